@@ -1,1 +1,3 @@
-//! stub
+//! The nouns.
+mod kind;
+pub use kind::Kind;

@@ -1,1 +1,2 @@
-//! stub
+//! The decisions.
+pub mod plan;

@@ -1,0 +1,151 @@
+//! What a decision is made of: actions in order, events to tell, and when to look again.
+
+use std::time::Duration;
+
+use api::Kind;
+use kube::core::ObjectMeta;
+use serde_json::Value;
+
+/// What shall be done about one object. Nothing in it leaves a choice to whoever carries it out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Carried out in order; each is safe to repeat, and each may be the last before a crash.
+    pub actions: Vec<Action>,
+    /// Told to the owner of the object, if there is room: losing one changes nothing.
+    pub events: Vec<Event>,
+    /// When to decide again even if nothing changes.
+    pub wake: Option<Duration>,
+}
+
+/// One write to the API server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Put a finalizer on an object that exists.
+    Hold(Target, &'static str),
+    /// Take a finalizer off; an object that is gone already counts as done.
+    Release(Target, &'static str),
+    /// Create an object under a fixed name; one that exists already counts as done.
+    Create(Object),
+    /// Merge a change into an object that exists.
+    Patch(Target, Value),
+    /// Merge a change into the status of an object that exists.
+    PatchStatus(Target, Value),
+    /// Delete exactly this object; one that is gone already counts as done.
+    Delete(Target),
+}
+
+/// An object to be created, whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// What it is.
+    pub kind: Kind,
+    /// Its manifest, with apiVersion, kind and metadata.
+    pub body: Value,
+}
+
+/// An object that was seen. The uid goes with every write, so that a namesake made later is never meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it is; empty for a kind without namespaces.
+    pub namespace: String,
+    /// What it is called.
+    pub name: String,
+    /// Which one of that name.
+    pub uid: String,
+    /// As of when; sent where a list is replaced as a whole.
+    pub resource_version: String,
+    /// The finalizers it had when seen.
+    pub finalizers: Vec<String>,
+}
+
+/// A Kubernetes Event on the object the plan is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Whether somebody should look.
+    pub warning: bool,
+    /// One word, from `api::condition`.
+    pub reason: &'static str,
+    /// One sentence.
+    pub note: String,
+}
+
+impl Plan {
+    /// Nothing to do.
+    pub fn done() -> Self {
+        Self::default()
+    }
+
+    /// And then this.
+    #[must_use]
+    pub fn then(mut self, action: Action) -> Self {
+        self.actions.push(action);
+        self
+    }
+
+    /// And then this, if there is anything.
+    #[must_use]
+    pub fn then_if(mut self, action: Option<Action>) -> Self {
+        self.actions.extend(action);
+        self
+    }
+
+    /// And tell the owner.
+    #[must_use]
+    pub fn telling(mut self, event: Event) -> Self {
+        self.events.push(event);
+        self
+    }
+
+    /// And look again after a while; the earliest wish counts.
+    #[must_use]
+    pub fn waking_in(mut self, delay: Duration) -> Self {
+        self.wake = Some(self.wake.map_or(delay, |earlier| earlier.min(delay)));
+        self
+    }
+}
+
+impl Target {
+    /// The object with this metadata.
+    pub fn of(kind: Kind, meta: &ObjectMeta) -> Self {
+        Self {
+            kind,
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+            resource_version: meta.resource_version.clone().unwrap_or_default(),
+            finalizers: meta.finalizers.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl Object {
+    /// A typed object, ready to be sent.
+    pub fn of(kind: Kind, typed: &impl serde::Serialize) -> Self {
+        // Our own types always become JSON: their keys are strings and nothing in them fails to serialise.
+        Self { kind, body: serde_json::to_value(typed).unwrap_or_default() }
+    }
+
+    /// What it will be called.
+    pub fn name(&self) -> &str {
+        self.body["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    /// Where it will be; empty for a kind without namespaces.
+    pub fn namespace(&self) -> &str {
+        self.body["metadata"]["namespace"].as_str().unwrap_or_default()
+    }
+}
+
+impl Event {
+    /// Something went as it should.
+    pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { warning: false, reason, note: note.into() }
+    }
+
+    /// Somebody should look.
+    pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { warning: true, reason, note: note.into() }
+    }
+}
