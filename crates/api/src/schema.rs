@@ -1,7 +1,8 @@
 //! Schemas that Rust's types cannot say by themselves.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps,
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray as Items,
+    JSONSchemaPropsOrBool as Additional,
 };
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -85,9 +86,6 @@ fn walk(schema: &mut JSONSchemaProps) {
         .iter_mut()
         .flat_map(|properties| properties.values_mut());
     properties.for_each(walk);
-    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-        JSONSchemaPropsOrArray as Items, JSONSchemaPropsOrBool as Additional,
-    };
     match &mut schema.items {
         Some(Items::Schema(item)) => walk(item),
         Some(Items::Schemas(items)) => items.iter_mut().for_each(walk),

@@ -15,7 +15,12 @@ use crate::{Duration, schema};
 /// What to back up and how, as Velero knows it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "velero.io", version = "v1", kind = "Backup", namespaced)]
-#[kube(status = "BackupStatus", schema = "disabled", derive = "PartialEq")]
+#[kube(
+    status = "BackupStatus",
+    schema = "disabled",
+    derive = "PartialEq",
+    derive = "Default"
+)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(rename_all = "camelCase")]
 pub struct BackupSpec {

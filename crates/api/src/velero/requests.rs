@@ -35,9 +35,14 @@ pub struct DeleteBackupRequestStatus {
 }
 
 /// Asks Velero for a presigned URL.
-#[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "velero.io", version = "v1", kind = "DownloadRequest", namespaced)]
-#[kube(status = "DownloadRequestStatus", schema = "disabled", derive = "PartialEq")]
+#[kube(
+    status = "DownloadRequestStatus",
+    schema = "disabled",
+    derive = "PartialEq",
+    derive = "Default"
+)]
 pub struct DownloadRequestSpec {
     /// What to download.
     pub target: DownloadTarget,
