@@ -3,10 +3,7 @@
 //!
 //! There is no client here, nothing async, and no decision.
 
-#![expect(
-    clippy::duplicated_attributes,
-    reason = "kube takes one attribute per printed column"
-)]
+#![expect(clippy::duplicated_attributes, reason = "kube takes one attribute per printed column")]
 
 mod backup;
 pub mod condition;

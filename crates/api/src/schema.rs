@@ -62,29 +62,18 @@ pub(crate) fn anything(_: &mut SchemaGenerator) -> Schema {
 /// follow from the Rust type.
 pub(crate) fn tidy(crd: &mut CustomResourceDefinition) {
     for version in &mut crd.spec.versions {
-        if let Some(root) = version
-            .schema
-            .as_mut()
-            .and_then(|schema| schema.open_api_v3_schema.as_mut())
-        {
+        if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             walk(root);
         }
     }
 }
 
 fn walk(schema: &mut JSONSchemaProps) {
-    if schema
-        .format
-        .as_deref()
-        .is_some_and(|format| format.starts_with("uint") || format == "int64")
-    {
+    if schema.format.as_deref().is_some_and(|format| format.starts_with("uint") || format == "int64") {
         schema.format = None;
         schema.minimum = None;
     }
-    let properties = schema
-        .properties
-        .iter_mut()
-        .flat_map(|properties| properties.values_mut());
+    let properties = schema.properties.iter_mut().flat_map(|properties| properties.values_mut());
     properties.for_each(walk);
     match &mut schema.items {
         Some(Items::Schema(item)) => walk(item),

@@ -23,11 +23,7 @@ fn the_shipped_definitions_are_current() {
         assert!(found == wanted, "{} is stale: run `make gen`", file.display());
     }
     let shipped = fs::read_dir(&folder).unwrap().count();
-    assert_eq!(
-        shipped,
-        api::crds().len(),
-        "deploy/crds has a file nobody generates"
-    );
+    assert_eq!(shipped, api::crds().len(), "deploy/crds has a file nobody generates");
 }
 
 fn schema(crd: &CustomResourceDefinition) -> Value {
@@ -35,10 +31,7 @@ fn schema(crd: &CustomResourceDefinition) -> Value {
 }
 
 fn definition(kind: &str) -> CustomResourceDefinition {
-    api::crds()
-        .into_iter()
-        .find(|crd| crd.spec.names.kind == kind)
-        .unwrap()
+    api::crds().into_iter().find(|crd| crd.spec.names.kind == kind).unwrap()
 }
 
 #[test]
@@ -49,12 +42,7 @@ fn names_are_those_released_clients_use() {
             let columns = crd.spec.versions[0].additional_printer_columns.iter().flatten();
             let columns: Vec<_> = columns.map(|column| column.name.clone()).collect();
             let short = crd.spec.names.short_names.clone().unwrap_or_default().join(",");
-            format!(
-                "{} {} {short} [{}]",
-                crd.spec.group,
-                crd.spec.names.plural,
-                columns.join(" ")
-            )
+            format!("{} {} {short} [{}]", crd.spec.group, crd.spec.names.plural, columns.join(" "))
         })
         .collect();
     assert_eq!(
@@ -75,38 +63,21 @@ fn names_are_those_released_clients_use() {
 fn spec_is_required_and_every_phase_of_velero_is_accepted() {
     for crd in api::crds() {
         let required = schema(&crd)["required"].clone();
-        assert!(
-            required.as_array().unwrap().contains(&Value::from("spec")),
-            "{}",
-            crd.spec.names.kind
-        );
+        assert!(required.as_array().unwrap().contains(&Value::from("spec")), "{}", crd.spec.names.kind);
     }
     let backup = schema(&definition("NonAdminBackup"));
     let phases = &backup["properties"]["status"]["properties"]["veleroBackup"]["properties"]["status"]["properties"]
         ["phase"]["enum"];
-    for phase in [
-        "Queued",
-        "ReadyToStart",
-        "WaitingForPluginOperationsPartiallyFailed",
-    ] {
-        assert!(
-            phases.as_array().unwrap().contains(&Value::from(phase)),
-            "{phase}"
-        );
+    for phase in ["Queued", "ReadyToStart", "WaitingForPluginOperationsPartiallyFailed"] {
+        assert!(phases.as_array().unwrap().contains(&Value::from(phase)), "{phase}");
     }
 }
 
 #[test]
 fn kinds_agree_with_the_types() {
     for crd in api::crds() {
-        let kind = api::Kind::ALL
-            .iter()
-            .find(|kind| kind.name() == crd.spec.names.kind)
-            .unwrap();
-        assert_eq!(
-            kind.group_resource(),
-            format!("{}.{}", crd.spec.names.plural, crd.spec.group)
-        );
+        let kind = api::Kind::ALL.iter().find(|kind| kind.name() == crd.spec.names.kind).unwrap();
+        assert_eq!(kind.group_resource(), format!("{}.{}", crd.spec.names.plural, crd.spec.group));
         assert_eq!(kind.version(), crd.spec.versions[0].name);
     }
 }
@@ -117,10 +88,7 @@ fn a_field_nobody_decided_about_is_refused_at_any_depth() {
         |spec: Value| serde_json::from_value::<api::NonAdminBackupSpec>(spec).map_err(|e| e.to_string());
     assert!(read(serde_json::json!({"backupSpec": {"ttl": "24h"}})).is_ok());
     let error = read(serde_json::json!({"backupSpec": {"ttl": "24h", "runAs": "root"}})).unwrap_err();
-    assert!(
-        error.starts_with("runAs: this controller knows no such field"),
-        "{error}"
-    );
+    assert!(error.starts_with("runAs: this controller knows no such field"), "{error}");
     let nested = serde_json::json!({"backupSpec": {"hooks": {"resources": [{"name": "x", "image": "y"}]}}});
     let error = read(nested).unwrap_err();
     assert!(error.contains("hooks") && error.contains("image"), "{error}");

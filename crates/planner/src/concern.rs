@@ -36,10 +36,7 @@ pub fn location(view: &impl View, location: &NonAdminBackupStorageLocation) -> V
 /// that wait for room.
 pub fn velero_backup(view: &impl View, velero: &Backup, gone: bool) -> Vec<Key> {
     let mut keys = view.backups_of(velero.metadata.name.as_deref().unwrap_or_default());
-    let completed = velero
-        .status
-        .as_ref()
-        .is_some_and(|status| status.completion_timestamp.is_some());
+    let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
     if !gone && stage(velero.phase(), completed) != Stage::Over {
         return keys;
     }
@@ -73,26 +70,16 @@ pub fn volume(view: &impl View, meta: &ObjectMeta) -> Vec<Key> {
 pub fn storage_location(view: &impl View, storage: &BackupStorageLocation) -> Vec<Key> {
     let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);
     let name = annotation(&storage.metadata, labels::NABSL_NAME);
-    namespace.zip(name).map_or_else(Vec::new, |(namespace, name)| {
-        naming_location(view, namespace, name)
-    })
+    namespace.zip(name).map_or_else(Vec::new, |(namespace, name)| naming_location(view, namespace, name))
 }
 
 /// A namespace came, changed or is on its way out: every request in it that is not settled.
 pub fn namespace(view: &impl View, namespace: &Namespace) -> Vec<Key> {
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
-    let backups = view
-        .backups_in(name)
-        .into_iter()
-        .filter(|seen| !backup_created(&seen.object));
-    let restores = view
-        .restores_in(name)
-        .into_iter()
-        .filter(|seen| !restore_created(&seen.object));
+    let backups = view.backups_in(name).into_iter().filter(|seen| !backup_created(&seen.object));
+    let restores = view.restores_in(name).into_iter().filter(|seen| !restore_created(&seen.object));
     let backups = backups.map(|seen| Key::of(Kind::NonAdminBackup, &seen.object.metadata));
-    backups
-        .chain(restores.map(|seen| Key::of(Kind::NonAdminRestore, &seen.object.metadata)))
-        .collect()
+    backups.chain(restores.map(|seen| Key::of(Kind::NonAdminRestore, &seen.object.metadata))).collect()
 }
 
 /// What an administrator allows changed, or a ConfigMap that requests may name: whoever was refused.
@@ -101,10 +88,7 @@ pub fn policy(view: &impl View) -> Vec<Key> {
 }
 
 fn place(meta: &ObjectMeta) -> (&str, &str) {
-    (
-        meta.namespace.as_deref().unwrap_or_default(),
-        meta.name.as_deref().unwrap_or_default(),
-    )
+    (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
 }
 
 fn naming_location(view: &impl View, namespace: &str, name: &str) -> Vec<Key> {
@@ -112,9 +96,7 @@ fn naming_location(view: &impl View, namespace: &str, name: &str) -> Vec<Key> {
     let naming = backups.filter(|backup| {
         backup.spec.backup_spec.storage_location.as_deref() == Some(name) && !backup_created(backup)
     });
-    naming
-        .map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata))
-        .collect()
+    naming.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)).collect()
 }
 
 fn waiting_restores(view: &impl View, namespace: &str, backup: &str) -> Vec<Key> {
@@ -122,18 +104,14 @@ fn waiting_restores(view: &impl View, namespace: &str, backup: &str) -> Vec<Key>
     let waiting = restores.filter(|restore| {
         restore.spec.restore_spec.backup_name.as_deref() == Some(backup) && !restore_created(restore)
     });
-    waiting
-        .map(|restore| Key::of(Kind::NonAdminRestore, &restore.metadata))
-        .collect()
+    waiting.map(|restore| Key::of(Kind::NonAdminRestore, &restore.metadata)).collect()
 }
 
 fn refused_backups(view: &impl View, namespace: &str) -> Vec<Key> {
     let backups = view.backups_in(namespace).into_iter().map(|seen| seen.object);
     let refused = backups
         .filter(|backup| backup.status.as_ref().and_then(|status| status.phase) == Some(Phase::BackingOff));
-    refused
-        .map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata))
-        .collect()
+    refused.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)).collect()
 }
 
 fn backup_created(backup: &NonAdminBackup) -> bool {

@@ -213,13 +213,7 @@ mod tests {
 
     #[test]
     fn the_tables_above_miss_no_field() {
-        assert_eq!(
-            backup_values().as_object().unwrap().len(),
-            BackupSpec::NAMES.len()
-        );
-        assert_eq!(
-            restore_values().as_object().unwrap().len(),
-            RestoreSpec::NAMES.len()
-        );
+        assert_eq!(backup_values().as_object().unwrap().len(), BackupSpec::NAMES.len());
+        assert_eq!(restore_values().as_object().unwrap().len(), RestoreSpec::NAMES.len());
     }
 }

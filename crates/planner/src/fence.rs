@@ -4,11 +4,7 @@ use api::Kind;
 
 /// Kinds of OADP's own group, by which tenants ask and administrators decide. A backup that held them could bring
 /// back a request, or a status that nobody but nacre may write.
-const OADP_PLURALS: [&str; 3] = [
-    "dataprotectionapplications",
-    "dataprotectiontests",
-    "cloudstorages",
-];
+const OADP_PLURALS: [&str; 3] = ["dataprotectionapplications", "dataprotectiontests", "cloudstorages"];
 
 /// A live migration is a verb in the shape of an object: bringing one back would start it again.
 const MIGRATIONS: &str = "virtualmachineinstancemigrations.kubevirt.io";
@@ -38,9 +34,7 @@ pub(crate) fn cluster_scoped_out_of_backups() -> Vec<String> {
 /// Resources that are always left out of a restore, as group-resources.
 pub(crate) fn out_of_restores() -> Vec<String> {
     let mut out = own_kinds();
-    let velero = Kind::ALL
-        .iter()
-        .filter(|kind| kind.group() == Kind::Backup.group());
+    let velero = Kind::ALL.iter().filter(|kind| kind.group() == Kind::Backup.group());
     out.extend(velero.map(|kind| kind.group_resource()));
     let rest = ["schedules", "backuprepositories", "volumesnapshotlocations"];
     out.extend(rest.map(|plural| format!("{plural}.{}", Kind::Backup.group())));
@@ -53,10 +47,7 @@ pub(crate) fn out_of_restores() -> Vec<String> {
 
 fn own_kinds() -> Vec<String> {
     let group = Kind::NonAdminBackup.group();
-    let tenants = Kind::ALL
-        .iter()
-        .filter(|kind| kind.group() == group)
-        .map(|kind| kind.group_resource());
+    let tenants = Kind::ALL.iter().filter(|kind| kind.group() == group).map(|kind| kind.group_resource());
     let others = OADP_PLURALS.map(|plural| format!("{plural}.{group}"));
     let mut kinds: Vec<_> = tenants.chain(others).collect();
     kinds.sort();
@@ -70,11 +61,7 @@ mod tests {
     fn our_whole_group_velero_and_migrations_are_fenced_off() {
         let backup = super::namespaced_out_of_backups();
         let restore = super::out_of_restores();
-        for own in [
-            "nonadminbackups",
-            "nonadmindownloadrequests",
-            "nonadminbackupstoragelocationrequests",
-        ] {
+        for own in ["nonadminbackups", "nonadmindownloadrequests", "nonadminbackupstoragelocationrequests"] {
             let own = format!("{own}.oadp.openshift.io");
             assert!(backup.contains(&own) && restore.contains(&own), "{own}");
         }

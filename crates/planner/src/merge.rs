@@ -35,10 +35,7 @@ mod tests {
     fn only_what_differs_is_sent() {
         let from = json!({"phase": "New", "velero": {"a": 1, "b": [1, 2]}, "gone": true});
         let to = json!({"phase": "New", "velero": {"a": 1, "b": [2]}, "new": {"x": {}}});
-        assert_eq!(
-            diff(&from, &to),
-            Some(json!({"velero": {"b": [2]}, "gone": null, "new": {"x": {}}}))
-        );
+        assert_eq!(diff(&from, &to), Some(json!({"velero": {"b": [2]}, "gone": null, "new": {"x": {}}})));
         assert_eq!(diff(&from, &from), None);
     }
 }

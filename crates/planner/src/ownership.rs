@@ -87,10 +87,8 @@ mod tests {
             annotations["nacre.dev/origin-namespace-uid"] = json!(uid);
         }
         let metadata = json!({"name": "b", "annotations": annotations});
-        serde_json::from_value(
-            json!({"apiVersion": "velero.io/v1", "kind": "Backup", "metadata": metadata,
-            "spec": {"storageLocation": location}}),
-        )
+        serde_json::from_value(json!({"apiVersion": "velero.io/v1", "kind": "Backup", "metadata": metadata,
+            "spec": {"storageLocation": location}}))
         .unwrap()
     }
 
@@ -100,10 +98,8 @@ mod tests {
             metadata["labels"] = json!({"openshift.io/oadp-nabsl-origin-nacuuid": "l"});
             metadata["annotations"] = json!({"openshift.io/oadp-nabsl-origin-namespace": tenant});
         }
-        serde_json::from_value(
-            json!({"apiVersion": "velero.io/v1", "kind": "BackupStorageLocation",
-            "metadata": metadata, "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}}}),
-        )
+        serde_json::from_value(json!({"apiVersion": "velero.io/v1", "kind": "BackupStorageLocation",
+            "metadata": metadata, "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}}}))
         .unwrap()
     }
 
@@ -120,10 +116,7 @@ mod tests {
     fn a_namespace_made_anew_is_a_different_owner() {
         let again = namespace("shop", "2");
         assert!(!owns_backup(&again, &backup("", "shop", Some("1")), None));
-        assert!(
-            owns_backup(&again, &backup("", "shop", None), None),
-            "the Go controller wrote no uid"
-        );
+        assert!(owns_backup(&again, &backup("", "shop", None), None), "the Go controller wrote no uid");
     }
 
     #[test]
@@ -136,11 +129,7 @@ mod tests {
             !owns_backup(&namespace("evil", "3"), &forged, Some(&evil)),
             "a backup at odds with its place is ignored"
         );
-        assert!(owns_backup(
-            &namespace("evil", "3"),
-            &backup("l", "evil", Some("9")),
-            Some(&evil)
-        ));
+        assert!(owns_backup(&namespace("evil", "3"), &backup("l", "evil", Some("9")), Some(&evil)));
     }
 
     #[test]

@@ -94,11 +94,7 @@ impl Key {
 
     /// The object of this name.
     pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
-        Self {
-            kind,
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        Self { kind, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }
 
@@ -155,10 +151,7 @@ impl Object {
     /// A typed object, ready to be sent.
     pub fn of(kind: Kind, typed: &impl serde::Serialize) -> Self {
         // Our own types always become JSON: their keys are strings and nothing in them fails to serialise.
-        Self {
-            kind,
-            body: serde_json::to_value(typed).unwrap_or_default(),
-        }
+        Self { kind, body: serde_json::to_value(typed).unwrap_or_default() }
     }
 
     /// What it will be called.
@@ -175,19 +168,11 @@ impl Object {
 impl Event {
     /// Something went as it should.
     pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
-        Self {
-            warning: false,
-            reason,
-            note: note.into(),
-        }
+        Self { warning: false, reason, note: note.into() }
     }
 
     /// Somebody should look.
     pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
-        Self {
-            warning: true,
-            reason,
-            note: note.into(),
-        }
+        Self { warning: true, reason, note: note.into() }
     }
 }

@@ -73,10 +73,7 @@ impl Default for RestorePolicy {
 
 impl Default for NamespacePolicy {
     fn default() -> Self {
-        Self {
-            included: vec!["*".to_owned()],
-            excluded: vec!["kube-*".to_owned(), "openshift-*".to_owned()],
-        }
+        Self { included: vec!["*".to_owned()], excluded: vec!["kube-*".to_owned(), "openshift-*".to_owned()] }
     }
 }
 

@@ -29,9 +29,7 @@ impl Queue {
 
     /// Notes that an object is finished or gone. Returns whether the order changed.
     pub fn leave(&mut self, name: &str) -> bool {
-        self.made
-            .remove(name)
-            .is_some_and(|made| self.places.remove(&(made, name.to_owned())))
+        self.made.remove(name).is_some_and(|made| self.places.remove(&(made, name.to_owned())))
     }
 
     /// How many are ahead of this one, which need not be in the queue itself yet.
@@ -118,11 +116,7 @@ mod tests {
     fn only_what_velero_still_has_to_do_counts() {
         assert_eq!(stage("", false), Stage::Waiting);
         assert_eq!(stage("Queued", false), Stage::Waiting);
-        assert_eq!(
-            stage("FailedValidation", false),
-            Stage::Over,
-            "it never gets a completion time"
-        );
+        assert_eq!(stage("FailedValidation", false), Stage::Over, "it never gets a completion time");
         assert_eq!(stage("WaitingForPluginOperations", false), Stage::Aside);
         assert_eq!(stage("SomethingNew", true), Stage::Over);
         assert_eq!(position(Stage::Waiting, 0), 1);

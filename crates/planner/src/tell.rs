@@ -17,9 +17,5 @@ pub(crate) fn status<S: Serialize>(target: Target, found: Option<&S>, wanted: &S
 pub(crate) fn reasons(failure: Option<&str>, errors: Option<&[String]>) -> String {
     let errors = errors.into_iter().flatten().map(String::as_str);
     let reasons: Vec<_> = failure.into_iter().chain(errors).collect();
-    if reasons.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", reasons.join("; "))
-    }
+    if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
 }

@@ -18,12 +18,7 @@ pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option
     included_namespaces(spec, namespace)
         .or_else(|| absent("excludedNamespaces", spec.excluded_namespaces.is_some()))
         .or_else(|| cluster_resources(spec))
-        .or_else(|| {
-            absent(
-                "volumeSnapshotLocations",
-                spec.volume_snapshot_locations.is_some(),
-            )
-        })
+        .or_else(|| absent("volumeSnapshotLocations", spec.volume_snapshot_locations.is_some()))
         .or_else(|| mixed_filters(spec))
         .or_else(|| mixed_selectors(spec))
         .or_else(|| durations(spec))
@@ -62,11 +57,7 @@ fn namespace_allowed(seen: &Observed, namespace: &str) -> Option<Refusal> {
 }
 
 fn included_namespaces(spec: &BackupSpec, namespace: &str) -> Option<Refusal> {
-    let others = spec
-        .included_namespaces
-        .iter()
-        .flatten()
-        .any(|name| name != namespace);
+    let others = spec.included_namespaces.iter().flatten().any(|name| name != namespace);
     others.then(|| {
         let message = format!(
             "only {namespace:?}, the namespace of this object, can be backed up; leave the field out"
@@ -76,12 +67,7 @@ fn included_namespaces(spec: &BackupSpec, namespace: &str) -> Option<Refusal> {
 }
 
 fn absent(name: &str, given: bool) -> Option<Refusal> {
-    given.then(|| {
-        Refusal::new(
-            field(name),
-            "not available to namespace owners; leave the field out",
-        )
-    })
+    given.then(|| Refusal::new(field(name), "not available to namespace owners; leave the field out"))
 }
 
 fn cluster_resources(spec: &BackupSpec) -> Option<Refusal> {
@@ -89,10 +75,7 @@ fn cluster_resources(spec: &BackupSpec) -> Option<Refusal> {
         let message = "cluster-scoped resources cannot be backed up; leave the field out or set it to false";
         return Some(Refusal::new(field("includeClusterResources"), message));
     }
-    let some = spec
-        .included_cluster_scoped_resources
-        .as_ref()
-        .is_some_and(|names| !names.is_empty());
+    let some = spec.included_cluster_scoped_resources.as_ref().is_some_and(|names| !names.is_empty());
     some.then(|| {
         let message = "cluster-scoped resources cannot be backed up; leave the field out";
         Refusal::new(field("includedClusterScopedResources"), message)
@@ -120,10 +103,7 @@ fn mixed_filters(spec: &BackupSpec) -> Option<Refusal> {
 
 fn mixed_selectors(spec: &BackupSpec) -> Option<Refusal> {
     let both = spec.label_selector.is_some()
-        && spec
-            .or_label_selectors
-            .as_ref()
-            .is_some_and(|list| !list.is_empty());
+        && spec.or_label_selectors.as_ref().is_some_and(|list| !list.is_empty());
     both.then(|| {
         Refusal::new(
             field("orLabelSelectors"),
@@ -138,9 +118,7 @@ fn durations(spec: &BackupSpec) -> Option<Refusal> {
         ("csiSnapshotTimeout", &spec.csi_snapshot_timeout),
         ("itemOperationTimeout", &spec.item_operation_timeout),
     ];
-    given
-        .into_iter()
-        .find_map(|(name, value)| unreadable_duration(&field(name), value.as_ref()?))
+    given.into_iter().find_map(|(name, value)| unreadable_duration(&field(name), value.as_ref()?))
 }
 
 fn unreadable_duration(path: &str, value: &Duration) -> Option<Refusal> {
@@ -148,10 +126,7 @@ fn unreadable_duration(path: &str, value: &Duration) -> Option<Refusal> {
     (!fine).then(|| {
         Refusal::new(
             path,
-            format!(
-                "{:?} is not a duration; write for example 72h or 1h30m",
-                value.to_string()
-            ),
+            format!("{:?} is not a duration; write for example 72h or 1h30m", value.to_string()),
         )
     })
 }
@@ -170,9 +145,8 @@ fn hooks(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal>
             ("includedNamespaces", &hook.included_namespaces),
             ("excludedNamespaces", &hook.excluded_namespaces),
         ];
-        let elsewhere = named
-            .into_iter()
-            .find(|(_, names)| names.iter().flatten().any(|name| name != namespace));
+        let elsewhere =
+            named.into_iter().find(|(_, names)| names.iter().flatten().any(|name| name != namespace));
         if let Some((list, _)) = elsewhere {
             let message =
                 format!("may only name {namespace:?}, the namespace of this object; leave the field out");
@@ -188,10 +162,7 @@ fn hooks(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal>
 fn ordered_resources(spec: &BackupSpec, namespace: &str) -> Option<Refusal> {
     let entries = spec.ordered_resources.iter().flatten();
     let elsewhere = |names: &str| {
-        names
-            .split(',')
-            .filter_map(|name| name.trim().split_once('/'))
-            .any(|(space, _)| space != namespace)
+        names.split(',').filter_map(|name| name.trim().split_once('/')).any(|(space, _)| space != namespace)
     };
     let (kind, _) = entries.into_iter().find(|(_, names)| elsewhere(names))?;
     let message =
@@ -201,11 +172,8 @@ fn ordered_resources(spec: &BackupSpec, namespace: &str) -> Option<Refusal> {
 
 /// The bounds hold for what will be in effect, defaults and enforcement included.
 fn ttl_bounds(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
-    let filled = spec.ttl.as_ref().or(policy.backup.enforce.ttl.as_ref()).or(policy
-        .backup
-        .defaults
-        .ttl
-        .as_ref());
+    let filled =
+        spec.ttl.as_ref().or(policy.backup.enforce.ttl.as_ref()).or(policy.backup.defaults.ttl.as_ref());
     let Bounds { min, max } = &policy.backup.ttl;
     let asked = filled?.nanos()?;
     let refuse = |message: String| Some(Refusal::new(field("ttl"), message));
@@ -213,9 +181,9 @@ fn ttl_bounds(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
         (Some(min), _) if min.nanos().is_some_and(|least| asked < least) => refuse(format!(
             "the administrator requires backups to be kept at least {min}; ask for that or more"
         )),
-        (_, Some(max)) if max.nanos().is_some_and(|most| asked > most) => refuse(format!(
-            "the administrator allows backups to be kept at most {max}; ask for that or less"
-        )),
+        (_, Some(max)) if max.nanos().is_some_and(|most| asked > most) => {
+            refuse(format!("the administrator allows backups to be kept at most {max}; ask for that or less"))
+        }
         _ => None,
     }
 }
@@ -256,10 +224,7 @@ fn storage_location(seen: &Observed) -> Option<Refusal> {
 /// The same words whether the ConfigMap is missing or just not for tenants: names in there are nobody's business.
 fn resource_policy(seen: &Observed) -> Option<Refusal> {
     let named = seen.spec().backup_spec.resource_policy.as_ref()?;
-    let usable = seen
-        .resource_policy
-        .as_deref()
-        .and_then(|map| label(&map.metadata, labels::TENANT_USABLE))
+    let usable = seen.resource_policy.as_deref().and_then(|map| label(&map.metadata, labels::TENANT_USABLE))
         == Some("true");
     let fine = named.kind.eq_ignore_ascii_case("configmap") && usable;
     (!fine).then(|| {
@@ -300,10 +265,7 @@ pub(super) fn others(view: &impl View, backup: &NonAdminBackup, policy: &Policy)
     }
     let namespace = backup.metadata.namespace.as_deref().unwrap_or_default();
     let place = |of: &NonAdminBackup| {
-        (
-            of.metadata.creation_timestamp.as_ref().map(|time| time.0),
-            of.metadata.name.clone(),
-        )
+        (of.metadata.creation_timestamp.as_ref().map(|time| time.0), of.metadata.name.clone())
     };
     let mine = place(backup);
     let mut counts = (0, 0);
@@ -315,10 +277,7 @@ pub(super) fn others(view: &impl View, backup: &NonAdminBackup, policy: &Policy)
         let stage = match velero_of(view, &other) {
             Some(velero) => stage(
                 velero.phase(),
-                velero
-                    .status
-                    .as_ref()
-                    .is_some_and(|s| s.completion_timestamp.is_some()),
+                velero.status.as_ref().is_some_and(|s| s.completion_timestamp.is_some()),
             ),
             None if undecided(&other) && place(&other) < mine => Stage::Waiting,
             None => continue,

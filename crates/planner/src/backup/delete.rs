@@ -57,10 +57,7 @@ fn forget(seen: &Observed, velero: &Backup, message: &str) -> Plan {
     let status = status::deleting(seen, message);
     let mut plan = Plan::done().then_if(status::patch(seen, &status));
     for request in not_begun(seen) {
-        plan = plan.then(Action::Delete(Target::of(
-            Kind::DeleteBackupRequest,
-            &request.metadata,
-        )));
+        plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &request.metadata)));
     }
     if velero.metadata.deletion_timestamp.is_none() {
         plan = plan.then(Action::Delete(Target::of(Kind::Backup, &velero.metadata)));
@@ -84,15 +81,8 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     let written = status::patch(seen, &status);
     let news = written.is_some();
     let mut plan = Plan::done().then_if(written);
-    for restore in seen
-        .restores
-        .iter()
-        .filter(|restore| restore.metadata.deletion_timestamp.is_none())
-    {
-        plan = plan.then(Action::Delete(Target::of(
-            Kind::NonAdminRestore,
-            &restore.metadata,
-        )));
+    for restore in seen.restores.iter().filter(|restore| restore.metadata.deletion_timestamp.is_none()) {
+        plan = plan.then(Action::Delete(Target::of(Kind::NonAdminRestore, &restore.metadata)));
     }
     if asking {
         return plan;
@@ -106,10 +96,7 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     if !seen.held() {
         plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
     }
-    plan.then(Action::Create(Object::of(
-        Kind::DeleteBackupRequest,
-        &request(seen, velero),
-    )))
+    plan.then(Action::Create(Object::of(Kind::DeleteBackupRequest, &request(seen, velero))))
 }
 
 /// Why the data cannot be deleted at all, now or later.
@@ -128,10 +115,7 @@ fn why_data_must_stay(seen: &Observed, velero: &Backup) -> Option<String> {
 
 /// What Velero would refuse for, if it were asked now.
 fn obstacle(seen: &Observed, velero: &Backup) -> Option<String> {
-    let completed = velero
-        .status
-        .as_ref()
-        .is_some_and(|status| status.completion_timestamp.is_some());
+    let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
     if stage(velero.phase(), completed) != Stage::Over {
         return Some("Velero is not done with it yet".to_owned());
     }
@@ -144,10 +128,7 @@ fn obstacle(seen: &Observed, velero: &Backup) -> Option<String> {
     if location.spec.access_mode.as_deref() == Some("ReadOnly") {
         return Some("its storage location is read-only".to_owned());
     }
-    let phase = location
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
+    let phase = location.status.as_ref().and_then(|status| status.phase.as_deref());
     (phase == Some("Unavailable")).then(|| "its storage location cannot be reached".to_owned())
 }
 
@@ -163,11 +144,7 @@ fn ours(request: &DeleteBackupRequest) -> bool {
 }
 
 fn phase(request: &DeleteBackupRequest) -> &str {
-    request
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref())
-        .unwrap_or_default()
+    request.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
 fn processed(request: &DeleteBackupRequest) -> bool {
@@ -182,10 +159,7 @@ fn last_refusal(seen: &Observed) -> Option<String> {
 
 /// Whether enough time has passed since Velero was last asked.
 fn due(seen: &Observed) -> bool {
-    let last = seen
-        .delete_requests
-        .last()
-        .and_then(|request| request.metadata.creation_timestamp.as_ref());
+    let last = seen.delete_requests.last().and_then(|request| request.metadata.creation_timestamp.as_ref());
     last.is_none_or(|last| seen.now.duration_since(last.0).unsigned_abs() >= ASK_AGAIN)
 }
 
@@ -193,23 +167,10 @@ fn due(seen: &Observed) -> bool {
 fn request(seen: &Observed, velero: &Backup) -> DeleteBackupRequest {
     let backup = velero.metadata.name.clone().unwrap_or_default();
     let attempt = |request: &Arc<DeleteBackupRequest>| -> Option<u32> {
-        request
-            .metadata
-            .name
-            .as_deref()?
-            .strip_prefix(&backup)?
-            .strip_prefix('-')?
-            .parse()
-            .ok()
+        request.metadata.name.as_deref()?.strip_prefix(&backup)?.strip_prefix('-')?.parse().ok()
     };
     // One more than the last, not than their number: Velero removes older ones in between.
-    let attempt = seen
-        .delete_requests
-        .iter()
-        .filter_map(attempt)
-        .max()
-        .unwrap_or(0)
-        .saturating_add(1);
+    let attempt = seen.delete_requests.iter().filter_map(attempt).max().unwrap_or(0).saturating_add(1);
     let origin = seen.meta();
     DeleteBackupRequest {
         metadata: ObjectMeta {
@@ -220,24 +181,12 @@ fn request(seen: &Observed, velero: &Backup) -> DeleteBackupRequest {
                 (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
                 (labels::NAB_NACUUID.to_owned(), backup.clone()),
                 (labels::VELERO_BACKUP_NAME.to_owned(), backup.clone()),
-                (
-                    labels::VELERO_BACKUP_UID.to_owned(),
-                    velero.metadata.uid.clone().unwrap_or_default(),
-                ),
+                (labels::VELERO_BACKUP_UID.to_owned(), velero.metadata.uid.clone().unwrap_or_default()),
             ])),
             annotations: Some(BTreeMap::from([
-                (
-                    labels::NAB_NAME.to_owned(),
-                    origin.name.clone().unwrap_or_default(),
-                ),
-                (
-                    labels::NAB_NAMESPACE.to_owned(),
-                    origin.namespace.clone().unwrap_or_default(),
-                ),
-                (
-                    labels::ORIGIN_UID.to_owned(),
-                    origin.uid.clone().unwrap_or_default(),
-                ),
+                (labels::NAB_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
+                (labels::NAB_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
+                (labels::ORIGIN_UID.to_owned(), origin.uid.clone().unwrap_or_default()),
             ])),
             ..ObjectMeta::default()
         },

@@ -25,24 +25,12 @@ pub(super) fn backup(seen: &Observed) -> Backup {
         (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
         (labels::NAB_NACUUID.to_owned(), name.clone()),
     ]);
-    let namespace_uid = seen
-        .namespace
-        .as_deref()
-        .and_then(|space| space.metadata.uid.clone());
+    let namespace_uid = seen.namespace.as_deref().and_then(|space| space.metadata.uid.clone());
     let annotations = BTreeMap::from([
-        (
-            labels::NAB_NAME.to_owned(),
-            origin.name.clone().unwrap_or_default(),
-        ),
+        (labels::NAB_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
         (labels::NAB_NAMESPACE.to_owned(), namespace.clone()),
-        (
-            labels::ORIGIN_UID.to_owned(),
-            origin.uid.clone().unwrap_or_default(),
-        ),
-        (
-            labels::ORIGIN_NAMESPACE_UID.to_owned(),
-            namespace_uid.unwrap_or_default(),
-        ),
+        (labels::ORIGIN_UID.to_owned(), origin.uid.clone().unwrap_or_default()),
+        (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
         (SPEC_DIGEST.to_owned(), digest(&seen.spec().backup_spec)),
     ]);
     Backup {
@@ -65,18 +53,12 @@ fn spec(seen: &Observed, namespace: &str) -> BackupSpec {
     seen.policy.backup.defaults.fill(&mut spec);
     spec.included_namespaces = Some(vec![namespace.to_owned()]);
     spec.storage_location = seen.location.as_deref().map(storage_name);
-    for hook in spec
-        .hooks
-        .iter_mut()
-        .flat_map(|hooks| hooks.resources.iter_mut().flatten())
-    {
+    for hook in spec.hooks.iter_mut().flat_map(|hooks| hooks.resources.iter_mut().flatten()) {
         hook.included_namespaces = Some(vec![namespace.to_owned()]);
     }
     let scoped = uses_scoped_filters(&spec);
-    let (namespaced, cluster_scoped) = (
-        fence::namespaced_out_of_backups(),
-        fence::cluster_scoped_out_of_backups(),
-    );
+    let (namespaced, cluster_scoped) =
+        (fence::namespaced_out_of_backups(), fence::cluster_scoped_out_of_backups());
     if scoped {
         append(&mut spec.excluded_namespace_scoped_resources, namespaced);
         append(&mut spec.excluded_cluster_scoped_resources, cluster_scoped);

@@ -72,18 +72,9 @@ pub struct Observed {
 /// written, and are followed only to what is the namespace's own.
 pub fn references(backup: &NonAdminBackup) -> Vec<String> {
     let synced = label(&backup.metadata, labels::SYNCED_FROM);
-    let told = backup
-        .status
-        .as_ref()
-        .and_then(|status| status.velero_backup.as_ref()?.nacuuid.as_deref());
+    let told = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.nacuuid.as_deref());
     let mut names = vec![own_name(&backup.metadata)];
-    names.extend(
-        [synced, told]
-            .into_iter()
-            .flatten()
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned),
-    );
+    names.extend([synced, told].into_iter().flatten().filter(|name| !name.is_empty()).map(str::to_owned));
     names.dedup();
     names
 }
@@ -95,46 +86,27 @@ fn own_name(meta: &ObjectMeta) -> String {
 
 /// Gathers what a decision about this backup reads; none if there is no such backup.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen {
-        object: backup,
-        unreadable,
-    } = view.backup(namespace, name)?;
+    let Seen { object: backup, unreadable } = view.backup(namespace, name)?;
     let velero = velero_of(view, &backup);
     let name_taken = velero.is_none() && view.velero_backup(&own_name(&backup.metadata)).is_some();
 
     let spec = &backup.spec.backup_spec;
-    let location = spec
-        .storage_location
-        .as_deref()
-        .and_then(|name| view.location(namespace, name));
+    let location = spec.storage_location.as_deref().and_then(|name| view.location(namespace, name));
     let location = location.map(|seen| seen.object);
-    let storage = location
-        .as_deref()
-        .and_then(|location| view.storage_location(&storage_name(location)));
+    let storage = location.as_deref().and_then(|location| view.storage_location(&storage_name(location)));
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
     Some(Observed {
         kept_at: velero.as_deref().and_then(|velero| place(view, velero)),
-        resource_policy: spec
-            .resource_policy
-            .as_ref()
-            .and_then(|named| view.config_map(&named.name)),
-        delete_requests: velero_name
-            .as_deref()
-            .map_or_else(Vec::new, |name| view.delete_requests(name)),
+        resource_policy: spec.resource_policy.as_ref().and_then(|named| view.config_map(&named.name)),
+        delete_requests: velero_name.as_deref().map_or_else(Vec::new, |name| view.delete_requests(name)),
         restores: restores
             .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
             .collect(),
-        volumes: velero_name
-            .as_deref()
-            .map_or_else(Default::default, |name| view.backup_volumes(name)),
+        volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
         position: queue_position(view, &backup, velero.as_deref()),
-        others: if velero.is_none() {
-            check::others(view, &backup, &policy)
-        } else {
-            (0, 0)
-        },
+        others: if velero.is_none() { check::others(view, &backup, &policy) } else { (0, 0) },
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -151,20 +123,14 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
 /// The Velero Backup of a request, if there is one and it is the namespace's own.
 pub(crate) fn velero_of(view: &impl View, backup: &NonAdminBackup) -> Option<Arc<Backup>> {
     let namespace = view.namespace(backup.metadata.namespace.as_deref()?)?;
-    let named = references(backup)
-        .into_iter()
-        .filter_map(|name| view.velero_backup(&name));
+    let named = references(backup).into_iter().filter_map(|name| view.velero_backup(&name));
     let mut own = named.filter(|velero| owns_backup(&namespace, velero, place(view, velero).as_deref()));
     own.find(|velero| meant(backup, velero))
 }
 
 /// The location a Velero Backup names, if it exists.
 fn place(view: &impl View, velero: &Backup) -> Option<Arc<BackupStorageLocation>> {
-    velero
-        .spec
-        .storage_location
-        .as_deref()
-        .and_then(|name| view.storage_location(name))
+    velero.spec.storage_location.as_deref().and_then(|name| view.storage_location(name))
 }
 
 /// Whether a Velero Backup of this namespace is this request's: made for this very object, named by the label of a
@@ -198,19 +164,9 @@ fn queue_position(view: &impl View, backup: &NonAdminBackup, velero: Option<&Bac
         );
     };
     let name = velero.metadata.name.as_deref().unwrap_or_default();
-    let made = velero
-        .metadata
-        .creation_timestamp
-        .as_ref()
-        .map_or_else(|| view.now(), |time| time.0);
-    let completed = velero
-        .status
-        .as_ref()
-        .is_some_and(|status| status.completion_timestamp.is_some());
-    position(
-        stage(velero.phase(), completed),
-        view.backup_queue().ahead(name, made),
-    )
+    let made = velero.metadata.creation_timestamp.as_ref().map_or_else(|| view.now(), |time| time.0);
+    let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
+    position(stage(velero.phase(), completed), view.backup_queue().ahead(name, made))
 }
 
 impl Observed {
@@ -237,11 +193,7 @@ impl Observed {
 
     /// Our finalizer is on it.
     fn held(&self) -> bool {
-        self.meta()
-            .finalizers
-            .iter()
-            .flatten()
-            .any(|finalizer| finalizer == labels::NAB_FINALIZER)
+        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NAB_FINALIZER)
     }
 
     /// The user wants the data gone too.
@@ -264,9 +216,7 @@ impl Observed {
 
     /// The namespace itself is on its way out.
     fn namespace_leaving(&self) -> bool {
-        self.namespace
-            .as_deref()
-            .is_some_and(|space| space.metadata.deletion_timestamp.is_some())
+        self.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some())
     }
 }
 
@@ -304,10 +254,7 @@ fn create(seen: &Observed) -> Plan {
     }
     plan.then(Action::Create(Object::of(Kind::Backup, &velero)))
         .then_if(status::patch(seen, &status))
-        .telling(Event::normal(
-            condition::BACKUP_SCHEDULED,
-            format!("Velero was given the backup as {name}"),
-        ))
+        .telling(Event::normal(condition::BACKUP_SCHEDULED, format!("Velero was given the backup as {name}")))
 }
 
 /// Velero has it: show what Velero says, and see that the finalizer is on.
@@ -318,14 +265,9 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
         plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
     }
     for withdrawn in delete::not_begun(seen) {
-        plan = plan.then(Action::Delete(Target::of(
-            Kind::DeleteBackupRequest,
-            &withdrawn.metadata,
-        )));
+        plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &withdrawn.metadata)));
     }
-    plan = plan
-        .then_if(generate::stamp(seen, velero))
-        .then_if(status::patch(seen, &status));
+    plan = plan.then_if(generate::stamp(seen, velero)).then_if(status::patch(seen, &status));
     plan.events.extend(status::news(seen, &status));
     plan
 }

@@ -38,24 +38,10 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
             "the backup is allowed",
         );
     }
-    find(
-        seen,
-        &mut status,
-        condition::QUEUED,
-        true,
-        condition::BACKUP_SCHEDULED,
-        "Velero has the backup",
-    );
+    find(seen, &mut status, condition::QUEUED, true, condition::BACKUP_SCHEDULED, "Velero has the backup");
     if generate::edited_since(seen, velero) {
         let message = "the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead";
-        find(
-            seen,
-            &mut status,
-            condition::SPEC_APPLIED,
-            false,
-            condition::EDITED_TOO_LATE,
-            message,
-        );
+        find(seen, &mut status, condition::SPEC_APPLIED, false, condition::EDITED_TOO_LATE, message);
     } else {
         condition::remove(&mut status.conditions, condition::SPEC_APPLIED);
     }
@@ -83,22 +69,12 @@ pub(super) fn deleting(seen: &Observed, message: &str) -> NonAdminBackupStatus {
         let name = request.metadata.name.clone();
         status.velero_delete_backup_request = Some(VeleroDeleteBackupRequest {
             status: request.status.clone(),
-            nacuuid: seen
-                .velero
-                .as_ref()
-                .and_then(|velero| velero.metadata.name.clone()),
+            nacuuid: seen.velero.as_ref().and_then(|velero| velero.metadata.name.clone()),
             namespace: name.as_ref().map(|_| seen.admin_namespace.clone()),
             name,
         });
     }
-    find(
-        seen,
-        &mut status,
-        condition::DELETING,
-        true,
-        condition::DELETION_PENDING,
-        message,
-    );
+    find(seen, &mut status, condition::DELETING, true, condition::DELETION_PENDING, message);
     fit(seen, status)
 }
 
@@ -110,12 +86,7 @@ fn find(
     reason: &'static str,
     message: &str,
 ) {
-    let finding = Finding {
-        type_,
-        status: is,
-        reason,
-        message,
-    };
+    let finding = Finding { type_, status: is, reason, message };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
 }
 
@@ -132,9 +103,7 @@ fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_backups = (files.total > 0).then_some(files);
     status.data_mover_data_uploads = (moved.total > 0).then_some(moved);
-    status.queue_info = Some(QueueInfo {
-        estimated_queue_position: seen.position,
-    });
+    status.queue_info = Some(QueueInfo { estimated_queue_position: seen.position });
 }
 
 /// Velero rewrites timestamps; a change of those alone is not worth a write.
@@ -167,10 +136,7 @@ fn fit(seen: &Observed, mut status: NonAdminBackupStatus) -> NonAdminBackupStatu
         velero.spec = None;
     }
     if spec + size(&status) > TOO_LARGE
-        && let Some(velero) = status
-            .velero_backup
-            .as_mut()
-            .and_then(|velero| velero.status.as_mut())
+        && let Some(velero) = status.velero_backup.as_mut().and_then(|velero| velero.status.as_mut())
     {
         velero.validation_errors = None;
     }
@@ -208,10 +174,7 @@ pub(super) fn news(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event>
             let reasons = said.map_or_else(String::new, |said| {
                 tell::reasons(said.failure_reason.as_deref(), said.validation_errors.as_deref())
             });
-            vec![Event::warning(
-                "BackupFailed",
-                format!("Velero ended the backup as {other}{reasons}"),
-            )]
+            vec![Event::warning("BackupFailed", format!("Velero ended the backup as {other}{reasons}"))]
         }
     }
 }

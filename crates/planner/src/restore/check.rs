@@ -37,18 +37,10 @@ pub(super) fn refusal(seen: &Observed) -> Verdict {
         .or_else(|| check_spec(spec, namespace, &seen.policy))
         .or_else(|| source(seen))
         .or_else(|| {
-            config_map(
-                "resourceModifier",
-                spec.resource_modifier.as_ref(),
-                seen.config_maps[0].as_deref(),
-            )
+            config_map("resourceModifier", spec.resource_modifier.as_ref(), seen.config_maps[0].as_deref())
         })
         .or_else(|| {
-            config_map(
-                "resourcePolicy",
-                spec.resource_policy.as_ref(),
-                seen.config_maps[1].as_deref(),
-            )
+            config_map("resourcePolicy", spec.resource_policy.as_ref(), seen.config_maps[1].as_deref())
         })
         .or_else(|| name_taken(seen))
 }
@@ -58,12 +50,7 @@ fn field(name: &str) -> String {
 }
 
 fn absent(name: &str, given: bool) -> Verdict {
-    given.then(|| {
-        Refusal::new(
-            field(name),
-            "not available to namespace owners; leave the field out",
-        )
-    })
+    given.then(|| Refusal::new(field(name), "not available to namespace owners; leave the field out"))
 }
 
 fn namespace_allowed(seen: &Observed, namespace: &str) -> Verdict {
@@ -76,12 +63,9 @@ fn namespace_allowed(seen: &Observed, namespace: &str) -> Verdict {
 }
 
 fn backup_name(spec: &RestoreSpec) -> Verdict {
-    spec.backup_name.is_none().then(|| {
-        Refusal::new(
-            field("backupName"),
-            "is missing; name a NonAdminBackup of this namespace",
-        )
-    })
+    spec.backup_name
+        .is_none()
+        .then(|| Refusal::new(field("backupName"), "is missing; name a NonAdminBackup of this namespace"))
 }
 
 fn cluster_resources(spec: &RestoreSpec) -> Verdict {
@@ -93,10 +77,7 @@ fn cluster_resources(spec: &RestoreSpec) -> Verdict {
 
 fn mixed_selectors(spec: &RestoreSpec) -> Verdict {
     let both = spec.label_selector.is_some()
-        && spec
-            .or_label_selectors
-            .as_ref()
-            .is_some_and(|list| !list.is_empty());
+        && spec.or_label_selectors.as_ref().is_some_and(|list| !list.is_empty());
     both.then(|| {
         Refusal::new(
             field("orLabelSelectors"),
@@ -109,10 +90,7 @@ fn item_operation_timeout(spec: &RestoreSpec) -> Verdict {
     let value = spec.item_operation_timeout.as_ref()?;
     let fine = value.nanos().is_some_and(|nanos| nanos >= 0);
     (!fine).then(|| {
-        let message = format!(
-            "{:?} is not a duration; write for example 4h or 1h30m",
-            value.to_string()
-        );
+        let message = format!("{:?} is not a duration; write for example 4h or 1h30m", value.to_string());
         Refusal::new(field("itemOperationTimeout"), message)
     })
 }
@@ -131,9 +109,8 @@ fn hooks(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
             ("includedNamespaces", &hook.included_namespaces),
             ("excludedNamespaces", &hook.excluded_namespaces),
         ];
-        let elsewhere = named
-            .into_iter()
-            .find(|(_, names)| names.iter().flatten().any(|name| name != namespace));
+        let elsewhere =
+            named.into_iter().find(|(_, names)| names.iter().flatten().any(|name| name != namespace));
         if let Some((list, _)) = elsewhere {
             let message =
                 format!("may only name {namespace:?}, the namespace of this object; leave the field out");
@@ -149,13 +126,7 @@ fn hooks(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
 
 /// The named backup must be this namespace's, and Velero must be done with it.
 fn source(seen: &Observed) -> Verdict {
-    let name = seen
-        .restore
-        .spec
-        .restore_spec
-        .backup_name
-        .as_deref()
-        .unwrap_or_default();
+    let name = seen.restore.spec.restore_spec.backup_name.as_deref().unwrap_or_default();
     let refuse = |message: String| Some(Refusal::new(field("backupName"), message));
     if seen.backup.is_none() {
         return refuse(format!(
@@ -163,27 +134,20 @@ fn source(seen: &Observed) -> Verdict {
         ));
     }
     let Some(source) = seen.source.as_deref() else {
-        return refuse(format!(
-            "Velero has no backup for NonAdminBackup {name:?}; its conditions say why"
-        ));
+        return refuse(format!("Velero has no backup for NonAdminBackup {name:?}; its conditions say why"));
     };
     if storage(source, seen.kept_at.as_deref()) == Storage::Unknown {
         return refuse(format!(
             "the storage location of NonAdminBackup {name:?} is not there; it cannot be restored until it is back"
         ));
     }
-    let completed = source
-        .status
-        .as_ref()
-        .is_some_and(|status| status.completion_timestamp.is_some());
+    let completed = source.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
     match (source.phase(), stage(source.phase(), completed)) {
         ("Completed" | "PartiallyFailed", _) => None,
-        (phase, Stage::Over) => refuse(format!(
-            "NonAdminBackup {name:?} ended as {phase} and cannot be restored; name another"
-        )),
-        _ => refuse(format!(
-            "NonAdminBackup {name:?} is not finished; the restore starts when it is"
-        )),
+        (phase, Stage::Over) => {
+            refuse(format!("NonAdminBackup {name:?} ended as {phase} and cannot be restored; name another"))
+        }
+        _ => refuse(format!("NonAdminBackup {name:?} is not finished; the restore starts when it is")),
     }
 }
 

@@ -16,10 +16,7 @@ pub(super) fn restore(seen: &Observed) -> Restore {
     let origin = seen.meta();
     let namespace = origin.namespace.clone().unwrap_or_default();
     let name = own_name(origin);
-    let namespace_uid = seen
-        .namespace
-        .as_deref()
-        .and_then(|space| space.metadata.uid.clone());
+    let namespace_uid = seen.namespace.as_deref().and_then(|space| space.metadata.uid.clone());
     Restore {
         metadata: ObjectMeta {
             name: Some(name.clone()),
@@ -30,19 +27,10 @@ pub(super) fn restore(seen: &Observed) -> Restore {
                 (labels::NAR_NACUUID.to_owned(), name),
             ])),
             annotations: Some(BTreeMap::from([
-                (
-                    labels::NAR_NAME.to_owned(),
-                    origin.name.clone().unwrap_or_default(),
-                ),
+                (labels::NAR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
                 (labels::NAR_NAMESPACE.to_owned(), namespace.clone()),
-                (
-                    labels::ORIGIN_UID.to_owned(),
-                    origin.uid.clone().unwrap_or_default(),
-                ),
-                (
-                    labels::ORIGIN_NAMESPACE_UID.to_owned(),
-                    namespace_uid.unwrap_or_default(),
-                ),
+                (labels::ORIGIN_UID.to_owned(), origin.uid.clone().unwrap_or_default()),
+                (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
             ])),
             ..ObjectMeta::default()
         },
@@ -55,16 +43,9 @@ pub(super) fn restore(seen: &Observed) -> Restore {
 fn spec(seen: &Observed, namespace: &str) -> RestoreSpec {
     let mut spec = seen.restore.spec.restore_spec.clone();
     seen.policy.restore.enforce.fill(&mut spec);
-    spec.backup_name = seen
-        .source
-        .as_deref()
-        .and_then(|source| source.metadata.name.clone());
+    spec.backup_name = seen.source.as_deref().and_then(|source| source.metadata.name.clone());
     spec.included_namespaces = Some(vec![namespace.to_owned()]);
-    for hook in spec
-        .hooks
-        .iter_mut()
-        .flat_map(|hooks| hooks.resources.iter_mut().flatten())
-    {
+    for hook in spec.hooks.iter_mut().flat_map(|hooks| hooks.resources.iter_mut().flatten()) {
         hook.included_namespaces = Some(vec![namespace.to_owned()]);
     }
     let excluded = spec.excluded_resources.get_or_insert_default();

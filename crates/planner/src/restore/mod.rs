@@ -60,10 +60,7 @@ pub struct Observed {
 /// The names a Velero Restore of this request can have: the one it would be given now, and the one the Go controller
 /// gave it.
 pub fn references(restore: &NonAdminRestore) -> Vec<String> {
-    let told = restore
-        .status
-        .as_ref()
-        .and_then(|status| status.velero_restore.as_ref()?.nacuuid.clone());
+    let told = restore.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.nacuuid.clone());
     let mut names = vec![own_name(&restore.metadata)];
     names.extend(told.filter(|name| !name.is_empty()));
     names.dedup();
@@ -77,33 +74,21 @@ fn own_name(meta: &ObjectMeta) -> String {
 
 /// Gathers what a decision about this restore reads; none if there is no such restore.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen {
-        object: restore,
-        unreadable,
-    } = view.restore(namespace, name)?;
+    let Seen { object: restore, unreadable } = view.restore(namespace, name)?;
     let space = view.namespace(namespace);
     let velero = velero_of(view, &restore);
     let spec = &restore.spec.restore_spec;
-    let backup = spec
-        .backup_name
-        .as_deref()
-        .and_then(|name| view.backup(namespace, name))
-        .map(|seen| seen.object);
-    let source = backup
-        .as_deref()
-        .and_then(|backup| backup::velero_of(view, backup));
-    let location = source
-        .as_deref()
-        .and_then(|source| source.spec.storage_location.as_deref());
+    let backup =
+        spec.backup_name.as_deref().and_then(|name| view.backup(namespace, name)).map(|seen| seen.object);
+    let source = backup.as_deref().and_then(|backup| backup::velero_of(view, backup));
+    let location = source.as_deref().and_then(|source| source.spec.storage_location.as_deref());
     let named = [&spec.resource_modifier, &spec.resource_policy];
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     Some(Observed {
         name_taken: velero.is_none() && view.velero_restore(&own_name(&restore.metadata)).is_some(),
         kept_at: location.and_then(|name| view.storage_location(name)),
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
-        volumes: velero_name
-            .as_deref()
-            .map_or_else(Default::default, |name| view.restore_volumes(name)),
+        volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
         position: queue_position(view, &restore, velero.as_deref()),
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),
@@ -120,16 +105,10 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
 /// The Velero Restore of a request: made for this very object and namespace.
 pub(crate) fn velero_of(view: &impl View, restore: &NonAdminRestore) -> Option<Arc<Restore>> {
     let namespace = view.namespace(restore.metadata.namespace.as_deref()?)?;
-    let mut named = references(restore)
-        .into_iter()
-        .filter_map(|name| view.velero_restore(&name));
+    let mut named = references(restore).into_iter().filter_map(|name| view.velero_restore(&name));
     named.find(|velero| {
-        made_for(
-            &velero.metadata,
-            &restore.metadata,
-            labels::NAR_NAME,
-            labels::NAR_NAMESPACE,
-        ) && made_in(&velero.metadata, &namespace)
+        made_for(&velero.metadata, &restore.metadata, labels::NAR_NAME, labels::NAR_NAMESPACE)
+            && made_in(&velero.metadata, &namespace)
     })
 }
 
@@ -137,24 +116,13 @@ fn queue_position(view: &impl View, restore: &NonAdminRestore, velero: Option<&R
     let Some(velero) = velero else {
         return position(
             stage("", false),
-            view.restore_queue()
-                .ahead(&own_name(&restore.metadata), view.now()),
+            view.restore_queue().ahead(&own_name(&restore.metadata), view.now()),
         );
     };
     let name = velero.metadata.name.as_deref().unwrap_or_default();
-    let made = velero
-        .metadata
-        .creation_timestamp
-        .as_ref()
-        .map_or_else(|| view.now(), |time| time.0);
-    let completed = velero
-        .status
-        .as_ref()
-        .is_some_and(|status| status.completion_timestamp.is_some());
-    position(
-        stage(velero.phase(), completed),
-        view.restore_queue().ahead(name, made),
-    )
+    let made = velero.metadata.creation_timestamp.as_ref().map_or_else(|| view.now(), |time| time.0);
+    let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
+    position(stage(velero.phase(), completed), view.restore_queue().ahead(name, made))
 }
 
 impl Observed {
@@ -177,11 +145,7 @@ impl Observed {
 
     /// Our finalizer is on it.
     fn held(&self) -> bool {
-        self.meta()
-            .finalizers
-            .iter()
-            .flatten()
-            .any(|finalizer| finalizer == labels::NAR_FINALIZER)
+        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NAR_FINALIZER)
     }
 
     /// Velero has had it before.

@@ -14,22 +14,8 @@ pub(super) fn mirrored(seen: &Observed, velero: &Restore) -> NonAdminRestoreStat
     status.phase = Some(Phase::Created);
     mirror(seen, velero, &mut status);
     condition::remove(&mut status.conditions, condition::DELETING);
-    find(
-        seen,
-        &mut status,
-        condition::ACCEPTED,
-        true,
-        condition::RESTORE_ACCEPTED,
-        "the restore is allowed",
-    );
-    find(
-        seen,
-        &mut status,
-        condition::QUEUED,
-        true,
-        condition::RESTORE_SCHEDULED,
-        "Velero has the restore",
-    );
+    find(seen, &mut status, condition::ACCEPTED, true, condition::RESTORE_ACCEPTED, "the restore is allowed");
+    find(seen, &mut status, condition::QUEUED, true, condition::RESTORE_SCHEDULED, "Velero has the restore");
     status
 }
 
@@ -48,14 +34,7 @@ pub(super) fn deleting(seen: &Observed, velero: &Restore) -> NonAdminRestoreStat
     status.phase = Some(Phase::Deleting);
     mirror(seen, velero, &mut status);
     let message = "the Velero Restore is being removed";
-    find(
-        seen,
-        &mut status,
-        condition::DELETING,
-        true,
-        condition::DELETION_PENDING,
-        message,
-    );
+    find(seen, &mut status, condition::DELETING, true, condition::DELETION_PENDING, message);
     status
 }
 
@@ -67,12 +46,7 @@ fn find(
     reason: &'static str,
     message: &str,
 ) {
-    let finding = Finding {
-        type_,
-        status: is,
-        reason,
-        message,
-    };
+    let finding = Finding { type_, status: is, reason, message };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
 }
 
@@ -88,9 +62,7 @@ fn mirror(seen: &Observed, velero: &Restore, status: &mut NonAdminRestoreStatus)
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_restores = (files.total > 0).then_some(files);
     status.data_mover_data_downloads = (moved.total > 0).then_some(moved);
-    status.queue_info = Some(QueueInfo {
-        estimated_queue_position: seen.position,
-    });
+    status.queue_info = Some(QueueInfo { estimated_queue_position: seen.position });
 }
 
 /// Velero rewrites timestamps; a change of those alone is not worth a write.
@@ -138,10 +110,7 @@ pub(super) fn news(seen: &Observed, wanted: &NonAdminRestoreStatus) -> Vec<Event
             let reasons = said.map_or_else(String::new, |said| {
                 tell::reasons(said.failure_reason.as_deref(), said.validation_errors.as_deref())
             });
-            vec![Event::warning(
-                "RestoreFailed",
-                format!("Velero ended the restore as {other}{reasons}"),
-            )]
+            vec![Event::warning("RestoreFailed", format!("Velero ended the restore as {other}{reasons}"))]
         }
     }
 }
