@@ -7,7 +7,7 @@ use super::generate::uses_scoped_filters;
 use super::{Observed, velero_of};
 use crate::ownership::label;
 use crate::policy::Bounds;
-use crate::queue::{Stage, stage};
+use crate::queue::{Queued, Stage};
 use crate::view::View;
 use crate::{Policy, Refusal, enforce};
 
