@@ -275,10 +275,7 @@ pub(super) fn others(view: &impl View, backup: &NonAdminBackup, policy: &Policy)
             continue;
         }
         let stage = match velero_of(view, &other) {
-            Some(velero) => stage(
-                velero.phase(),
-                velero.status.as_ref().is_some_and(|s| s.completion_timestamp.is_some()),
-            ),
+            Some(velero) => velero.stage(),
             None if undecided(&other) && place(&other) < mine => Stage::Waiting,
             None => continue,
         };
