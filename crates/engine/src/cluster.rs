@@ -110,11 +110,10 @@ impl State {
         self.follow(change)
     }
 
-    /// Takes the API server's answer to a write of ours. Nobody is woken: whoever wrote it knows.
-    pub(crate) fn wrote<K: Kept>(&mut self, object: Guarded<K>) {
-        if let Some((before, after)) = K::store_mut(self).wrote(object) {
-            K::index(self, before.as_deref(), after.as_ref().map(|seen| &*seen.object));
-        }
+    /// Takes the API server's answer to a write of ours.
+    pub(crate) fn wrote<K: Kept>(&mut self, object: Guarded<K>) -> Vec<Key> {
+        let change = K::store_mut(self).wrote(object);
+        self.follow(change)
     }
 
     /// Indexes a change and says whom it concerns.

@@ -9,13 +9,14 @@ use kube::core::params::{DeleteParams, GetParams, Patch, PatchParams, PostParams
 use kube::core::request::Request;
 use kube::core::{ObjectMeta, Status};
 use kube::{Client, Resource};
-use planner::{Action, Object, Plan, Target};
+use planner::{Action, Key, Object, Plan, Target};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, State};
 use crate::error::{Failure, status};
 use crate::guard::Guarded;
 use crate::kept::Kept;
+use crate::work::Work;
 
 /// Who set a field, as the API server notes it. It is an identity: renaming it would orphan what it owns.
 const MANAGER: &str = "nacre";
@@ -25,6 +26,7 @@ const MANAGER: &str = "nacre";
 pub struct Executor {
     client: Client,
     cluster: Arc<Cluster>,
+    work: Arc<Work>,
     writes: Arc<Writes>,
 }
 
@@ -38,9 +40,9 @@ pub struct Writes {
 }
 
 impl Executor {
-    /// Writes with this client and remembers in this cluster.
-    pub fn new(client: Client, cluster: Arc<Cluster>) -> Self {
-        Self { client, cluster, writes: Arc::default() }
+    /// Writes with this client, remembers in this cluster, and wakes whom a write concerns.
+    pub fn new(client: Client, cluster: Arc<Cluster>, work: Arc<Work>) -> Self {
+        Self { client, cluster, work, writes: Arc::default() }
     }
 
     /// What was written so far.
@@ -48,15 +50,20 @@ impl Executor {
         &self.writes
     }
 
-    /// Carries out the actions in order. The first that fails ends it: what follows may rest on it.
-    pub async fn execute(&self, plan: &Plan) -> Result<(), Failure> {
+    /// Carries out the actions in order and wakes whom they concern, but not the object the plan is about: that was
+    /// decided about just now. The first that fails ends it: what follows may rest on it.
+    pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
         for action in &plan.actions {
-            self.act(action).await?;
+            let mut concerned = self.act(action).await?;
+            if !matches!(action, Action::Delete(_)) {
+                concerned.retain(|key| key != about);
+            }
+            self.work.wake(concerned);
         }
         Ok(())
     }
 
-    async fn act(&self, action: &Action) -> Result<(), Failure> {
+    async fn act(&self, action: &Action) -> Result<Vec<Key>, Failure> {
         match action {
             Action::Hold(target, finalizer) => {
                 let mut finalizers = target.finalizers.clone();
@@ -75,12 +82,12 @@ impl Executor {
         }
     }
 
-    async fn set_finalizers(&self, target: &Target, finalizers: &[String]) -> Result<(), Failure> {
+    async fn set_finalizers(&self, target: &Target, finalizers: &[String]) -> Result<Vec<Key>, Failure> {
         self.patch(target, None, json!({"metadata": {"finalizers": finalizers}})).await
     }
 
     /// Merges into exactly the object that was seen, as of our own latest write to it.
-    async fn patch(&self, target: &Target, part: Option<&str>, mut body: Value) -> Result<(), Failure> {
+    async fn patch(&self, target: &Target, part: Option<&str>, mut body: Value) -> Result<Vec<Key>, Failure> {
         body["metadata"]["uid"] = json!(target.uid);
         body["metadata"]["resourceVersion"] = json!(self.latest_version(target));
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
@@ -92,11 +99,10 @@ impl Executor {
         let answer = self.send(request).await;
         let answer = self.refreshing(target.kind, &target.namespace, &target.name, answer).await;
         let text = answer.map_err(|source| failure("patch", target, source))?;
-        self.remember(target.kind, &text);
-        Ok(())
+        Ok(self.remember(target.kind, &text))
     }
 
-    async fn create(&self, object: &Object) -> Result<(), Failure> {
+    async fn create(&self, object: &Object) -> Result<Vec<Key>, Failure> {
         let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let (namespace, name) = (object.namespace(), object.name());
         // Our own types always become JSON.
@@ -106,23 +112,19 @@ impl Executor {
         let answer = self.refreshing(object.kind, namespace, name, answer).await;
         let what = || format!("create {} {namespace}/{name}", object.kind.name());
         let text = answer.map_err(|source| Failure { what: what(), source })?;
-        self.remember(object.kind, &text);
-        Ok(())
+        Ok(self.remember(object.kind, &text))
     }
 
-    async fn delete(&self, target: &Target) -> Result<(), Failure> {
+    async fn delete(&self, target: &Target) -> Result<Vec<Key>, Failure> {
         let preconditions = Preconditions { uid: Some(target.uid.clone()), ..Preconditions::default() };
         let params = DeleteParams::background().preconditions(preconditions);
         match self.send(path(target.kind, &target.namespace).delete(&target.name, &params)).await {
-            Ok(text) if is_status(&text) => self.forget(target),
-            Ok(text) => self.remember(target.kind, &text),
+            Ok(text) if is_status(&text) => Ok(self.forget(target)),
+            Ok(text) => Ok(self.remember(target.kind, &text)),
             // Gone, or another one by the same name: either way this one is no more.
-            Err(error) if status(&error).is_some_and(|status| matches!(status.code, 404 | 409)) => {
-                self.forget(target);
-            }
-            Err(source) => return Err(failure("delete", target, source)),
+            Err(error) if matches!(code(&error), Some(404 | 409)) => Ok(self.forget(target)),
+            Err(source) => Err(failure("delete", target, source)),
         }
-        Ok(())
     }
 
     async fn send(
@@ -143,12 +145,13 @@ impl Executor {
         answer: Result<String, kube::Error>,
     ) -> Result<String, kube::Error> {
         if let Err(error) = &answer
-            && status(error).is_some_and(|status| status.code == 409)
+            && code(error) == Some(409)
         {
             self.writes.conflicts.fetch_add(1, Ordering::Relaxed);
             let request =
                 path(kind, namespace).get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
             if let Ok(text) = self.client.request_text(request).await {
+                // Whoever asked decides again at once; the watch wakes the others.
                 self.remember(kind, &text);
             }
         }
@@ -166,42 +169,36 @@ impl Executor {
         latest.and_then(|meta| meta.resource_version).unwrap_or_else(|| target.resource_version.clone())
     }
 
-    fn remember(&self, kind: Kind, text: &str) {
-        self.cluster.change(|state| {
-            match kind {
-                Kind::NonAdminBackup => wrote::<NonAdminBackup>(state, text),
-                Kind::NonAdminRestore => wrote::<NonAdminRestore>(state, text),
-                Kind::Backup => wrote::<Backup>(state, text),
-                Kind::Restore => wrote::<Restore>(state, text),
-                Kind::DeleteBackupRequest => wrote::<DeleteBackupRequest>(state, text),
-                _ => {}
-            }
-            Vec::new()
+    fn remember(&self, kind: Kind, text: &str) -> Vec<Key> {
+        self.cluster.change(|state| match kind {
+            Kind::NonAdminBackup => wrote::<NonAdminBackup>(state, text),
+            Kind::NonAdminRestore => wrote::<NonAdminRestore>(state, text),
+            Kind::Backup => wrote::<Backup>(state, text),
+            Kind::Restore => wrote::<Restore>(state, text),
+            Kind::DeleteBackupRequest => wrote::<DeleteBackupRequest>(state, text),
+            _ => Vec::new(),
         });
+        self.work.wake(concerned);
     }
 
-    fn forget(&self, target: &Target) {
-        self.cluster.change(|state| {
-            match target.kind {
-                Kind::NonAdminBackup => deleted::<NonAdminBackup>(state, target),
-                Kind::NonAdminRestore => deleted::<NonAdminRestore>(state, target),
-                Kind::Backup => deleted::<Backup>(state, target),
-                Kind::Restore => deleted::<Restore>(state, target),
-                Kind::DeleteBackupRequest => deleted::<DeleteBackupRequest>(state, target),
-                _ => {}
-            }
-            Vec::new()
+    fn forget(&self, target: &Target) -> Vec<Key> {
+        self.cluster.change(|state| match target.kind {
+            Kind::NonAdminBackup => deleted::<NonAdminBackup>(state, target),
+            Kind::NonAdminRestore => deleted::<NonAdminRestore>(state, target),
+            Kind::Backup => deleted::<Backup>(state, target),
+            Kind::Restore => deleted::<Restore>(state, target),
+            Kind::DeleteBackupRequest => deleted::<DeleteBackupRequest>(state, target),
+            _ => Vec::new(),
         });
+        self.work.wake(concerned);
     }
 }
 
-fn wrote<K: Kept>(state: &mut State, text: &str) {
-    if let Ok(object) = serde_json::from_str::<Guarded<K>>(text) {
-        state.wrote(object);
-    }
+fn wrote<K: Kept>(state: &mut State, text: &str) -> Vec<Key> {
+    serde_json::from_str::<Guarded<K>>(text).map(|object| state.wrote(object)).unwrap_or_default()
 }
 
-fn deleted<K: Kept>(state: &mut State, target: &Target) {
+fn deleted<K: Kept>(state: &mut State, target: &Target) -> Vec<Key> {
     let meta = ObjectMeta {
         namespace: Some(target.namespace.clone()),
         name: Some(target.name.clone()),
@@ -209,7 +206,7 @@ fn deleted<K: Kept>(state: &mut State, target: &Target) {
         ..ObjectMeta::default()
     };
     let change = K::store_mut(state).deleted(&meta);
-    state.follow(change);
+    state.follow(change)
 }
 
 fn meta_of<K: Kept>(state: &State, target: &Target) -> Option<ObjectMeta> {
@@ -223,13 +220,17 @@ fn path(kind: Kind, namespace: &str) -> Request {
     Request::new(kube::core::DynamicObject::url_path(&resource, namespace))
 }
 
+fn code(error: &kube::Error) -> Option<u16> {
+    status(error).map(|status| status.code)
+}
+
 fn failure(verb: &str, target: &Target, source: kube::Error) -> Failure {
     Failure { what: format!("{verb} {} {}/{}", target.kind.name(), target.namespace, target.name), source }
 }
 
-fn gone_is_fine(result: Result<(), Failure>) -> Result<(), Failure> {
+fn gone_is_fine(result: Result<Vec<Key>, Failure>) -> Result<Vec<Key>, Failure> {
     match result {
-        Err(failure) if failure.status().is_some_and(|status| status.code == 404) => Ok(()),
+        Err(failure) if code(&failure.source) == Some(404) => Ok(Vec::new()),
         other => other,
     }
 }
