@@ -46,8 +46,8 @@ impl Executor {
     }
 
     /// What was written so far.
-    pub fn writes(&self) -> &Writes {
-        &self.writes
+    pub fn writes(&self) -> Arc<Writes> {
+        self.writes.clone()
     }
 
     /// Carries out the actions in order and wakes whom they concern, but not the object the plan is about: that was
@@ -177,8 +177,7 @@ impl Executor {
             Kind::Restore => wrote::<Restore>(state, text),
             Kind::DeleteBackupRequest => wrote::<DeleteBackupRequest>(state, text),
             _ => Vec::new(),
-        });
-        self.work.wake(concerned);
+        })
     }
 
     fn forget(&self, target: &Target) -> Vec<Key> {
@@ -189,8 +188,7 @@ impl Executor {
             Kind::Restore => deleted::<Restore>(state, target),
             Kind::DeleteBackupRequest => deleted::<DeleteBackupRequest>(state, target),
             _ => Vec::new(),
-        });
-        self.work.wake(concerned);
+        })
     }
 }
 

@@ -17,6 +17,7 @@ pub mod ownership;
 pub mod plan;
 pub mod policy;
 pub mod queue;
+pub mod refresh;
 mod refusal;
 pub mod restore;
 mod tell;
