@@ -50,9 +50,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let metrics = Metrics::register(&mut registry);
     let (readiness, is_ready) = channel::channel(Readiness::default());
     admin::probes(args.health_probe_bind_address, is_ready).await?;
-    let counted = executor.clone();
-    admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry, counted.writes())))
-        .await?;
+    registry.register_collector(Box::new(Written(executor.writes())));
+    admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
 
     let watches = start_watches(&client, &namespace, &cluster, &work);
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking at the cluster");
