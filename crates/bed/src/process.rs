@@ -15,20 +15,24 @@ use tokio::sync::watch;
 ///
 /// Only we hold the other end of that pipe, so it ends whenever we do: return, panic, Ctrl-C or `kill -9`.
 /// This needs no `unsafe`, no thread that must live on (as `PR_SET_PDEATHSIG` would) and no program of ours.
-/// `set -m` is what gives each job its group; whatever the program leaves behind in it dies with it. `wait -f`
-/// waits for its end, where a plain `wait` would be content with `SIGSTOP`.
+/// What the program leaves behind in its group dies with it.
+///
+/// `set -m` gives each job its group. It is taken back before the wait, which would else be content with a
+/// program that is merely stopped; and the shell's own remarks about its jobs have no place in the log.
 const KEEPER: &str = r#"
-set -m
 exec 3<&0
+set -m
 "$@" </dev/null >&2 3<&- &
 program=$!
-{ read -r line <&3; kill -s KILL -- "-$program"; } >/dev/null 2>&1 &
+exec 2>/dev/null
+{ read -r line <&3; kill -s KILL -- "-$program"; } >/dev/null &
 lifeline=$!
+set +m
 echo "$program"
-wait -f "$program" 2>/dev/null
+wait "$program"
 code=$?
-kill -s KILL -- "-$program" "-$lifeline" 2>/dev/null
-wait "$lifeline" 2>/dev/null
+kill -s KILL -- "-$program" "-$lifeline"
+wait
 exit "$code"
 "#;
 
