@@ -110,7 +110,7 @@ impl Program {
     pub fn start(&self) -> Result<Process> {
         ensure!(
             self.path.is_file(),
-            "{} is not there: `make tools` builds the bed's programs",
+            "{} is not there (`make tools` builds the bed's own programs)",
             self.path.display()
         );
         let log = File::options()
@@ -205,11 +205,12 @@ impl Process {
     /// Fails as soon as the process ends: to be raced against whatever is waited for.
     pub async fn must_live<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
-            done = work => done,
+            biased; // when it is gone, an answer came from somebody else
             code = self.exited() => {
                 let code = code.map_or_else(|| "?".into(), |code| code.to_string());
                 Err(self.failure(&format!("ended with code {code}")))
             }
+            done = work => done,
         }
     }
 
