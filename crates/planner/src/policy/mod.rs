@@ -4,10 +4,19 @@
 //! it, `combine` makes one of both, and `source` decides what holds when one of them cannot be read. The names of the
 //! fields below, in camel case, are the keys of `policy.yaml`.
 
+mod check;
+mod combine;
+mod dpa;
 mod namespaces;
+mod node;
+mod problem;
+mod read;
 mod resources;
+mod rules;
+mod source;
 mod storage;
 mod words;
+mod yaml;
 
 use std::time::Duration as Wait;
 
@@ -15,8 +24,14 @@ use api::Duration;
 use api::velero::{BackupSpec, RestoreSpec};
 use serde::{Deserialize, Serialize};
 
+pub use check::{check, render};
+pub use combine::Policies;
 pub use namespaces::NamespacePolicy;
-pub use storage::{EndpointPolicy, EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy};
+pub use problem::{Position, Problem, Severity, Source};
+pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
+pub use storage::{
+    EndpointPolicy, EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy,
+};
 
 /// What an administrator allows in a namespace; whatever is not said is not limited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
