@@ -377,6 +377,16 @@ fn the_first_override_that_fits_wins() {
 }
 
 #[test]
+fn an_override_replaces_a_field_of_a_spec_as_a_whole() {
+    let policies = policies(
+        "backup: { enforce: { labelSelector: { matchLabels: { a: b } } } }\n\
+         overrides: [{ selector: {}, backup: { enforce: { labelSelector: { matchLabels: { c: d } } } } }]",
+    );
+    let selector = policies.for_namespace("shop", &labels(&[])).backup.enforce.label_selector.clone();
+    assert_eq!(selector.unwrap().match_labels, Some(labels(&[("c", "d")])));
+}
+
+#[test]
 fn a_rendered_default_reads_as_the_default() {
     let text = render(&Policy::default());
     assert_eq!(check(&text), []);
