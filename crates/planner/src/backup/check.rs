@@ -7,7 +7,7 @@ use super::generate::uses_scoped_filters;
 use super::{Observed, velero_of};
 use crate::ownership::label;
 use crate::policy::{Bounds, StorageMode};
-use crate::queue::{Stage, stage};
+use crate::queue::{Queued, Stage};
 use crate::view::View;
 use crate::{Policy, Refusal, enforce};
 
@@ -289,10 +289,7 @@ pub(super) fn others(view: &impl View, backup: &NonAdminBackup, policy: &Policy)
             continue;
         }
         let stage = match velero_of(view, &other) {
-            Some(velero) => stage(
-                velero.phase(),
-                velero.status.as_ref().is_some_and(|s| s.completion_timestamp.is_some()),
-            ),
+            Some(velero) => velero.stage(),
             None if undecided(&other) && place(&other) < mine => Stage::Waiting,
             None => continue,
         };

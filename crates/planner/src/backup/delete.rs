@@ -10,7 +10,7 @@ use kube::core::ObjectMeta;
 
 use super::{Observed, status};
 use crate::ownership::{Storage, label, storage};
-use crate::queue::{Stage, stage};
+use crate::queue::{Queued, Stage};
 use crate::{Action, Event, Object, Plan, Target};
 
 /// How often to look whether a location that Velero could not write to can be written again.
@@ -115,13 +115,10 @@ fn why_data_must_stay(seen: &Observed, velero: &Backup) -> Option<String> {
 
 /// What Velero would refuse for, if it were asked now.
 fn obstacle(seen: &Observed, velero: &Backup) -> Option<String> {
-    let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
-    if stage(velero.phase(), completed) != Stage::Over {
+    if velero.stage() != Stage::Over {
         return Some("Velero is not done with it yet".to_owned());
     }
-    if velero.spec.storage_location.is_none() {
-        return None;
-    }
+    velero.spec.storage_location.as_ref()?;
     let Some(location) = seen.kept_at.as_deref() else {
         return Some("its storage location is not there at the moment".to_owned());
     };

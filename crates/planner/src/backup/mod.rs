@@ -24,7 +24,6 @@ use kube::core::ObjectMeta;
 pub use check::check_spec;
 
 use crate::ownership::{annotation, label, made_for, owns_backup};
-use crate::queue::{position, stage};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Object, Plan, Policy, Refusal, Target};
 
@@ -105,7 +104,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
             .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
-        position: queue_position(view, &backup, velero.as_deref()),
+        position: view.backup_queue().position(velero.as_deref(), &own_name(&backup.metadata), view.now()),
         others: policy
             .as_deref()
             .filter(|_| velero.is_none())
@@ -157,19 +156,6 @@ fn storage_name(location: &NonAdminBackupStorageLocation) -> String {
         .as_ref()
         .and_then(|status| status.velero_backup_storage_location.as_ref()?.name.clone());
     told.unwrap_or_else(|| own_name(&location.metadata))
-}
-
-fn queue_position(view: &impl View, backup: &NonAdminBackup, velero: Option<&Backup>) -> i64 {
-    let Some(velero) = velero else {
-        return position(
-            stage("", false),
-            view.backup_queue().ahead(&own_name(&backup.metadata), view.now()),
-        );
-    };
-    let name = velero.metadata.name.as_deref().unwrap_or_default();
-    let made = velero.metadata.creation_timestamp.as_ref().map_or_else(|| view.now(), |time| time.0);
-    let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
-    position(stage(velero.phase(), completed), view.backup_queue().ahead(name, made))
 }
 
 impl Observed {
