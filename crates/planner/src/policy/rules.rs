@@ -167,7 +167,7 @@ fn of_restores(policy: &RestorePolicy) -> Vec<Finding> {
 
 fn of_storage(policy: &StoragePolicy) -> Vec<Finding> {
     let mut found = enforced_location("storageLocations.enforce", &policy.enforce);
-    let known = |name: &str| KNOWN_PROVIDERS.contains(&name.strip_prefix("velero.io/").unwrap_or(name));
+    let known = |name: &str| KNOWN_PROVIDERS.contains(&short(name));
     for (at, name) in policy.providers.iter().enumerate().filter(|(_, name)| !known(name)) {
         let message = format!(
             "nobody can use {name:?}: credentials can be checked for {} only",
@@ -180,14 +180,19 @@ fn of_storage(policy: &StoragePolicy) -> Vec<Finding> {
         found.push(finding(Warning, "storageLocations.providers", message));
     }
     let provider = policy.enforce.provider.as_ref();
-    if let Some(provider) =
-        provider.filter(|name| !policy.providers.is_empty() && !policy.providers.contains(name))
-    {
+    if let Some(provider) = provider.filter(|name| {
+        !policy.providers.is_empty() && !policy.providers.iter().any(|other| short(other) == short(name))
+    }) {
         let message =
             format!("{provider:?} is not among storageLocations.providers: nobody could satisfy both");
         found.push(finding(Error, "storageLocations.enforce.provider", message));
     }
     found
+}
+
+/// Velero takes `aws` and `velero.io/aws` for the same.
+fn short(provider: &str) -> &str {
+    provider.strip_prefix("velero.io/").unwrap_or(provider)
 }
 
 /// What cannot be required of every location.

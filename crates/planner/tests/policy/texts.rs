@@ -321,12 +321,13 @@ fn what_is_doubtful_is_told_and_used() {
 }
 
 #[test]
-fn a_loop_that_is_off_has_no_place_in_the_order() {
+fn what_only_looks_odd_is_fine() {
     for text in [
         "sync: { period: 0 }",
         "garbageCollection: { period: 0s }",
         "sync: { period: \"0\" }\nstorageLocations: { enforce: { backupSyncPeriod: 5m } }",
         "storageLocations: { enforce: { backupSyncPeriod: 0s } }",
+        "storageLocations: { providers: [aws], enforce: { provider: velero.io/aws } }",
     ] {
         assert_eq!(check(text), [], "{text}");
     }
