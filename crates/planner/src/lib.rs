@@ -12,6 +12,7 @@ pub mod backup;
 pub mod concern;
 mod enforce;
 mod fence;
+pub mod location;
 mod merge;
 pub mod ownership;
 pub mod plan;
