@@ -18,8 +18,15 @@ pub struct Rule {
     pub key: &'static str,
     /// What becomes of it.
     pub verdict: Verdict,
-    /// What it does, as the end of a sentence that begins with the key.
+    /// What it does, as the end of a sentence that begins with the key; after a semicolon, what to use instead.
     pub why: &'static str,
+}
+
+impl Rule {
+    /// Why the key is refused and what to do instead, as the end of a sentence.
+    pub(super) fn advice(&self) -> String {
+        if self.why.contains(';') { self.why.to_owned() } else { format!("{}; take it out", self.why) }
+    }
 }
 
 pub(super) const fn kept(key: &'static str, why: &'static str) -> Rule {
@@ -43,11 +50,11 @@ pub(super) fn find(table: &'static [Rule], key: &str) -> Option<&'static Rule> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use crate::location::credentials;
+    use crate::location::{config, credentials};
 
     #[test]
     fn no_key_has_two_rules_and_every_rule_a_reason() {
-        for (name, table) in credentials::TABLES {
+        for (name, table) in credentials::TABLES.iter().chain(config::TABLES) {
             let keys: BTreeSet<_> = table.iter().map(|rule| rule.key).collect();
             assert_eq!(keys.len(), table.len(), "{name}");
             for rule in *table {

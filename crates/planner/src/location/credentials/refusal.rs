@@ -33,7 +33,7 @@ impl CredentialRefusal {
 
     /// Refuses a key for what the table says of it.
     pub(super) fn ruled(line: Option<usize>, rule: &Rule) -> Self {
-        Self::key(line, rule.key, format!("{}; take it out", rule.why))
+        Self::key(line, rule.key, rule.advice())
     }
 
     /// Refuses a key nobody has heard of. It is named only if it looks like a key: a line that lacks its key begins
