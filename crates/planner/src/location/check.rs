@@ -113,8 +113,29 @@ fn credential(spec: &BackupStorageLocationSpec) -> Option<Refusal> {
         Some(reference) if reference.key.is_empty() => {
             Some(refuse("credential.key", "is missing; name the key of the Secret that holds the credential"))
         }
+        // Both become parts of paths: of the API, and of the file Velero writes the credential to.
+        Some(reference) if !is_object_name(&reference.name) => {
+            Some(refuse("credential.name", "cannot be the name of a Secret; name one of this namespace"))
+        }
+        Some(reference) if !is_secret_key(&reference.key) => {
+            Some(refuse("credential.key", "cannot be a key of a Secret; name one of the Secret's"))
+        }
         Some(_) => None,
     }
+}
+
+/// As the API server has it: parts joined by dots, each of lower-case letters, digits and inner dashes.
+fn is_object_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let part = |part: &str| {
+        part.starts_with(plain) && part.ends_with(plain) && part.chars().all(|c| plain(c) || c == '-')
+    };
+    name.len() <= 253 && name.split('.').all(part)
+}
+
+fn is_secret_key(key: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    key.len() <= 253 && key.chars().all(plain) && !key.starts_with("..") && key != "."
 }
 
 fn unknown_provider(name: &str, policy: &LocationPolicy) -> Option<Refusal> {

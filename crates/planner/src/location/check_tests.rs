@@ -131,6 +131,28 @@ fn each_field_is_looked_at_and_the_words_say_what_would_do() {
     }
 }
 
+/// They become parts of paths, so a slash too many would lead to another namespace's Secret.
+#[test]
+fn a_secret_is_named_as_the_api_server_names_it() {
+    let policy = LocationPolicy::default();
+    for name in ["keys", "my.keys-1", "0"] {
+        assert_eq!(told(&with("/credential/name", json!(name)), &policy), None, "{name}");
+    }
+    for name in
+        ["../../other/secrets/x", "a/b", "A", "-a", "a-", "a..b", ".", "a%2fb", "a b", "a?x=y", "\u{e9}"]
+    {
+        let told = told(&with("/credential/name", json!(name)), &policy).unwrap_or_default();
+        assert!(told.starts_with(".credential.name: cannot be the name of a Secret"), "{name:?} {told}");
+    }
+    for key in ["cloud", ".dockerconfigjson", "A_b-1.c"] {
+        assert_eq!(told(&with("/credential/key", json!(key)), &policy), None, "{key}");
+    }
+    for key in ["..", "../x", "a/b", ".", "a b", "..2026"] {
+        let told = told(&with("/credential/key", json!(key)), &policy).unwrap_or_default();
+        assert!(told.starts_with(".credential.key: cannot be a key of a Secret"), "{key:?} {told}");
+    }
+}
+
 #[test]
 fn the_first_thing_that_is_wrong_is_told() {
     let mut all = with("/default", json!(true));
