@@ -90,37 +90,47 @@ fn refusals_name_line_and_key() {
     );
 }
 
+/// Each is a good file but for one thing.
 #[test]
 fn what_readers_could_differ_about_is_refused() {
-    let twice = format!("{GOOD}AWS_ACCESS_KEY_ID = b\n");
-    let again = format!("{GOOD}{GOOD}");
-    let merged = format!("{GOOD}[profile default]\n");
-    let cased = format!("{GOOD}[Default]\n");
-    let long = format!("[default]\naws_access_key_id = {}\n", "a".repeat(20_000));
-    let huge = format!("#{}\n{GOOD}", "a".repeat(40_000));
-    for given in [
-        twice.as_str(),
-        &again,
-        &merged,
-        &cased,
-        &long,
-        &huge,
-        "[default]\naws_access_key_id = a b\n",
-        "[default]\naws_access_key_id = \"a\n",
-        "[default]\naws_access_key_id = \"\n",
-        "[default]\naws_access_key_id =#a\n",
-        "[default]\naws_access_key_id = \"#a\"\n",
-        "[default]\naws_access_key_id : a\n",
-        "[default] [other]\n",
-        "[de fau lt]\n",
-        "[]\n",
-        "[default]x\n",
-        "[default]\n= x\n",
-        "[default]\naws_access_key_id\0 = x\n",
+    let long = "a".repeat(20_000);
+    let comment = format!("#{}\n[default]", "a".repeat(40_000));
+    for (part, instead) in [
+        ("AKIA1", "a b"),
+        ("AKIA1", "a\tb"),
+        ("AKIA1", "\"a"),
+        ("AKIA1", "a'"),
+        ("AKIA1", "\""),
+        ("AKIA1", "\"\""),
+        ("AKIA1", "'\"a\"'"),
+        ("AKIA1", "\"#a\""),
+        ("= AKIA1", "=#a"),
+        ("= AKIA1", "=;a"),
+        ("= AKIA1", ": a"),
+        ("= AKIA1", "= # a"),
+        ("AKIA1", &long),
+        ("aws_access_key_id =", "= "),
+        ("aws_access_key_id =", "aws_access_key_id\0 ="),
+        ("aws_access_key_id =", "\taws_access_key_id ="),
+        ("[default]", &comment),
+        ("[default]", "[default] [other]"),
+        ("[default]", "[default]x"),
+        ("[default]", "[de fau lt]"),
+        ("[default]", "[other default]"),
+        ("[default]", "[def#ault]"),
+        ("[default]", "[]"),
+        ("[default]", "default"),
+        ("et=\n", "et=\nAWS_ACCESS_KEY_ID = b\n"),
+        ("et=\n", "et=\n[default]\n"),
+        ("et=\n", "et=\n[profile default]\n"),
+        ("et=\n", "et=\n[Default]\n"),
+        ("et=\n", "et=\nnonsense\n"),
     ] {
-        assert!(read(given, None).is_err(), "{given:?}");
+        let given = GOOD.replacen(part, instead, 1);
+        assert_ne!(given, GOOD);
+        assert!(read(&given, None).is_err(), "{instead:.30?}");
     }
-    assert!(parse(Provider::Aws, b"[default]\n\xff", None).is_err());
+    assert!(parse(Provider::Aws, &[GOOD.as_bytes(), b"# \xff"].concat(), None).is_err());
 }
 
 #[test]

@@ -90,6 +90,8 @@ fn what_readers_could_differ_about_is_refused() {
         "AZURE_STORAGE_ACCOUNT_ACCESS_KEY=\"$HOME\"\n",
         "AZURE_STORAGE_ACCOUNT_ACCESS_KEY=a # b\n",
         " AZURE_STORAGE_ACCOUNT_ACCESS_KEY=a\n",
+        "AZURE_STORAGE_ACCOUNT_ACCESS_KEY=a`b\n",
+        "AZURE_STORAGE_ACCOUNT_ACCESS_KEY:a=b\n",
     ] {
         assert!(read(given).is_err(), "{given:?}");
     }

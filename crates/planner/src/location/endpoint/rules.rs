@@ -33,12 +33,16 @@ pub fn objection(
         }
         _ => None,
     };
-    let mut hosts = [Some(host), bucket_host.as_ref()].into_iter().flatten();
+    let bucket_host = bucket_host.as_ref();
+    // Whoever names what is forbidden to all means it; that still says nothing of other names.
+    let forbidden = match never(host, policy) {
+        Some(why) => (!named).then_some(why),
+        None => bucket_host.and_then(|host| never(host, policy)),
+    };
     denied(host, policy)
-        .or_else(|| bucket_host.as_ref().and_then(|host| denied(host, policy)))
-        .or_else(|| hosts.clone().find_map(|host| never(host, policy)).filter(|_| !named))
-        .or_else(|| (!listed).then(|| unlisted(policy)).flatten())
-        .or_else(|| hosts.find_map(|host| theirs(host, namespace)).filter(|_| !listed))
+        .or_else(|| denied(bucket_host?, policy))
+        .or(forbidden)
+        .or_else(|| if listed { None } else { unlisted_or_theirs(host, bucket_host, namespace, policy) })
 }
 
 fn denied(host: &Host, policy: &EndpointPolicy) -> Option<String> {
@@ -60,6 +64,15 @@ fn never(host: &Host, policy: &EndpointPolicy) -> Option<String> {
     };
     let why = if api_server { Some("is the cluster's API server") } else { why }?;
     Some(format!("{why}; use the address of a store"))
+}
+
+fn unlisted_or_theirs(
+    host: &Host,
+    bucket_host: Option<&Host>,
+    namespace: &str,
+    policy: &EndpointPolicy,
+) -> Option<String> {
+    unlisted(policy).or_else(|| theirs(host, namespace)).or_else(|| theirs(bucket_host?, namespace))
 }
 
 fn unlisted(policy: &EndpointPolicy) -> Option<String> {
@@ -136,6 +149,13 @@ mod tests {
         }
         let google = EndpointPolicy { allow: patterns(&["*.internal"]), ..EndpointPolicy::default() };
         assert!(ask("http://google.internal", "metadata", &google).is_some());
+        let exact = EndpointPolicy {
+            allow: patterns(&["google.internal", "localhost"]),
+            ..EndpointPolicy::default()
+        };
+        assert!(ask("http://google.internal", "metadata", &exact).is_some());
+        assert_eq!(ask("http://google.internal", "backups", &exact), None);
+        assert_eq!(ask("http://localhost:9000", "backups", &exact), None);
     }
 
     #[test]
