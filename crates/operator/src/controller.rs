@@ -55,13 +55,13 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 
     let watches = start_watches(&client, &namespace, &cluster, &work);
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking at the cluster");
-    let closed = all_known(watches).await;
-    for (kind, reason) in &closed {
+    let unwatched = all_known(watches).await;
+    for (kind, reason) in &unwatched {
         warn!(kind = kind.name(), reason, "cannot be watched; it counts as empty");
     }
-    let details =
-        closed.iter().map(|(kind, reason)| format!("{} is not watched: {reason}", kind.plural())).collect();
-    readiness.send_replace(Readiness { ready: true, details });
+    cluster.read_policy();
+    // Nobody else sets it.
+    let _ = closed.set(unwatched);
     info!("ready");
 
     let teller = Teller::start(client, hostname());
