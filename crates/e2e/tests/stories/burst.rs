@@ -102,12 +102,12 @@ async fn burst(bed: &Bed, nacre: &Nacre) -> Result<Duration> {
         .await?;
     // Watching a thousand requests from here would cost the machine as much as nacre's own work: nacre counts its
     // writes, and whether they did what they should is looked at once, afterwards.
-    let three_each = REQUESTS as f64 * 3.0;
+    let three_each = f64::from(u32::try_from(REQUESTS)?) * 3.0;
     let written = async || {
         let written = nacre.metric("nacre_api_writes_total").await?;
         if written >= three_each { Ok(()) } else { Err(anyhow::anyhow!("{written} writes")) }
     };
-    bed::eventually("three writes for each request", Duration::from_secs(60), written).await?;
+    bed::eventually("three writes for each request", Duration::from_mins(1), written).await?;
     let took = began.elapsed();
     let all = Api::<NonAdminBackup>::all(client).list(&kube::api::ListParams::default()).await?;
     let created = all.items.iter().filter(|request| {
@@ -162,7 +162,7 @@ async fn a_thousand_requests_at_once_cost_little_more_than_their_writes() -> Res
 async fn ticks_write_to_one(house: &House, nacre: &Nacre) -> Result<()> {
     let bed = &house.bed;
     let settle = async || bed.audit().quiet(NACRE, Duration::from_secs(3)).await;
-    bed::eventually("positions to be settled", Duration::from_secs(240), settle).await?;
+    bed::eventually("positions to be settled", Duration::from_mins(4), settle).await?;
     let backups = Api::<Backup>::namespaced(bed.client().await?, VELERO);
     let first = backups.list(&kube::api::ListParams::default().limit(1)).await?.items.remove(0);
     let name = first.metadata.name.context("a name")?;
