@@ -1,0 +1,9 @@
+//! What nacre does about backups and restores, told as stories on a cluster in memory, and what must hold however
+//! often it crashes.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking")]
+
+#[path = "../world/mod.rs"]
+mod world;
+
+mod creation;

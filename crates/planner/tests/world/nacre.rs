@@ -1,0 +1,309 @@
+//! nacre in the world: woken, deciding, carrying out plans as the engine does, forgetting everything in a crash.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use api::Kind;
+use jiff::Timestamp;
+use planner::{Action, Key, Plan, Target, backup, restore};
+use serde_json::{Value, json};
+
+use super::trace::{shown_action, shown_event};
+use super::{World, short};
+
+/// More decisions than any story needs before all is quiet.
+const ENDLESS: usize = 2_000;
+
+/// Changes a plan into one with a bug.
+pub(crate) type Sabotage = fn(Plan) -> Plan;
+
+/// What nacre has in its memory, and how it is being treated.
+#[derive(Default)]
+pub(super) struct Nacre {
+    woken: VecDeque<Key>,
+    timers: BTreeMap<Key, Timestamp>,
+    /// The change that is being made is nacre's own.
+    acting: bool,
+    down: bool,
+    /// How many writes it has made.
+    writes: usize,
+    /// The write before which it crashes.
+    dies_before: Option<usize>,
+    /// Whether it hears of its own writes by the watch, or knows of them already.
+    deaf_to_echoes: bool,
+    /// Where set, whom it decides about next is shuffled.
+    shuffle: Option<u64>,
+    sabotage: Option<Sabotage>,
+    pub(super) is_yet_to_see_namespaces: bool,
+    /// What it did that it must never do.
+    complaints: Vec<String>,
+}
+
+impl World {
+    /// Lets nacre act until it has nothing more to do, and checks that it has behaved.
+    pub(crate) fn settle(&mut self) {
+        self.rest();
+        let complaints = self.complaints();
+        assert!(complaints.is_empty(), "{}\n\nnacre did:\n{}", complaints.join("\n"), self.trace.join("\n"));
+    }
+
+    /// Time passes, and nacre looks again when it said it would.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.rest_for(time);
+        self.settle();
+    }
+
+    /// Lets nacre act until it has nothing more to do; what it does wrong is in `complaints`.
+    pub(crate) fn rest(&mut self) {
+        for _ in 0..ENDLESS {
+            let Some(key) = self.next() else {
+                self.complain_of_what_was_missed();
+                return;
+            };
+            let plan = self.decide(&key);
+            self.carry_out(&key, plan);
+            self.namespaces_go();
+        }
+        self.complain("nacre does not come to rest".to_owned());
+        self.nacre.woken.clear();
+    }
+
+    /// Lets time pass without looking at complaints.
+    pub(crate) fn rest_for(&mut self, time: Duration) {
+        self.rest();
+        let end = self.now + jiff::SignedDuration::try_from(time).unwrap();
+        while let Some((key, due)) = self.next_timer().filter(|(_, due)| *due <= end) {
+            self.now = self.now.max(due);
+            self.nacre.timers.remove(&key);
+            self.wake(vec![key]);
+            self.rest();
+        }
+        self.now = end;
+        self.rest();
+    }
+
+    /// What nacre has done so far that it must never do.
+    pub(crate) fn complaints(&self) -> &[String] {
+        &self.nacre.complaints
+    }
+
+    /// The background chore that brings the positions of everybody in the queue up to date.
+    pub(crate) fn refresh_positions(&mut self) {
+        use planner::view::View;
+        let backups: Vec<_> = self.backup_queue.names().flat_map(|name| self.backups_of(name)).collect();
+        let restores: Vec<_> = self.restore_queue.names().flat_map(|name| self.restores_of(name)).collect();
+        self.wake(backups);
+        self.wake(restores);
+        self.rest();
+    }
+
+    /// How many writes nacre has made.
+    pub(crate) fn writes(&self) -> usize {
+        self.nacre.writes
+    }
+
+    /// nacre will crash when it has made this many writes.
+    pub(crate) fn dies_after(&mut self, writes: usize) {
+        self.nacre.dies_before = Some(writes);
+    }
+
+    /// Whether nacre has crashed and was not started again.
+    pub(crate) fn is_down(&self) -> bool {
+        self.nacre.down
+    }
+
+    /// nacre starts and looks at everything.
+    pub(crate) fn restart(&mut self) {
+        self.nacre.down = false;
+        self.nacre.dies_before = None;
+        let everybody = self.requests();
+        self.wake(everybody);
+    }
+
+    /// nacre works with plans that have a bug.
+    pub(crate) fn sabotage(&mut self, bug: Option<Sabotage>) {
+        self.nacre.sabotage = bug;
+    }
+
+    /// nacre decides in an order of its own, and hears of its own writes or does not.
+    pub(crate) fn shuffle(&mut self, order: u64, deaf_to_echoes: bool) {
+        self.nacre.shuffle = Some(order);
+        self.nacre.deaf_to_echoes = deaf_to_echoes;
+    }
+
+    /// The watch on namespaces is behind the others, or has caught up.
+    pub(crate) fn hide_namespaces(&mut self, hidden: bool) {
+        self.nacre.is_yet_to_see_namespaces = hidden;
+    }
+
+    /// Notes something that must never happen.
+    pub(super) fn complain(&mut self, about: String) {
+        self.nacre.complaints.push(short(&about));
+    }
+
+    /// Wakes whom a change of this object concerns.
+    pub(super) fn wake_after(&mut self, changed: &Key, mut concerned: Vec<Key>) {
+        if self.nacre.acting && self.nacre.deaf_to_echoes {
+            concerned.retain(|key| key != changed);
+        }
+        self.wake(concerned);
+    }
+
+    pub(super) fn wake(&mut self, keys: Vec<Key>) {
+        for key in keys {
+            if !self.nacre.down && !self.nacre.woken.contains(&key) {
+                self.nacre.woken.push_back(key);
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<Key> {
+        let Some(seed) = self.nacre.shuffle.as_mut() else {
+            return self.nacre.woken.pop_front();
+        };
+        // A linear congruential generator: any order will do, as long as it is the same next time.
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let many = u64::try_from(self.nacre.woken.len()).unwrap().max(1);
+        self.nacre.woken.remove(usize::try_from((*seed >> 33) % many).unwrap())
+    }
+
+    fn next_timer(&self) -> Option<(Key, Timestamp)> {
+        self.nacre.timers.iter().min_by_key(|(_, due)| **due).map(|(key, due)| (key.clone(), *due))
+    }
+
+    fn decide(&self, key: &Key) -> Plan {
+        let plan = match key.kind {
+            Kind::NonAdminBackup => backup::observe(self, &key.namespace, &key.name).map(|seen| backup::decide(&seen)),
+            Kind::NonAdminRestore => {
+                restore::observe(self, &key.namespace, &key.name).map(|seen| restore::decide(&seen))
+            }
+            other => panic!("nobody decides about a {}", other.name()),
+        };
+        let plan = plan.unwrap_or_default();
+        self.nacre.sabotage.map_or(plan.clone(), |bug| bug(plan))
+    }
+
+    fn requests(&self) -> Vec<Key> {
+        let ours = |key: &&Key| matches!(key.kind, Kind::NonAdminBackup | Kind::NonAdminRestore);
+        self.objects.keys().filter(ours).cloned().collect()
+    }
+
+    /// Whoever was not woken must have nothing to do. A position in the queue is the business of a chore.
+    fn complain_of_what_was_missed(&mut self) {
+        if self.nacre.down {
+            return;
+        }
+        for key in self.requests() {
+            let mut actions = self.decide(&key).actions;
+            actions.retain(|action| !only_a_position(action));
+            if !actions.is_empty() {
+                let missed: Vec<_> = actions.iter().map(|action| self.described(action)).collect();
+                self.complain(format!("nobody woke {} {}/{} to: {missed:?}", key.kind.name(), key.namespace, key.name));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, key: &Key, plan: Plan) {
+        match plan.wake {
+            Some(delay) => {
+                let due = self.now + jiff::SignedDuration::try_from(delay).unwrap();
+                self.nacre.timers.insert(key.clone(), due);
+            }
+            None => {
+                self.nacre.timers.remove(key);
+            }
+        }
+        for action in &plan.actions {
+            if self.nacre.dies_before == Some(self.nacre.writes) {
+                self.trace.push("crash".to_owned());
+                self.nacre.down = true;
+                self.nacre.woken.clear();
+                self.nacre.timers.clear();
+                return;
+            }
+            self.nacre.writes += 1;
+            self.check_rules(key, action);
+            self.nacre.acting = true;
+            let done = self.act(action);
+            self.nacre.acting = false;
+            let shown = self.described(action);
+            self.trace.push(if done { shown } else { format!("{shown} (nothing to do)") });
+        }
+        self.trace.extend(plan.events.iter().map(shown_event));
+    }
+
+    fn described(&self, action: &Action) -> String {
+        let status = match action {
+            Action::PatchStatus(target, _) => {
+                self.objects.get(&key_of(target)).map_or(Value::Null, |stored| stored.json["status"].clone())
+            }
+            _ => Value::Null,
+        };
+        shown_action(action, &status)
+    }
+
+    /// Carries out one action. Returns whether there was anything to do.
+    fn act(&mut self, action: &Action) -> bool {
+        match action {
+            Action::Create(object) => {
+                let key = Key::new(object.kind, object.namespace(), object.name());
+                let absent = !self.objects.contains_key(&key);
+                if absent {
+                    self.insert(object.kind, object.body.clone());
+                }
+                absent
+            }
+            Action::Hold(target, finalizer) => self.on(target, |world, key, found| {
+                world.expect_current(target, found);
+                if !found["metadata"]["deletionTimestamp"].is_null() {
+                    world.complain(format!("the API server forbids to hold {} on its way out", target.name));
+                    return;
+                }
+                let mut finalizers = target.finalizers.clone();
+                finalizers.push((*finalizer).to_owned());
+                world.set_finalizers(key, &finalizers);
+            }),
+            Action::Release(target, finalizer) => self.on(target, |world, key, found| {
+                world.expect_current(target, found);
+                let rest = target.finalizers.iter().filter(|one| one != finalizer).cloned();
+                world.set_finalizers(key, &rest.collect::<Vec<_>>());
+            }),
+            Action::Patch(target, change) => self.on(target, |world, key, _| world.merge(key, change)),
+            Action::PatchStatus(target, change) => self.on(target, |world, key, _| world.merge_status(key, change)),
+            Action::Delete(target) => self.on(target, |world, key, _| world.remove(key)),
+        }
+    }
+
+    /// Does something to exactly this object, if it is still there.
+    fn on(&mut self, target: &Target, act: impl FnOnce(&mut Self, &Key, &Value)) -> bool {
+        let key = key_of(target);
+        let found = self.objects.get(&key).map(|stored| stored.json.clone());
+        match found.filter(|found| found["metadata"]["uid"] == json!(target.uid)) {
+            Some(found) => {
+                act(self, &key, &found);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A list is replaced as a whole, so the API server wants to know which version was seen. Nobody else acts while
+    /// a plan is carried out here: a conflict is of nacre's own making.
+    fn expect_current(&mut self, target: &Target, found: &Value) {
+        if found["metadata"]["resourceVersion"] != json!(target.resource_version) {
+            self.complain(format!("nacre is in conflict with itself about {}/{}", target.namespace, target.name));
+        }
+    }
+}
+
+fn key_of(target: &Target) -> Key {
+    Key::new(target.kind, &target.namespace, &target.name)
+}
+
+fn only_a_position(action: &Action) -> bool {
+    let Action::PatchStatus(_, body) = action else {
+        return false;
+    };
+    let only = |json: &Value, name: &str| json.as_object().is_some_and(|map| map.len() == 1 && map.contains_key(name));
+    only(&body["status"], "queueInfo") && only(&body["status"]["queueInfo"], "estimatedQueuePosition")
+}
