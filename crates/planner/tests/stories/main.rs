@@ -7,3 +7,12 @@
 mod world;
 
 mod creation;
+mod deletion;
+mod hostile;
+mod limits;
+mod mirroring;
+mod obstacles;
+mod policies;
+mod refusals;
+mod restores;
+mod synced;

@@ -86,7 +86,7 @@ impl World {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let key = Key::new(kind, namespace, name);
         if self.objects.contains_key(&key) {
-            self.merge(&key, &object);
+            self.respecify(&key, object);
         } else {
             self.insert(kind, object);
         }
@@ -120,6 +120,20 @@ impl World {
     /// An object as it is stored; null if there is none.
     pub(crate) fn get(&self, object: &str) -> Value {
         self.objects.get(&key(object)).map_or(Value::Null, |stored| (*stored.json).clone())
+    }
+
+    /// An object for people to read, with uids made short.
+    pub(crate) fn show(&self, object: &str, field: &str) -> String {
+        short(&serde_json::to_string_pretty(&self.get(object)[field]).unwrap())
+    }
+
+    /// What the condition of this type says: `True/BackupAccepted: the backup is allowed`.
+    pub(crate) fn condition(&self, object: &str, type_: &str) -> String {
+        let status = self.get(object)["status"].clone();
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.iter().find(|condition| condition["type"] == type_);
+        let text = |field: &str| found.map_or("", |found| found[field].as_str().unwrap_or_default());
+        format!("{}/{}: {}", text("status"), text("reason"), short(text("message")))
     }
 
     /// Whether there is such an object.

@@ -131,9 +131,19 @@ impl World {
         self.nacre.deaf_to_echoes = deaf_to_echoes;
     }
 
-    /// The watch on namespaces is behind the others, or has caught up.
-    pub(crate) fn hide_namespaces(&mut self, hidden: bool) {
-        self.nacre.is_yet_to_see_namespaces = hidden;
+    /// The watch on namespaces falls behind the others.
+    pub(crate) fn namespaces_are_not_seen(&mut self) {
+        self.nacre.is_yet_to_see_namespaces = true;
+    }
+
+    /// It catches up.
+    pub(crate) fn namespaces_are_seen(&mut self) {
+        self.nacre.is_yet_to_see_namespaces = false;
+        let spaces = self.objects.iter().filter(|(key, _)| key.kind == Kind::Namespace);
+        let spaces: Vec<_> = spaces.map(|(key, stored)| (key.clone(), stored.typed.clone())).collect();
+        for (key, namespace) in spaces {
+            self.changed(&key, &namespace, false);
+        }
     }
 
     /// Notes something that must never happen.

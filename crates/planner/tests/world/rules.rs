@@ -46,10 +46,11 @@ impl World {
     fn wrong_to_touch(&self, about: &Key, target: &Target) -> Option<&'static str> {
         let key = Key::new(target.kind, &target.namespace, &target.name);
         let same = self.objects.get(&key).is_some_and(|stored| stored.json["metadata"]["uid"] == json!(target.uid));
-        let own = match target.namespace.as_str() {
+        let velero = target.kind.group() == Kind::Backup.group() && target.namespace == ADMIN;
+        let own = match velero {
             _ if !same => true,
-            ADMIN => target.kind.group() == Kind::Backup.group() && self.belongs(&key, &about.namespace),
-            elsewhere => elsewhere == about.namespace,
+            true => self.belongs(&key, &about.namespace),
+            false => target.namespace == about.namespace,
         };
         (!own).then_some("touches what is somebody else's")
     }

@@ -68,9 +68,23 @@ impl World {
         if has_status_apart(key.kind) {
             without_status(&mut change);
         }
-        let before = self.objects[key].json.clone();
-        let mut after = (*before).clone();
+        let mut after = (*self.objects[key].json).clone();
         merge(&mut after, &change);
+        self.update(key, after);
+    }
+
+    /// Gives an object another spec, and merges what else there is.
+    pub(super) fn respecify(&mut self, key: &Key, mut object: Value) {
+        let mut after = (*self.objects[key].json).clone();
+        after["spec"] = object["spec"].take();
+        object.as_object_mut().unwrap().remove("spec");
+        without_status(&mut object);
+        merge(&mut after, &object);
+        self.update(key, after);
+    }
+
+    fn update(&mut self, key: &Key, mut after: Value) {
+        let before = self.objects[key].json.clone();
         for kept in ["uid", "creationTimestamp", "deletionTimestamp", "generation", "resourceVersion"] {
             after["metadata"][kept] = before["metadata"][kept].clone();
         }

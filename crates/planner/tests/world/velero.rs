@@ -34,6 +34,13 @@ impl World {
         );
     }
 
+    /// The name under which Velero has a request.
+    pub(crate) fn velero_name(&self, request: &str) -> String {
+        let found = self.get(request);
+        let text = |field: &str| found["metadata"][field].as_str().unwrap().to_owned();
+        api::velero_name(&text("namespace"), &text("name"), &text("uid"))
+    }
+
     /// Velero has done so many items of so many.
     pub(crate) fn velero_progresses(&mut self, name: &str, done: u32, total: u32) {
         let key = self.velero_object(name);
