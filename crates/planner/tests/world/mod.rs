@@ -165,7 +165,8 @@ impl World {
         news
     }
 
-    fn found(&self, object: &str) -> Key {
+    /// An object that must be there.
+    pub(crate) fn found(&self, object: &str) -> Key {
         let key = key(object);
         assert!(self.objects.contains_key(&key), "there is no {object}; there are {:?}", self.names(key.kind));
         key
