@@ -21,12 +21,14 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
-pub use check::check_spec;
+pub use check::{Others, check_spec};
+
+use check::NoRoom;
 
 use crate::ownership::{annotation, label, made_for, owns_backup};
 use crate::queue::{position, stage};
 use crate::view::{Seen, View};
-use crate::{Action, Event, Object, Plan, Policy, Refusal, Target};
+use crate::{Action, Event, Object, Plan, Policy, Target};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
@@ -57,8 +59,8 @@ pub struct Observed {
     pub volumes: (PodVolumeCounts, DataMoverCounts),
     /// Where it stands in Velero's queue, or would.
     pub position: i64,
-    /// How many other backups of this namespace Velero has, and how many of those are unfinished.
-    pub others: (usize, usize),
+    /// The other backups of this namespace, where their number is limited.
+    pub others: Others,
     /// What an administrator allows.
     pub policy: Arc<Policy>,
     /// Where Velero is.
@@ -106,7 +108,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
         position: queue_position(view, &backup, velero.as_deref()),
-        others: if velero.is_none() { check::others(view, &backup, &policy) } else { (0, 0) },
+        others: if velero.is_none() { check::others(view, &backup, &policy) } else { Others::default() },
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -223,13 +225,17 @@ impl Observed {
 /// How long to wait for a namespace that a watch has yet to tell us about.
 const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
 
+/// How long to wait for older requests of the namespace that may take the room there is.
+const UNTIL_THE_OLDER_ARE_DECIDED: Duration = Duration::from_secs(5);
+
 /// Decides what to do about one backup.
 pub fn decide(seen: &Observed) -> Plan {
+    if seen.namespace.is_none() {
+        // Whose a Velero Backup is cannot be told yet: neither make one nor let go of one.
+        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+    }
     if seen.leaving() || seen.data_shall_go() {
         return delete::decide(seen);
-    }
-    if seen.namespace.is_none() {
-        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
     }
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
@@ -237,8 +243,11 @@ pub fn decide(seen: &Observed) -> Plan {
     if seen.handed_over_before() || seen.synced() {
         return lost(seen);
     }
-    match check::refusal(seen) {
-        Some(refusal) => refuse(seen, &refusal),
+    if let Some(refusal) = check::refusal(seen) {
+        return refuse(seen, condition::INVALID_BACKUP_SPEC, &refusal.to_string());
+    }
+    match check::no_room(seen) {
+        Some(no_room) => wait_for_room(seen, &no_room),
         None => create(seen),
     }
 }
@@ -279,20 +288,24 @@ fn lost(seen: &Observed) -> Plan {
     } else {
         "there is no backup of this namespace to synchronise from; remove this object and create a new NonAdminBackup"
     };
-    let status = status::refused(seen, condition::VELERO_BACKUP_NOT_FOUND, message);
-    tell_refusal(seen, &status, condition::VELERO_BACKUP_NOT_FOUND, message)
+    refuse(seen, condition::VELERO_BACKUP_NOT_FOUND, message)
 }
 
-fn refuse(seen: &Observed, refusal: &Refusal) -> Plan {
-    let message = refusal.to_string();
-    let status = status::refused(seen, condition::INVALID_BACKUP_SPEC, &message);
-    tell_refusal(seen, &status, condition::INVALID_BACKUP_SPEC, &message)
+/// Fine as it is, but there are too many others.
+fn wait_for_room(seen: &Observed, no_room: &NoRoom) -> Plan {
+    let plan = refuse(seen, condition::NAMESPACE_LIMIT_REACHED, &no_room.refusal.to_string());
+    // Whoever leaves room wakes this one; an older one that does not take the room after all does not.
+    if no_room.contested { plan.waking_in(UNTIL_THE_OLDER_ARE_DECIDED) } else { plan }
 }
 
-/// Writes a refusal and tells it, but only when it is news.
-fn tell_refusal(seen: &Observed, status: &NonAdminBackupStatus, reason: &'static str, message: &str) -> Plan {
-    match status::patch(seen, status) {
-        None => Plan::done(),
-        Some(write) => Plan::done().then(write).telling(Event::warning(reason, message)),
+/// Writes a refusal and tells it, but only when it is news. There is nothing at Velero to hold the request for.
+fn refuse(seen: &Observed, reason: &'static str, message: &str) -> Plan {
+    let mut plan = Plan::done();
+    if seen.held() {
+        plan = plan.then(Action::Release(seen.target(), labels::NAB_FINALIZER));
+    }
+    match status::patch(seen, &status::refused(seen, reason, message)) {
+        None => plan,
+        Some(write) => plan.then(write).telling(Event::warning(reason, message)),
     }
 }

@@ -148,8 +148,19 @@ pub(super) fn patch(seen: &Observed, wanted: &NonAdminBackupStatus) -> Option<Ac
     tell::status(seen.target(), seen.backup.status.as_ref(), wanted)
 }
 
-/// What has happened at Velero since the tenant was last told.
+/// What has happened since the tenant was last told.
 pub(super) fn news(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event> {
+    let mut news = news_from_velero(seen, wanted);
+    let edited = |status: &NonAdminBackupStatus| {
+        condition::get(&status.conditions, condition::SPEC_APPLIED).map(|found| found.message.clone())
+    };
+    if let Some(message) = edited(wanted).filter(|_| edited(&seen.status()).is_none()) {
+        news.push(Event::warning(condition::EDITED_TOO_LATE, message));
+    }
+    news
+}
+
+fn news_from_velero(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event> {
     let phase = |status: &NonAdminBackupStatus| -> Option<(Stage, String)> {
         let velero = status.velero_backup.as_ref()?.status.as_ref()?;
         let phase = velero.phase.clone()?;
@@ -164,7 +175,7 @@ pub(super) fn news(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event>
         return Vec::new();
     }
     match (stage, now.as_str()) {
-        (Stage::Running, _) if !seen.synced() => {
+        (Stage::Running, _) if !seen.synced() && stage_before != Some(Stage::Aside) => {
             vec![Event::normal("BackupStarted", "Velero has started the backup")]
         }
         (Stage::Over, "Completed") => vec![Event::normal("BackupCompleted", "the backup is complete")],

@@ -162,11 +162,12 @@ const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
 
 /// Decides what to do about one restore.
 pub fn decide(seen: &Observed) -> Plan {
+    if seen.namespace.is_none() {
+        // Whose a Velero Restore is cannot be told yet: neither make one nor let go of one.
+        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+    }
     if seen.leaving() {
         return delete(seen);
-    }
-    if seen.namespace.is_none() {
-        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
     }
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
@@ -213,11 +214,15 @@ fn mirror(seen: &Observed, velero: &Restore) -> Plan {
     plan
 }
 
+/// Writes a refusal and tells it, but only when it is news. There is nothing at Velero to hold the request for.
 fn refuse(seen: &Observed, reason: &'static str, message: &str) -> Plan {
-    let status = status::refused(seen, reason, message);
-    match status::patch(seen, &status) {
-        None => Plan::done(),
-        Some(write) => Plan::done().then(write).telling(Event::warning(reason, message)),
+    let mut plan = Plan::done();
+    if seen.held() {
+        plan = plan.then(Action::Release(seen.target(), labels::NAR_FINALIZER));
+    }
+    match status::patch(seen, &status::refused(seen, reason, message)) {
+        None => plan,
+        Some(write) => plan.then(write).telling(Event::warning(reason, message)),
     }
 }
 

@@ -102,9 +102,11 @@ pub(super) fn news(seen: &Observed, wanted: &NonAdminRestoreStatus) -> Vec<Event
         return Vec::new();
     }
     match (stage, now.as_str()) {
-        (Stage::Running, _) => vec![Event::normal("RestoreStarted", "Velero has started the restore")],
+        (Stage::Running, _) if before != Some(Stage::Aside) => {
+            vec![Event::normal("RestoreStarted", "Velero has started the restore")]
+        }
         (Stage::Over, "Completed") => vec![Event::normal("RestoreCompleted", "the restore is complete")],
-        (Stage::Waiting | Stage::Aside, _) => Vec::new(),
+        (Stage::Waiting | Stage::Aside | Stage::Running, _) => Vec::new(),
         (Stage::Over, other) => {
             let said = seen.velero.as_ref().and_then(|velero| velero.status.as_ref());
             let reasons = said.map_or_else(String::new, |said| {

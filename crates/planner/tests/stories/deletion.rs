@@ -1,5 +1,7 @@
 //! Both deletions: the request alone, and the request with its data.
 
+use std::time::Duration;
+
 use api::{Kind, labels};
 use insta::assert_snapshot;
 use serde_json::json;
@@ -66,9 +68,7 @@ fn deleting_with_data_goes_through_velero() {
     ");
     assert!(world.has("nab shop/daily"), "the request goes when the Backup is gone, not before");
     let request = world.velero_begins_deleting();
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Deleting request=InProgress
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Deleting request=InProgress");
     world.velero_finishes_deleting(&request);
     assert_snapshot!(world.trace(), @r"
     release NonAdminBackup shop/daily
@@ -111,9 +111,7 @@ fn the_request_to_velero_is_marked_as_ours() {
     }
     "#);
     let status = world.get("nab shop/daily")["status"]["veleroDeleteBackupRequest"].clone();
-    assert_snapshot!(crate::world::short(&status.to_string()), @r#"
-    {"nacuuid":"shop-daily-<1>","name":"shop-daily-<1>-1","namespace":"velero"}
-    "#);
+    assert_snapshot!(crate::world::short(&status.to_string()), @r#"{"nacuuid":"shop-daily-<1>","name":"shop-daily-<1>-1","namespace":"velero"}"#);
 }
 
 #[test]
@@ -163,9 +161,13 @@ fn deleting_with_data_what_has_vanished() {
     world.trace();
     delete_with_data(&mut world);
     assert_snapshot!(world.trace(), @r"
-    release NonAdminBackup shop/daily
+    delete NonAdminRestore shop/again
     delete NonAdminBackup shop/daily
     event Normal BackupDeleted: the backup is gone
+    status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(the Velero Restore is being removed) queue=1
+    delete Restore velero/shop-again-<r1>
+    release NonAdminRestore shop/again
+    event Normal RestoreDeleted: the restore is gone
     ");
     assert!(!world.has("nab shop/daily"));
     assert!(!world.has("nar shop/again"), "the restores from it go, whether or not Velero has it still");
@@ -212,11 +214,10 @@ fn changing_ones_mind_too_late() {
     let request = world.velero_begins_deleting();
     world.trace();
     world.edit("nab shop/daily", json!({"spec": {"deleteBackup": false}}));
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=Deleting
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=Deleting");
     world.velero_finishes_deleting(&request);
     assert_snapshot!(world.trace(), @r"
+    release NonAdminBackup shop/daily
     status NonAdminBackup shop/daily BackingOff Accepted=False/VeleroBackupNotFound Queued=True/BackupScheduled velero=Deleting
     event Warning VeleroBackupNotFound: the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup
     ");
@@ -249,9 +250,7 @@ fn several_requests_for_one_backup_are_fine() {
     });
     world.apply(request);
     delete_with_data(&mut world);
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen");
     world.velero_deletes();
     world.settle();
     assert!(!world.has("nab shop/daily") && world.names(Kind::DeleteBackupRequest).is_empty());
@@ -283,7 +282,11 @@ fn a_finalizer_set_beforehand_blocks_nothing() {
         world.apply(request);
         world.settle();
         if world.has("nab shop/daily") {
-            assert_eq!(world.get("nab shop/daily")["metadata"]["finalizers"], json!([]), "it holds nothing back");
+            assert_eq!(
+                world.get("nab shop/daily")["metadata"]["finalizers"],
+                json!([]),
+                "it holds nothing back"
+            );
             world.delete("nab shop/daily");
             world.settle();
         }
@@ -294,7 +297,10 @@ fn a_finalizer_set_beforehand_blocks_nothing() {
 #[test]
 fn somebody_elses_finalizer_is_left_alone() {
     let mut world = completed();
-    world.edit("nab shop/daily", json!({"metadata": {"finalizers": ["example.com/audit", labels::NAB_FINALIZER]}}));
+    world.edit(
+        "nab shop/daily",
+        json!({"metadata": {"finalizers": ["example.com/audit", labels::NAB_FINALIZER]}}),
+    );
     world.delete("nab shop/daily");
     world.settle();
     assert_eq!(world.get("nab shop/daily")["metadata"]["finalizers"], json!(["example.com/audit"]));
@@ -314,7 +320,12 @@ fn a_request_that_lost_its_finalizer_and_is_held_by_somebody_else_is_deleted_wit
     world.delete("nab shop/daily");
     world.settle();
     world.namespaces_are_seen();
-    assert_snapshot!(world.trace(), @"");
+    world.pass(Duration::from_secs(2));
+    assert_snapshot!(world.trace(), @r"
+    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed
+    create DeleteBackupRequest velero/shop-daily-<1>-1
+    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
+    ");
     world.velero_deletes();
     world.settle();
     assert!(world.names(Kind::Backup).is_empty());
@@ -332,7 +343,7 @@ fn a_deletion_waits_until_its_namespace_is_seen() {
         world.settle();
         assert!(world.has("nab shop/daily"), "nobody can tell yet whose the Velero Backup is");
         world.namespaces_are_seen();
-        world.settle();
+        world.pass(Duration::from_secs(2));
         world.velero_deletes();
         world.settle();
         assert!(!world.has("nab shop/daily") && world.names(Kind::Backup).is_empty());
@@ -360,7 +371,8 @@ fn a_spec_that_cannot_be_read_blocks_nothing() {
     let mut world = completed();
     world.edit("nab shop/daily", json!({"spec": {"backupSpec": {"ttl": 24}}}));
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=Completed
+    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled SpecApplied=False/EditedAfterCreation(the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead) queue=0 velero=Completed
+    event Warning EditedAfterCreation: the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead
     ");
     world.delete("nab shop/daily");
     world.settle();

@@ -21,31 +21,20 @@ fn given() -> World {
 fn from_start_to_completion() {
     let mut world = given();
     world.velero_says("shop-daily-<1>", json!({"phase": "Queued", "queuePosition": 1}));
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=Queued
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=Queued");
     world.velero_says("shop-daily-<1>", json!({"phase": "ReadyToStart", "queuePosition": null}));
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=ReadyToStart
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=ReadyToStart");
     world.velero_starts("shop-daily-<1>");
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=InProgress
     event Normal BackupStarted: Velero has started the backup
     ");
     world.velero_progresses("shop-daily-<1>", 3, 10);
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=InProgress 3/10
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=InProgress 3/10");
     world.velero_says("shop-daily-<1>", json!({"phase": "WaitingForPluginOperations"}));
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=WaitingForPluginOperations 3/10
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=WaitingForPluginOperations 3/10");
     world.velero_says("shop-daily-<1>", json!({"phase": "Finalizing"}));
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=Finalizing 3/10
-    event Normal BackupStarted: Velero has started the backup
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=Finalizing 3/10");
     world.velero_completes("shop-daily-<1>");
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=Completed 3/10
@@ -65,7 +54,8 @@ fn what_ends_badly_is_told_in_veleros_words() {
         end(&mut world);
         world.trace()
     };
-    let failed = ended(|world| world.velero_ends("shop-daily-<1>", "Failed", json!({"failureReason": "disk full"})));
+    let failed =
+        ended(|world| world.velero_ends("shop-daily-<1>", "Failed", json!({"failureReason": "disk full"})));
     assert_snapshot!(failed, @r"
     status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=Failed
     event Warning BackupFailed: Velero ended the backup as Failed: disk full
@@ -128,13 +118,9 @@ fn volumes_are_counted() {
     world.apply(volume(Kind::PodVolumeBackup, "a", "Completed"));
     world.apply(volume(Kind::PodVolumeBackup, "b", "Prepared"));
     world.apply(volume(Kind::DataUpload, "c", "InProgress"));
-    assert_snapshot!(world.trace(), @r#"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 fileSystemPodVolumeBackups={"completed":1,"new":1,"total":2} dataMoverDataUploads={"inProgress":1,"total":1}
-    "#);
+    assert_snapshot!(world.trace(), @r#"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 fileSystemPodVolumeBackups={"completed":1,"new":1,"total":2} dataMoverDataUploads={"inProgress":1,"total":1}"#);
     world.edit("DataUpload c", json!({"status": {"phase": "Completed"}}));
-    assert_snapshot!(world.trace(), @r#"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 fileSystemPodVolumeBackups={"completed":1,"new":1,"total":2} dataMoverDataUploads={"completed":1,"total":1}
-    "#);
+    assert_snapshot!(world.trace(), @r#"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 fileSystemPodVolumeBackups={"completed":1,"new":1,"total":2} dataMoverDataUploads={"completed":1,"total":1}"#);
 }
 
 #[test]
@@ -192,15 +178,18 @@ fn an_edit_comes_too_late_and_is_told() {
     world.apply(nab_with("shop/daily", json!({"ttl": "24h"})));
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled SpecApplied=False/EditedAfterCreation(the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead) queue=1
+    event Warning EditedAfterCreation: the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead
     ");
     assert!(world.get("backup shop-daily-<1>")["spec"]["ttl"].is_null());
     world.apply(nab("shop/daily"));
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1");
     world.apply(nab_with("shop/daily", json!({"includedNamespaces": ["office"]})));
     world.settle();
-    assert_eq!(world.get("nab shop/daily")["status"]["phase"], "Created", "an invalid edit changes nothing either");
+    assert_eq!(
+        world.get("nab shop/daily")["status"]["phase"],
+        "Created",
+        "an invalid edit changes nothing either"
+    );
 }
 
 #[test]
@@ -243,13 +232,9 @@ fn a_finalizer_somebody_took_off_is_put_back() {
 fn a_status_somebody_spoiled_is_put_right() {
     let mut world = given();
     world.forge_status("nab shop/daily", json!({"phase": "New", "queueInfo": null, "conditions": []}));
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1");
     world.forge_status("nab shop/daily", json!({"veleroBackup": {"nacuuid": "another"}}));
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1");
 }
 
 #[test]
@@ -260,6 +245,7 @@ fn a_backup_that_expired_is_not_made_again() {
     world.trace();
     world.velero_expires("shop-daily-<1>");
     assert_snapshot!(world.trace(), @r"
+    release NonAdminBackup shop/daily
     status NonAdminBackup shop/daily BackingOff Accepted=False/VeleroBackupNotFound Queued=True/BackupScheduled velero=Completed
     event Warning VeleroBackupNotFound: the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup
     ");
@@ -277,6 +263,7 @@ fn a_backup_deleted_by_an_administrator_is_not_made_again() {
     let mut world = given();
     world.delete("backup shop-daily-<1>");
     assert_snapshot!(world.trace(), @r"
+    release NonAdminBackup shop/daily
     status NonAdminBackup shop/daily BackingOff Accepted=False/VeleroBackupNotFound Queued=True/BackupScheduled
     event Warning VeleroBackupNotFound: the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup
     ");
@@ -296,7 +283,8 @@ fn a_huge_spec_loses_its_copy_in_the_status_and_nothing_else() {
     ");
     let shown = world.get("nab shop/daily")["status"]["veleroBackup"].clone();
     assert!(shown["spec"].is_null());
-    let errors: Vec<_> = (0..15_000).map(|at| format!("resource-number-{at}.example.com is not known")).collect();
+    let errors: Vec<_> =
+        (0..15_000).map(|at| format!("resource-number-{at}.example.com is not known")).collect();
     world.velero_says("shop-daily-<1>", json!({"phase": "FailedValidation", "validationErrors": errors}));
     world.settle();
     let shown = world.get("nab shop/daily")["status"]["veleroBackup"]["status"].clone();

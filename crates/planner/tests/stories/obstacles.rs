@@ -40,14 +40,10 @@ fn a_backup_that_still_runs() {
     world.velero_starts("shop-daily-<1>");
     world.trace();
     delete_with_data(&mut world);
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: Velero is not done with it yet) queue=1 velero=InProgress
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: Velero is not done with it yet) queue=1 velero=InProgress");
     world.pass(Duration::from_mins(10));
     world.velero_progresses("shop-daily-<1>", 1, 2);
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: Velero is not done with it yet) queue=1 velero=InProgress 1/2
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: Velero is not done with it yet) queue=1 velero=InProgress 1/2");
     world.velero_completes("shop-daily-<1>");
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed 1/2
@@ -62,9 +58,7 @@ fn a_location_that_is_read_only_for_a_while() {
     let (mut world, storage) = in_own_storage();
     world.edit(&storage, json!({"spec": {"accessMode": "ReadOnly"}}));
     delete_with_data(&mut world);
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: its storage location is read-only) queue=0 velero=Completed
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: its storage location is read-only) queue=0 velero=Completed");
     world.pass(Duration::from_mins(10));
     assert_eq!(world.trace(), "", "waiting is silent");
     world.edit(&storage, json!({"spec": {"accessMode": "ReadWrite"}}));
@@ -81,9 +75,7 @@ fn a_location_that_cannot_be_reached_for_a_while() {
     let (mut world, storage) = in_own_storage();
     world.edit(&storage, json!({"status": {"phase": "Unavailable"}}));
     delete_with_data(&mut world);
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: its storage location cannot be reached) queue=0 velero=Completed
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: its storage location cannot be reached) queue=0 velero=Completed");
     world.edit(&storage, json!({"status": {"phase": "Available"}}));
     world.settle();
     ends_well(&mut world);
@@ -95,9 +87,7 @@ fn a_location_that_velero_has_lost_for_a_while() {
     let whole = world.get(&storage);
     world.delete(&storage);
     delete_with_data(&mut world);
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: its storage location is not there at the moment) queue=0 velero=Completed
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: its storage location is not there at the moment) queue=0 velero=Completed");
     world.apply(whole);
     world.settle();
     ends_well(&mut world);
@@ -163,9 +153,11 @@ fn what_velero_would_not_even_start_has_no_data_to_delete() {
     world.trace();
     delete_with_data(&mut world);
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=FailedValidation
-    create DeleteBackupRequest velero/shop-daily-<1>-1
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=FailedValidation request=unseen
+    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the Velero Backup is being removed; Velero never stored any data for it) queue=0 velero=FailedValidation
+    delete Backup velero/shop-daily-<1>
+    release NonAdminBackup shop/daily
+    delete NonAdminBackup shop/daily
+    event Normal BackupDeleted: the backup is gone
     ");
     assert!(!world.has("nab shop/daily") && world.names(Kind::Backup).is_empty());
 }
@@ -238,9 +230,7 @@ fn a_refused_deletion_can_be_withdrawn() {
     world.velero_fails_to_delete(&request, "access denied");
     world.trace();
     world.edit("nab shop/daily", json!({"spec": {"deleteBackup": null}}));
-    assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=Deleting
-    ");
+    assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=Deleting");
     world.pass(Duration::from_mins(10));
     assert_eq!(world.trace(), "");
 }

@@ -15,7 +15,11 @@ fn assert_refused(world: &mut World) -> String {
     world.settle();
     let request = world.get("nab shop/daily");
     assert_eq!(request["status"]["phase"], "BackingOff", "{request}");
-    assert_eq!(request["metadata"]["finalizers"].as_array().map_or(0, Vec::len), 0, "a finalizer is left behind");
+    assert_eq!(
+        request["metadata"]["finalizers"].as_array().map_or(0, Vec::len),
+        0,
+        "a finalizer is left behind"
+    );
     assert!(request["status"]["queueInfo"].is_null(), "what is refused waits in no queue");
     assert!(world.names(Kind::Backup).is_empty(), "Velero has something");
     let said = world.condition("nab shop/daily", "Accepted");
@@ -178,7 +182,8 @@ fn a_location_of_another_namespace_is_not_there() {
     world.apply(nab_with("shop/daily", json!({"storageLocation": "bucket"})));
     let missing = assert_refused(&mut world);
     world.tenant_storage("shop/bucket");
-    let forged = json!({"phase": "Created", "veleroBackupStorageLocation": {"name": theirs, "nacuuid": theirs}});
+    let forged =
+        json!({"phase": "Created", "veleroBackupStorageLocation": {"name": theirs, "nacuuid": theirs}});
     let mut world = World::with(&["shop", "office"]);
     world.tenant_storage("office/bucket");
     world.tenant_storage("shop/bucket");
@@ -247,13 +252,12 @@ fn an_object_without_a_spec_is_refused_and_can_be_mended_and_deleted() {
 #[test]
 fn somebody_elses_object_under_the_name_is_left_alone_and_waited_for() {
     let mut world = World::with(&["shop"]);
-    let mut blocking = object(Kind::Backup, "velero/shop-daily-<1>", json!({"spec": {"includedNamespaces": ["x"]}}));
+    let mut blocking =
+        object(Kind::Backup, "velero/shop-daily-<1>", json!({"spec": {"includedNamespaces": ["x"]}}));
     world.apply(blocking.take());
     world.apply(nab("shop/daily"));
     world.settle();
-    assert_snapshot!(world.condition("nab shop/daily", "Accepted"), @r"
-    False/InvalidBackupSpec: metadata.name: Velero already has an object under the name this backup would get; create the backup under another name
-    ");
+    assert_snapshot!(world.condition("nab shop/daily", "Accepted"), @"False/InvalidBackupSpec: metadata.name: Velero already has an object under the name this backup would get; create the backup under another name");
     world.delete("backup shop-daily-<1>");
     assert_accepted(&mut world);
 }

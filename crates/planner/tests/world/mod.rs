@@ -109,7 +109,8 @@ impl World {
         let key = self.found(object);
         self.remove(&key);
         if key.kind == Kind::Namespace {
-            let inside: Vec<_> = self.objects.keys().filter(|inside| inside.namespace == key.name).cloned().collect();
+            let inside: Vec<_> =
+                self.objects.keys().filter(|inside| inside.namespace == key.name).cloned().collect();
             for key in inside {
                 self.remove(&key);
             }
@@ -168,7 +169,11 @@ impl World {
     /// An object that must be there.
     pub(crate) fn found(&self, object: &str) -> Key {
         let key = key(object);
-        assert!(self.objects.contains_key(&key), "there is no {object}; there are {:?}", self.names(key.kind));
+        assert!(
+            self.objects.contains_key(&key),
+            "there is no {object}; there are {:?}",
+            self.names(key.kind)
+        );
         key
     }
 }

@@ -183,7 +183,9 @@ impl World {
 
     fn decide(&self, key: &Key) -> Plan {
         let plan = match key.kind {
-            Kind::NonAdminBackup => backup::observe(self, &key.namespace, &key.name).map(|seen| backup::decide(&seen)),
+            Kind::NonAdminBackup => {
+                backup::observe(self, &key.namespace, &key.name).map(|seen| backup::decide(&seen))
+            }
             Kind::NonAdminRestore => {
                 restore::observe(self, &key.namespace, &key.name).map(|seen| restore::decide(&seen))
             }
@@ -198,17 +200,24 @@ impl World {
         self.objects.keys().filter(ours).cloned().collect()
     }
 
-    /// Whoever was not woken must have nothing to do. A position in the queue is the business of a chore.
+    /// Whoever was not woken, and will not be by a timer, must have nothing to do. A position in the queue is the
+    /// business of a chore.
     fn complain_of_what_was_missed(&mut self) {
         if self.nacre.down {
             return;
         }
-        for key in self.requests() {
+        let unplanned = self.requests().into_iter().filter(|key| !self.nacre.timers.contains_key(key));
+        for key in unplanned.collect::<Vec<_>>() {
             let mut actions = self.decide(&key).actions;
             actions.retain(|action| !only_a_position(action));
             if !actions.is_empty() {
                 let missed: Vec<_> = actions.iter().map(|action| self.described(action)).collect();
-                self.complain(format!("nobody woke {} {}/{} to: {missed:?}", key.kind.name(), key.namespace, key.name));
+                self.complain(format!(
+                    "nobody woke {} {}/{} to: {missed:?}",
+                    key.kind.name(),
+                    key.namespace,
+                    key.name
+                ));
             }
         }
     }
@@ -279,7 +288,9 @@ impl World {
                 world.set_finalizers(key, &rest.collect::<Vec<_>>());
             }),
             Action::Patch(target, change) => self.on(target, |world, key, _| world.merge(key, change)),
-            Action::PatchStatus(target, change) => self.on(target, |world, key, _| world.merge_status(key, change)),
+            Action::PatchStatus(target, change) => {
+                self.on(target, |world, key, _| world.merge_status(key, change))
+            }
             Action::Delete(target) => self.on(target, |world, key, _| world.remove(key)),
         }
     }
@@ -301,7 +312,10 @@ impl World {
     /// a plan is carried out here: a conflict is of nacre's own making.
     fn expect_current(&mut self, target: &Target, found: &Value) {
         if found["metadata"]["resourceVersion"] != json!(target.resource_version) {
-            self.complain(format!("nacre is in conflict with itself about {}/{}", target.namespace, target.name));
+            self.complain(format!(
+                "nacre is in conflict with itself about {}/{}",
+                target.namespace, target.name
+            ));
         }
     }
 }
@@ -314,6 +328,8 @@ fn only_a_position(action: &Action) -> bool {
     let Action::PatchStatus(_, body) = action else {
         return false;
     };
-    let only = |json: &Value, name: &str| json.as_object().is_some_and(|map| map.len() == 1 && map.contains_key(name));
+    let only = |json: &Value, name: &str| {
+        json.as_object().is_some_and(|map| map.len() == 1 && map.contains_key(name))
+    };
     only(&body["status"], "queueInfo") && only(&body["status"]["queueInfo"], "estimatedQueuePosition")
 }

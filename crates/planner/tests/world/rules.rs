@@ -45,7 +45,8 @@ impl World {
 
     fn wrong_to_touch(&self, about: &Key, target: &Target) -> Option<&'static str> {
         let key = Key::new(target.kind, &target.namespace, &target.name);
-        let same = self.objects.get(&key).is_some_and(|stored| stored.json["metadata"]["uid"] == json!(target.uid));
+        let same =
+            self.objects.get(&key).is_some_and(|stored| stored.json["metadata"]["uid"] == json!(target.uid));
         let velero = target.kind.group() == Kind::Backup.group() && target.namespace == ADMIN;
         let own = match velero {
             _ if !same => true,
@@ -61,7 +62,8 @@ impl World {
         let Some(object) = self.objects.get(key).map(|stored| &stored.json) else {
             return false;
         };
-        let annotation = |object: &Value, name: &str| object["metadata"]["annotations"][name].as_str().map(str::to_owned);
+        let annotation =
+            |object: &Value, name: &str| object["metadata"]["annotations"][name].as_str().map(str::to_owned);
         if key.kind == Kind::DeleteBackupRequest {
             let backup = object["spec"]["backupName"].as_str().unwrap_or_default();
             return self.belongs(&Key::new(Kind::Backup, ADMIN, backup), namespace);
@@ -76,8 +78,8 @@ impl World {
         }
         let space = self.objects.get(&Key::new(Kind::Namespace, "", namespace));
         let space_uid = space.and_then(|space| space.json["metadata"]["uid"].as_str());
-        let same_space =
-            annotation(object, labels::ORIGIN_NAMESPACE_UID).is_none_or(|uid| Some(uid.as_str()) == space_uid);
+        let same_space = annotation(object, labels::ORIGIN_NAMESPACE_UID)
+            .is_none_or(|uid| Some(uid.as_str()) == space_uid);
         said.as_deref() == Some(namespace) && same_space
     }
 }

@@ -206,7 +206,8 @@ fn typed(kind: Kind, json: &Value) -> Typed {
         Kind::Namespace => Typed::Namespace(read(json)),
         Kind::NonAdminBackup => Typed::NonAdminBackup(seen(json, &json!({"backupSpec": {}}))),
         Kind::NonAdminBackupStorageLocation => {
-            let empty = json!({"backupStorageLocationSpec": {"provider": "", "objectStorage": {"bucket": ""}}});
+            let empty =
+                json!({"backupStorageLocationSpec": {"provider": "", "objectStorage": {"bucket": ""}}});
             Typed::NonAdminBackupStorageLocation(seen(json, &empty))
         }
         Kind::NonAdminRestore => Typed::NonAdminRestore(seen(json, &json!({"restoreSpec": {}}))),

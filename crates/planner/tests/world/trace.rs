@@ -52,7 +52,9 @@ pub(super) fn shown_action(action: &Action, status: &Value) -> String {
     let line = match action {
         Action::Hold(target, _) => format!("hold {}", named(target)),
         Action::Release(target, _) => format!("release {}", named(target)),
-        Action::Create(object) => format!("create {} {}/{}", object.kind.name(), object.namespace(), object.name()),
+        Action::Create(object) => {
+            format!("create {} {}/{}", object.kind.name(), object.namespace(), object.name())
+        }
         Action::Patch(target, change) => format!("patch {} {change}", named(target)),
         Action::PatchStatus(target, _) => format!("status {}{}", named(target), shown_status(status)),
         Action::Delete(target) => format!("delete {}", named(target)),
@@ -98,7 +100,12 @@ fn shown_status(status: &Value) -> String {
         let phase = request["status"]["phase"].as_str().unwrap_or("unseen");
         shown.push(format!("request={phase}{}", said.unwrap_or_default()));
     }
-    for volumes in ["fileSystemPodVolumeBackups", "dataMoverDataUploads", "fileSystemPodVolumeRestores", "dataMoverDataDownloads"] {
+    for volumes in [
+        "fileSystemPodVolumeBackups",
+        "dataMoverDataUploads",
+        "fileSystemPodVolumeRestores",
+        "dataMoverDataDownloads",
+    ] {
         if status[volumes].is_object() {
             shown.push(format!("{volumes}={}", status[volumes]));
         }

@@ -93,7 +93,9 @@ impl World {
     pub(crate) fn velero_finishes_deleting(&mut self, request: &Key) {
         let backup = self.objects[request].json["spec"]["backupName"].as_str().unwrap().to_owned();
         let same = |world: &Self, kind: Kind| -> Vec<Key> {
-            let named = |key: &&Key| key.kind == kind && world.objects[*key].json["spec"]["backupName"] == json!(backup);
+            let named = |key: &&Key| {
+                key.kind == kind && world.objects[*key].json["spec"]["backupName"] == json!(backup)
+            };
             world.objects.keys().filter(named).cloned().collect()
         };
         for restore in same(self, Kind::Restore) {
@@ -154,7 +156,9 @@ impl World {
     fn velero_begins_to_delete(&mut self, request: &Key) -> bool {
         let backup = self.objects[request].json["spec"]["backupName"].as_str().unwrap().to_owned();
         let others = self.objects.iter().filter(|(key, stored)| {
-            key.kind == Kind::DeleteBackupRequest && *key != request && stored.json["spec"]["backupName"] == json!(backup)
+            key.kind == Kind::DeleteBackupRequest
+                && *key != request
+                && stored.json["spec"]["backupName"] == json!(backup)
         });
         for other in others.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             self.remove(&other);

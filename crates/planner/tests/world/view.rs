@@ -105,7 +105,9 @@ impl View for World {
 
     fn backups_of(&self, velero_backup: &str) -> Vec<Key> {
         let named = |typed: &Typed| match typed {
-            Typed::NonAdminBackup(seen) => backup::references(&seen.object).iter().any(|name| name == velero_backup),
+            Typed::NonAdminBackup(seen) => {
+                backup::references(&seen.object).iter().any(|name| name == velero_backup)
+            }
             _ => false,
         };
         self.keys_of(Kind::NonAdminBackup, named)
@@ -113,7 +115,9 @@ impl View for World {
 
     fn restores_of(&self, velero_restore: &str) -> Vec<Key> {
         let named = |typed: &Typed| match typed {
-            Typed::NonAdminRestore(seen) => restore::references(&seen.object).iter().any(|name| name == velero_restore),
+            Typed::NonAdminRestore(seen) => {
+                restore::references(&seen.object).iter().any(|name| name == velero_restore)
+            }
             _ => false,
         };
         self.keys_of(Kind::NonAdminRestore, named)
@@ -148,12 +152,14 @@ impl World {
         if key.namespace == ADMIN {
             match object {
                 Typed::Backup(backup) => {
-                    let over = backup.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
+                    let over =
+                        backup.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
                     let stage = stage(backup.phase(), over);
                     keep(&mut self.backup_queue, &backup.metadata, stage, gone);
                 }
                 Typed::Restore(restore) => {
-                    let over = restore.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
+                    let over =
+                        restore.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
                     let stage = stage(restore.phase(), over);
                     keep(&mut self.restore_queue, &restore.metadata, stage, gone);
                 }
