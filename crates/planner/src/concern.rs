@@ -1,5 +1,7 @@
 //! Whom a change concerns: which requests to decide about again when something else changes.
 
+use std::collections::BTreeSet;
+
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
 use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase, labels};
 use k8s_openapi::api::core::v1::Namespace;
@@ -40,12 +42,13 @@ pub fn velero_backup(view: &impl View, velero: &Backup, gone: bool) -> Vec<Key> 
     if !gone && stage(velero.phase(), completed) != Stage::Over {
         return keys;
     }
+    let owner = annotation(&velero.metadata, labels::NAB_NAMESPACE).map(str::to_owned);
+    let mut namespaces = BTreeSet::from_iter(owner);
     for key in keys.clone() {
         keys.extend(waiting_restores(view, &key.namespace, &key.name));
+        namespaces.insert(key.namespace);
     }
-    if let Some(namespace) = annotation(&velero.metadata, labels::NAB_NAMESPACE) {
-        keys.extend(refused_backups(view, namespace));
-    }
+    keys.extend(namespaces.iter().flat_map(|namespace| refused_backups(view, namespace)));
     keys
 }
 
@@ -66,11 +69,16 @@ pub fn volume(view: &impl View, meta: &ObjectMeta) -> Vec<Key> {
     backup.into_iter().chain(restore).flatten().collect()
 }
 
-/// Velero's side of a location changed: of a tenant's, the backups that name it.
+/// Velero's side of a location changed: of a tenant's, the backups that name it; of any, the restores that wait,
+/// for what they restore may be kept there.
 pub fn storage_location(view: &impl View, storage: &BackupStorageLocation) -> Vec<Key> {
     let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);
     let name = annotation(&storage.metadata, labels::NABSL_NAME);
-    namespace.zip(name).map_or_else(Vec::new, |(namespace, name)| naming_location(view, namespace, name))
+    let backups = namespace.zip(name).map(|(namespace, name)| naming_location(view, namespace, name));
+    let waiting = view.backing_off().into_iter().filter(|key| {
+        key.kind == Kind::NonAdminRestore && namespace.is_none_or(|namespace| key.namespace == namespace)
+    });
+    backups.into_iter().flatten().chain(waiting).collect()
 }
 
 /// A namespace came, changed or is on its way out: every request in it that is not settled.

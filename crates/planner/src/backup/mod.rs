@@ -216,6 +216,16 @@ impl Observed {
         status.phase == Some(Phase::Created) || condition::is_true(&status.conditions, condition::QUEUED)
     }
 
+    /// It was said to be lost: from then on it stays so, whatever made nacre think that Velero had it.
+    fn lost_before(&self) -> bool {
+        let accepted = self
+            .backup
+            .status
+            .as_ref()
+            .and_then(|status| condition::get(&status.conditions, condition::ACCEPTED));
+        accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_BACKUP_NOT_FOUND)
+    }
+
     /// The namespace itself is on its way out.
     fn namespace_leaving(&self) -> bool {
         self.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some())
@@ -240,7 +250,7 @@ pub fn decide(seen: &Observed) -> Plan {
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
     }
-    if seen.handed_over_before() || seen.synced() {
+    if seen.handed_over_before() || seen.lost_before() || seen.synced() {
         return lost(seen);
     }
     if let Some(refusal) = check::refusal(seen) {
@@ -283,10 +293,10 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
 
 /// Velero had it, or should have had it, and has it no more. It is never made a second time.
 fn lost(seen: &Observed) -> Plan {
-    let message = if seen.handed_over_before() {
-        "the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup"
-    } else {
+    let message = if seen.synced() && !seen.handed_over_before() {
         "there is no backup of this namespace to synchronise from; remove this object and create a new NonAdminBackup"
+    } else {
+        "the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup"
     };
     refuse(seen, condition::VELERO_BACKUP_NOT_FOUND, message)
 }

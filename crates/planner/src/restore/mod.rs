@@ -155,6 +155,16 @@ impl Observed {
         };
         status.phase == Some(Phase::Created) || condition::is_true(&status.conditions, condition::QUEUED)
     }
+
+    /// It was said to be lost: from then on it stays so, whatever made nacre think that Velero had it.
+    fn lost_before(&self) -> bool {
+        let accepted = self
+            .restore
+            .status
+            .as_ref()
+            .and_then(|status| condition::get(&status.conditions, condition::ACCEPTED));
+        accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_RESTORE_NOT_FOUND)
+    }
 }
 
 /// How long to wait for a namespace that a watch has yet to tell us about.
@@ -172,7 +182,7 @@ pub fn decide(seen: &Observed) -> Plan {
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
     }
-    if seen.handed_over_before() {
+    if seen.handed_over_before() || seen.lost_before() {
         let message = "the Velero Restore is gone and does not run again; create a new NonAdminRestore";
         return refuse(seen, condition::VELERO_RESTORE_NOT_FOUND, message);
     }

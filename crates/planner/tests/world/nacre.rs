@@ -18,6 +18,7 @@ const ENDLESS: usize = 2_000;
 pub(crate) type Sabotage = fn(Plan) -> Plan;
 
 /// What nacre has in its memory, and how it is being treated.
+#[expect(clippy::struct_excessive_bools, reason = "each is a hardship of its own")]
 #[derive(Default)]
 pub(super) struct Nacre {
     woken: VecDeque<Key>,
@@ -61,10 +62,10 @@ impl World {
                 return;
             };
             let plan = self.decide(&key);
-            self.carry_out(&key, plan);
+            self.carry_out(&key, &plan);
             self.namespaces_go();
         }
-        self.complain("nacre does not come to rest".to_owned());
+        self.complain("nacre does not come to rest");
         self.nacre.woken.clear();
     }
 
@@ -147,8 +148,8 @@ impl World {
     }
 
     /// Notes something that must never happen.
-    pub(super) fn complain(&mut self, about: String) {
-        self.nacre.complaints.push(short(&about));
+    pub(super) fn complain(&mut self, about: &str) {
+        self.nacre.complaints.push(short(about));
     }
 
     /// Wakes whom a change of this object concerns.
@@ -192,7 +193,10 @@ impl World {
             other => panic!("nobody decides about a {}", other.name()),
         };
         let plan = plan.unwrap_or_default();
-        self.nacre.sabotage.map_or(plan.clone(), |bug| bug(plan))
+        match self.nacre.sabotage {
+            Some(bug) => bug(plan),
+            None => plan,
+        }
     }
 
     fn requests(&self) -> Vec<Key> {
@@ -212,7 +216,7 @@ impl World {
             actions.retain(|action| !only_a_position(action));
             if !actions.is_empty() {
                 let missed: Vec<_> = actions.iter().map(|action| self.described(action)).collect();
-                self.complain(format!(
+                self.complain(&format!(
                     "nobody woke {} {}/{} to: {missed:?}",
                     key.kind.name(),
                     key.namespace,
@@ -222,7 +226,7 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, key: &Key, plan: Plan) {
+    fn carry_out(&mut self, key: &Key, plan: &Plan) {
         match plan.wake {
             Some(delay) => {
                 let due = self.now + jiff::SignedDuration::try_from(delay).unwrap();
@@ -275,7 +279,7 @@ impl World {
             Action::Hold(target, finalizer) => self.on(target, |world, key, found| {
                 world.expect_current(target, found);
                 if !found["metadata"]["deletionTimestamp"].is_null() {
-                    world.complain(format!("the API server forbids to hold {} on its way out", target.name));
+                    world.complain(&format!("the API server forbids to hold {} on its way out", target.name));
                     return;
                 }
                 let mut finalizers = target.finalizers.clone();
@@ -312,7 +316,7 @@ impl World {
     /// a plan is carried out here: a conflict is of nacre's own making.
     fn expect_current(&mut self, target: &Target, found: &Value) {
         if found["metadata"]["resourceVersion"] != json!(target.resource_version) {
-            self.complain(format!(
+            self.complain(&format!(
                 "nacre is in conflict with itself about {}/{}",
                 target.namespace, target.name
             ));

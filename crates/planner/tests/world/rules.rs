@@ -18,7 +18,7 @@ impl World {
             | Action::Delete(target) => self.wrong_to_touch(about, target),
         };
         if let Some(wrong) = wrong {
-            self.complain(format!("a plan about {}/{} {wrong}: {action:?}", about.namespace, about.name));
+            self.complain(&format!("a plan about {}/{} {wrong}: {action:?}", about.namespace, about.name));
         }
     }
 

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 use planner::Key;
 use planner::view::Seen;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -158,7 +159,7 @@ impl World {
         self.version += 1;
         json["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let size = json.to_string().len();
-        assert!(size <= LARGEST, "the API server would not take {} bytes of {key:?}", size);
+        assert!(size <= LARGEST, "the API server would not take {size} bytes of {key:?}");
         let typed = typed(key.kind, &json);
         self.objects.insert(key.clone(), Stored { json: Arc::new(json), typed: typed.clone() });
         self.changed(key, &typed, false);
@@ -219,8 +220,6 @@ fn typed(kind: Kind, json: &Value) -> Typed {
         other => panic!("the world has no {}", other.name()),
     }
 }
-
-use serde::Deserialize;
 
 fn read<K: DeserializeOwned>(json: &Value) -> Arc<K> {
     Arc::new(K::deserialize(json).unwrap())

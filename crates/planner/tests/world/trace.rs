@@ -90,7 +90,7 @@ fn shown_status(status: &Value) -> String {
         }
         let progress = &velero["progress"];
         if let Some(total) = progress["totalItems"].as_i64() {
-            let done = progress["itemsBackedUp"].as_i64().or(progress["itemsRestored"].as_i64());
+            let done = progress["itemsBackedUp"].as_i64().or_else(|| progress["itemsRestored"].as_i64());
             shown.push(format!("{}/{total}", done.unwrap_or_default()));
         }
     }
