@@ -74,7 +74,17 @@ fn what_is_written_is_complete() {
       ]
     }
     "#);
-    assert_snapshot!(world.show("nab shop/daily", "status"), @r#"
+}
+
+#[test]
+fn what_the_tenant_is_shown_is_complete() {
+    let mut world = World::with(&["shop"]);
+    world.apply(nab("shop/daily"));
+    world.settle();
+    let mut status = world.get("nab shop/daily")["status"].clone();
+    let spec = status["veleroBackup"]["spec"].take();
+    assert_eq!(spec, world.get("backup shop-daily-<1>")["spec"]);
+    assert_snapshot!(short(&serde_json::to_string_pretty(&status).unwrap()), @r#"
     {
       "conditions": [
         {
@@ -102,29 +112,7 @@ fn what_is_written_is_complete() {
         "nacuuid": "shop-daily-<1>",
         "name": "shop-daily-<1>",
         "namespace": "velero",
-        "spec": {
-          "excludedResources": [
-            "cloudstorages.oadp.openshift.io",
-            "dataprotectionapplications.oadp.openshift.io",
-            "dataprotectiontests.oadp.openshift.io",
-            "nonadminbackups.oadp.openshift.io",
-            "nonadminbackupstoragelocationrequests.oadp.openshift.io",
-            "nonadminbackupstoragelocations.oadp.openshift.io",
-            "nonadmindownloadrequests.oadp.openshift.io",
-            "nonadminrestores.oadp.openshift.io",
-            "virtualmachineinstancemigrations.kubevirt.io",
-            "securitycontextconstraints",
-            "clusterroles",
-            "clusterrolebindings",
-            "priorityclasses",
-            "customresourcedefinitions",
-            "virtualmachineclusterinstancetypes",
-            "virtualmachineclusterpreferences"
-          ],
-          "includedNamespaces": [
-            "shop"
-          ]
-        }
+        "spec": null
       }
     }
     "#);

@@ -7,6 +7,7 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod crash;
 mod creation;
 mod deletion;
 mod hostile;
@@ -16,4 +17,5 @@ mod obstacles;
 mod policies;
 mod refusals;
 mod restores;
+mod scenario;
 mod synced;

@@ -166,6 +166,11 @@ impl World {
         news
     }
 
+    /// All that nacre has written and told.
+    pub(crate) fn whole_trace(&self) -> String {
+        self.trace.join("\n")
+    }
+
     /// An object that must be there.
     pub(crate) fn found(&self, object: &str) -> Key {
         let key = key(object);

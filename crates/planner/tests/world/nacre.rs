@@ -56,6 +56,7 @@ impl World {
 
     /// Lets nacre act until it has nothing more to do; what it does wrong is in `complaints`.
     pub(crate) fn rest(&mut self) {
+        self.wake_by_timers();
         for _ in 0..ENDLESS {
             let Some(key) = self.next() else {
                 self.complain_of_what_was_missed();
@@ -73,14 +74,17 @@ impl World {
     pub(crate) fn rest_for(&mut self, time: Duration) {
         self.rest();
         let end = self.now + jiff::SignedDuration::try_from(time).unwrap();
-        while let Some((key, due)) = self.next_timer().filter(|(_, due)| *due <= end) {
+        while let Some(due) = self.nacre.timers.values().min().copied().filter(|due| *due <= end) {
             self.now = self.now.max(due);
-            self.nacre.timers.remove(&key);
-            self.wake(vec![key]);
             self.rest();
         }
         self.now = end;
         self.rest();
+    }
+
+    /// Time passes at a stroke, and nacre has not looked yet.
+    pub(crate) fn jump(&mut self, time: Duration) {
+        self.now += jiff::SignedDuration::try_from(time).unwrap();
     }
 
     /// What nacre has done so far that it must never do.
@@ -178,8 +182,11 @@ impl World {
         self.nacre.woken.remove(usize::try_from((*seed >> 33) % many).unwrap())
     }
 
-    fn next_timer(&self) -> Option<(Key, Timestamp)> {
-        self.nacre.timers.iter().min_by_key(|(_, due)| **due).map(|(key, due)| (key.clone(), *due))
+    fn wake_by_timers(&mut self) {
+        let due = self.nacre.timers.iter().filter(|(_, due)| **due <= self.now);
+        let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
+        self.nacre.timers.retain(|_, due| *due > self.now);
+        self.wake(due);
     }
 
     fn decide(&self, key: &Key) -> Plan {
