@@ -25,20 +25,7 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
     mirror(seen, velero, &mut status);
     status.velero_delete_backup_request = None;
     condition::remove(&mut status.conditions, condition::DELETING);
-    if seen.synced() {
-        // Nobody asked for it here, so nobody accepted it; a refusal from before it was found is out of date.
-        condition::remove(&mut status.conditions, condition::ACCEPTED);
-    } else {
-        find(
-            seen,
-            &mut status,
-            condition::ACCEPTED,
-            true,
-            condition::BACKUP_ACCEPTED,
-            "the backup is allowed",
-        );
-    }
-    find(seen, &mut status, condition::QUEUED, true, condition::BACKUP_SCHEDULED, "Velero has the backup");
+    velero_has_it(seen, &mut status);
     if generate::edited_since(seen, velero) {
         let message = "the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead";
         find(seen, &mut status, condition::SPEC_APPLIED, false, condition::EDITED_TOO_LATE, message);
@@ -46,6 +33,17 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
         condition::remove(&mut status.conditions, condition::SPEC_APPLIED);
     }
     fit(seen, status)
+}
+
+/// Whatever becomes of it: that Velero has had it is not forgotten, so that it is never made a second time.
+fn velero_has_it(seen: &Observed, status: &mut NonAdminBackupStatus) {
+    if seen.synced() {
+        // Nobody asked for it here, so nobody accepted it; a refusal from before it was found is out of date.
+        condition::remove(&mut status.conditions, condition::ACCEPTED);
+    } else {
+        find(seen, status, condition::ACCEPTED, true, condition::BACKUP_ACCEPTED, "the backup is allowed");
+    }
+    find(seen, status, condition::QUEUED, true, condition::BACKUP_SCHEDULED, "Velero has the backup");
 }
 
 /// Refused, or lost.
@@ -64,6 +62,7 @@ pub(super) fn deleting(seen: &Observed, message: &str) -> NonAdminBackupStatus {
     status.phase = Some(Phase::Deleting);
     if let Some(velero) = &seen.velero {
         mirror(seen, velero, &mut status);
+        velero_has_it(seen, &mut status);
     }
     if let Some(request) = seen.delete_requests.last() {
         let name = request.metadata.name.clone();

@@ -103,7 +103,10 @@ impl Which {
 
     /// Velero's name for it, if Velero has it.
     fn at_velero(self, world: &World) -> Option<String> {
-        world.has(self.request()).then(|| world.velero_name(self.request())).filter(|name| has(world, "backup", name))
+        world
+            .has(self.request())
+            .then(|| world.velero_name(self.request()))
+            .filter(|name| has(world, "backup", name))
     }
 }
 
@@ -212,7 +215,9 @@ pub(super) fn orphans(world: &World) -> Vec<String> {
             left.push(name);
         } else if !object["metadata"]["deletionTimestamp"].is_null() && key.kind != Kind::Restore {
             let uid = text(&object["metadata"]["uid"]);
-            let kept = world.everything().any(|(_, other)| text(&other["metadata"]["annotations"][labels::ORIGIN_UID]) == uid);
+            let kept = world
+                .everything()
+                .any(|(_, other)| text(&other["metadata"]["annotations"][labels::ORIGIN_UID]) == uid);
             if !kept {
                 left.push(format!("{name}, on its way out"));
             }
@@ -221,8 +226,11 @@ pub(super) fn orphans(world: &World) -> Vec<String> {
     left
 }
 
+/// What is left of a world, to be compared.
+pub(super) type End = BTreeMap<String, Value>;
+
 /// Everything at the end, without what may differ: times, versions, uids of Velero's objects and attempts.
-pub(super) fn end(world: &mut World) -> BTreeMap<String, Value> {
+pub(super) fn end(world: &mut World) -> End {
     world.refresh_positions();
     let mut end = BTreeMap::new();
     for (key, object) in world.everything() {
@@ -240,7 +248,8 @@ pub(super) fn end(world: &mut World) -> BTreeMap<String, Value> {
 fn plain(json: &mut Value) {
     match json {
         Value::Object(fields) => {
-            let passing = ["uid", "resourceVersion", "generation", "name", labels::VELERO_BACKUP_UID, "expiration"];
+            let passing =
+                ["uid", "resourceVersion", "generation", "name", labels::VELERO_BACKUP_UID, "expiration"];
             fields.retain(|name, _| {
                 !passing.contains(&name.as_str()) && !name.ends_with("Timestamp") && !name.ends_with("Time")
             });
