@@ -65,8 +65,7 @@ impl ControlPlane {
             .start()?;
 
         let client = access.admin_client().await?;
-        etcd.must_live(api_server.must_do(answers(&client, "livez")))
-            .await?;
+        etcd.must_live(api_server.must_do(answers(&client, "livez"))).await?;
         let controller_manager = controller_manager(binaries, folder, &pki, &access).start()?;
         let ready = async {
             let ready = api_server.must_do(answers(&client, "readyz"));
@@ -135,26 +134,13 @@ fn api_server_flags(pki: &Pki, etcd_port: u16, port: u16) -> Vec<String> {
 }
 
 fn controller_manager(binaries: &Binaries, folder: &Path, pki: &Pki, access: &Access) -> Program {
-    Program::new(
-        binaries.path("kube-controller-manager"),
-        folder.join("kube-controller-manager.log"),
-    )
-    .args([
-        "--use-service-account-credentials",
-        "--leader-elect=false",
-        "--secure-port=0",
-    ])
-    .args(["--kube-api-qps=200", "--kube-api-burst=400"])
-    .arg(format!("--controllers={CONTROLLERS}"))
-    .arg(format!(
-        "--kubeconfig={}",
-        access.controller_manager_kubeconfig().display()
-    ))
-    .arg(format!("--root-ca-file={}", pki.ca.display()))
-    .arg(format!(
-        "--service-account-private-key-file={}",
-        pki.token_key.display()
-    ))
+    Program::new(binaries.path("kube-controller-manager"), folder.join("kube-controller-manager.log"))
+        .args(["--use-service-account-credentials", "--leader-elect=false", "--secure-port=0"])
+        .args(["--kube-api-qps=200", "--kube-api-burst=400"])
+        .arg(format!("--controllers={CONTROLLERS}"))
+        .arg(format!("--kubeconfig={}", access.controller_manager_kubeconfig().display()))
+        .arg(format!("--root-ca-file={}", pki.ca.display()))
+        .arg(format!("--service-account-private-key-file={}", pki.token_key.display()))
 }
 
 async fn answers(client: &Client, probe: &str) -> Result<()> {
@@ -174,13 +160,9 @@ async fn aggregated(client: &Client) -> Result<()> {
             && allows(role, "create", "configmaps")
             && allows(role, "get", "configmaps")
     };
-    wait_until(
-        "ClusterRole admin to be aggregated",
-        PATIENCE,
-        roles,
-        "admin",
-        |role| role.is_some_and(complete).then_some(()),
-    )
+    wait_until("ClusterRole admin to be aggregated", PATIENCE, roles, "admin", |role| {
+        role.is_some_and(complete).then_some(())
+    })
     .await
 }
 
@@ -189,4 +171,39 @@ fn allows(role: &ClusterRole, verb: &str, resource: &str) -> bool {
         let has = |list: &[String], wanted: &str| list.iter().any(|item| item == wanted);
         has(&rule.verbs, verb) && has(rule.resources.as_deref().unwrap_or_default(), resource)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Starts a program on a port that is taken and tells whether its complaint is understood.
+    async fn is_understood(program: impl FnOnce(&Binaries, &Path, u16) -> Program) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let process = program(&Binaries::find().unwrap(), folder.path(), port).start().unwrap();
+        process.exited().await;
+        is_busy_port(&process.failure("ended"))
+    }
+
+    #[tokio::test]
+    async fn a_port_taken_meanwhile_is_understood() {
+        assert!(is_understood(|binaries, folder, port| etcd(binaries, folder, port, 0)).await);
+        assert!(
+            is_understood(|binaries, folder, port| {
+                let pki = Pki::make(folder).unwrap();
+                Program::new(binaries.path("kube-apiserver"), folder.join("log"))
+                    .args(api_server_flags(&pki, 1, port))
+            })
+            .await
+        );
+        assert!(
+            is_understood(|binaries, folder, port| {
+                fs::create_dir(folder.join("buckets")).unwrap();
+                crate::store::program(binaries, folder, port)
+            })
+            .await
+        );
+    }
 }

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use api::velero::{Backup, Restore};
 use indexset::BTreeSet;
 use jiff::Timestamp;
+use kube::core::ObjectMeta;
 
 /// Who comes before whom: the older first, and of two made in the same second the one whose name sorts first.
 type Place = (Timestamp, String);
@@ -14,6 +16,7 @@ type Place = (Timestamp, String);
 pub struct Queue {
     places: BTreeSet<Place>,
     made: HashMap<String, Timestamp>,
+    changes: u64,
 }
 
 impl Queue {
@@ -23,13 +26,39 @@ impl Queue {
             return false;
         }
         self.leave(name);
+        self.changes += 1;
         self.made.insert(name.to_owned(), made);
         self.places.insert((made, name.to_owned()))
     }
 
     /// Notes that an object is finished or gone. Returns whether the order changed.
     pub fn leave(&mut self, name: &str) -> bool {
-        self.made.remove(name).is_some_and(|made| self.places.remove(&(made, name.to_owned())))
+        let Some(made) = self.made.remove(name) else { return false };
+        self.changes += 1;
+        self.places.remove(&(made, name.to_owned()))
+    }
+
+    /// How often the order has changed so far.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Notes what has become of an object. Returns whether the order changed.
+    pub fn note(&mut self, object: &impl Queued, gone: bool) -> bool {
+        let meta = object.meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        match (gone, object.stage(), &meta.creation_timestamp) {
+            (false, Stage::Waiting | Stage::Running, Some(made)) => self.enter(name, made.0),
+            _ => self.leave(name),
+        }
+    }
+
+    /// The position to show for an object, or for one of this name that is made now.
+    pub fn position(&self, object: Option<&impl Queued>, name: &str, now: Timestamp) -> i64 {
+        let Some(object) = object else { return position(Stage::Waiting, self.ahead(name, now)) };
+        let meta = object.meta();
+        let made = meta.creation_timestamp.as_ref().map_or(now, |time| time.0);
+        position(object.stage(), self.ahead(meta.name.as_deref().unwrap_or_default(), made))
     }
 
     /// How many are ahead of this one, which need not be in the queue itself yet.
@@ -66,6 +95,49 @@ pub enum Stage {
     Over,
 }
 
+/// Something Velero takes in turn: a Backup or a Restore.
+pub trait Queued {
+    /// Its metadata.
+    fn meta(&self) -> &ObjectMeta;
+    /// Velero's phase; empty before Velero has looked at it.
+    fn phase(&self) -> &str;
+    /// Whether Velero has written down when it ended.
+    fn completed(&self) -> bool;
+
+    /// Where it stands.
+    fn stage(&self) -> Stage {
+        stage(self.phase(), self.completed())
+    }
+}
+
+impl Queued for Backup {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn phase(&self) -> &str {
+        self.phase()
+    }
+
+    fn completed(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some())
+    }
+}
+
+impl Queued for Restore {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn phase(&self) -> &str {
+        self.phase()
+    }
+
+    fn completed(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some())
+    }
+}
+
 /// Reads Velero's phase of a Backup or Restore.
 pub fn stage(phase: &str, completed: bool) -> Stage {
     match phase {
@@ -78,7 +150,7 @@ pub fn stage(phase: &str, completed: bool) -> Stage {
 }
 
 /// The position to show: 0 when over, 1 when running or next, else one more than what is ahead.
-pub fn position(stage: Stage, ahead: usize) -> i64 {
+pub(crate) fn position(stage: Stage, ahead: usize) -> i64 {
     match stage {
         Stage::Over => 0,
         Stage::Running | Stage::Aside => 1,

@@ -7,7 +7,7 @@ use super::generate::{filled, scoped_filter};
 use super::{Observed, velero_of};
 use crate::ownership::label;
 use crate::policy::Bounds;
-use crate::queue::{Stage, stage};
+use crate::queue::{Queued, Stage};
 use crate::view::View;
 use crate::{Policy, Refusal, enforce};
 
@@ -318,10 +318,8 @@ pub(super) fn others(view: &impl View, backup: &NonAdminBackup, policy: &Policy)
     let others = view.backups_in(namespace).into_iter().map(|seen| seen.object);
     for other in others.filter(|other| other.metadata.uid != backup.metadata.uid) {
         if let Some(velero) = velero_of(view, &other) {
-            let completed =
-                velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
             counts.alive += 1;
-            counts.active += usize::from(stage(velero.phase(), completed) != Stage::Over);
+            counts.active += usize::from(velero.stage() != Stage::Over);
         } else if is_next(&other) && age(&other) < mine {
             counts.ahead += 1;
         }

@@ -10,7 +10,7 @@ use kube::core::ObjectMeta;
 
 use super::{Observed, status};
 use crate::ownership::{Storage, label, made_for, storage};
-use crate::queue::{Stage, stage};
+use crate::queue::{Queued, Stage};
 use crate::{Action, Event, Object, Plan, Target};
 
 /// How often to look whether a location that Velero could not write to can be written again.
@@ -68,7 +68,7 @@ fn vanish(seen: &Observed) -> Plan {
 
 /// Removes Velero's object and leaves the data where it is.
 fn forget(seen: &Observed, velero: &Backup, message: &str) -> Plan {
-    let status = status::deleting(seen, message);
+    let status = status::deleting(seen, message, None);
     let mut plan = Plan::done().then_if(status::patch(seen, &status));
     for request in not_begun(seen) {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &request.metadata)));
@@ -84,9 +84,10 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     let refusal = last_refusal(seen);
     let obstacle = obstacle(seen, velero);
     let asking = seen.delete_requests.iter().any(|request| !processed(request));
+    let ask = (!asking && obstacle.is_none() && due(seen)).then(|| request(seen, velero));
     let message = match (&obstacle, &refusal) {
         (Some(obstacle), _) => format!("waiting to delete the backup and its data: {obstacle}"),
-        (None, Some(words)) if !asking => {
+        (None, Some(words)) if !asking && ask.is_none() => {
             format!("Velero refused to delete the backup and its data: {words}; it is asked again")
         }
         _ => "the backup and its data are being deleted".to_owned(),
@@ -96,21 +97,20 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     if !seen.held() && !seen.leaving() {
         plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
     }
-    let status = status::deleting(seen, &message);
-    let written = status::patch(seen, &status);
+    let written = status::patch(seen, &status::deleting(seen, &message, ask.as_ref()));
     let news = written.is_some();
     plan = plan.then_if(written);
     plan.actions.extend(delete_restores(seen));
+    if let Some(ask) = &ask {
+        return plan.then(Action::Create(Object::of(Kind::DeleteBackupRequest, ask)));
+    }
     if asking {
         return plan;
     }
-    if obstacle.is_some() || !due(seen) {
-        if news && let Some(words) = refusal.filter(|_| obstacle.is_none()) {
-            plan = plan.telling(Event::warning("DeletionRefused", words));
-        }
-        return plan.waking_in(LOOK_AGAIN);
+    if news && let Some(words) = refusal.filter(|_| obstacle.is_none()) {
+        plan = plan.telling(Event::warning("DeletionRefused", words));
     }
-    plan.then(Action::Create(Object::of(Kind::DeleteBackupRequest, &request(seen, velero))))
+    plan.waking_in(LOOK_AGAIN)
 }
 
 fn delete_restores(seen: &Observed) -> impl Iterator<Item = Action> {
@@ -121,12 +121,7 @@ fn delete_restores(seen: &Observed) -> impl Iterator<Item = Action> {
 /// Velero writes the location into the Backup when it takes it up: one that is over without a location was never
 /// taken up, and Velero would refuse to delete it for ever.
 fn nothing_was_stored(velero: &Backup) -> bool {
-    velero.spec.storage_location.is_none() && over(velero)
-}
-
-fn over(velero: &Backup) -> bool {
-    let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
-    stage(velero.phase(), completed) == Stage::Over
+    velero.spec.storage_location.is_none() && velero.stage() == Stage::Over
 }
 
 /// Why the data cannot be deleted at all, now or later.
@@ -145,7 +140,7 @@ fn why_data_must_stay(seen: &Observed, velero: &Backup) -> Option<String> {
 
 /// What Velero would refuse for, if it were asked now.
 fn obstacle(seen: &Observed, velero: &Backup) -> Option<String> {
-    if !over(velero) {
+    if velero.stage() != Stage::Over {
         return Some("Velero is not done with it yet".to_owned());
     }
     let Some(location) = seen.kept_at.as_deref() else {

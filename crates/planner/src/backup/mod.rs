@@ -26,7 +26,6 @@ pub use check::{Others, check_spec};
 use check::NoRoom;
 
 use crate::ownership::{annotation, label, made_for, owns_backup};
-use crate::queue::{position, stage};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Object, Plan, Policy, Target};
 
@@ -107,7 +106,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
             .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
-        position: queue_position(view, &backup, velero.as_deref()),
+        position: view.backup_queue().position(velero.as_deref(), &own_name(&backup.metadata), view.now()),
         others: if velero.is_none() { check::others(view, &backup, &policy) } else { Others::default() },
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
@@ -156,19 +155,6 @@ fn storage_name(location: &NonAdminBackupStorageLocation) -> String {
         .as_ref()
         .and_then(|status| status.velero_backup_storage_location.as_ref()?.name.clone());
     told.unwrap_or_else(|| own_name(&location.metadata))
-}
-
-fn queue_position(view: &impl View, backup: &NonAdminBackup, velero: Option<&Backup>) -> i64 {
-    let Some(velero) = velero else {
-        return position(
-            stage("", false),
-            view.backup_queue().ahead(&own_name(&backup.metadata), view.now()),
-        );
-    };
-    let name = velero.metadata.name.as_deref().unwrap_or_default();
-    let made = velero.metadata.creation_timestamp.as_ref().map_or_else(|| view.now(), |time| time.0);
-    let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
-    position(stage(velero.phase(), completed), view.backup_queue().ahead(name, made))
 }
 
 impl Observed {
@@ -293,7 +279,8 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
 
 /// Velero had it, or should have had it, and has it no more. It is never made a second time.
 fn lost(seen: &Observed) -> Plan {
-    let message = if seen.synced() && !seen.handed_over_before() {
+    let shown_before = seen.backup.status.as_ref().is_some_and(|status| status.velero_backup.is_some());
+    let message = if seen.synced() && !shown_before {
         "there is no backup of this namespace to synchronise from; remove this object and create a new NonAdminBackup"
     } else {
         "the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup"

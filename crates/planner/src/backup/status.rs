@@ -1,7 +1,7 @@
 //! What the tenant is shown.
 
 use api::condition::{self, Finding};
-use api::velero::{Backup, BackupStatus};
+use api::velero::{Backup, BackupStatus, DeleteBackupRequest};
 use api::{NonAdminBackupStatus, Phase, QueueInfo, VeleroBackup, VeleroDeleteBackupRequest};
 
 use super::{Observed, generate};
@@ -56,15 +56,19 @@ pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> N
     status
 }
 
-/// On its way out.
-pub(super) fn deleting(seen: &Observed, message: &str) -> NonAdminBackupStatus {
+/// On its way out, with the latest request to Velero: one that there is, or one that is about to be made.
+pub(super) fn deleting(
+    seen: &Observed,
+    message: &str,
+    request: Option<&DeleteBackupRequest>,
+) -> NonAdminBackupStatus {
     let mut status = seen.status();
     status.phase = Some(Phase::Deleting);
     if let Some(velero) = &seen.velero {
         mirror(seen, velero, &mut status);
         velero_has_it(seen, &mut status);
     }
-    if let Some(request) = seen.delete_requests.last() {
+    if let Some(request) = request.or_else(|| seen.delete_requests.last().map(AsRef::as_ref)) {
         let name = request.metadata.name.clone();
         status.velero_delete_backup_request = Some(VeleroDeleteBackupRequest {
             status: request.status.clone(),

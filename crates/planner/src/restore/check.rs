@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, TypedLocalObjectReference};
 
 use super::{Observed, Verdict};
 use crate::ownership::{Storage, label, storage};
-use crate::queue::{Stage, stage};
+use crate::queue::{Queued, Stage};
 use crate::{Policy, Refusal, enforce};
 
 const PATH: &str = "spec.restoreSpec";
@@ -141,8 +141,7 @@ fn source(seen: &Observed) -> Verdict {
             "the storage location of NonAdminBackup {name:?} is not there; it cannot be restored until it is back"
         ));
     }
-    let completed = source.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
-    match (source.phase(), stage(source.phase(), completed)) {
+    match (source.phase(), source.stage()) {
         ("Completed" | "PartiallyFailed", _) => None,
         (phase, Stage::Over) => {
             refuse(format!("NonAdminBackup {name:?} ended as {phase} and cannot be restored; name another"))

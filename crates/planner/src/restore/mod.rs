@@ -20,7 +20,6 @@ use kube::core::ObjectMeta;
 pub use check::check_spec;
 
 use crate::ownership::{annotation, made_for, made_in};
-use crate::queue::{position, stage};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Object, Plan, Policy, Refusal, Target, backup};
 
@@ -89,7 +88,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         kept_at: location.and_then(|name| view.storage_location(name)),
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
-        position: queue_position(view, &restore, velero.as_deref()),
+        position: view.restore_queue().position(velero.as_deref(), &own_name(&restore.metadata), view.now()),
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
@@ -110,19 +109,6 @@ pub(crate) fn velero_of(view: &impl View, restore: &NonAdminRestore) -> Option<A
         made_for(&velero.metadata, &restore.metadata, labels::NAR_NAME, labels::NAR_NAMESPACE)
             && made_in(&velero.metadata, &namespace)
     })
-}
-
-fn queue_position(view: &impl View, restore: &NonAdminRestore, velero: Option<&Restore>) -> i64 {
-    let Some(velero) = velero else {
-        return position(
-            stage("", false),
-            view.restore_queue().ahead(&own_name(&restore.metadata), view.now()),
-        );
-    };
-    let name = velero.metadata.name.as_deref().unwrap_or_default();
-    let made = velero.metadata.creation_timestamp.as_ref().map_or_else(|| view.now(), |time| time.0);
-    let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
-    position(stage(velero.phase(), completed), view.restore_queue().ahead(name, made))
 }
 
 impl Observed {

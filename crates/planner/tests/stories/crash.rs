@@ -29,7 +29,7 @@ struct Crash {
 struct Scenario {
     steps: Vec<Step>,
     order: u64,
-    deaf_to_echoes: bool,
+    hears_itself: bool,
     crash: Crash,
 }
 
@@ -37,13 +37,13 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
     let crash = (any::<Index>(), any::<bool>(), prop::option::of(0..4_usize));
     let crash = crash.prop_map(|(before, meanwhile, again)| Crash { before, meanwhile, again });
     let all = (steps(), any::<u64>(), any::<bool>(), crash);
-    all.prop_map(|(steps, order, deaf_to_echoes, crash)| Scenario { steps, order, deaf_to_echoes, crash })
+    all.prop_map(|(steps, order, hears_itself, crash)| Scenario { steps, order, hears_itself, crash })
 }
 
 impl Scenario {
     fn begin(&self, bug: Option<Sabotage>) -> World {
         let mut world = start();
-        world.shuffle(self.order, self.deaf_to_echoes);
+        world.shuffle(self.order, self.hears_itself);
         world.sabotage(bug);
         world
     }

@@ -62,9 +62,8 @@ fn deleting_with_data_goes_through_velero() {
     let mut world = completed();
     delete_with_data(&mut world);
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed
-    create DeleteBackupRequest velero/shop-daily-<1>-1
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
+    create DeleteBackupRequest velero/shop-daily-<1>-1
     ");
     assert!(world.has("nab shop/daily"), "the request goes when the Backup is gone, not before");
     let request = world.velero_begins_deleting();
@@ -126,10 +125,9 @@ fn restores_from_it_go_too_and_others_stay() {
     world.trace();
     delete_with_data(&mut world);
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed
+    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
     delete NonAdminRestore shop/from-daily
     create DeleteBackupRequest velero/shop-daily-<1>-1
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
     status NonAdminRestore shop/from-daily Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(the Velero Restore is being removed) queue=1
     delete Restore velero/shop-from-daily-<r1>
     release NonAdminRestore shop/from-daily
@@ -179,9 +177,8 @@ fn both_at_once_delete_the_data() {
     delete_with_data(&mut world);
     world.delete("nab shop/daily");
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed
-    create DeleteBackupRequest velero/shop-daily-<1>-1
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
+    create DeleteBackupRequest velero/shop-daily-<1>-1
     ");
     world.velero_deletes();
     assert_snapshot!(world.trace(), @r"
@@ -322,9 +319,8 @@ fn a_request_that_lost_its_finalizer_and_is_held_by_somebody_else_is_deleted_wit
     world.namespaces_are_seen();
     world.pass(Duration::from_secs(2));
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed
-    create DeleteBackupRequest velero/shop-daily-<1>-1
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
+    create DeleteBackupRequest velero/shop-daily-<1>-1
     ");
     world.velero_deletes();
     world.settle();

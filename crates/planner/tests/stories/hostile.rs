@@ -161,9 +161,8 @@ fn two_requests_for_one_backup_do_not_fight() {
     world.trace();
     world.edit("nab victim/daily", json!({"spec": {"deleteBackup": true}}));
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup victim/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed
-    create DeleteBackupRequest velero/victim-daily-<1>-1
     status NonAdminBackup victim/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
+    create DeleteBackupRequest velero/victim-daily-<1>-1
     ");
     world.velero_deletes();
     world.settle();

@@ -46,9 +46,8 @@ fn a_backup_that_still_runs() {
     assert_snapshot!(world.trace(), @"status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(waiting to delete the backup and its data: Velero is not done with it yet) queue=1 velero=InProgress 1/2");
     world.velero_completes("shop-daily-<1>");
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed 1/2
-    create DeleteBackupRequest velero/shop-daily-<1>-1
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed 1/2 request=unseen
+    create DeleteBackupRequest velero/shop-daily-<1>-1
     ");
     ends_well(&mut world);
 }
@@ -63,9 +62,8 @@ fn a_location_that_is_read_only_for_a_while() {
     assert_eq!(world.trace(), "", "waiting is silent");
     world.edit(&storage, json!({"spec": {"accessMode": "ReadWrite"}}));
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed
-    create DeleteBackupRequest velero/shop-daily-<1>-1
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
+    create DeleteBackupRequest velero/shop-daily-<1>-1
     ");
     ends_well(&mut world);
 }
@@ -198,8 +196,8 @@ fn a_refusal_for_a_reason_nobody_could_see() {
     assert_eq!(world.trace(), "");
     world.pass(Duration::from_mins(1));
     assert_snapshot!(world.trace(), @r"
-    create DeleteBackupRequest velero/shop-daily-<1>-2
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Deleting request=unseen
+    create DeleteBackupRequest velero/shop-daily-<1>-2
     ");
     ends_well(&mut world);
 }

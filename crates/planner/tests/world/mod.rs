@@ -19,7 +19,8 @@ use std::sync::Arc;
 use api::Kind;
 use jiff::Timestamp;
 use planner::queue::Queue;
-use planner::{Key, Policy, concern};
+use planner::view::View;
+use planner::{Key, Policy};
 use serde_json::{Value, json};
 
 use nacre::Nacre;
@@ -75,7 +76,7 @@ impl World {
     /// What an administrator allows from now on.
     pub(crate) fn policy(&mut self, change: impl FnOnce(&mut Policy)) {
         change(Arc::make_mut(&mut self.policy));
-        let refused = concern::policy(self);
+        let refused = self.backing_off();
         self.wake(refused);
     }
 

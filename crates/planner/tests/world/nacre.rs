@@ -23,15 +23,15 @@ pub(crate) type Sabotage = fn(Plan) -> Plan;
 pub(super) struct Nacre {
     woken: VecDeque<Key>,
     timers: BTreeMap<Key, Timestamp>,
-    /// The change that is being made is nacre's own.
-    acting: bool,
+    /// Whom the plan that is being carried out is about, while that need not hear of its own writes.
+    acting_for: Option<Key>,
     down: bool,
     /// How many writes it has made.
     writes: usize,
     /// The write before which it crashes.
     dies_before: Option<usize>,
-    /// Whether it hears of its own writes by the watch, or knows of them already.
-    deaf_to_echoes: bool,
+    /// Whether whoever was just decided about is woken by its own writes all the same.
+    hears_itself: bool,
     /// Where set, whom it decides about next is shuffled.
     shuffle: Option<u64>,
     sabotage: Option<Sabotage>,
@@ -131,9 +131,9 @@ impl World {
     }
 
     /// nacre decides in an order of its own, and hears of its own writes or does not.
-    pub(crate) fn shuffle(&mut self, order: u64, deaf_to_echoes: bool) {
+    pub(crate) fn shuffle(&mut self, order: u64, hears_itself: bool) {
         self.nacre.shuffle = Some(order);
-        self.nacre.deaf_to_echoes = deaf_to_echoes;
+        self.nacre.hears_itself = hears_itself;
     }
 
     /// The watch on namespaces falls behind the others.
@@ -145,9 +145,8 @@ impl World {
     pub(crate) fn namespaces_are_seen(&mut self) {
         self.nacre.is_yet_to_see_namespaces = false;
         let spaces = self.objects.iter().filter(|(key, _)| key.kind == Kind::Namespace);
-        let spaces: Vec<_> = spaces.map(|(key, stored)| (key.clone(), stored.typed.clone())).collect();
-        for (key, namespace) in spaces {
-            self.changed(&key, &namespace, false);
+        for namespace in spaces.map(|(_, stored)| stored.typed.clone()).collect::<Vec<_>>() {
+            self.changed(None, Some(&namespace));
         }
     }
 
@@ -156,10 +155,10 @@ impl World {
         self.nacre.complaints.push(short(about));
     }
 
-    /// Wakes whom a change of this object concerns.
-    pub(super) fn wake_after(&mut self, changed: &Key, mut concerned: Vec<Key>) {
-        if self.nacre.acting && self.nacre.deaf_to_echoes {
-            concerned.retain(|key| key != changed);
+    /// Wakes whom a change concerns.
+    pub(super) fn wake_concerned(&mut self, mut concerned: Vec<Key>) {
+        if let Some(about) = &self.nacre.acting_for {
+            concerned.retain(|key| key != about);
         }
         self.wake(concerned);
     }
@@ -253,9 +252,11 @@ impl World {
             }
             self.nacre.writes += 1;
             self.check_rules(key, action);
-            self.nacre.acting = true;
+            // As the engine has it: only a deletion leaves something to decide about at once.
+            let quiet = !self.nacre.hears_itself && !matches!(action, Action::Delete(_));
+            self.nacre.acting_for = quiet.then(|| key.clone());
             let done = self.act(action);
-            self.nacre.acting = false;
+            self.nacre.acting_for = None;
             let shown = self.described(action);
             self.trace.push(if done { shown } else { format!("{shown} (nothing to do)") });
         }
@@ -335,12 +336,19 @@ fn key_of(target: &Target) -> Key {
     Key::new(target.kind, &target.namespace, &target.name)
 }
 
+/// Whether a write would do no more than show another position, nacre's estimate or Velero's own.
 fn only_a_position(action: &Action) -> bool {
     let Action::PatchStatus(_, body) = action else {
         return false;
     };
     let only = |json: &Value, name: &str| {
-        json.as_object().is_some_and(|map| map.len() == 1 && map.contains_key(name))
+        json.as_object().is_some_and(|fields| fields.len() == 1 && fields.contains_key(name))
     };
-    only(&body["status"], "queueInfo") && only(&body["status"]["queueInfo"], "estimatedQueuePosition")
+    body["status"].as_object().is_some_and(|status| {
+        status.iter().all(|(name, change)| match name.as_str() {
+            "queueInfo" => true,
+            "veleroBackup" => only(change, "status") && only(&change["status"], "queuePosition"),
+            _ => false,
+        })
+    })
 }

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, PodVolumeBackup, Restore};
 use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, labels};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::core::ObjectMeta;
 use planner::Key;
 use planner::view::Seen;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -37,7 +35,7 @@ pub(super) enum Typed {
     NonAdminRestore(Seen<NonAdminRestore>),
     Restore(Arc<Restore>),
     /// A volume on its way; of it only the labels and the phase are read.
-    Volume(Box<ObjectMeta>),
+    Volume(Arc<PodVolumeBackup>),
 }
 
 impl World {
@@ -139,7 +137,7 @@ impl World {
         let empty = leaving.filter(|(space, _)| !self.objects.keys().any(|key| key.namespace == space.name));
         for key in empty.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             let last = self.objects.remove(&key).unwrap();
-            self.changed(&key, &last.typed, true);
+            self.changed(Some(&last.typed), None);
         }
     }
 
@@ -149,7 +147,7 @@ impl World {
         if leaving && !held && key.kind != Kind::Namespace {
             let last = typed(key.kind, &after);
             self.objects.remove(key);
-            self.changed(key, &last, true);
+            self.changed(Some(&last), None);
         } else if before != &after {
             self.put(key, after);
         }
@@ -160,9 +158,11 @@ impl World {
         json["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let size = json.to_string().len();
         assert!(size <= LARGEST, "the API server would not take {size} bytes of {key:?}");
+        // Of Velero's kinds only those in its own namespace are watched.
+        assert!(key.namespace == ADMIN || key.kind.group() != Kind::Backup.group());
         let typed = typed(key.kind, &json);
-        self.objects.insert(key.clone(), Stored { json: Arc::new(json), typed: typed.clone() });
-        self.changed(key, &typed, false);
+        let before = self.objects.insert(key.clone(), Stored { json: Arc::new(json), typed: typed.clone() });
+        self.changed(before.map(|before| before.typed).as_ref(), Some(&typed));
     }
 }
 
@@ -214,8 +214,7 @@ fn typed(kind: Kind, json: &Value) -> Typed {
         Kind::NonAdminRestore => Typed::NonAdminRestore(seen(json, &json!({"restoreSpec": {}}))),
         Kind::Restore => Typed::Restore(read(json)),
         Kind::PodVolumeBackup | Kind::PodVolumeRestore | Kind::DataUpload | Kind::DataDownload => {
-            assert_eq!(json["metadata"]["namespace"], ADMIN);
-            Typed::Volume(Box::new(ObjectMeta::deserialize(&json["metadata"]).unwrap()))
+            Typed::Volume(read(json))
         }
         other => panic!("the world has no {}", other.name()),
     }

@@ -9,8 +9,7 @@ use api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::core::ObjectMeta;
-use planner::queue::{Queue, Stage, stage};
+use planner::queue::Queue;
 use planner::view::{Seen, View};
 use planner::{Key, Policy, backup, concern, restore};
 
@@ -148,39 +147,42 @@ impl View for World {
 
 impl World {
     /// Keeps the queues and wakes whom a change concerns, and nobody else.
-    pub(super) fn changed(&mut self, key: &Key, object: &Typed, gone: bool) {
-        if key.namespace == ADMIN {
-            match object {
-                Typed::Backup(backup) => {
-                    let over =
-                        backup.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
-                    let stage = stage(backup.phase(), over);
-                    keep(&mut self.backup_queue, &backup.metadata, stage, gone);
-                }
-                Typed::Restore(restore) => {
-                    let over =
-                        restore.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
-                    let stage = stage(restore.phase(), over);
-                    keep(&mut self.restore_queue, &restore.metadata, stage, gone);
-                }
-                _ => {}
-            }
+    pub(super) fn changed(&mut self, before: Option<&Typed>, after: Option<&Typed>) {
+        let Some(known) = after.or(before) else { return };
+        match known {
+            Typed::Backup(backup) => _ = self.backup_queue.note(&**backup, after.is_none()),
+            Typed::Restore(restore) => _ = self.restore_queue.note(&**restore, after.is_none()),
+            _ => {}
         }
-        let concerned = match object {
-            Typed::NonAdminBackup(seen) => concern::backup(self, &seen.object, gone),
-            Typed::NonAdminRestore(seen) => concern::restore(&seen.object),
-            Typed::NonAdminBackupStorageLocation(seen) => concern::location(self, &seen.object),
-            Typed::Namespace(namespace) => concern::namespace(self, namespace),
-            // Only the administrators' namespace is watched for the rest.
-            _ if key.namespace != ADMIN => Vec::new(),
-            Typed::Backup(velero) => concern::velero_backup(self, velero, gone),
-            Typed::Restore(velero) => concern::velero_restore(self, velero),
-            Typed::DeleteBackupRequest(request) => concern::delete_request(self, request),
-            Typed::BackupStorageLocation(storage) => concern::storage_location(self, storage),
-            Typed::ConfigMap(_) => concern::policy(self),
-            Typed::Volume(meta) => concern::volume(self, meta),
+        /// Asks about an object as it was and as it is.
+        macro_rules! ask {
+            ($whom:path, $kind:ident, $object:ident => $read:expr) => {{
+                let read = |typed: Option<&Typed>| match typed {
+                    Some(Typed::$kind($object)) => Some($read),
+                    _ => None,
+                };
+                $whom(self, read(before).as_deref(), read(after).as_deref())
+            }};
+        }
+        let concerned = match known {
+            Typed::Backup(_) => ask!(concern::velero_backup, Backup, velero => velero.clone()),
+            Typed::BackupStorageLocation(_) => {
+                ask!(concern::storage_location, BackupStorageLocation, storage => storage.clone())
+            }
+            Typed::ConfigMap(_) => ask!(concern::config_map, ConfigMap, map => map.clone()),
+            Typed::DeleteBackupRequest(_) => {
+                ask!(concern::delete_request, DeleteBackupRequest, request => request.clone())
+            }
+            Typed::Namespace(_) => ask!(concern::namespace, Namespace, namespace => namespace.clone()),
+            Typed::NonAdminBackup(_) => ask!(concern::backup, NonAdminBackup, seen => seen.object.clone()),
+            Typed::NonAdminBackupStorageLocation(_) => {
+                ask!(concern::location, NonAdminBackupStorageLocation, seen => seen.object.clone())
+            }
+            Typed::NonAdminRestore(_) => ask!(concern::restore, NonAdminRestore, seen => seen.object.clone()),
+            Typed::Restore(_) => ask!(concern::velero_restore, Restore, velero => velero.clone()),
+            Typed::Volume(_) => ask!(concern::volume, Volume, volume => volume.clone()),
         };
-        self.wake_after(key, concerned);
+        self.wake_concerned(concerned);
     }
 
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (&Key, &Typed)> {
@@ -199,12 +201,4 @@ impl World {
         });
         those.map(|(_, stored)| stored.json["status"]["phase"].as_str().unwrap_or_default()).collect()
     }
-}
-
-fn keep(queue: &mut Queue, meta: &ObjectMeta, stage: Stage, gone: bool) {
-    let name = meta.name.as_deref().unwrap_or_default();
-    match meta.creation_timestamp.as_ref() {
-        Some(made) if !gone && matches!(stage, Stage::Waiting | Stage::Running) => queue.enter(name, made.0),
-        _ => queue.leave(name),
-    };
 }
