@@ -214,8 +214,8 @@ impl View for State {
         Timestamp::now()
     }
 
-    fn policy(&self, _namespace: &str) -> Arc<Policy> {
-        self.policy.clone()
+    fn policy(&self, _namespace: &str) -> Option<Arc<Policy>> {
+        Some(self.policy.clone())
     }
 
     fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {

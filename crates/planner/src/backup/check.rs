@@ -6,7 +6,7 @@ use api::{Duration, NonAdminBackup, Phase, condition, labels};
 use super::generate::{filled, scoped_filter};
 use super::{Observed, velero_of};
 use crate::ownership::label;
-use crate::policy::Bounds;
+use crate::policy::{Bounds, StorageMode};
 use crate::queue::{Queued, Stage};
 use crate::view::View;
 use crate::{Policy, Refusal, enforce};
@@ -27,17 +27,18 @@ pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option
         .or_else(|| ordered_resources(spec, namespace))
         .or_else(|| enforce::conflict(&policy.backup.enforce, spec, PATH))
         .or_else(|| ttl_bounds(&effective, policy))
+        .or_else(|| whose_storage(spec, policy))
 }
 
 /// Refuses what anything decides: the spec first, then what it refers to.
-pub(super) fn refusal(seen: &Observed) -> Option<Refusal> {
+pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
     }
     let spec = &seen.spec().backup_spec;
     let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
-    namespace_allowed(seen, namespace)
-        .or_else(|| check_spec(spec, namespace, &seen.policy))
+    namespace_allowed(seen, policy, namespace)
+        .or_else(|| check_spec(spec, namespace, policy))
         .or_else(|| storage_location(seen))
         .or_else(|| resource_policy(seen))
         .or_else(|| name_taken(seen))
@@ -47,8 +48,8 @@ fn field(name: &str) -> String {
     format!("{PATH}.{name}")
 }
 
-fn namespace_allowed(seen: &Observed, namespace: &str) -> Option<Refusal> {
-    let closed = namespace == seen.admin_namespace || !seen.policy.namespaces.allows(namespace);
+fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Option<Refusal> {
+    let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
     closed.then(|| {
         let message =
             "backups cannot be asked for in this namespace; the administrators' policy leaves it out";
@@ -209,6 +210,19 @@ fn ttl_bounds(effective: &BackupSpec, policy: &Policy) -> Option<Refusal> {
     }
 }
 
+fn whose_storage(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
+    let message = match (policy.storage_locations.mode, &spec.storage_location) {
+        (StorageMode::Own, None) => {
+            "the administrator requires backups to go to your own storage; name a NonAdminBackupStorageLocation of this namespace"
+        }
+        (StorageMode::Platform, Some(_)) => {
+            "the administrator requires backups to go to the cluster's storage; leave the field out"
+        }
+        _ => return None,
+    };
+    Some(Refusal::new(field("storageLocation"), message))
+}
+
 /// The named location must be this namespace's, handed to Velero, and reachable.
 fn storage_location(seen: &Observed) -> Option<Refusal> {
     let name = seen.spec().backup_spec.storage_location.as_deref()?;
@@ -265,14 +279,14 @@ pub(super) struct NoRoom {
 
 /// Whether the namespace has as much as it may have. Older requests that are yet to get their place count too, so
 /// that of many decided at once only as many go ahead as there is room for, and the oldest first.
-pub(super) fn no_room(seen: &Observed) -> Option<NoRoom> {
+pub(super) fn no_room(seen: &Observed, policy: &Policy) -> Option<NoRoom> {
     let Others { alive, active, ahead } = seen.others;
     let full = |most: Option<usize>, taken: usize, message: &dyn Fn(usize) -> String| {
         let most = most.filter(|most| taken + ahead >= *most)?;
         let refusal = Refusal::new("metadata.namespace", message(most));
         Some(NoRoom { refusal, contested: taken < most })
     };
-    let policy = &seen.policy.backup;
+    let policy = &policy.backup;
     let too_many = |most| {
         format!("this namespace has as many backups as it may have, which is {most}; delete one to make room")
     };
@@ -328,7 +342,7 @@ pub(super) fn others(view: &impl View, backup: &NonAdminBackup, policy: &Policy)
 }
 
 /// Whether a request without a Velero Backup may yet get one by itself: nobody has decided about it, or it waits for
-/// nothing but room.
+/// room or for the administrators.
 fn is_next(backup: &NonAdminBackup) -> bool {
     let leaving = backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true);
     if leaving || label(&backup.metadata, labels::SYNCED_FROM).is_some() {
@@ -340,9 +354,10 @@ fn is_next(backup: &NonAdminBackup) -> bool {
     let accepted = condition::get(&status.conditions, condition::ACCEPTED);
     match status.phase {
         None | Some(Phase::New) => true,
-        Some(Phase::BackingOff) => {
-            accepted.is_some_and(|found| found.reason == condition::NAMESPACE_LIMIT_REACHED)
-        }
+        Some(Phase::BackingOff) => accepted.is_some_and(|found| {
+            [condition::NAMESPACE_LIMIT_REACHED, condition::POLICY_UNAVAILABLE]
+                .contains(&found.reason.as_str())
+        }),
         Some(Phase::Created | Phase::Deleting) => false,
     }
 }

@@ -16,7 +16,7 @@ use crate::{Action, Policy, Target, fence};
 pub(super) const SPEC_DIGEST: &str = "nacre.dev/spec-digest";
 
 /// The Velero Backup that this request shall get.
-pub(super) fn backup(seen: &Observed) -> Backup {
+pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
     let origin = seen.meta();
     let namespace = origin.namespace.clone().unwrap_or_default();
     let name = own_name(origin);
@@ -41,14 +41,14 @@ pub(super) fn backup(seen: &Observed) -> Backup {
             annotations: Some(annotations),
             ..ObjectMeta::default()
         },
-        spec: spec(seen, &namespace),
+        spec: spec(seen, policy, &namespace),
         status: None,
     }
 }
 
 /// What the user said, what the administrator adds, and the fence around both.
-fn spec(seen: &Observed, namespace: &str) -> BackupSpec {
-    let mut spec = filled(&seen.spec().backup_spec, &seen.policy);
+fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
+    let mut spec = filled(&seen.spec().backup_spec, policy);
     spec.included_namespaces = Some(vec![namespace.to_owned()]);
     spec.storage_location = seen.location.as_deref().map(storage_name);
     for hook in spec.hooks.iter_mut().flat_map(|hooks| hooks.resources.iter_mut().flatten()) {

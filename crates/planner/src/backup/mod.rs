@@ -60,8 +60,8 @@ pub struct Observed {
     pub position: i64,
     /// The other backups of this namespace, where their number is limited.
     pub others: Others,
-    /// What an administrator allows.
-    pub policy: Arc<Policy>,
+    /// What an administrator allows, if that is known.
+    pub policy: Option<Arc<Policy>>,
     /// Where Velero is.
     pub admin_namespace: String,
     /// The time.
@@ -107,7 +107,10 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
         position: view.backup_queue().position(velero.as_deref(), &own_name(&backup.metadata), view.now()),
-        others: if velero.is_none() { check::others(view, &backup, &policy) } else { Others::default() },
+        others: policy
+            .as_deref()
+            .filter(|_| velero.is_none())
+            .map_or_else(Others::default, |policy| check::others(view, &backup, policy)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -239,18 +242,21 @@ pub fn decide(seen: &Observed) -> Plan {
     if seen.handed_over_before() || seen.lost_before() || seen.synced() {
         return lost(seen);
     }
-    if let Some(refusal) = check::refusal(seen) {
+    let Some(policy) = &seen.policy else {
+        return wait_for_policy(seen);
+    };
+    if let Some(refusal) = check::refusal(seen, policy) {
         return refuse(seen, condition::INVALID_BACKUP_SPEC, &refusal.to_string());
     }
-    match check::no_room(seen) {
+    match check::no_room(seen, policy) {
         Some(no_room) => wait_for_room(seen, &no_room),
-        None => create(seen),
+        None => create(seen, policy),
     }
 }
 
 /// Finalizer, Velero Backup, one status: three writes.
-fn create(seen: &Observed) -> Plan {
-    let velero = generate::backup(seen);
+fn create(seen: &Observed, policy: &Policy) -> Plan {
+    let velero = generate::backup(seen, policy);
     let name = velero.metadata.name.clone().unwrap_or_default();
     let status = status::created(seen, &velero);
     let mut plan = Plan::done();
@@ -293,6 +299,13 @@ fn wait_for_room(seen: &Observed, no_room: &NoRoom) -> Plan {
     let plan = refuse(seen, condition::NAMESPACE_LIMIT_REACHED, &no_room.refusal.to_string());
     // Whoever leaves room wakes this one; an older one that does not take the room after all does not.
     if no_room.contested { plan.waking_in(UNTIL_THE_OLDER_ARE_DECIDED) } else { plan }
+}
+
+/// Allowing it would be a guess. Whoever waits is decided about again when the policy changes.
+fn wait_for_policy(seen: &Observed) -> Plan {
+    let message = "what the administrators allow cannot be read at the moment; \
+                   the backup waits, and goes on by itself when that is mended";
+    refuse(seen, condition::POLICY_UNAVAILABLE, message)
 }
 
 /// Writes a refusal and tells it, but only when it is news. There is nothing at Velero to hold the request for.

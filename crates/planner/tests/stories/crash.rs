@@ -132,10 +132,10 @@ fn ends_the_same(scenario: &Scenario, bug: Option<Sabotage>) -> Result<(), TestC
 }
 
 /// What is not the same, with and without.
-fn differences(these: &End, those: &End) -> Vec<String> {
-    let names: BTreeSet<_> = these.keys().chain(those.keys()).collect();
-    let differ = names.into_iter().filter(|name| these.get(*name) != those.get(*name));
-    differ.map(|name| format!("{name}: {:?} and not {:?}", these.get(name), those.get(name))).collect()
+fn differences(with: &End, without: &End) -> Vec<String> {
+    let names: BTreeSet<_> = with.keys().chain(without.keys()).collect();
+    let differ = names.into_iter().filter(|name| with.get(*name) != without.get(*name));
+    differ.map(|name| format!("{name}: {:?} and not {:?}", with.get(name), without.get(name))).collect()
 }
 
 /// The same scenarios every time, unless the environment asks for others or more.

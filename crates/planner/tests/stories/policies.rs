@@ -2,6 +2,7 @@
 
 use api::velero::BackupSpec;
 use insta::assert_snapshot;
+use planner::policy::StorageMode;
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -160,4 +161,45 @@ fn a_policy_made_later_changes_nothing_about_what_velero_has() {
     world.velero_completes("shop-daily-<1>");
     world.settle();
     assert_eq!(world.get("nab shop/daily")["status"]["phase"], "Created");
+}
+
+#[test]
+fn while_nobody_can_tell_what_is_allowed_new_requests_wait_and_old_ones_are_mirrored() {
+    let mut world = World::with(&["shop"]);
+    world.apply(nab("shop/old"));
+    world.settle();
+    world.policy_cannot_be_read();
+    world.velero_starts("shop-old-<1>");
+    world.apply(nab("shop/daily"));
+    world.trace();
+    assert_eq!(world.get("nab shop/old")["status"]["veleroBackup"]["status"]["phase"], "InProgress");
+    assert_snapshot!(accepted(&mut world), @"False/PolicyUnavailable: what the administrators allow cannot be read at the moment; the backup waits, and goes on by itself when that is mended");
+    world.policy(|_| ());
+    assert_snapshot!(accepted(&mut world), @"True/BackupAccepted: the backup is allowed");
+}
+
+#[test]
+fn whose_storage_is_used_can_be_required() {
+    let said = |mode: StorageMode, asked: Value| {
+        let mut world = World::with(&["shop"]);
+        world.tenant_storage("shop/bucket");
+        world.policy(|policy| policy.storage_locations.mode = mode);
+        world.apply(nab_with("shop/daily", asked));
+        accepted(&mut world)
+    };
+    let own = json!({"storageLocation": "bucket"});
+    let cases = [
+        said(StorageMode::Own, json!({})),
+        said(StorageMode::Own, own.clone()),
+        said(StorageMode::Platform, own.clone()),
+        said(StorageMode::Platform, json!({})),
+        said(StorageMode::Any, own),
+    ];
+    assert_snapshot!(cases.join("\n"), @r"
+    False/InvalidBackupSpec: spec.backupSpec.storageLocation: the administrator requires backups to go to your own storage; name a NonAdminBackupStorageLocation of this namespace
+    True/BackupAccepted: the backup is allowed
+    False/InvalidBackupSpec: spec.backupSpec.storageLocation: the administrator requires backups to go to the cluster's storage; leave the field out
+    True/BackupAccepted: the backup is allowed
+    True/BackupAccepted: the backup is allowed
+    ");
 }

@@ -34,7 +34,7 @@ pub(crate) const ADMIN: &str = "velero";
 /// The cluster.
 pub(crate) struct World {
     objects: BTreeMap<Key, Stored>,
-    policy: Arc<Policy>,
+    policy: Option<Arc<Policy>>,
     now: Timestamp,
     /// The last resourceVersion given out.
     version: u64,
@@ -55,7 +55,7 @@ impl World {
     pub(crate) fn with(namespaces: &[&str]) -> Self {
         let mut world = Self {
             objects: BTreeMap::new(),
-            policy: Arc::default(),
+            policy: Some(Arc::default()),
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             version: 0,
             births: BTreeMap::new(),
@@ -75,9 +75,14 @@ impl World {
 
     /// What an administrator allows from now on.
     pub(crate) fn policy(&mut self, change: impl FnOnce(&mut Policy)) {
-        change(Arc::make_mut(&mut self.policy));
+        change(Arc::make_mut(self.policy.get_or_insert_default()));
         let refused = self.backing_off();
         self.wake(refused);
+    }
+
+    /// Nobody can tell what an administrator allows.
+    pub(crate) fn policy_cannot_be_read(&mut self) {
+        self.policy = None;
     }
 
     /// Somebody creates an object, or changes it to be so. A status is ignored where the API server ignores it.

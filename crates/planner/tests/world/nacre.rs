@@ -18,7 +18,6 @@ const ENDLESS: usize = 2_000;
 pub(crate) type Sabotage = fn(Plan) -> Plan;
 
 /// What nacre has in its memory, and how it is being treated.
-#[expect(clippy::struct_excessive_bools, reason = "each is a hardship of its own")]
 #[derive(Default)]
 pub(super) struct Nacre {
     woken: VecDeque<Key>,

@@ -41,7 +41,7 @@ impl View for World {
         self.now
     }
 
-    fn policy(&self, _: &str) -> Arc<Policy> {
+    fn policy(&self, _: &str) -> Option<Arc<Policy>> {
         self.policy.clone()
     }
 
