@@ -27,9 +27,21 @@ pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&
     keys
 }
 
-/// A restore request: itself.
-pub fn restore(_: &impl View, before: Option<&NonAdminRestore>, after: Option<&NonAdminRestore>) -> Vec<Key> {
-    after.or(before).map(|restore| Key::of(Kind::NonAdminRestore, &restore.metadata)).into_iter().collect()
+/// A restore request: itself, and the backup it names if that is being deleted with its data, because the restore goes
+/// with it.
+pub fn restore(
+    view: &impl View,
+    before: Option<&NonAdminRestore>,
+    after: Option<&NonAdminRestore>,
+) -> Vec<Key> {
+    let Some(restore) = after.or(before) else { return Vec::new() };
+    let (namespace, _) = place(&restore.metadata);
+    let named = restore.spec.restore_spec.backup_name.as_deref();
+    let going = named.and_then(|name| view.backup(namespace, name)).map(|seen| seen.object);
+    let going = going.filter(|backup| backup.spec.delete_backup == Some(true));
+    let mut keys = vec![Key::of(Kind::NonAdminRestore, &restore.metadata)];
+    keys.extend(going.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)));
+    keys
 }
 
 /// A tenant's location: the backups that name it and wait.

@@ -86,11 +86,12 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     let asking = seen.delete_requests.iter().any(|request| !processed(request));
     let ask = (!asking && obstacle.is_none() && due(seen)).then(|| request(seen, velero));
     let message = match (&obstacle, &refusal) {
+        _ if asking || ask.is_some() => "the backup and its data are being deleted".to_owned(),
         (Some(obstacle), _) => format!("waiting to delete the backup and its data: {obstacle}"),
-        (None, Some(words)) if !asking && ask.is_none() => {
+        (None, Some(words)) => {
             format!("Velero refused to delete the backup and its data: {words}; it is asked again")
         }
-        _ => "the backup and its data are being deleted".to_owned(),
+        (None, None) => "the backup and its data are being deleted".to_owned(),
     };
     let mut plan = Plan::done();
     // The API server lets nobody hold what is on its way out already.

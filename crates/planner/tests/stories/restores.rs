@@ -215,6 +215,27 @@ fn from_a_backup_that_failed_there_is_no_restore() {
 }
 
 #[test]
+fn from_a_backup_on_its_way_out_there_is_no_restore() {
+    let mut world = completed();
+    world.edit("backup shop-daily-<1>", json!({"metadata": {"finalizers": ["example.com/archive"]}}));
+    world.delete("nab shop/daily");
+    world.apply(nar("shop/again", "daily"));
+    world.settle();
+    assert_snapshot!(world.condition("nar shop/again", "Accepted"), @r#"False/InvalidRestoreSpec: spec.restoreSpec.backupName: NonAdminBackup "daily" is being deleted; name another"#);
+
+    let mut world = completed();
+    world.edit("nab shop/daily", json!({"spec": {"deleteBackup": true}}));
+    world.settle();
+    world.trace();
+    world.apply(nar("shop/again", "daily"));
+    assert_snapshot!(world.trace(), @r#"
+    status NonAdminRestore shop/again BackingOff Accepted=False/InvalidRestoreSpec
+    event Warning InvalidRestoreSpec: spec.restoreSpec.backupName: NonAdminBackup "daily" is being deleted; name another
+    delete NonAdminRestore shop/again
+    "#);
+}
+
+#[test]
 fn it_waits_for_a_location_that_is_away() {
     for of_the_tenant in [false, true] {
         let mut world = World::with(&["shop"]);

@@ -32,6 +32,7 @@ pub(crate) use trace::{long, short};
 pub(crate) const ADMIN: &str = "velero";
 
 /// The cluster.
+#[derive(Clone)]
 pub(crate) struct World {
     objects: BTreeMap<Key, Stored>,
     policy: Option<Arc<Policy>>,

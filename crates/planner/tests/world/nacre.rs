@@ -18,7 +18,7 @@ const ENDLESS: usize = 2_000;
 pub(crate) type Sabotage = fn(Plan) -> Plan;
 
 /// What nacre has in its memory, and how it is being treated.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Nacre {
     woken: VecDeque<Key>,
     timers: BTreeMap<Key, Timestamp>,
@@ -43,6 +43,7 @@ impl World {
     /// Lets nacre act until it has nothing more to do, and checks that it has behaved.
     pub(crate) fn settle(&mut self) {
         self.rest();
+        self.complain_of_what_was_missed();
         let complaints = self.complaints();
         assert!(complaints.is_empty(), "{}\n\nnacre did:\n{}", complaints.join("\n"), self.trace.join("\n"));
     }
@@ -57,10 +58,7 @@ impl World {
     pub(crate) fn rest(&mut self) {
         self.wake_by_timers();
         for _ in 0..ENDLESS {
-            let Some(key) = self.next() else {
-                self.complain_of_what_was_missed();
-                return;
-            };
+            let Some(key) = self.next() else { return };
             let plan = self.decide(&key);
             self.carry_out(&key, &plan);
             self.namespaces_go();
@@ -211,7 +209,7 @@ impl World {
 
     /// Whoever was not woken, and will not be by a timer, must have nothing to do. A position in the queue is the
     /// business of a chore.
-    fn complain_of_what_was_missed(&mut self) {
+    pub(crate) fn complain_of_what_was_missed(&mut self) {
         if self.nacre.down {
             return;
         }

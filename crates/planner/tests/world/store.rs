@@ -17,6 +17,7 @@ use super::{ADMIN, World};
 const LARGEST: usize = 1_500_000;
 
 /// An object, as JSON and as what nacre reads.
+#[derive(Clone)]
 pub(super) struct Stored {
     pub(super) json: Arc<Value>,
     pub(super) typed: Typed,
@@ -141,9 +142,12 @@ impl World {
         }
     }
 
-    fn replace(&mut self, key: &Key, before: &Value, after: Value) {
+    fn replace(&mut self, key: &Key, before: &Value, mut after: Value) {
+        if after["metadata"]["finalizers"] == json!([]) {
+            after["metadata"].as_object_mut().unwrap().remove("finalizers");
+        }
         let leaving = !after["metadata"]["deletionTimestamp"].is_null();
-        let held = after["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+        let held = !after["metadata"]["finalizers"].is_null();
         if leaving && !held && key.kind != Kind::Namespace {
             let last = typed(key.kind, &after);
             self.objects.remove(key);
