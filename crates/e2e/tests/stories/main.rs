@@ -4,5 +4,6 @@
 
 mod burst;
 mod killed;
+mod policy;
 mod skeleton;
 mod velero_fields;
