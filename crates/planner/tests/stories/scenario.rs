@@ -81,6 +81,8 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Vec::new()),
         2 => Just(done(Which::Shop)),
         1 => Just(done(Which::Office)),
+        1 => which().prop_map(|which| vec![Step::AskForBackup(which), Step::DeleteBackup(which)]),
+        1 => which().prop_map(move |which| [done(which), vec![Step::StorageGoesAway(which)]].concat()),
     ];
     (before, prop::collection::vec(step, 1..8))
         .prop_map(|(before, steps)| [before, steps, END.to_vec()].concat())

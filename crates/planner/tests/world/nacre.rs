@@ -44,6 +44,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         self.rest();
         self.complain_of_what_was_missed();
+        self.complain_of_what_is_too_large();
         let complaints = self.complaints();
         assert!(complaints.is_empty(), "{}\n\nnacre did:\n{}", complaints.join("\n"), self.trace.join("\n"));
     }
