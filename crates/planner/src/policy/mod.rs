@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use check::{check, render};
 pub use combine::Policies;
 pub use namespaces::NamespacePolicy;
+pub(crate) use namespaces::matches;
 pub use problem::{Position, Problem, Severity, Source};
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
 pub use storage::{

@@ -32,7 +32,7 @@ impl NamespacePolicy {
 }
 
 /// Whether `text` fits `pattern`, where a star stands for any run of characters.
-fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
         return false;
