@@ -3,5 +3,6 @@
 #![expect(clippy::print_stdout, reason = "measured figures belong in the output of a test run")]
 
 mod burst;
+mod killed;
 mod skeleton;
 mod velero_fields;
