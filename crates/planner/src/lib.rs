@@ -1,2 +1,3 @@
 //! The decisions.
+pub mod migration;
 pub mod plan;

@@ -124,7 +124,10 @@ impl Object {
     /// A typed object, ready to be sent.
     pub fn of(kind: Kind, typed: &impl serde::Serialize) -> Self {
         // Our own types always become JSON: their keys are strings and nothing in them fails to serialise.
-        Self { kind, body: serde_json::to_value(typed).unwrap_or_default() }
+        Self {
+            kind,
+            body: serde_json::to_value(typed).unwrap_or_default(),
+        }
     }
 
     /// What it will be called.
@@ -141,11 +144,19 @@ impl Object {
 impl Event {
     /// Something went as it should.
     pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
-        Self { warning: false, reason, note: note.into() }
+        Self {
+            warning: false,
+            reason,
+            note: note.into(),
+        }
     }
 
     /// Somebody should look.
     pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
-        Self { warning: true, reason, note: note.into() }
+        Self {
+            warning: true,
+            reason,
+            note: note.into(),
+        }
     }
 }

@@ -1,0 +1,25 @@
+//! Who may live-migrate a KubeVirt machine: least privilege by default, more only where an administrator says so.
+//!
+//! | file | what it decides |
+//! | --- | --- |
+//! | `rules` | what one RBAC rule allows, and when two rule sets say the same |
+//! | `roles` | the four roles, as they are and as they were before KubeVirt 1.5 |
+//! | `aggregate` | what the aggregation controller will make of labelled roles, and where a right came from |
+//! | `settings` | what the administrator asked of nacre, as kept in the cluster |
+//! | `reconcile` | roles: install, adopt, upgrade, roll back, repair |
+//! | `bridge` | the temporary roles that keep an upgrade from disrupting anyone |
+//! | `grant` | grants and revocations; `expiry` ends them |
+//! | `who_can`, `indirect` | every subject with a migration right, and by which path |
+//! | `preview`, `explain` | who would lose what; why somebody is refused |
+//! | `guard` | admission policies for what RBAC cannot say |
+//! | `access` | what the controller itself has to be allowed |
+
+pub mod aggregate;
+#[cfg(test)]
+pub(crate) mod fixtures;
+pub mod indirect;
+pub mod power;
+pub mod roles;
+pub mod rules;
+pub mod subject;
+pub mod who_can;
