@@ -1,3 +1,80 @@
-//! The nouns.
+//! The nouns of nacre: one file per custom resource, the part of Velero's API that nacre reads or writes, and
+//! the names, labels and conditions that everybody else agrees on.
+//!
+//! There is no client here, nothing async, and no decision.
+
+#![expect(clippy::duplicated_attributes, reason = "kube takes one attribute per printed column")]
+
+mod backup;
+pub mod condition;
+mod counters;
+mod download;
+mod dpa;
+mod duration;
 mod kind;
+pub mod labels;
+mod location;
+mod location_request;
+mod naming;
+mod restore;
+mod schema;
+mod strict;
+pub mod velero;
+
+pub use backup::{
+    NonAdminBackup, NonAdminBackupSpec, NonAdminBackupStatus, QueueInfo, VeleroBackup,
+    VeleroDeleteBackupRequest,
+};
+pub use counters::{DataMoverCounts, PodVolumeCounts};
+pub use download::{
+    DownloadTarget, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, NonAdminDownloadRequestStatus,
+    VeleroDownloadRequest,
+};
+pub use dpa::{
+    DataProtectionApplication, DataProtectionApplicationSpec, DataProtectionApplicationStatus, Features,
+    NonAdmin,
+};
+pub use duration::Duration;
 pub use kind::Kind;
+pub use location::{
+    NonAdminBackupStorageLocation, NonAdminBackupStorageLocationSpec, NonAdminBackupStorageLocationStatus,
+    VeleroBackupStorageLocation,
+};
+pub use location_request::{
+    ApprovalDecision, NonAdminBackupStorageLocationRequest, NonAdminBackupStorageLocationRequestSpec,
+    NonAdminBackupStorageLocationRequestStatus, RequestPhase, RequestedLocation,
+};
+pub use naming::velero_name;
+pub use restore::{NonAdminRestore, NonAdminRestoreSpec, NonAdminRestoreStatus, VeleroRestore};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How far nacre has got with a request. This is not Velero's phase, which stands beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Phase {
+    /// Seen, not yet decided.
+    New,
+    /// Refused or waiting; the conditions say why, and it goes on by itself when the cause is gone.
+    BackingOff,
+    /// Handed to Velero.
+    Created,
+    /// Being deleted.
+    Deleting,
+}
+
+/// The definitions of nacre's own kinds, and of OADP's for clusters without OADP.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    let mut crds = vec![
+        NonAdminBackup::crd(),
+        NonAdminRestore::crd(),
+        NonAdminBackupStorageLocation::crd(),
+        NonAdminBackupStorageLocationRequest::crd(),
+        NonAdminDownloadRequest::crd(),
+        DataProtectionApplication::crd(),
+    ];
+    crds.iter_mut().for_each(schema::tidy);
+    crds
+}

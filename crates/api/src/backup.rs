@@ -1,0 +1,120 @@
+//! NonAdminBackup: a namespace owner asks for a backup.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::strict::strict;
+use crate::velero::{BackupSpec, BackupStatus, DeleteBackupRequestStatus};
+use crate::{DataMoverCounts, Phase, PodVolumeCounts};
+
+/// What to back up, and whether to delete it again.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "oadp.openshift.io",
+    version = "v1alpha1",
+    kind = "NonAdminBackup",
+    namespaced
+)]
+#[kube(
+    shortname = "nab",
+    status = "NonAdminBackupStatus",
+    derive = "PartialEq",
+    derive = "Default"
+)]
+#[kube(
+    doc = "A backup of the namespace it is made in. nacre has Velero carry it out and mirrors what becomes of it."
+)]
+#[kube(printcolumn(name = "Request-Phase", type_ = "string", json_path = ".status.phase"))]
+#[kube(printcolumn(
+    name = "Velero-Phase",
+    type_ = "string",
+    json_path = ".status.veleroBackup.status.phase"
+))]
+#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename_all = "camelCase")]
+pub struct NonAdminBackupSpec {
+    /// What to back up and how, in Velero's own words. It covers this namespace only.
+    #[serde(deserialize_with = "strict")]
+    pub backup_spec: BackupSpec,
+    /// Set to true to delete the backup together with its data in the storage. The NonAdminBackup goes when the
+    /// data is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delete_backup: Option<bool>,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NonAdminBackupStatus {
+    /// The Velero Backup it was handed to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub velero_backup: Option<VeleroBackup>,
+    /// The request to Velero to delete it with its data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub velero_delete_backup_request: Option<VeleroDeleteBackupRequest>,
+    /// Volumes moved into the storage by a data mover.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_mover_data_uploads: Option<DataMoverCounts>,
+    /// Volumes backed up file by file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_system_pod_volume_backups: Option<PodVolumeCounts>,
+    /// How long the queue before it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_info: Option<QueueInfo>,
+    /// How far nacre has got with it: New, BackingOff, Created or Deleting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// What is so and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A Velero Backup, mirrored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct VeleroBackup {
+    /// What Velero was asked to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<BackupSpec>,
+    /// What Velero says about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<BackupStatus>,
+    /// By which its Velero objects are labelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nacuuid: Option<String>,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// A request to Velero to delete a backup with its data, mirrored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct VeleroDeleteBackupRequest {
+    /// What Velero says about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<DeleteBackupRequestStatus>,
+    /// By which it is labelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nacuuid: Option<String>,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// How long the queue before a request is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueInfo {
+    /// 0 when finished, 1 when running or next, else one more than what is ahead in Velero.
+    pub estimated_queue_position: i64,
+}

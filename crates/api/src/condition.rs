@@ -1,0 +1,217 @@
+//! Conditions: setting one, keeping its transition time, and the reasons, which are API.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// Whether the request was understood and allowed.
+pub const ACCEPTED: &str = "Accepted";
+/// Whether Velero has it.
+pub const QUEUED: &str = "Queued";
+/// Whether it is on its way out.
+pub const DELETING: &str = "Deleting";
+/// Whether an edit made after Velero got the request could still be honoured. Only ever False.
+pub const SPEC_APPLIED: &str = "SpecApplied";
+/// Whether an administrator lets the storage be used.
+pub const CLUSTER_ADMIN_APPROVED: &str = "ClusterAdminApproved";
+/// Whether a changed storage location is allowed. Only ever False.
+pub const SPEC_UPDATE_APPROVED: &str = "SpecUpdateApproved";
+/// Whether the credential reached the administrators' namespace.
+pub const SECRET_SYNCED: &str = "SecretSynced";
+/// Whether the storage location reached Velero.
+pub const LOCATION_SYNCED: &str = "BackupStorageLocationSynced";
+/// Whether a download is ready.
+pub const PROCESSED: &str = "Processed";
+/// The backup a download names is not there.
+pub const BACKUP_NOT_AVAILABLE: &str = "NonAdminBackupNotAvailable";
+/// The restore a download names is not there.
+pub const RESTORE_NOT_AVAILABLE: &str = "NonAdminRestoreNotAvailable";
+/// The backup a download names is not in the namespace's own storage.
+pub const LOCATION_NOT_USED: &str = "NonAdminBackupStorageLocationNotUsed";
+/// Whether an operator has done what a DataProtectionApplication says.
+pub const RECONCILED: &str = "Reconciled";
+
+/// The backup is allowed.
+pub const BACKUP_ACCEPTED: &str = "BackupAccepted";
+/// The backup is not allowed; the message says which field and what would be.
+pub const INVALID_BACKUP_SPEC: &str = "InvalidBackupSpec";
+/// The Velero Backup is gone and will not be made again.
+pub const VELERO_BACKUP_NOT_FOUND: &str = "VeleroBackupNotFound";
+/// Velero has the backup.
+pub const BACKUP_SCHEDULED: &str = "BackupScheduled";
+/// Deletion was asked for and is not finished.
+pub const DELETION_PENDING: &str = "DeletionPending";
+/// The spec was edited after Velero got it; the edit changes nothing.
+pub const EDITED_TOO_LATE: &str = "EditedAfterCreation";
+
+/// The restore is allowed.
+pub const RESTORE_ACCEPTED: &str = "RestoreAccepted";
+/// The restore is not allowed; the message says which field and what would be.
+pub const INVALID_RESTORE_SPEC: &str = "InvalidRestoreSpec";
+/// The Velero Restore is gone and will not run again.
+pub const VELERO_RESTORE_NOT_FOUND: &str = "VeleroRestoreNotFound";
+/// Velero has the restore.
+pub const RESTORE_SCHEDULED: &str = "RestoreScheduled";
+
+/// The result of checking a storage location, both ways.
+pub const BSL_SPEC_VALIDATION: &str = "BslSpecValidation";
+/// An administrator lets the storage be used.
+pub const BSL_SPEC_APPROVED: &str = "BslSpecApproved";
+/// No administrator has decided yet.
+pub const BSL_SPEC_APPROVAL_PENDING: &str = "BslSpecApprovalPending";
+/// An administrator said no.
+pub const BSL_SPEC_REJECTED: &str = "BslSpecRejected";
+/// The decision cannot be understood.
+pub const BSL_SPEC_INVALID: &str = "BslSpecInvalid";
+/// The storage location differs from the one that was asked for.
+pub const BSL_SPEC_UPDATE_REJECTED: &str = "BslSpecUpdateRejected";
+/// The credential was copied for the first time.
+pub const SECRET_CREATED: &str = "SecretCreated";
+/// The credential was copied anew.
+pub const SECRET_UPDATED: &str = "SecretUpdated";
+/// The credential could not be copied.
+pub const SECRET_SYNC_FAILED: &str = "SecretSyncFailed";
+/// Velero was given the storage location.
+pub const LOCATION_CREATED: &str = "BackupStorageLocationCreated";
+/// Velero was given a changed storage location.
+pub const LOCATION_UPDATED: &str = "BackupStorageLocationUpdated";
+/// Velero could not be given the storage location.
+pub const LOCATION_SYNC_ERROR: &str = "BackupStorageLocationSyncError";
+
+/// A download is ready.
+pub const SUCCESS: &str = "Success";
+/// Something is missing; the condition's type says what.
+pub const ERROR: &str = "Error";
+/// What a DataProtectionApplication says is done.
+pub const COMPLETE: &str = "Complete";
+
+/// What shall be so from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding<'a> {
+    /// The condition's type, from the constants above.
+    pub type_: &'static str,
+    /// Whether it is so.
+    pub status: bool,
+    /// Why, in one word from the constants above.
+    pub reason: &'static str,
+    /// Why, in a sentence.
+    pub message: &'a str,
+}
+
+/// Sets a condition. Its transition time moves only when its status does.
+pub fn set(conditions: &mut Vec<Condition>, finding: Finding<'_>, generation: Option<i64>, now: Timestamp) {
+    let status = if finding.status { "True" } else { "False" };
+    let before = conditions
+        .iter_mut()
+        .find(|condition| condition.type_ == finding.type_);
+    let since = before.as_ref().filter(|condition| condition.status == status);
+    let condition = Condition {
+        type_: finding.type_.to_owned(),
+        status: status.to_owned(),
+        reason: finding.reason.to_owned(),
+        message: shorten(finding.message),
+        observed_generation: generation,
+        last_transition_time: since.map_or(Time(now), |condition| condition.last_transition_time.clone()),
+    };
+    match before {
+        Some(before) => *before = condition,
+        None => conditions.push(condition),
+    }
+}
+
+/// Removes a condition whose cause went away.
+pub fn remove(conditions: &mut Vec<Condition>, type_: &str) {
+    conditions.retain(|condition| condition.type_ != type_);
+}
+
+/// The condition of this type.
+pub fn get<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Whether the condition of this type is there and True.
+pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
+    get(conditions, type_).is_some_and(|condition| condition.status == "True")
+}
+
+/// The API server takes messages up to 32 KiB; nobody reads that much.
+const LONGEST_MESSAGE: usize = 1024;
+
+fn shorten(message: &str) -> String {
+    if message.len() <= LONGEST_MESSAGE {
+        return message.to_owned();
+    }
+    let end = (0..=LONGEST_MESSAGE)
+        .rev()
+        .find(|&end| message.is_char_boundary(end))
+        .unwrap_or(0);
+    format!("{}...", &message[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::{ACCEPTED, BACKUP_ACCEPTED, Finding, INVALID_BACKUP_SPEC, get, is_true, remove, set};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn the_transition_time_moves_only_with_the_status() {
+        let mut conditions = Vec::new();
+        let refused = Finding {
+            type_: ACCEPTED,
+            status: false,
+            reason: INVALID_BACKUP_SPEC,
+            message: "ttl",
+        };
+        set(&mut conditions, refused, Some(1), at(1));
+        set(
+            &mut conditions,
+            Finding {
+                message: "hooks",
+                ..refused
+            },
+            Some(2),
+            at(2),
+        );
+        let condition = get(&conditions, ACCEPTED).unwrap();
+        assert_eq!(condition.message, "hooks");
+        assert_eq!(condition.observed_generation, Some(2));
+        assert_eq!(condition.last_transition_time.0, at(1));
+
+        set(
+            &mut conditions,
+            Finding {
+                status: true,
+                reason: BACKUP_ACCEPTED,
+                ..refused
+            },
+            Some(3),
+            at(3),
+        );
+        assert_eq!(get(&conditions, ACCEPTED).unwrap().last_transition_time.0, at(3));
+        assert!(is_true(&conditions, ACCEPTED));
+        remove(&mut conditions, ACCEPTED);
+        assert!(conditions.is_empty());
+    }
+
+    #[test]
+    fn an_absurd_message_is_cut_on_a_character() {
+        let mut conditions = Vec::new();
+        let message = "\u{e9}".repeat(5000);
+        set(
+            &mut conditions,
+            Finding {
+                type_: ACCEPTED,
+                status: false,
+                reason: "X",
+                message: &message,
+            },
+            None,
+            at(0),
+        );
+        assert!(conditions[0].message.len() <= 1030);
+    }
+}

@@ -1,0 +1,67 @@
+//! NonAdminDownloadRequest: a namespace owner asks for a log, results or the contents of a backup.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::velero::DownloadRequestStatus;
+use crate::{Phase, schema};
+
+/// What to download.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "oadp.openshift.io",
+    version = "v1alpha1",
+    kind = "NonAdminDownloadRequest",
+    namespaced
+)]
+#[kube(
+    shortname = "nadr",
+    status = "NonAdminDownloadRequestStatus",
+    derive = "PartialEq",
+    derive = "Default"
+)]
+#[kube(
+    doc = "A request for a link to a log, the results or the contents of a backup or restore. It lasts minutes."
+)]
+#[kube(printcolumn(name = "Request-Phase", type_ = "string", json_path = ".status.phase"))]
+#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
+pub struct NonAdminDownloadRequestSpec {
+    /// What to download.
+    pub target: DownloadTarget,
+}
+
+/// One file of a backup or restore.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DownloadTarget {
+    /// Which file.
+    #[schemars(schema_with = "schema::download_kind")]
+    pub kind: String,
+    /// The NonAdminBackup for kinds that speak of backups, the NonAdminRestore for the others.
+    pub name: String,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct NonAdminDownloadRequestStatus {
+    /// Velero's answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub velero: Option<VeleroDownloadRequest>,
+    /// How far nacre has got with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// What is so and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A Velero DownloadRequest, mirrored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct VeleroDownloadRequest {
+    /// What Velero says about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<DownloadRequestStatus>,
+}

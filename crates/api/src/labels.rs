@@ -1,0 +1,62 @@
+//! Labels, annotations and finalizers: the marks by which objects find each other.
+//!
+//! Only marks on objects in the administrators' namespace are authority; the same marks on a tenant's object
+//! are hints at best.
+
+/// On everything nacre creates in the administrators' namespace; its value is [`OADP_VALUE`].
+pub const OADP: &str = "openshift.io/oadp";
+/// With a capital T, as released clients select it.
+pub const OADP_VALUE: &str = "True";
+/// On everything nacre creates in the administrators' namespace; its value is [`MANAGED_BY_VALUE`].
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The name released clients know this controller by.
+pub const MANAGED_BY_VALUE: &str = "oadp-nac-controller";
+
+/// Names the Velero object's own name on a Velero Backup or DeleteBackupRequest.
+pub const NAB_NACUUID: &str = "openshift.io/oadp-nab-origin-nacuuid";
+/// The same on a Velero Restore.
+pub const NAR_NACUUID: &str = "openshift.io/oadp-nar-origin-nacuuid";
+/// The same on a storage location, its Secret and its approval request.
+pub const NABSL_NACUUID: &str = "openshift.io/oadp-nabsl-origin-nacuuid";
+/// The uid of the NonAdminDownloadRequest, on a Velero DownloadRequest.
+pub const NADR_UID: &str = "openshift.io/oadp-nadr-origin-nacuuid";
+/// On a NonAdminBackup that was made from a Velero Backup found in storage. A hint: tenants can write it too.
+pub const SYNCED_FROM: &str = "openshift.io/oadp-nab-synced-from-nacuuid";
+
+/// Which NonAdminBackup a Velero object was made for.
+pub const NAB_NAME: &str = "openshift.io/oadp-nab-origin-name";
+/// And where it lives.
+pub const NAB_NAMESPACE: &str = "openshift.io/oadp-nab-origin-namespace";
+/// Which NonAdminRestore a Velero object was made for.
+pub const NAR_NAME: &str = "openshift.io/oadp-nar-origin-name";
+/// And where it lives.
+pub const NAR_NAMESPACE: &str = "openshift.io/oadp-nar-origin-namespace";
+/// Which NonAdminBackupStorageLocation an object was made for.
+pub const NABSL_NAME: &str = "openshift.io/oadp-nabsl-origin-name";
+/// And where it lives.
+pub const NABSL_NAMESPACE: &str = "openshift.io/oadp-nabsl-origin-namespace";
+/// Which NonAdminDownloadRequest a Velero object was made for.
+pub const NADR_NAME: &str = "openshift.io/oadp-nadr-origin-name";
+/// And where it lives.
+pub const NADR_NAMESPACE: &str = "openshift.io/oadp-nadr-origin-namespace";
+
+/// The uid of the non-admin object an object in the administrators' namespace was made for.
+pub const ORIGIN_UID: &str = "nacre.dev/origin-uid";
+/// The uid of its namespace: a namespace deleted and made anew is a different owner.
+pub const ORIGIN_NAMESPACE_UID: &str = "nacre.dev/origin-namespace-uid";
+/// An administrator's word that tenants may name this ConfigMap; its value is `true`.
+pub const TENANT_USABLE: &str = "nacre.dev/tenant-usable";
+
+/// Velero's own label: which Backup an object belongs to.
+pub const VELERO_BACKUP_NAME: &str = "velero.io/backup-name";
+/// Velero's own label: which one of that name.
+pub const VELERO_BACKUP_UID: &str = "velero.io/backup-uid";
+/// Velero's own label: which Restore an object belongs to.
+pub const VELERO_RESTORE_NAME: &str = "velero.io/restore-name";
+
+/// Holds a NonAdminBackup until its Velero Backup is dealt with.
+pub const NAB_FINALIZER: &str = "nonadminbackup.oadp.openshift.io/finalizer";
+/// Holds a NonAdminRestore until its Velero Restore is gone.
+pub const NAR_FINALIZER: &str = "nonadminrestore.oadp.openshift.io/finalizer";
+/// Holds a NonAdminBackupStorageLocation until its objects in the administrators' namespace are gone.
+pub const NABSL_FINALIZER: &str = "nonadminbackupstoragelocation.oadp.openshift.io/finalizer";

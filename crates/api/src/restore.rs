@@ -1,0 +1,82 @@
+//! NonAdminRestore: a namespace owner asks for a restore.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::strict::strict;
+use crate::velero::{RestoreSpec, RestoreStatus};
+use crate::{DataMoverCounts, Phase, PodVolumeCounts, QueueInfo};
+
+/// What to restore.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "oadp.openshift.io",
+    version = "v1alpha1",
+    kind = "NonAdminRestore",
+    namespaced
+)]
+#[kube(
+    shortname = "nar",
+    status = "NonAdminRestoreStatus",
+    derive = "PartialEq",
+    derive = "Default"
+)]
+#[kube(doc = "A restore into the namespace it is made in, from one of its backups. It runs once.")]
+#[kube(printcolumn(name = "Request-Phase", type_ = "string", json_path = ".status.phase"))]
+#[kube(printcolumn(
+    name = "Velero-Phase",
+    type_ = "string",
+    json_path = ".status.veleroRestore.status.phase"
+))]
+#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename_all = "camelCase")]
+pub struct NonAdminRestoreSpec {
+    /// What to restore and how, in Velero's own words. backupName is a NonAdminBackup of this namespace.
+    #[serde(deserialize_with = "strict")]
+    pub restore_spec: RestoreSpec,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NonAdminRestoreStatus {
+    /// The Velero Restore it was handed to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub velero_restore: Option<VeleroRestore>,
+    /// Volumes brought back by a data mover.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_mover_data_downloads: Option<DataMoverCounts>,
+    /// Volumes brought back file by file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_system_pod_volume_restores: Option<PodVolumeCounts>,
+    /// How long the queue before it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_info: Option<QueueInfo>,
+    /// How far nacre has got with it: New, BackingOff, Created or Deleting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// What is so and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A Velero Restore, mirrored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct VeleroRestore {
+    /// What Velero says about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<RestoreStatus>,
+    /// By which its Velero objects are labelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nacuuid: Option<String>,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}

@@ -1,0 +1,105 @@
+//! The definitions in `deploy/crds` are what the Rust types say.
+
+use std::fs;
+use std::path::Path;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::Value;
+
+/// `make gen` sets this to write the files instead of comparing them.
+const WRITE: &str = "NACRE_GEN";
+
+#[test]
+fn the_shipped_definitions_are_current() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+    for crd in api::crds() {
+        let file = folder.join(format!("{}.yaml", crd.spec.names.plural));
+        let wanted = serde_saphyr::to_string(&crd).unwrap();
+        if std::env::var_os(WRITE).is_some() {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&file, &wanted).unwrap();
+        }
+        let found = fs::read_to_string(&file).unwrap_or_default();
+        assert!(found == wanted, "{} is stale: run `make gen`", file.display());
+    }
+    let shipped = fs::read_dir(&folder).unwrap().count();
+    assert_eq!(shipped, api::crds().len(), "deploy/crds has a file nobody generates");
+}
+
+fn schema(crd: &CustomResourceDefinition) -> Value {
+    serde_json::to_value(crd.spec.versions[0].schema.as_ref().unwrap()).unwrap()["openAPIV3Schema"].take()
+}
+
+fn definition(kind: &str) -> CustomResourceDefinition {
+    api::crds().into_iter().find(|crd| crd.spec.names.kind == kind).unwrap()
+}
+
+#[test]
+fn names_are_those_released_clients_use() {
+    let names: Vec<_> = api::crds()
+        .iter()
+        .map(|crd| {
+            let columns = crd.spec.versions[0].additional_printer_columns.iter().flatten();
+            let columns: Vec<_> = columns.map(|column| column.name.clone()).collect();
+            let short = crd.spec.names.short_names.clone().unwrap_or_default().join(",");
+            format!("{} {} {short} [{}]", crd.spec.group, crd.spec.names.plural, columns.join(" "))
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "oadp.openshift.io nonadminbackups nab [Request-Phase Velero-Phase Age]",
+            "oadp.openshift.io nonadminrestores nar [Request-Phase Velero-Phase Age]",
+            "oadp.openshift.io nonadminbackupstoragelocations nabsl [Request-Approved Request-Phase Velero-Phase Age]",
+            "oadp.openshift.io nonadminbackupstoragelocationrequests nabslrequest \
+             [Request-Phase Request-Namespace Request-Name Age]",
+            "oadp.openshift.io nonadmindownloadrequests nadr [Request-Phase Age]",
+            "oadp.openshift.io dataprotectionapplications dpa []",
+        ]
+    );
+}
+
+#[test]
+fn spec_is_required_and_every_phase_of_velero_is_accepted() {
+    for crd in api::crds() {
+        let required = schema(&crd)["required"].clone();
+        assert!(required.as_array().unwrap().contains(&Value::from("spec")), "{}", crd.spec.names.kind);
+    }
+    let backup = schema(&definition("NonAdminBackup"));
+    let phases = &backup["properties"]["status"]["properties"]["veleroBackup"]["properties"]["status"]["properties"]
+        ["phase"]["enum"];
+    for phase in ["Queued", "ReadyToStart", "WaitingForPluginOperationsPartiallyFailed"] {
+        assert!(phases.as_array().unwrap().contains(&Value::from(phase)), "{phase}");
+    }
+}
+
+#[test]
+fn kinds_agree_with_the_types() {
+    for crd in api::crds() {
+        let kind = api::Kind::ALL.iter().find(|kind| kind.name() == crd.spec.names.kind).unwrap();
+        assert_eq!(kind.group_resource(), format!("{}.{}", crd.spec.names.plural, crd.spec.group));
+        assert_eq!(kind.version(), crd.spec.versions[0].name);
+    }
+}
+
+#[test]
+fn a_field_nobody_decided_about_is_refused_at_any_depth() {
+    let read = |spec: Value| serde_json::from_value::<api::NonAdminBackupSpec>(spec).map_err(|e| e.to_string());
+    assert!(read(serde_json::json!({"backupSpec": {"ttl": "24h"}})).is_ok());
+    let error = read(serde_json::json!({"backupSpec": {"ttl": "24h", "runAs": "root"}})).unwrap_err();
+    assert!(error.starts_with("runAs: this controller knows no such field"), "{error}");
+    let nested = serde_json::json!({"backupSpec": {"hooks": {"resources": [{"name": "x", "image": "y"}]}}});
+    let error = read(nested).unwrap_err();
+    assert!(error.contains("hooks") && error.contains("image"), "{error}");
+}
+
+#[test]
+fn the_zero_of_a_non_pointer_field_is_read_as_unset_and_other_empty_values_are_kept() {
+    let spec: api::velero::BackupSpec = serde_json::from_value(serde_json::json!({
+        "ttl": "0s", "hooks": {}, "csiSnapshotTimeout": "0s", "storageLocation": "", "metadata": {},
+        "snapshotVolumes": false, "includedResources": [], "orderedResources": {},
+    }))
+    .unwrap();
+    let kept = serde_json::json!({"snapshotVolumes": false, "includedResources": [], "orderedResources": {}});
+    assert_eq!(serde_json::to_value(spec).unwrap(), kept);
+}
