@@ -15,11 +15,16 @@
 //! | `access` | what the controller itself has to be allowed |
 
 pub mod aggregate;
+pub mod bridge;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod indirect;
 pub mod power;
+pub mod reconcile;
 pub mod roles;
 pub mod rules;
+pub mod settings;
 pub mod subject;
 pub mod who_can;
+#[cfg(test)]
+pub(crate) mod world;
