@@ -16,8 +16,10 @@
 
 pub mod aggregate;
 pub mod bridge;
+pub mod expiry;
 #[cfg(test)]
 pub(crate) mod fixtures;
+pub mod grant;
 pub mod indirect;
 pub mod power;
 pub mod reconcile;
