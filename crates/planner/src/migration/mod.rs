@@ -10,19 +10,22 @@
 //! | `bridge` | the temporary roles that keep an upgrade from disrupting anyone |
 //! | `grant` | grants and revocations; `expiry` ends them |
 //! | `who_can`, `indirect` | every subject with a migration right, and by which path |
-//! | `preview`, `explain` | who would lose what; why somebody is refused |
+//! | `preview`, `explain`, `report` | who would lose what; why somebody is refused; how far the roles have got |
 //! | `guard` | admission policies for what RBAC cannot say |
 //! | `access` | what the controller itself has to be allowed |
 
 pub mod aggregate;
 pub mod bridge;
 pub mod expiry;
+pub mod explain;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod grant;
 pub mod indirect;
 pub mod power;
+pub mod preview;
 pub mod reconcile;
+pub mod report;
 pub mod roles;
 pub mod rules;
 pub mod settings;
