@@ -21,6 +21,7 @@ pub mod explain;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod grant;
+pub mod guard;
 pub mod indirect;
 pub mod power;
 pub mod preview;
