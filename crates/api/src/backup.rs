@@ -11,18 +11,8 @@ use crate::{DataMoverCounts, Phase, PodVolumeCounts};
 
 /// What to back up, and whether to delete it again.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "oadp.openshift.io",
-    version = "v1alpha1",
-    kind = "NonAdminBackup",
-    namespaced
-)]
-#[kube(
-    shortname = "nab",
-    status = "NonAdminBackupStatus",
-    derive = "PartialEq",
-    derive = "Default"
-)]
+#[kube(group = "oadp.openshift.io", version = "v1alpha1", kind = "NonAdminBackup", namespaced)]
+#[kube(shortname = "nab", status = "NonAdminBackupStatus", derive = "PartialEq", derive = "Default")]
 #[kube(
     doc = "A backup of the namespace it is made in. nacre has Velero carry it out and mirrors what becomes of it."
 )]

@@ -100,9 +100,7 @@ pub struct Finding<'a> {
 /// Sets a condition. Its transition time moves only when its status does.
 pub fn set(conditions: &mut Vec<Condition>, finding: Finding<'_>, generation: Option<i64>, now: Timestamp) {
     let status = if finding.status { "True" } else { "False" };
-    let before = conditions
-        .iter_mut()
-        .find(|condition| condition.type_ == finding.type_);
+    let before = conditions.iter_mut().find(|condition| condition.type_ == finding.type_);
     let since = before.as_ref().filter(|condition| condition.status == status);
     let condition = Condition {
         type_: finding.type_.to_owned(),
@@ -140,10 +138,7 @@ fn shorten(message: &str) -> String {
     if message.len() <= LONGEST_MESSAGE {
         return message.to_owned();
     }
-    let end = (0..=LONGEST_MESSAGE)
-        .rev()
-        .find(|&end| message.is_char_boundary(end))
-        .unwrap_or(0);
+    let end = (0..=LONGEST_MESSAGE).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
     format!("{}...", &message[..end])
 }
 
@@ -160,37 +155,15 @@ mod tests {
     #[test]
     fn the_transition_time_moves_only_with_the_status() {
         let mut conditions = Vec::new();
-        let refused = Finding {
-            type_: ACCEPTED,
-            status: false,
-            reason: INVALID_BACKUP_SPEC,
-            message: "ttl",
-        };
+        let refused = Finding { type_: ACCEPTED, status: false, reason: INVALID_BACKUP_SPEC, message: "ttl" };
         set(&mut conditions, refused, Some(1), at(1));
-        set(
-            &mut conditions,
-            Finding {
-                message: "hooks",
-                ..refused
-            },
-            Some(2),
-            at(2),
-        );
+        set(&mut conditions, Finding { message: "hooks", ..refused }, Some(2), at(2));
         let condition = get(&conditions, ACCEPTED).unwrap();
         assert_eq!(condition.message, "hooks");
         assert_eq!(condition.observed_generation, Some(2));
         assert_eq!(condition.last_transition_time.0, at(1));
 
-        set(
-            &mut conditions,
-            Finding {
-                status: true,
-                reason: BACKUP_ACCEPTED,
-                ..refused
-            },
-            Some(3),
-            at(3),
-        );
+        set(&mut conditions, Finding { status: true, reason: BACKUP_ACCEPTED, ..refused }, Some(3), at(3));
         assert_eq!(get(&conditions, ACCEPTED).unwrap().last_transition_time.0, at(3));
         assert!(is_true(&conditions, ACCEPTED));
         remove(&mut conditions, ACCEPTED);
@@ -203,12 +176,7 @@ mod tests {
         let message = "\u{e9}".repeat(5000);
         set(
             &mut conditions,
-            Finding {
-                type_: ACCEPTED,
-                status: false,
-                reason: "X",
-                message: &message,
-            },
+            Finding { type_: ACCEPTED, status: false, reason: "X", message: &message },
             None,
             at(0),
         );

@@ -57,10 +57,7 @@ pub struct PodVolumeCounts {
     pub completed: u32,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
@@ -111,36 +108,15 @@ mod tests {
 
     #[test]
     fn volumes_are_counted_by_phase() {
-        let phases = [
-            "",
-            "New",
-            "Accepted",
-            "InProgress",
-            "Canceled",
-            "Completed",
-            "Completed",
-            "Unheard",
-        ];
+        let phases = ["", "New", "Accepted", "InProgress", "Canceled", "Completed", "Completed", "Unheard"];
         let moved = DataMoverCounts::of(phases);
         assert_eq!(
-            (
-                moved.total,
-                moved.new,
-                moved.accepted,
-                moved.canceled,
-                moved.completed
-            ),
+            (moved.total, moved.new, moved.accepted, moved.canceled, moved.completed),
             (8, 2, 1, 1, 2)
         );
         let saved = PodVolumeCounts::of(phases);
         assert_eq!(
-            (
-                saved.total,
-                saved.new,
-                saved.in_progress,
-                saved.failed,
-                saved.completed
-            ),
+            (saved.total, saved.new, saved.in_progress, saved.failed, saved.completed),
             (8, 3, 1, 1, 2)
         );
     }

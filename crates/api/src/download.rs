@@ -10,12 +10,7 @@ use crate::{Phase, schema};
 
 /// What to download.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "oadp.openshift.io",
-    version = "v1alpha1",
-    kind = "NonAdminDownloadRequest",
-    namespaced
-)]
+#[kube(group = "oadp.openshift.io", version = "v1alpha1", kind = "NonAdminDownloadRequest", namespaced)]
 #[kube(
     shortname = "nadr",
     status = "NonAdminDownloadRequestStatus",

@@ -63,17 +63,11 @@ fn parse(text: &str) -> Option<i128> {
     }
     let mut total: i128 = 0;
     while !rest.is_empty() {
-        let number_ends = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .filter(|&end| end > 0)?;
+        let number_ends = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|&end| end > 0)?;
         let (number, after) = rest.split_at(number_ends);
-        let unit_ends = after
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(after.len());
+        let unit_ends = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
         let (unit, after) = after.split_at(unit_ends);
-        total = total
-            .checked_add(amount(number, nanos_of(unit)?)?)
-            .filter(|&sum| sum <= LONGEST)?;
+        total = total.checked_add(amount(number, nanos_of(unit)?)?).filter(|&sum| sum <= LONGEST)?;
         rest = after;
     }
     (!text.is_empty() && text != "-" && text != "+").then_some(sign * total)
@@ -129,20 +123,7 @@ mod tests {
 
     #[test]
     fn refuses_what_go_refuses() {
-        for text in [
-            "",
-            "-",
-            "+",
-            "5",
-            "1d",
-            "h",
-            ".s",
-            "1.2.3s",
-            "1h x",
-            " 1h",
-            "1h-2m",
-            "999999999999h",
-        ] {
+        for text in ["", "-", "+", "5", "1d", "h", ".s", "1.2.3s", "1h x", " 1h", "1h-2m", "999999999999h"] {
             assert_eq!(nanos(text), None, "{text:?}");
         }
     }

@@ -11,12 +11,7 @@ use crate::velero::{BackupStorageLocationSpec, BackupStorageLocationStatus};
 
 /// The storage to use.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "oadp.openshift.io",
-    version = "v1alpha1",
-    kind = "NonAdminBackupStorageLocation",
-    namespaced
-)]
+#[kube(group = "oadp.openshift.io", version = "v1alpha1", kind = "NonAdminBackupStorageLocation", namespaced)]
 #[kube(
     shortname = "nabsl",
     status = "NonAdminBackupStorageLocationStatus",

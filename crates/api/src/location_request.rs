@@ -14,10 +14,7 @@ use crate::velero::BackupStorageLocationSpec;
     kind = "NonAdminBackupStorageLocationRequest",
     namespaced
 )]
-#[kube(
-    shortname = "nabslrequest",
-    status = "NonAdminBackupStorageLocationRequestStatus"
-)]
+#[kube(shortname = "nabslrequest", status = "NonAdminBackupStorageLocationRequestStatus")]
 #[kube(derive = "PartialEq", derive = "Default")]
 #[kube(doc = "A namespace's wish to use storage of its own, for an administrator to approve or reject.")]
 #[kube(printcolumn(name = "Request-Phase", type_ = "string", json_path = ".status.phase"))]

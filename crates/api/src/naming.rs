@@ -25,10 +25,7 @@ fn join(parts: &[&str]) -> String {
 
 /// The first `length` characters, less any dash or dot that would stand before the joining dash.
 fn cut(text: &str, length: usize) -> &str {
-    let end = (0..=length.min(text.len()))
-        .rev()
-        .find(|&end| text.is_char_boundary(end))
-        .unwrap_or(0);
+    let end = (0..=length.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     text[..end].trim_end_matches(['-', '.'])
 }
 
@@ -46,20 +43,14 @@ mod tests {
     #[test]
     fn the_end_of_the_name_goes_first() {
         let name = velero_name("shop", "a-very-long-name-for-a-backup", UID);
-        assert_eq!(
-            name,
-            format!("shop-a-very-long-name-for-{UID}").replace("for--", "for-")
-        );
+        assert_eq!(name, format!("shop-a-very-long-name-for-{UID}").replace("for--", "for-"));
         assert!(name.len() <= 63);
     }
 
     #[test]
     fn then_the_end_of_the_namespace() {
         let namespace = "a-namespace-that-is-longer-than-twenty-five";
-        assert_eq!(
-            velero_name(namespace, "daily", UID),
-            format!("a-namespace-that-is-longe-{UID}")
-        );
+        assert_eq!(velero_name(namespace, "daily", UID), format!("a-namespace-that-is-longe-{UID}"));
     }
 
     #[test]

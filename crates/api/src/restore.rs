@@ -11,18 +11,8 @@ use crate::{DataMoverCounts, Phase, PodVolumeCounts, QueueInfo};
 
 /// What to restore.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[kube(
-    group = "oadp.openshift.io",
-    version = "v1alpha1",
-    kind = "NonAdminRestore",
-    namespaced
-)]
-#[kube(
-    shortname = "nar",
-    status = "NonAdminRestoreStatus",
-    derive = "PartialEq",
-    derive = "Default"
-)]
+#[kube(group = "oadp.openshift.io", version = "v1alpha1", kind = "NonAdminRestore", namespaced)]
+#[kube(shortname = "nar", status = "NonAdminRestoreStatus", derive = "PartialEq", derive = "Default")]
 #[kube(doc = "A restore into the namespace it is made in, from one of its backups. It runs once.")]
 #[kube(printcolumn(name = "Request-Phase", type_ = "string", json_path = ".status.phase"))]
 #[kube(printcolumn(

@@ -1,7 +1,8 @@
 //! Schemas that Rust's types cannot say by themselves.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps,
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray as Items,
+    JSONSchemaPropsOrBool as Additional,
 };
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -61,33 +62,19 @@ pub(crate) fn anything(_: &mut SchemaGenerator) -> Schema {
 /// follow from the Rust type.
 pub(crate) fn tidy(crd: &mut CustomResourceDefinition) {
     for version in &mut crd.spec.versions {
-        if let Some(root) = version
-            .schema
-            .as_mut()
-            .and_then(|schema| schema.open_api_v3_schema.as_mut())
-        {
+        if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
             walk(root);
         }
     }
 }
 
 fn walk(schema: &mut JSONSchemaProps) {
-    if schema
-        .format
-        .as_deref()
-        .is_some_and(|format| format.starts_with("uint") || format == "int64")
-    {
+    if schema.format.as_deref().is_some_and(|format| format.starts_with("uint") || format == "int64") {
         schema.format = None;
         schema.minimum = None;
     }
-    let properties = schema
-        .properties
-        .iter_mut()
-        .flat_map(|properties| properties.values_mut());
+    let properties = schema.properties.iter_mut().flat_map(|properties| properties.values_mut());
     properties.for_each(walk);
-    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-        JSONSchemaPropsOrArray as Items, JSONSchemaPropsOrBool as Additional,
-    };
     match &mut schema.items {
         Some(Items::Schema(item)) => walk(item),
         Some(Items::Schemas(items)) => items.iter_mut().for_each(walk),

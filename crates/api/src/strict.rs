@@ -17,7 +17,5 @@ where
     }
     // serde_ignored writes `?` where it steps into an Option: readers know no such thing.
     let named = unknown.join(", ").replace("?.", "");
-    Err(D::Error::custom(format!(
-        "{named}: this controller knows no such field; remove it"
-    )))
+    Err(D::Error::custom(format!("{named}: this controller knows no such field; remove it")))
 }

@@ -84,7 +84,8 @@ fn kinds_agree_with_the_types() {
 
 #[test]
 fn a_field_nobody_decided_about_is_refused_at_any_depth() {
-    let read = |spec: Value| serde_json::from_value::<api::NonAdminBackupSpec>(spec).map_err(|e| e.to_string());
+    let read =
+        |spec: Value| serde_json::from_value::<api::NonAdminBackupSpec>(spec).map_err(|e| e.to_string());
     assert!(read(serde_json::json!({"backupSpec": {"ttl": "24h"}})).is_ok());
     let error = read(serde_json::json!({"backupSpec": {"ttl": "24h", "runAs": "root"}})).unwrap_err();
     assert!(error.starts_with("runAs: this controller knows no such field"), "{error}");

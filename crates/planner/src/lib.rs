@@ -1,3 +1,28 @@
-//! The decisions.
+//! The decisions of nacre.
+//!
+//! The one rule of this crate: everything here is a synchronous, total function of what was seen. There is no
+//! client, no clock and no randomness, so that every decision can be tested without a cluster, explained to a
+//! user, and made again after a crash.
+//!
+//! For each controller there is one module with `observe` (what the decision reads), `decide` (what shall be
+//! done) and the facts in between. [`view::View`] is what `observe` looks through: the engine's stores, or a
+//! world in memory. [`concern`] says whom a change concerns.
+
+pub mod backup;
+pub mod concern;
+mod enforce;
+mod fence;
+mod merge;
 pub mod migration;
+pub mod ownership;
 pub mod plan;
+pub mod policy;
+pub mod queue;
+mod refusal;
+pub mod restore;
+mod tell;
+pub mod view;
+
+pub use plan::{Action, Event, Key, Object, Plan, Target};
+pub use policy::Policy;
+pub use refusal::Refusal;

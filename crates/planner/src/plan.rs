@@ -17,6 +17,17 @@ pub struct Plan {
     pub wake: Option<Duration>,
 }
 
+/// Which object a decision is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it is.
+    pub namespace: String,
+    /// What it is called.
+    pub name: String,
+}
+
 /// One write to the API server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -69,6 +80,22 @@ pub struct Event {
     pub reason: &'static str,
     /// One sentence.
     pub note: String,
+}
+
+impl Key {
+    /// The object with this metadata.
+    pub fn of(kind: Kind, meta: &ObjectMeta) -> Self {
+        Self::new(
+            kind,
+            meta.namespace.as_deref().unwrap_or_default(),
+            meta.name.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// The object of this name.
+    pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
+        Self { kind, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
 }
 
 impl Plan {
@@ -124,10 +151,7 @@ impl Object {
     /// A typed object, ready to be sent.
     pub fn of(kind: Kind, typed: &impl serde::Serialize) -> Self {
         // Our own types always become JSON: their keys are strings and nothing in them fails to serialise.
-        Self {
-            kind,
-            body: serde_json::to_value(typed).unwrap_or_default(),
-        }
+        Self { kind, body: serde_json::to_value(typed).unwrap_or_default() }
     }
 
     /// What it will be called.
@@ -144,19 +168,11 @@ impl Object {
 impl Event {
     /// Something went as it should.
     pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
-        Self {
-            warning: false,
-            reason,
-            note: note.into(),
-        }
+        Self { warning: false, reason, note: note.into() }
     }
 
     /// Somebody should look.
     pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
-        Self {
-            warning: true,
-            reason,
-            note: note.into(),
-        }
+        Self { warning: true, reason, note: note.into() }
     }
 }

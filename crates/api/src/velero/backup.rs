@@ -15,7 +15,7 @@ use crate::{Duration, schema};
 /// What to back up and how, as Velero knows it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "velero.io", version = "v1", kind = "Backup", namespaced)]
-#[kube(status = "BackupStatus", schema = "disabled", derive = "PartialEq")]
+#[kube(status = "BackupStatus", schema = "disabled", derive = "PartialEq", derive = "Default")]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(rename_all = "camelCase")]
 pub struct BackupSpec {
@@ -202,9 +202,6 @@ pub struct BackupProgress {
 impl Backup {
     /// Velero's phase; empty before Velero has looked at it.
     pub fn phase(&self) -> &str {
-        self.status
-            .as_ref()
-            .and_then(|status| status.phase.as_deref())
-            .unwrap_or_default()
+        self.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
     }
 }

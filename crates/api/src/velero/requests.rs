@@ -10,11 +10,7 @@ use crate::{DownloadTarget, schema};
 /// Asks Velero to delete a backup with its data.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "velero.io", version = "v1", kind = "DeleteBackupRequest", namespaced)]
-#[kube(
-    status = "DeleteBackupRequestStatus",
-    schema = "disabled",
-    derive = "PartialEq"
-)]
+#[kube(status = "DeleteBackupRequestStatus", schema = "disabled", derive = "PartialEq")]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteBackupRequestSpec {
     /// The Velero Backup.
@@ -35,9 +31,9 @@ pub struct DeleteBackupRequestStatus {
 }
 
 /// Asks Velero for a presigned URL.
-#[derive(CustomResource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "velero.io", version = "v1", kind = "DownloadRequest", namespaced)]
-#[kube(status = "DownloadRequestStatus", schema = "disabled", derive = "PartialEq")]
+#[kube(status = "DownloadRequestStatus", schema = "disabled", derive = "PartialEq", derive = "Default")]
 pub struct DownloadRequestSpec {
     /// What to download.
     pub target: DownloadTarget,
@@ -62,11 +58,7 @@ pub struct DownloadRequestStatus {
 /// Asks Velero for its version.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "velero.io", version = "v1", kind = "ServerStatusRequest", namespaced)]
-#[kube(
-    status = "ServerStatusRequestStatus",
-    schema = "disabled",
-    derive = "PartialEq"
-)]
+#[kube(status = "ServerStatusRequestStatus", schema = "disabled", derive = "PartialEq")]
 pub struct ServerStatusRequestSpec {}
 
 /// Velero's answer.

@@ -45,14 +45,7 @@ pub fn sources<'a>(role: &ClusterRole, all: &'a [ClusterRole]) -> Vec<Source<'a>
                 if !seen.insert(part.name_any()) {
                     continue;
                 }
-                let via = [
-                    way.clone(),
-                    vec![Via {
-                        role: part.name_any(),
-                        label,
-                    }],
-                ]
-                .concat();
+                let via = [way.clone(), vec![Via { role: part.name_any(), label }]].concat();
                 match part.aggregation_rule {
                     Some(_) => next.push((part, via)),
                     None => found.push(Source { role: part, via }),
@@ -68,19 +61,15 @@ pub fn sources<'a>(role: &ClusterRole, all: &'a [ClusterRole]) -> Vec<Source<'a>
 pub fn settled_rules(role: &ClusterRole, all: &[ClusterRole]) -> Vec<PolicyRule> {
     match role.aggregation_rule {
         None => role.rules.clone().unwrap_or_default(),
-        Some(_) => sources(role, all)
-            .iter()
-            .flat_map(|source| source.role.rules.iter().flatten().cloned())
-            .collect(),
+        Some(_) => {
+            sources(role, all).iter().flat_map(|source| source.role.rules.iter().flatten().cloned()).collect()
+        }
     }
 }
 
 /// Every role as it will be once the aggregation controller is done.
 pub fn settle(all: &[ClusterRole]) -> Vec<ClusterRole> {
-    let settled = |role: &ClusterRole| ClusterRole {
-        rules: Some(settled_rules(role, all)),
-        ..role.clone()
-    };
+    let settled = |role: &ClusterRole| ClusterRole { rules: Some(settled_rules(role, all)), ..role.clone() };
     all.iter().map(settled).collect()
 }
 
@@ -96,9 +85,7 @@ fn parts<'a>(role: &ClusterRole, all: &'a [ClusterRole]) -> Vec<(&'a ClusterRole
     all.iter()
         .filter(|part| part.name_any() != name)
         .filter_map(|part| {
-            let matching = selectors
-                .iter()
-                .find(|(_, selector)| selector.matches(part.labels()))?;
+            let matching = selectors.iter().find(|(_, selector)| selector.matches(part.labels()))?;
             Some((part, matching.0.clone()))
         })
         .collect()
@@ -120,33 +107,20 @@ mod tests {
     };
 
     fn powers(name: &str, all: &[ClusterRole]) -> Vec<Power> {
-        Power::given_by(&settled_rules(
-            all.iter().find(|role| role.name_any() == name).unwrap(),
-            all,
-        ))
+        Power::given_by(&settled_rules(all.iter().find(|role| role.name_any() == name).unwrap(), all))
     }
 
     #[test]
     fn edit_flows_into_admin_but_not_back() {
         let mut all = standard_roles(Era::Current);
         assert_eq!(powers("admin", &all), []);
-        labelled(
-            &mut all,
-            MIGRATE,
-            "rbac.authorization.k8s.io/aggregate-to-edit",
-            "true",
-        );
+        labelled(&mut all, MIGRATE, "rbac.authorization.k8s.io/aggregate-to-edit", "true");
         assert_eq!(powers("edit", &all), Power::ALL);
         assert_eq!(powers("admin", &all), Power::ALL);
         assert_eq!(powers("view", &all), []);
 
         let mut all = standard_roles(Era::Current);
-        labelled(
-            &mut all,
-            MIGRATE,
-            "rbac.authorization.k8s.io/aggregate-to-admin",
-            "true",
-        );
+        labelled(&mut all, MIGRATE, "rbac.authorization.k8s.io/aggregate-to-admin", "true");
         assert_eq!(powers("admin", &all), Power::ALL);
         assert_eq!(powers("edit", &all), []);
     }
@@ -154,12 +128,7 @@ mod tests {
     #[test]
     fn only_the_word_true_aggregates() {
         let mut all = standard_roles(Era::Current);
-        labelled(
-            &mut all,
-            MIGRATE,
-            "rbac.authorization.k8s.io/aggregate-to-admin",
-            "True",
-        );
+        labelled(&mut all, MIGRATE, "rbac.authorization.k8s.io/aggregate-to-admin", "True");
         assert_eq!(powers("admin", &all), []);
     }
 
@@ -167,15 +136,10 @@ mod tests {
     fn the_way_to_a_right_is_told_step_by_step() {
         let all = standard_roles(Era::Old);
         let admin = all.iter().find(|role| role.name_any() == "admin").unwrap();
-        let edit = sources(admin, &all)
-            .into_iter()
-            .find(|source| source.role.name_any() == Role::Edit.name());
-        let steps: Vec<_> = edit
-            .unwrap()
-            .via
-            .into_iter()
-            .map(|via| format!("{} ({})", via.role, via.label))
-            .collect();
+        let edit =
+            sources(admin, &all).into_iter().find(|source| source.role.name_any() == Role::Edit.name());
+        let steps: Vec<_> =
+            edit.unwrap().via.into_iter().map(|via| format!("{} ({})", via.role, via.label)).collect();
         assert_eq!(
             steps,
             [
@@ -188,12 +152,7 @@ mod tests {
     #[test]
     fn roles_that_select_each_other_do_not_hang() {
         let mut all = standard_roles(Era::Current);
-        labelled(
-            &mut all,
-            "admin",
-            "rbac.authorization.k8s.io/aggregate-to-view",
-            "true",
-        );
+        labelled(&mut all, "admin", "rbac.authorization.k8s.io/aggregate-to-view", "true");
         assert_eq!(powers("view", &all), []);
     }
 }

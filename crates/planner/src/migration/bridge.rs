@@ -34,10 +34,7 @@ const RELIABLE: Duration = Duration::from_secs(2);
 
 /// Both of them.
 pub fn roles() -> [ClusterRole; 2] {
-    [
-        bridge(EDIT_NAME, "edit", lost_by_edit()),
-        bridge(NAME, "admin", lost_by_admin()),
-    ]
+    [bridge(EDIT_NAME, "edit", lost_by_edit()), bridge(NAME, "admin", lost_by_admin())]
 }
 
 fn bridge(name: &str, role: &str, rules: Vec<PolicyRule>) -> ClusterRole {
@@ -54,15 +51,10 @@ fn bridge(name: &str, role: &str, rules: Vec<PolicyRule>) -> ClusterRole {
 
 /// Decides what to make. A role of that name that is there already is the administrator's, and stays as it is.
 pub fn create(rbac: &Rbac) -> Plan {
-    let there = |role: &ClusterRole| {
-        rbac.cluster_roles
-            .iter()
-            .any(|found| found.name_any() == role.name_any())
-    };
+    let there =
+        |role: &ClusterRole| rbac.cluster_roles.iter().any(|found| found.name_any() == role.name_any());
     let missing = roles().into_iter().filter(|role| !there(role));
-    missing.fold(Plan::done(), |plan, role| {
-        plan.then(Action::Create(Object::of(Kind::ClusterRole, &role)))
-    })
+    missing.fold(Plan::done(), |plan, role| plan.then(Action::Create(Object::of(Kind::ClusterRole, &role))))
 }
 
 /// What `admin` or `edit` have yet to get from the bridge; the upgrade may begin when that is nothing.
@@ -74,12 +66,7 @@ pub fn missing(rbac: &Rbac) -> Vec<(&'static str, Power)> {
         };
         let has = Power::given_by(role.rules.as_deref().unwrap_or_default());
         let shall = Power::given_by(&aggregate::settled_rules(role, &rbac.cluster_roles));
-        missing.extend(
-            shall
-                .into_iter()
-                .filter(|power| !has.contains(power))
-                .map(|power| (name, power)),
-        );
+        missing.extend(shall.into_iter().filter(|power| !has.contains(power)).map(|power| (name, power)));
     }
     missing
 }
@@ -92,11 +79,8 @@ pub fn cut_off(rbac: &Rbac) -> Vec<Loss> {
 /// Decides about taking it away. Nothing goes while somebody would be cut off, unless forced; and a binding made a moment ago is given
 /// the time to arrive.
 pub fn remove(rbac: &Rbac, force: bool, now: Timestamp) -> Plan {
-    let standing: Vec<&ClusterRole> = rbac
-        .cluster_roles
-        .iter()
-        .filter(|role| NAMES.contains(&role.name_any().as_str()))
-        .collect();
+    let standing: Vec<&ClusterRole> =
+        rbac.cluster_roles.iter().filter(|role| NAMES.contains(&role.name_any().as_str())).collect();
     if standing.is_empty() || (!force && !cut_off(rbac).is_empty()) {
         return Plan::done();
     }
@@ -111,24 +95,14 @@ pub fn remove(rbac: &Rbac, force: bool, now: Timestamp) -> Plan {
 fn settling(made: Timestamp, now: Timestamp) -> Option<Duration> {
     let age = now.duration_since(made);
     // A clock that is behind the API server's shows a negative age: then the whole time is waited for, once.
-    let age = if age.is_negative() {
-        Duration::ZERO
-    } else {
-        age.unsigned_abs()
-    };
+    let age = if age.is_negative() { Duration::ZERO } else { age.unsigned_abs() };
     RELIABLE.checked_sub(age).filter(|left| !left.is_zero())
 }
 
 fn youngest_grant(rbac: &Rbac) -> Option<Timestamp> {
     let made = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|Time(time)| *time);
-    let everywhere = rbac
-        .cluster_role_bindings
-        .iter()
-        .map(|binding| (&binding.role_ref, &binding.metadata));
-    let somewhere = rbac
-        .role_bindings
-        .iter()
-        .map(|binding| (&binding.role_ref, &binding.metadata));
+    let everywhere = rbac.cluster_role_bindings.iter().map(|binding| (&binding.role_ref, &binding.metadata));
+    let somewhere = rbac.role_bindings.iter().map(|binding| (&binding.role_ref, &binding.metadata));
     everywhere
         .chain(somewhere)
         .filter(|(role, _)| role.name == MIGRATE)
@@ -153,10 +127,7 @@ mod tests {
         cluster_roles.extend(roles());
         Rbac {
             cluster_roles: aggregate::settle(&cluster_roles),
-            role_bindings: bindings
-                .iter()
-                .map(|(role, who)| bound("shop", role, role, &[who]))
-                .collect(),
+            role_bindings: bindings.iter().map(|(role, who)| bound("shop", role, role, &[who])).collect(),
             ..Rbac::default()
         }
     }
@@ -166,11 +137,7 @@ mod tests {
         for role in roles() {
             let manifest = serde_json::to_value(&role).unwrap();
             assert!(
-                manifest["metadata"]["labels"]
-                    .as_object()
-                    .unwrap()
-                    .values()
-                    .all(|value| value == "true")
+                manifest["metadata"]["labels"].as_object().unwrap().values().all(|value| value == "true")
             );
             assert!(!role.labels().contains_key("app.kubernetes.io/managed-by"));
         }
@@ -181,29 +148,17 @@ mod tests {
         let old = standard_roles(Era::Old);
         let powers = |name: &str, all: &[ClusterRole]| {
             Power::given_by(
-                all.iter()
-                    .find(|role| role.name_any() == name)
-                    .unwrap()
-                    .rules
-                    .as_deref()
-                    .unwrap(),
+                all.iter().find(|role| role.name_any() == name).unwrap().rules.as_deref().unwrap(),
             )
         };
         for name in ["admin", "edit", "view"] {
-            assert_eq!(
-                powers(name, &bridged(&[]).cluster_roles),
-                powers(name, &old),
-                "{name}"
-            );
+            assert_eq!(powers(name, &bridged(&[]).cluster_roles), powers(name, &old), "{name}");
         }
     }
 
     #[test]
     fn making_it_twice_is_making_it_once() {
-        let rbac = Rbac {
-            cluster_roles: standard_roles(Era::Old),
-            ..Rbac::default()
-        };
+        let rbac = Rbac { cluster_roles: standard_roles(Era::Old), ..Rbac::default() };
         assert_eq!(create(&rbac).actions.len(), 2);
         assert_eq!(create(&bridged(&[])), Plan::done());
     }

@@ -23,43 +23,29 @@ const LOOK_AGAIN: Duration = Duration::from_hours(1);
 
 /// Decides which grants are over, and when the next one is. `bindings` may hold others: only nacre's grants are looked at.
 pub fn decide(cluster: &[ClusterRoleBinding], namespaced: &[RoleBinding], now: Timestamp) -> Plan {
-    let everywhere = cluster
-        .iter()
-        .map(|binding| (Kind::ClusterRoleBinding, &binding.metadata, &binding.role_ref));
-    let somewhere = namespaced
-        .iter()
-        .map(|binding| (Kind::RoleBinding, &binding.metadata, &binding.role_ref));
+    let everywhere =
+        cluster.iter().map(|binding| (Kind::ClusterRoleBinding, &binding.metadata, &binding.role_ref));
+    let somewhere =
+        namespaced.iter().map(|binding| (Kind::RoleBinding, &binding.metadata, &binding.role_ref));
     everywhere
         .chain(somewhere)
-        .fold(Plan::done(), |plan, (kind, metadata, role)| {
-            judge(plan, kind, metadata, role, now)
-        })
+        .fold(Plan::done(), |plan, (kind, metadata, role)| judge(plan, kind, metadata, role, now))
 }
 
 fn judge(plan: Plan, kind: Kind, metadata: &ObjectMeta, role: &RoleRef, now: Timestamp) -> Plan {
-    let ours = metadata
-        .labels
-        .as_ref()
-        .is_some_and(|labels| labels.contains_key(GRANT));
-    let end = metadata
-        .annotations
-        .as_ref()
-        .and_then(|annotations| annotations.get(EXPIRES));
+    let ours = metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(GRANT));
+    let end = metadata.annotations.as_ref().and_then(|annotations| annotations.get(EXPIRES));
     let Some(end) = end.filter(|_| ours && role.name == MIGRATE && metadata.deletion_timestamp.is_none())
     else {
         return plan;
     };
-    let place = metadata
-        .namespace
-        .as_deref()
-        .map_or(String::new(), |namespace| format!("{namespace}/"));
+    let place = metadata.namespace.as_deref().map_or(String::new(), |namespace| format!("{namespace}/"));
     let name = format!("{place}{}", metadata.name.as_deref().unwrap_or_default());
     match end.parse::<Timestamp>() {
         Err(_) => {
             let note =
                 format!("{name} ends at {end:?}, which is not a time as RFC 3339 writes it; it is kept");
-            plan.telling(Event::warning(GRANT_UNREADABLE, note))
-                .waking_in(LOOK_AGAIN)
+            plan.telling(Event::warning(GRANT_UNREADABLE, note)).waking_in(LOOK_AGAIN)
         }
         Ok(end) if end <= now => plan
             .then(Action::Delete(Target::of(kind, metadata)))
@@ -81,18 +67,18 @@ mod tests {
     fn grant(name: &str, end: &str) -> RoleBinding {
         let mut binding = bound("shop", name, MIGRATE, &["user:ann"]);
         binding.labels_mut().insert(GRANT.to_owned(), "true".to_owned());
-        binding
-            .annotations_mut()
-            .insert(EXPIRES.to_owned(), end.to_owned());
+        binding.annotations_mut().insert(EXPIRES.to_owned(), end.to_owned());
         binding
     }
 
     fn deleted(plan: &Plan) -> Vec<&str> {
-        let name = |action| match action {
-            &Action::Delete(ref target) => target.name.as_str(),
-            other => panic!("{other:?}"),
-        };
-        plan.actions.iter().map(name).collect()
+        plan.actions
+            .iter()
+            .map(|action| match action {
+                Action::Delete(target) => target.name.as_str(),
+                other => panic!("{other:?}"),
+            })
+            .collect()
     }
 
     #[test]
@@ -110,20 +96,13 @@ mod tests {
 
     #[test]
     fn however_long_nobody_looked_it_is_over() {
-        let plan = decide(
-            &[],
-            &[grant("old", "1969-01-01T00:00:00Z")],
-            NOON + 87_600.hours(),
-        );
+        let plan = decide(&[], &[grant("old", "1969-01-01T00:00:00Z")], NOON + 87_600.hours());
         assert_eq!(deleted(&plan), ["old"]);
     }
 
     #[test]
     fn other_zones_are_understood_and_nonsense_is_told_and_kept() {
-        assert_eq!(
-            deleted(&decide(&[], &[grant("zone", "1970-01-01T01:59:59+02:00")], NOON)),
-            ["zone"]
-        );
+        assert_eq!(deleted(&decide(&[], &[grant("zone", "1970-01-01T01:59:59+02:00")], NOON)), ["zone"]);
         let plan = decide(&[], &[grant("odd", "tomorrow")], NOON);
         assert!(plan.actions.is_empty());
         assert_eq!(plan.events[0].reason, GRANT_UNREADABLE);

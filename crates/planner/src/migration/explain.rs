@@ -40,10 +40,7 @@ pub struct Answer {
 /// Explains what this identity may do about migrations in a namespace, of one machine if it is named.
 pub fn explain(rbac: &Rbac, identity: &Identity, namespace: &str, machine: Option<&str>) -> Answer {
     let all = rights(rbac);
-    let serving: Vec<&Right> = all
-        .iter()
-        .filter(|right| right.serves(identity, namespace))
-        .collect();
+    let serving: Vec<&Right> = all.iter().filter(|right| right.serves(identity, namespace)).collect();
     let verdicts: Vec<Verdict> = Power::ALL
         .into_iter()
         .map(|power| {
@@ -53,39 +50,16 @@ pub fn explain(rbac: &Rbac, identity: &Identity, namespace: &str, machine: Optio
                         && machine.is_some_and(|name| path.only.iter().any(|only| only == name)))
             };
             let same = serving.iter().filter(|right| right.power == power);
-            let paths: Vec<Path> = same
-                .flat_map(|right| right.paths.iter().filter(fits).cloned())
-                .collect();
-            Verdict {
-                power,
-                allowed: !paths.is_empty(),
-                paths,
-            }
+            let paths: Vec<Path> = same.flat_map(|right| right.paths.iter().filter(fits).cloned()).collect();
+            Verdict { power, allowed: !paths.is_empty(), paths }
         })
         .collect();
-    let allowed = |power: Power| {
-        verdicts
-            .iter()
-            .any(|verdict| verdict.power == power && verdict.allowed)
-    };
+    let allowed = |power: Power| verdicts.iter().any(|verdict| verdict.power == power && verdict.allowed);
     let can_migrate = allowed(Power::Create) || allowed(Power::Migrate);
-    let because = if can_migrate {
-        Vec::new()
-    } else {
-        reasons(rbac, &all, &serving, identity, namespace)
-    };
-    let remedy = (!can_migrate).then(|| {
-        grant_command(
-            &Who::named(&identity.user),
-            &Scope::Namespace(namespace.to_owned()),
-        )
-    });
-    Answer {
-        verdicts,
-        can_migrate,
-        because,
-        remedy,
-    }
+    let because = if can_migrate { Vec::new() } else { reasons(rbac, &all, &serving, identity, namespace) };
+    let remedy = (!can_migrate)
+        .then(|| grant_command(&Who::named(&identity.user), &Scope::Namespace(namespace.to_owned())));
+    Answer { verdicts, can_migrate, because, remedy }
 }
 
 fn reasons(
@@ -102,17 +76,8 @@ fn reasons(
             None => format!("{binding} gives {role}, which holds no migration right"),
         });
     }
-    for path in serving
-        .iter()
-        .flat_map(|right| &right.paths)
-        .filter(|path| !path.only.is_empty())
-    {
-        reasons.push(format!(
-            "{} gives {} only for {}",
-            path.binding,
-            path.rule,
-            path.only.join(", ")
-        ));
+    for path in serving.iter().flat_map(|right| &right.paths).filter(|path| !path.only.is_empty()) {
+        reasons.push(format!("{} gives {} only for {}", path.binding, path.rule, path.only.join(", ")));
     }
     let waiting = dormant(rbac);
     if !waiting.is_empty() {
@@ -128,10 +93,7 @@ fn reasons(
         .collect();
     elsewhere.dedup();
     if !elsewhere.is_empty() {
-        reasons.push(format!(
-            "the right is there in other namespaces: {}",
-            elsewhere.join(", ")
-        ));
+        reasons.push(format!("the right is there in other namespaces: {}", elsewhere.join(", ")));
     }
     if reasons.is_empty() {
         reasons.push("no binding in this namespace or at cluster scope names this subject".to_owned());
@@ -155,46 +117,26 @@ fn bound_here(rbac: &Rbac, identity: &Identity, namespace: &str) -> Vec<(String,
             .filter_map(|subject| Who::of(subject, namespace))
             .any(|who| who.includes(identity))
     };
-    for binding in rbac
-        .role_bindings
-        .iter()
-        .filter(|binding| binding.namespace().as_deref() == Some(namespace))
+    for binding in
+        rbac.role_bindings.iter().filter(|binding| binding.namespace().as_deref() == Some(namespace))
     {
         if reaches(binding.subjects.as_ref()) {
-            found.push((
-                format!("rolebinding/{}", binding.name_any()),
-                binding.role_ref.name.clone(),
-            ));
+            found.push((format!("rolebinding/{}", binding.name_any()), binding.role_ref.name.clone()));
         }
     }
     // What everybody has explains nothing about anybody.
-    let personal = Identity {
-        groups: own_groups(identity),
-        ..identity.clone()
-    };
+    let personal = Identity { groups: own_groups(identity), ..identity.clone() };
     for binding in &rbac.cluster_role_bindings {
-        let subjects = binding
-            .subjects
-            .iter()
-            .flatten()
-            .filter_map(|subject| Who::of(subject, ""));
+        let subjects = binding.subjects.iter().flatten().filter_map(|subject| Who::of(subject, ""));
         if subjects.into_iter().any(|who| who.includes(&personal)) {
-            found.push((
-                format!("clusterrolebinding/{}", binding.name_any()),
-                binding.role_ref.name.clone(),
-            ));
+            found.push((format!("clusterrolebinding/{}", binding.name_any()), binding.role_ref.name.clone()));
         }
     }
     found
 }
 
 fn own_groups(identity: &Identity) -> Vec<String> {
-    identity
-        .groups
-        .iter()
-        .filter(|group| !group.starts_with("system:"))
-        .cloned()
-        .collect()
+    identity.groups.iter().filter(|group| !group.starts_with("system:")).cloned().collect()
 }
 
 #[cfg(test)]
@@ -206,10 +148,7 @@ mod tests {
     };
 
     fn ann() -> Identity {
-        Identity {
-            user: "ann".to_owned(),
-            groups: vec!["system:authenticated".to_owned(), "ops".to_owned()],
-        }
+        Identity { user: "ann".to_owned(), groups: vec!["system:authenticated".to_owned(), "ops".to_owned()] }
     }
 
     fn cluster(bindings: &[(&str, &str, &str)]) -> Rbac {
@@ -233,10 +172,7 @@ mod tests {
                 "rolebinding/b gives admin, which since KubeVirt 1.5 no longer includes starting or deleting migrations"
             ]
         );
-        assert_eq!(
-            answer.remedy.unwrap(),
-            "kubectl nacre migration grant --user ann -n shop"
-        );
+        assert_eq!(answer.remedy.unwrap(), "kubectl nacre migration grant --user ann -n shop");
     }
 
     #[test]
@@ -252,10 +188,7 @@ mod tests {
     #[test]
     fn a_stranger_is_told_that_nobody_knows_them() {
         let answer = explain(&cluster(&[]), &ann(), "shop", None);
-        assert_eq!(
-            answer.because,
-            ["no binding in this namespace or at cluster scope names this subject"]
-        );
+        assert_eq!(answer.because, ["no binding in this namespace or at cluster scope names this subject"]);
     }
 
     #[test]
@@ -263,10 +196,6 @@ mod tests {
         let mut rbac = cluster(&[("shop", MIGRATE, "user:ann")]);
         rbac.cluster_roles.retain(|role| role.name_any() != MIGRATE);
         let answer = explain(&rbac, &ann(), "shop", None);
-        assert!(
-            answer.because.iter().any(|why| why.contains("does not exist")),
-            "{:?}",
-            answer.because
-        );
+        assert!(answer.because.iter().any(|why| why.contains("does not exist")), "{:?}", answer.because);
     }
 }

@@ -25,11 +25,7 @@ fn meta(name: &str) -> ObjectMeta {
 
 /// A plain role.
 pub(crate) fn cluster_role(name: &str, rules: Vec<PolicyRule>) -> ClusterRole {
-    ClusterRole {
-        metadata: meta(name),
-        rules: Some(rules),
-        aggregation_rule: None,
-    }
+    ClusterRole { metadata: meta(name), rules: Some(rules), aggregation_rule: None }
 }
 
 /// A role that is made of others.
@@ -39,9 +35,7 @@ pub(crate) fn aggregated(name: &str) -> ClusterRole {
         ..LabelSelector::default()
     };
     ClusterRole {
-        aggregation_rule: Some(AggregationRule {
-            cluster_role_selectors: Some(vec![selector]),
-        }),
+        aggregation_rule: Some(AggregationRule { cluster_role_selectors: Some(vec![selector]) }),
         ..cluster_role(name, Vec::new())
     }
 }
@@ -68,34 +62,13 @@ pub(crate) fn standard_roles(era: Era) -> Vec<ClusterRole> {
         aggregated("edit"),
         aggregated("view"),
     ];
-    labelled(
-        &mut all,
-        "system:aggregate-to-edit",
-        "rbac.authorization.k8s.io/aggregate-to-edit",
-        "true",
-    );
-    labelled(
-        &mut all,
-        "view",
-        "rbac.authorization.k8s.io/aggregate-to-edit",
-        "true",
-    );
-    labelled(
-        &mut all,
-        "edit",
-        "rbac.authorization.k8s.io/aggregate-to-admin",
-        "true",
-    );
-    for role in Role::ALL
-        .into_iter()
-        .filter(|role| era == Era::Current || *role != Role::Migrate)
-    {
+    labelled(&mut all, "system:aggregate-to-edit", "rbac.authorization.k8s.io/aggregate-to-edit", "true");
+    labelled(&mut all, "view", "rbac.authorization.k8s.io/aggregate-to-edit", "true");
+    labelled(&mut all, "edit", "rbac.authorization.k8s.io/aggregate-to-admin", "true");
+    for role in Role::ALL.into_iter().filter(|role| era == Era::Current || *role != Role::Migrate) {
         let object = role.object(era);
         all.push(ClusterRole {
-            metadata: ObjectMeta {
-                labels: object.metadata.labels,
-                ..meta(role.name())
-            },
+            metadata: ObjectMeta { labels: object.metadata.labels, ..meta(role.name()) },
             ..object
         });
     }
@@ -123,9 +96,7 @@ pub(crate) fn subject(text: &str) -> Subject {
 }
 
 fn role_ref(role: &str) -> RoleRef {
-    let (kind, name) = role
-        .strip_prefix("role/")
-        .map_or(("ClusterRole", role), |name| ("Role", name));
+    let (kind, name) = role.strip_prefix("role/").map_or(("ClusterRole", role), |name| ("Role", name));
     RoleRef {
         api_group: Some("rbac.authorization.k8s.io".to_owned()),
         kind: kind.to_owned(),
@@ -136,10 +107,7 @@ fn role_ref(role: &str) -> RoleRef {
 /// A binding in a namespace.
 pub(crate) fn bound(namespace: &str, name: &str, role: &str, who: &[&str]) -> RoleBinding {
     RoleBinding {
-        metadata: ObjectMeta {
-            namespace: Some(namespace.to_owned()),
-            ..meta(name)
-        },
+        metadata: ObjectMeta { namespace: Some(namespace.to_owned()), ..meta(name) },
         role_ref: role_ref(role),
         subjects: Some(who.iter().map(|who| subject(who)).collect()),
     }

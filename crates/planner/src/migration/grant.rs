@@ -55,17 +55,12 @@ impl Binding<'_> {
     }
 
     fn ours(&self) -> bool {
-        self.metadata
-            .labels
-            .as_ref()
-            .is_some_and(|labels| labels.contains_key(GRANT))
+        self.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(GRANT))
     }
 
     fn names(&self, who: &Who) -> bool {
         let namespace = self.metadata.namespace.as_deref().unwrap_or_default();
-        self.subjects
-            .iter()
-            .any(|subject| Who::of(subject, namespace).as_ref() == Some(who))
+        self.subjects.iter().any(|subject| Who::of(subject, namespace).as_ref() == Some(who))
     }
 }
 
@@ -85,9 +80,7 @@ pub fn refusals(wish: &Wish, rbac: &Rbac, now: Timestamp) -> Vec<String> {
             .into_iter()
             .find(|binding| binding.metadata.name.as_deref() == Some(&name));
         if taken.is_some_and(|binding| !binding.grants() && !binding.ours()) {
-            refusals.push(format!(
-                "a binding {name} exists already, for another role, and is not nacre's"
-            ));
+            refusals.push(format!("a binding {name} exists already, for another role, and is not nacre's"));
         }
     }
     refusals
@@ -102,11 +95,8 @@ pub fn warnings(wish: &Wish, rbac: &Rbac) -> Vec<String> {
         let Who::ServiceAccount { namespace, .. } = who else {
             continue;
         };
-        let through = [
-            Detour::ActAsServiceAccount,
-            Detour::TokenOfServiceAccount,
-            Detour::RunAsServiceAccount,
-        ];
+        let through =
+            [Detour::ActAsServiceAccount, Detour::TokenOfServiceAccount, Detour::RunAsServiceAccount];
         let mut users: Vec<String> = detours
             .iter()
             .filter(|found| {
@@ -149,24 +139,21 @@ pub fn decide(wish: &Wish, rbac: &Rbac, now: Timestamp) -> Plan {
 /// Decides how to take the right from these subjects in this place, whoever bound it: bindings that name nobody else are deleted,
 /// others lose the subject.
 pub fn revoke(who: &[Who], scope: &Scope, rbac: &Rbac) -> Plan {
-    bindings(rbac, scope)
-        .into_iter()
-        .filter(Binding::grants)
-        .fold(Plan::done(), |plan, binding| {
-            let namespace = binding.metadata.namespace.clone().unwrap_or_default();
-            let stays =
-                |subject: &&Subject| !Who::of(subject, &namespace).is_some_and(|named| who.contains(&named));
-            let staying: Vec<&Subject> = binding.subjects.iter().filter(stays).collect();
-            match staying.len() {
-                count if count == binding.subjects.len() => plan,
-                0 => plan.then(Action::Delete(binding.target())),
-                _ => {
-                    let version = &binding.metadata.resource_version;
-                    let patch = json!({ "metadata": { "resourceVersion": version }, "subjects": staying });
-                    plan.then(Action::Patch(binding.target(), patch))
-                }
+    bindings(rbac, scope).into_iter().filter(Binding::grants).fold(Plan::done(), |plan, binding| {
+        let namespace = binding.metadata.namespace.clone().unwrap_or_default();
+        let stays =
+            |subject: &&Subject| !Who::of(subject, &namespace).is_some_and(|named| who.contains(&named));
+        let staying: Vec<&Subject> = binding.subjects.iter().filter(stays).collect();
+        match staying.len() {
+            count if count == binding.subjects.len() => plan,
+            0 => plan.then(Action::Delete(binding.target())),
+            _ => {
+                let version = &binding.metadata.resource_version;
+                let patch = json!({ "metadata": { "resourceVersion": version }, "subjects": staying });
+                plan.then(Action::Patch(binding.target(), patch))
             }
-        })
+        }
+    })
 }
 
 /// The rights these subjects would still have in this place after [`revoke`], and how they come by them.
@@ -181,9 +168,7 @@ pub fn left_after_revoking(who: &[Who], scope: &Scope, rbac: &Rbac) -> Vec<Right
         .map(|mut right| {
             let named = who.contains(&right.who);
             let judged = right.clone();
-            right
-                .paths
-                .retain(|path| !(named && through_grant(path, &judged)));
+            right.paths.retain(|path| !(named && through_grant(path, &judged)));
             right
         })
         .filter(|right| !right.paths.is_empty())
@@ -255,14 +240,8 @@ fn create(who: &Who, wish: &Wish) -> Action {
     let metadata = ObjectMeta {
         name: Some(binding_name(who)),
         namespace: wish.scope.namespace().map(str::to_owned),
-        labels: Some(
-            [GRANT, NOT_IN_BACKUPS]
-                .map(|key| (key.to_owned(), "true".to_owned()))
-                .into(),
-        ),
-        annotations: wish
-            .expires
-            .map(|end| [(EXPIRES.to_owned(), end.to_string())].into()),
+        labels: Some([GRANT, NOT_IN_BACKUPS].map(|key| (key.to_owned(), "true".to_owned())).into()),
+        annotations: wish.expires.map(|end| [(EXPIRES.to_owned(), end.to_string())].into()),
         ..ObjectMeta::default()
     };
     let role_ref = RoleRef {
@@ -272,44 +251,20 @@ fn create(who: &Who, wish: &Wish) -> Action {
     };
     let subjects = Some(vec![who.subject()]);
     Action::Create(match wish.scope {
-        Scope::Cluster => Object::of(
-            Kind::ClusterRoleBinding,
-            &ClusterRoleBinding {
-                metadata,
-                role_ref,
-                subjects,
-            },
-        ),
-        Scope::Namespace(_) => Object::of(
-            Kind::RoleBinding,
-            &RoleBinding {
-                metadata,
-                role_ref,
-                subjects,
-            },
-        ),
+        Scope::Cluster => {
+            Object::of(Kind::ClusterRoleBinding, &ClusterRoleBinding { metadata, role_ref, subjects })
+        }
+        Scope::Namespace(_) => Object::of(Kind::RoleBinding, &RoleBinding { metadata, role_ref, subjects }),
     })
 }
 
 /// A grant that stands is extended, shortened or made permanent, as the newest wish says.
 fn correct(found: &Binding<'_>, who: &Who, wish: &Wish) -> Option<Action> {
-    let label = |key: &str| {
-        found
-            .metadata
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.get(key))
-            .map(String::as_str)
-    };
-    let end = found
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|annotations| annotations.get(EXPIRES));
+    let label =
+        |key: &str| found.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    let end = found.metadata.annotations.as_ref().and_then(|annotations| annotations.get(EXPIRES));
     let wanted = wish.expires.map(|end| end.to_string());
-    let right = [GRANT, NOT_IN_BACKUPS]
-        .iter()
-        .all(|key| label(key) == Some("true"))
+    let right = [GRANT, NOT_IN_BACKUPS].iter().all(|key| label(key) == Some("true"))
         && end == wanted.as_ref()
         && found.subjects.len() == 1
         && found.names(who);
@@ -329,11 +284,7 @@ fn correct(found: &Binding<'_>, who: &Who, wish: &Wish) -> Option<Action> {
 /// The cluster as if the wish had been granted.
 fn with_grants(wish: &Wish, rbac: &Rbac) -> Rbac {
     let mut after = rbac.clone();
-    let role_ref = RoleRef {
-        kind: "ClusterRole".to_owned(),
-        name: MIGRATE.to_owned(),
-        api_group: None,
-    };
+    let role_ref = RoleRef { kind: "ClusterRole".to_owned(), name: MIGRATE.to_owned(), api_group: None };
     let subjects = Some(wish.who.iter().map(Who::subject).collect());
     match &wish.scope {
         Scope::Cluster => after.cluster_role_bindings.push(ClusterRoleBinding {
@@ -342,18 +293,13 @@ fn with_grants(wish: &Wish, rbac: &Rbac) -> Rbac {
             ..ClusterRoleBinding::default()
         }),
         Scope::Namespace(namespace) => after.role_bindings.push(RoleBinding {
-            metadata: ObjectMeta {
-                namespace: Some(namespace.clone()),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { namespace: Some(namespace.clone()), ..ObjectMeta::default() },
             role_ref,
             subjects,
         }),
     }
     if !after.cluster_roles.iter().any(|role| role.name_any() == MIGRATE) {
-        after
-            .cluster_roles
-            .push(super::roles::Role::Migrate.object(super::roles::Era::Current));
+        after.cluster_roles.push(super::roles::Role::Migrate.object(super::roles::Era::Current));
     }
     after
 }

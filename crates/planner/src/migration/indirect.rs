@@ -46,33 +46,17 @@ pub struct Roundabout {
 }
 
 const fn core(resource: &'static str, subresource: &'static str, verb: &'static str) -> Request {
-    Request {
-        group: "",
-        resource,
-        subresource,
-        verb,
-    }
+    Request { group: "", resource, subresource, verb }
 }
 
 const fn rbac_rule(resource: &'static str, verb: &'static str) -> Request {
-    Request {
-        group: "rbac.authorization.k8s.io",
-        resource,
-        subresource: "",
-        verb,
-    }
+    Request { group: "rbac.authorization.k8s.io", resource, subresource: "", verb }
 }
 
 const ASKED: [(Detour, Request); 11] = [
     (Detour::Evict, core("pods", "eviction", "create")),
-    (
-        Detour::ActAsServiceAccount,
-        core("serviceaccounts", "", "impersonate"),
-    ),
-    (
-        Detour::TokenOfServiceAccount,
-        core("serviceaccounts", "token", "create"),
-    ),
+    (Detour::ActAsServiceAccount, core("serviceaccounts", "", "impersonate")),
+    (Detour::TokenOfServiceAccount, core("serviceaccounts", "token", "create")),
     (Detour::RunAsServiceAccount, core("pods", "", "create")),
     (Detour::Impersonate, core("users", "", "impersonate")),
     (Detour::Impersonate, core("groups", "", "impersonate")),

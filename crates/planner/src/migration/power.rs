@@ -28,14 +28,8 @@ pub enum Power {
 
 impl Power {
     /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Create,
-        Self::Update,
-        Self::Patch,
-        Self::Delete,
-        Self::DeleteCollection,
-        Self::Migrate,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Create, Self::Update, Self::Patch, Self::Delete, Self::DeleteCollection, Self::Migrate];
 
     /// What the API server is asked.
     pub const fn request(self) -> Request {
@@ -46,12 +40,7 @@ impl Power {
                 subresource: "migrate",
                 verb: "update",
             },
-            _ => Request {
-                group: KUBEVIRT,
-                resource: MIGRATIONS,
-                subresource: "",
-                verb: self.name(),
-            },
+            _ => Request { group: KUBEVIRT, resource: MIGRATIONS, subresource: "", verb: self.name() },
         }
     }
 
@@ -69,9 +58,6 @@ impl Power {
 
     /// Those that these rules give for every object.
     pub fn given_by(rules: &[PolicyRule]) -> Vec<Self> {
-        Self::ALL
-            .into_iter()
-            .filter(|power| rules::allow(rules, &power.request()))
-            .collect()
+        Self::ALL.into_iter().filter(|power| rules::allow(rules, &power.request())).collect()
     }
 }

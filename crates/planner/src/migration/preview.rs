@@ -78,10 +78,7 @@ pub fn preview(rbac: &Rbac, announced: Option<Timestamp>) -> Preview {
     let had = |right: &Right| before.iter().any(|old| stays(old, std::slice::from_ref(right)));
     let (kept, gained): (Vec<&Right>, Vec<&Right>) = later.iter().partition(|right| had(right));
     let losses = losses(rbac, &after);
-    let grants = losses
-        .iter()
-        .map(|loss| grant_command(&loss.who, &loss.scope))
-        .collect();
+    let grants = losses.iter().map(|loss| grant_command(&loss.who, &loss.scope)).collect();
     Preview {
         losses,
         kept: grouped(&kept),
@@ -117,9 +114,7 @@ fn stays(right: &Right, later: &[Right]) -> bool {
             && right
                 .scope
                 .namespace()
-                .map_or(other.scope == Scope::Cluster, |namespace| {
-                    other.scope.includes(namespace)
-                })
+                .map_or(other.scope == Scope::Cluster, |namespace| other.scope.includes(namespace))
             && (other.whole() || !right.whole())
     })
 }
@@ -138,10 +133,7 @@ fn upgraded(rbac: &Rbac) -> Rbac {
             }
         }
     }
-    Rbac {
-        cluster_roles: aggregate::settle(&roles),
-        ..rbac.clone()
-    }
+    Rbac { cluster_roles: aggregate::settle(&roles), ..rbac.clone() }
 }
 
 /// The cluster without these roles, once the aggregation controller is done.
@@ -152,10 +144,7 @@ pub fn without(rbac: &Rbac, names: &[&str]) -> Rbac {
         .filter(|role| !names.contains(&role.name_any().as_str()))
         .cloned()
         .collect();
-    Rbac {
-        cluster_roles: aggregate::settle(&left),
-        ..rbac.clone()
-    }
+    Rbac { cluster_roles: aggregate::settle(&left), ..rbac.clone() }
 }
 
 fn grouped(rights: &[&Right]) -> Vec<Kept> {
@@ -186,9 +175,7 @@ fn own_roles(rbac: &Rbac, announced: Option<Timestamp>) -> Vec<OwnRole> {
                 name: role.name_any(),
                 gives: gives(role),
                 since: since.map(|time| time.to_string()),
-                suspicious: announced
-                    .zip(since)
-                    .is_some_and(|(announced, since)| since >= announced),
+                suspicious: announced.zip(since).is_some_and(|(announced, since)| since >= announced),
             }
         })
         .collect()
@@ -196,9 +183,8 @@ fn own_roles(rbac: &Rbac, announced: Option<Timestamp>) -> Vec<OwnRole> {
 
 /// The command that gives the right to migrate.
 pub fn grant_command(who: &Who, scope: &Scope) -> String {
-    let place = scope
-        .namespace()
-        .map_or("--cluster".to_owned(), |namespace| format!("-n {namespace}"));
+    let place =
+        scope.namespace().map_or_else(|| "--cluster".to_owned(), |namespace| format!("-n {namespace}"));
     format!("kubectl nacre migration grant {} {place}", who.flag())
 }
 
@@ -207,14 +193,8 @@ pub fn dormant(rbac: &Rbac) -> Vec<String> {
     if rbac.cluster_roles.iter().any(|role| role.name_any() == MIGRATE) {
         return Vec::new();
     }
-    let everywhere = rbac
-        .cluster_role_bindings
-        .iter()
-        .map(|binding| (&binding.role_ref, &binding.metadata));
-    let somewhere = rbac
-        .role_bindings
-        .iter()
-        .map(|binding| (&binding.role_ref, &binding.metadata));
+    let everywhere = rbac.cluster_role_bindings.iter().map(|binding| (&binding.role_ref, &binding.metadata));
+    let somewhere = rbac.role_bindings.iter().map(|binding| (&binding.role_ref, &binding.metadata));
     everywhere
         .chain(somewhere)
         .filter(|(role, _)| role.kind == "ClusterRole" && role.name == MIGRATE)
@@ -223,7 +203,7 @@ pub fn dormant(rbac: &Rbac) -> Vec<String> {
             metadata
                 .namespace
                 .as_ref()
-                .map_or(name.to_owned(), |namespace| format!("{namespace}/{name}"))
+                .map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
         })
         .collect()
 }
@@ -253,16 +233,10 @@ mod tests {
     #[test]
     fn whoever_is_bound_in_advance_loses_nothing() {
         let preview = preview(&cluster(), None);
-        let losers: Vec<_> = preview
-            .losses
-            .iter()
-            .map(|loss| (loss.who.to_string(), loss.loses.len()))
-            .collect();
+        let losers: Vec<_> =
+            preview.losses.iter().map(|loss| (loss.who.to_string(), loss.loses.len())).collect();
         assert_eq!(losers, [("group devs".to_owned(), 5)]);
-        assert_eq!(
-            preview.grants,
-            ["kubectl nacre migration grant --group devs -n shop"]
-        );
+        assert_eq!(preview.grants, ["kubectl nacre migration grant --group devs -n shop"]);
         let keepers: Vec<_> = preview.kept.iter().map(|kept| kept.who.to_string()).collect();
         assert_eq!(keepers, ["user ann", "user root"]);
         assert_eq!(preview.gains, []);
@@ -277,10 +251,7 @@ mod tests {
         assert_eq!(preview(&bridged, None).losses, []);
         let after = upgraded(&bridged);
         let cut = losses(&after, &without(&after, &bridge::NAMES));
-        assert_eq!(
-            cut.iter().map(|loss| loss.who.to_string()).collect::<Vec<_>>(),
-            ["group devs"]
-        );
+        assert_eq!(cut.iter().map(|loss| loss.who.to_string()).collect::<Vec<_>>(), ["group devs"]);
     }
 
     #[test]
@@ -297,10 +268,7 @@ mod tests {
         hoarded.metadata.creation_timestamp =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(announced));
         hoarded.rules = Some(Role::Migrate.rules(Era::Current));
-        let rbac = Rbac {
-            roles: vec![hoarded],
-            ..cluster()
-        };
+        let rbac = Rbac { roles: vec![hoarded], ..cluster() };
         assert!(preview(&rbac, Some(announced)).own_roles[0].suspicious);
         assert!(!preview(&rbac, None).own_roles[0].suspicious);
     }

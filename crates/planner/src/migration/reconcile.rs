@@ -22,7 +22,7 @@ use crate::plan::{Action, Event, Object, Plan, Target};
 const OPERATORS_MARK: &str = "kubevirt.io/install-strategy-version";
 /// Somebody who undoes this many repairs within the time below means it.
 const PATIENCE: usize = 5;
-const CONTEST: Duration = Duration::from_secs(600);
+const CONTEST: Duration = Duration::from_mins(10);
 
 /// Another hand keeps changing a role: nacre waits a while instead of fighting over it.
 pub const ROLES_CONTESTED: &str = "RolesContested";
@@ -53,9 +53,7 @@ impl<'a> Observed<'a> {
 
     /// Any role of that name.
     pub fn named(&self, name: &str) -> Option<&'a ClusterRole> {
-        self.cluster_roles
-            .iter()
-            .find(|found| found.metadata.name.as_deref() == Some(name))
+        self.cluster_roles.iter().find(|found| found.metadata.name.as_deref() == Some(name))
     }
 
     /// Why the roles are KubeVirt's own operator's to manage, if they are.
@@ -64,16 +62,8 @@ impl<'a> Observed<'a> {
             return Some(format!("a virt-operator runs in namespace {namespace}"));
         }
         let marked = |role: &&ClusterRole| role.annotations().contains_key(OPERATORS_MARK);
-        let left = Role::ALL
-            .into_iter()
-            .filter_map(|role| self.role(role))
-            .find(marked)?;
-        let why = || {
-            format!(
-                "{} carries virt-operator's annotation {OPERATORS_MARK}",
-                left.name_any()
-            )
-        };
+        let left = Role::ALL.into_iter().filter_map(|role| self.role(role)).find(marked)?;
+        let why = || format!("{} carries virt-operator's annotation {OPERATORS_MARK}", left.name_any());
         (!self.settings.take_over).then(why)
     }
 
@@ -98,52 +88,31 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
             .waking_in(Duration::ZERO);
     };
     let plan = Plan::done().then_if(remember(seen));
-    let wrong: Vec<(Role, Action)> = Role::ALL
-        .into_iter()
-        .filter_map(|role| Some((role, put_right(seen, role, era)?)))
-        .collect();
-    let repairs = wrong
-        .iter()
-        .any(|(_, action)| matches!(action, Action::Patch(..)));
+    let wrong: Vec<(Role, Action)> =
+        Role::ALL.into_iter().filter_map(|role| Some((role, put_right(seen, role, era)?))).collect();
+    let repairs = wrong.iter().any(|(_, action)| matches!(action, Action::Patch(..)));
     if repairs && seen.contested() {
-        let note = format!(
-            "something else keeps changing {}; nacre will try again",
-            names(&wrong)
-        );
-        return plan
-            .telling(Event::warning(ROLES_CONTESTED, note))
-            .waking_in(CONTEST);
+        let note = format!("something else keeps changing {}; nacre will try again", names(&wrong));
+        return plan.telling(Event::warning(ROLES_CONTESTED, note)).waking_in(CONTEST);
     }
     let plan = if repairs {
-        plan.telling(Event::normal(
-            ROLE_REPAIRED,
-            format!("put right: {}", names(&wrong)),
-        ))
+        plan.telling(Event::normal(ROLE_REPAIRED, format!("put right: {}", names(&wrong))))
     } else {
         plan
     };
     // The role to migrate comes before those that lose it. The authorizer and the aggregation controller see cluster roles change in
     // this order, so that neither ever knows of the loss but not of a bridge or a label that makes up for it.
-    wrong
-        .into_iter()
-        .fold(plan, |plan, (_, action)| plan.then(action))
+    wrong.into_iter().fold(plan, |plan, (_, action)| plan.then(action))
 }
 
 fn names(wrong: &[(Role, Action)]) -> String {
-    wrong
-        .iter()
-        .map(|(role, _)| role.name())
-        .collect::<Vec<_>>()
-        .join(", ")
+    wrong.iter().map(|(role, _)| role.name()).collect::<Vec<_>>().join(", ")
 }
 
 fn create(role: Role, era: Era, labels: &BTreeMap<String, String>) -> Action {
     let mut object = role.object(era);
     for (key, value) in labels {
-        object
-            .labels_mut()
-            .entry(key.clone())
-            .or_insert_with(|| value.clone());
+        object.labels_mut().entry(key.clone()).or_insert_with(|| value.clone());
     }
     Action::Create(Object::of(Kind::ClusterRole, &object))
 }
@@ -160,10 +129,7 @@ fn put_right(seen: &Observed<'_>, role: Role, era: Era) -> Option<Action> {
     let mut patch = Value::Object(change);
     // With the version it was judged by: a label somebody sets meanwhile is a conflict, not a loss.
     patch["metadata"]["resourceVersion"] = json!(found.resource_version());
-    Some(Action::Patch(
-        Target::of(Kind::ClusterRole, &found.metadata),
-        patch,
-    ))
+    Some(Action::Patch(Target::of(Kind::ClusterRole, &found.metadata), patch))
 }
 
 /// Our labels, our rules, and no aggregation rule: with one, another controller would write the rules. All else is others'.
@@ -204,16 +170,9 @@ pub fn foreign_labels(migrate: &ClusterRole) -> BTreeMap<String, String> {
 fn remember(seen: &Observed<'_>) -> Option<Action> {
     let labels = foreign_labels(seen.role(Role::Migrate)?);
     let config = seen.config.filter(|_| labels != seen.settings.remembered)?;
-    let data = Settings {
-        remembered: labels,
-        ..seen.settings.clone()
-    }
-    .data();
+    let data = Settings { remembered: labels, ..seen.settings.clone() }.data();
     let patch = json!({ "metadata": { "resourceVersion": config.resource_version() }, "data": data });
-    Some(Action::Patch(
-        Target::of(Kind::ConfigMap, &config.metadata),
-        patch,
-    ))
+    Some(Action::Patch(Target::of(Kind::ConfigMap, &config.metadata), patch))
 }
 
 #[cfg(test)]

@@ -51,23 +51,12 @@ pub struct Report {
 
 /// Tells how things stand.
 pub fn report(seen: &Observed<'_>) -> Report {
-    let roles: Vec<RoleState> = Role::ALL
-        .into_iter()
-        .map(|role| RoleState {
-            role: role.name(),
-            state: state(seen, role),
-        })
-        .collect();
+    let roles: Vec<RoleState> =
+        Role::ALL.into_iter().map(|role| RoleState { role: role.name(), state: state(seen, role) }).collect();
     let managed_elsewhere = seen.step_aside();
-    let wanted = if seen.settings.roles == Some(Era::Old) {
-        "old"
-    } else {
-        "current"
-    };
-    let waiting_for: Vec<&'static str> = ["view", "edit", "admin"]
-        .into_iter()
-        .filter(|name| lags(seen, name))
-        .collect();
+    let wanted = if seen.settings.roles == Some(Era::Old) { "old" } else { "current" };
+    let waiting_for: Vec<&'static str> =
+        ["view", "edit", "admin"].into_iter().filter(|name| lags(seen, name)).collect();
     // View and migrate are the same in both eras and count as current.
     let right =
         |found: &RoleState| found.state == wanted || (found.state == "current" && !shrinks(found.role));
@@ -90,10 +79,7 @@ fn state(seen: &Observed<'_>, role: Role) -> &'static str {
         return "missing";
     };
     let rules = found.rules.as_deref().unwrap_or_default();
-    let labelled = role
-        .labels()
-        .iter()
-        .all(|(key, value)| found.labels().get(key) == Some(value));
+    let labelled = role.labels().iter().all(|(key, value)| found.labels().get(key) == Some(value));
     if found.aggregation_rule.is_some() || !labelled {
         "different"
     } else if rules::same(rules, &role.rules(Era::Current)) {
@@ -119,11 +105,7 @@ fn opt_ins(seen: &Observed<'_>) -> Vec<OptIn> {
         for source in aggregate::sources(role, seen.cluster_roles) {
             let powers = Power::given_by(source.role.rules.as_deref().unwrap_or_default());
             if !powers.is_empty() && !shrinks(&source.role.name_any()) {
-                found.push(OptIn {
-                    role: name,
-                    powers,
-                    via: source.via,
-                });
+                found.push(OptIn { role: name, powers, via: source.via });
             }
         }
     }
@@ -132,17 +114,12 @@ fn opt_ins(seen: &Observed<'_>) -> Vec<OptIn> {
 
 fn warnings(seen: &Observed<'_>) -> Vec<String> {
     let to_view = format!("{AGGREGATE}view");
-    let viewers = seen.role(Role::Migrate).filter(|role| {
-        foreign_labels(role)
-            .get(&to_view)
-            .is_some_and(|value| value == "true")
-    });
+    let viewers = seen
+        .role(Role::Migrate)
+        .filter(|role| foreign_labels(role).get(&to_view).is_some_and(|value| value == "true"));
     viewers
         .map(|role| {
-            format!(
-                "{} is labelled {to_view}=true: everybody who may look may also migrate",
-                role.name_any()
-            )
+            format!("{} is labelled {to_view}=true: everybody who may look may also migrate", role.name_any())
         })
         .into_iter()
         .collect()
@@ -171,18 +148,11 @@ mod tests {
 
     #[test]
     fn converged_means_the_aggregation_controller_has_caught_up_too() {
-        let asked = Settings {
-            roles: Some(Era::Current),
-            ..Settings::default()
-        };
+        let asked = Settings { roles: Some(Era::Current), ..Settings::default() };
         let mut world = World::new(standard_roles(Era::Old), &asked);
         assert!(!report_of(&world, &asked).converged);
         for _ in 0..2 {
-            world
-                .plan()
-                .actions
-                .iter()
-                .for_each(|action| world.carry_out(action));
+            world.plan().actions.iter().for_each(|action| world.carry_out(action));
         }
         let report = report_of(&world, &asked);
         assert!(!report.converged);
@@ -193,17 +163,9 @@ mod tests {
 
     #[test]
     fn opt_ins_are_listed_and_viewers_are_warned_about() {
-        let asked = Settings {
-            roles: Some(Era::Current),
-            ..Settings::default()
-        };
+        let asked = Settings { roles: Some(Era::Current), ..Settings::default() };
         let mut world = World::new(standard_roles(Era::Current), &asked);
-        labelled(
-            &mut world.roles,
-            MIGRATE,
-            "rbac.authorization.k8s.io/aggregate-to-view",
-            "true",
-        );
+        labelled(&mut world.roles, MIGRATE, "rbac.authorization.k8s.io/aggregate-to-view", "true");
         let report = report_of(&world, &asked);
         let given: Vec<_> = report.opt_ins.iter().map(|given| given.role).collect();
         assert_eq!(given, ["view", "edit", "admin"]);

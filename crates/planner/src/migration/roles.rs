@@ -21,16 +21,8 @@ pub const MIGRATE: &str = "kubevirt.io:migrate";
 /// Labels of this prefix make the aggregation controller add a role to another.
 pub const AGGREGATE: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
-const ALL_VERBS: &[&str] = &[
-    "get",
-    "delete",
-    "create",
-    "update",
-    "patch",
-    "list",
-    "watch",
-    "deletecollection",
-];
+const ALL_VERBS: &[&str] =
+    &["get", "delete", "create", "update", "patch", "list", "watch", "deletecollection"];
 /// What `edit` had: it never could delete a whole collection.
 const EDIT_VERBS: &[&str] = &["get", "delete", "create", "update", "patch", "list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];
@@ -89,14 +81,9 @@ impl Role {
             ("app.kubernetes.io/component", "kubevirt"),
             ("app.kubernetes.io/managed-by", "virt-operator"),
         ];
-        let mut labels: BTreeMap<_, _> = fixed
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect();
-        labels.extend(
-            self.part_of()
-                .map(|role| (format!("{AGGREGATE}{role}"), "true".to_owned())),
-        );
+        let mut labels: BTreeMap<_, _> =
+            fixed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        labels.extend(self.part_of().map(|role| (format!("{AGGREGATE}{role}"), "true".to_owned())));
         labels
     }
 
@@ -191,16 +178,9 @@ const MACHINES: &[&str] = &[
 const NEIGHBOURS: &[(&str, &[&str])] = &[
     (
         "snapshot.kubevirt.io",
-        &[
-            "virtualmachinesnapshots",
-            "virtualmachinesnapshotcontents",
-            "virtualmachinerestores",
-        ],
+        &["virtualmachinesnapshots", "virtualmachinesnapshotcontents", "virtualmachinerestores"],
     ),
-    (
-        "backup.kubevirt.io",
-        &["virtualmachinebackups", "virtualmachinebackuptrackers"],
-    ),
+    ("backup.kubevirt.io", &["virtualmachinebackups", "virtualmachinebackuptrackers"]),
     ("export.kubevirt.io", &["virtualmachineexports"]),
     ("clone.kubevirt.io", &["virtualmachineclones"]),
     (
@@ -217,11 +197,7 @@ const NEIGHBOURS: &[(&str, &[&str])] = &[
 
 fn admin_rules(era: Era) -> Vec<PolicyRule> {
     let mut rules = writer_rules(ALL_VERBS, era);
-    rules.push(rule(
-        &[SUBRESOURCES],
-        &["virtualmachineinstances/vnc/screenshot"],
-        &["get"],
-    ));
+    rules.push(rule(&[SUBRESOURCES], &["virtualmachineinstances/vnc/screenshot"], &["get"]));
     rules.push(rule(&["plugin.kubevirt.io"], &["plugins"], ALL_VERBS));
     rules
 }
@@ -238,11 +214,7 @@ fn writer_rules(verbs: &[&str], era: Era) -> Vec<PolicyRule> {
         rule(&[SUBRESOURCES], MACHINE_ACTIONS, &["update"]),
         rule(&[KUBEVIRT], MACHINES, verbs),
     ];
-    rules.extend(
-        NEIGHBOURS
-            .iter()
-            .map(|(group, resources)| rule(&[group], resources, verbs)),
-    );
+    rules.extend(NEIGHBOURS.iter().map(|(group, resources)| rule(&[group], resources, verbs)));
     rules.push(rule(&["migrations.kubevirt.io"], &["migrationpolicies"], READ));
     match era {
         Era::Old => rules.extend(migrate_rules(verbs)),
@@ -274,11 +246,7 @@ fn view_rules() -> Vec<PolicyRule> {
         rule(&["migrations.kubevirt.io"], &["migrationpolicies"], READ),
         rule(&["plugin.kubevirt.io"], &["plugins"], READ),
     ];
-    rules.extend(
-        NEIGHBOURS
-            .iter()
-            .map(|(group, resources)| rule(&[group], resources, READ)),
-    );
+    rules.extend(NEIGHBOURS.iter().map(|(group, resources)| rule(&[group], resources, READ)));
     rules
 }
 

@@ -96,9 +96,7 @@ fn split(rule: &PolicyRule) -> Vec<Atom<'_>> {
         for group in rule.api_groups.iter().flatten() {
             for resource in rule.resources.iter().flatten() {
                 found.extend(
-                    names
-                        .iter()
-                        .map(|name| (group.as_str(), resource.as_str(), verb.as_str(), *name)),
+                    names.iter().map(|name| (group.as_str(), resource.as_str(), verb.as_str(), *name)),
                 );
             }
         }
@@ -110,36 +108,19 @@ fn split(rule: &PolicyRule) -> Vec<Atom<'_>> {
 mod tests {
     use super::*;
 
-    const CREATE: Request = Request {
-        group: "kubevirt.io",
-        resource: "virtualmachines",
-        subresource: "",
-        verb: "create",
-    };
-    const MIGRATE: Request = Request {
-        group: "kubevirt.io",
-        resource: "virtualmachines",
-        subresource: "migrate",
-        verb: "update",
-    };
+    const CREATE: Request =
+        Request { group: "kubevirt.io", resource: "virtualmachines", subresource: "", verb: "create" };
+    const MIGRATE: Request =
+        Request { group: "kubevirt.io", resource: "virtualmachines", subresource: "migrate", verb: "update" };
 
     #[test]
     fn a_resource_does_not_stand_for_its_subresources_but_a_star_does() {
         let plain = rule(&["kubevirt.io"], &["virtualmachines"], &["*"]);
         assert_eq!(reach(&plain, &CREATE), Some(Reach::All));
         assert_eq!(reach(&plain, &MIGRATE), None);
-        assert_eq!(
-            reach(&rule(&["*"], &["*"], &["update"]), &MIGRATE),
-            Some(Reach::All)
-        );
-        assert_eq!(
-            reach(&rule(&["kubevirt.io"], &["*/migrate"], &["update"]), &MIGRATE),
-            Some(Reach::All)
-        );
-        assert_eq!(
-            reach(&rule(&["kubevirt.io"], &["*/migrate"], &["create"]), &CREATE),
-            None
-        );
+        assert_eq!(reach(&rule(&["*"], &["*"], &["update"]), &MIGRATE), Some(Reach::All));
+        assert_eq!(reach(&rule(&["kubevirt.io"], &["*/migrate"], &["update"]), &MIGRATE), Some(Reach::All));
+        assert_eq!(reach(&rule(&["kubevirt.io"], &["*/migrate"], &["create"]), &CREATE), None);
         assert_eq!(reach(&rule(&["apps"], &["*"], &["*"]), &CREATE), None);
     }
 
@@ -151,19 +132,13 @@ mod tests {
         };
         assert_eq!(reach(&named, &CREATE), Some(Reach::Named(vec!["db".to_owned()])));
         assert!(!allow(std::slice::from_ref(&named), &CREATE));
-        assert!(!same(
-            &[named],
-            &[rule(&["kubevirt.io"], &["virtualmachines"], &["create"])]
-        ));
+        assert!(!same(&[named], &[rule(&["kubevirt.io"], &["virtualmachines"], &["create"])]));
     }
 
     #[test]
     fn order_and_grouping_do_not_count_but_content_does() {
         let together = [rule(&["a"], &["x", "y"], &["get", "list"])];
-        let apart = [
-            rule(&["a"], &["y"], &["list", "get"]),
-            rule(&["a"], &["x"], &["get", "list", "get"]),
-        ];
+        let apart = [rule(&["a"], &["y"], &["list", "get"]), rule(&["a"], &["x"], &["get", "list", "get"])];
         assert!(same(&together, &apart));
         assert!(!same(&together, &apart[..1]));
         assert!(!same(&together, &[rule(&["a"], &["*"], &["get", "list"])]));

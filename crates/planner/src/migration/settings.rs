@@ -62,13 +62,7 @@ impl Default for Settings {
 impl Settings {
     /// What a ConfigMap says, or which of its entries cannot be understood. Absent entries mean the defaults.
     pub fn read(config: &ConfigMap) -> Result<Self, String> {
-        let entry = |key: &str| {
-            config
-                .data
-                .as_ref()
-                .and_then(|data| data.get(key))
-                .map(String::as_str)
-        };
+        let entry = |key: &str| config.data.as_ref().and_then(|data| data.get(key)).map(String::as_str);
         let unknown = |key: &str, value: &str| Err(format!("{NAMESPACE}/{NAME}: {key} cannot be {value:?}"));
         let defaults = Self::default();
         Ok(Self {
@@ -145,9 +139,7 @@ impl Guard {
     }
 
     fn named(word: &str) -> Option<Self> {
-        [Self::Off, Self::Warn, Self::Deny]
-            .into_iter()
-            .find(|guard| guard.name() == word)
+        [Self::Off, Self::Warn, Self::Deny].into_iter().find(|guard| guard.name() == word)
     }
 }
 
@@ -171,11 +163,7 @@ mod tests {
     #[test]
     fn a_word_nobody_knows_is_told_and_not_guessed() {
         let mut config = Settings::default().object();
-        config
-            .data
-            .as_mut()
-            .unwrap()
-            .insert("guard".to_owned(), "perhaps".to_owned());
+        config.data.as_mut().unwrap().insert("guard".to_owned(), "perhaps".to_owned());
         assert_eq!(
             Settings::read(&config),
             Err("kube-system/nacre-migration: guard cannot be \"perhaps\"".to_owned())

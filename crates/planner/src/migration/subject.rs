@@ -41,10 +41,7 @@ impl Who {
             "User" => Some(Self::named(&subject.name)),
             "Group" => Some(Self::Group(subject.name.clone())),
             "ServiceAccount" => {
-                let own = subject
-                    .namespace
-                    .as_deref()
-                    .filter(|namespace| !namespace.is_empty());
+                let own = subject.namespace.as_deref().filter(|namespace| !namespace.is_empty());
                 let namespace = own.unwrap_or(binding_namespace);
                 (!namespace.is_empty()).then(|| Self::account(namespace, &subject.name))
             }
@@ -54,10 +51,7 @@ impl Who {
 
     /// Whoever authenticates under this name.
     pub fn named(user: &str) -> Self {
-        match user
-            .strip_prefix(ACCOUNT_PREFIX)
-            .and_then(|rest| rest.split_once(':'))
-        {
+        match user.strip_prefix(ACCOUNT_PREFIX).and_then(|rest| rest.split_once(':')) {
             Some((namespace, name)) => Self::account(namespace, name),
             None => Self::User(user.to_owned()),
         }
@@ -65,10 +59,7 @@ impl Who {
 
     /// A service account.
     pub fn account(namespace: &str, name: &str) -> Self {
-        Self::ServiceAccount {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        Self::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     /// As a binding names it.
@@ -94,15 +85,9 @@ impl Who {
     /// The identity that has what this subject has and, but for the groups every service account is in, nothing else.
     pub fn identity(&self) -> Identity {
         match self {
-            Self::User(name) => Identity {
-                user: name.clone(),
-                groups: Vec::new(),
-            },
+            Self::User(name) => Identity { user: name.clone(), groups: Vec::new() },
             // The name of a user that no binding can mean, for a group is asked about without one.
-            Self::Group(name) => Identity {
-                user: String::new(),
-                groups: vec![name.clone()],
-            },
+            Self::Group(name) => Identity { user: String::new(), groups: vec![name.clone()] },
             Self::ServiceAccount { namespace, name } => Identity {
                 user: format!("{ACCOUNT_PREFIX}{namespace}:{name}"),
                 groups: vec![
@@ -150,9 +135,10 @@ impl Serialize for Who {
 
 fn quoted(name: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:@/+=".contains(letter);
-    match !name.is_empty() && name.chars().all(plain) {
-        true => name.to_owned(),
-        false => format!("'{}'", name.replace('\'', r"'\''")),
+    if !name.is_empty() && name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', r"'\''"))
     }
 }
 
@@ -162,15 +148,9 @@ mod tests {
 
     #[test]
     fn a_service_account_is_the_same_under_both_its_names() {
-        let account = Subject {
-            kind: "ServiceAccount".to_owned(),
-            name: "robot".to_owned(),
-            ..Subject::default()
-        };
-        assert_eq!(
-            Who::of(&account, "shop"),
-            Some(Who::named("system:serviceaccount:shop:robot"))
-        );
+        let account =
+            Subject { kind: "ServiceAccount".to_owned(), name: "robot".to_owned(), ..Subject::default() };
+        assert_eq!(Who::of(&account, "shop"), Some(Who::named("system:serviceaccount:shop:robot")));
         assert_eq!(Who::of(&account, ""), None);
     }
 

@@ -104,19 +104,11 @@ pub fn rights(rbac: &Rbac) -> Vec<Right> {
     let mut found: BTreeMap<(Who, Scope, Power), BTreeSet<Path>> = BTreeMap::new();
     for holding in holdings(rbac, &requests) {
         let power = Power::ALL[holding.request];
-        found
-            .entry((holding.who, holding.scope, power))
-            .or_default()
-            .insert(holding.path);
+        found.entry((holding.who, holding.scope, power)).or_default().insert(holding.path);
     }
     found
         .into_iter()
-        .map(|((who, scope, power), paths)| Right {
-            who,
-            scope,
-            power,
-            paths: paths.into_iter().collect(),
-        })
+        .map(|((who, scope, power), paths)| Right { who, scope, power, paths: paths.into_iter().collect() })
         .collect()
 }
 
@@ -140,38 +132,22 @@ struct Given {
 
 /// Everybody who may make one of these requests. Each role is read once, however many bindings name it.
 pub(super) fn holdings(rbac: &Rbac, requests: &[Request]) -> Vec<Holding> {
-    let cluster: BTreeMap<String, Vec<Given>> = rbac
-        .cluster_roles
-        .iter()
-        .map(|role| (role.name_any(), given_by(role, rbac, requests)))
-        .collect();
+    let cluster: BTreeMap<String, Vec<Given>> =
+        rbac.cluster_roles.iter().map(|role| (role.name_any(), given_by(role, rbac, requests))).collect();
     let local: BTreeMap<(String, String), Vec<Given>> = rbac
         .roles
         .iter()
         .map(|role| {
             let key = (role.namespace().unwrap_or_default(), role.name_any());
-            (
-                key,
-                given_by_rules(role.rules.as_deref().unwrap_or_default(), &[], requests),
-            )
+            (key, given_by_rules(role.rules.as_deref().unwrap_or_default(), &[], requests))
         })
         .collect();
 
     let mut found = Vec::new();
     for binding in &rbac.cluster_role_bindings {
-        let given = cluster
-            .get(&binding.role_ref.name)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let given = cluster.get(&binding.role_ref.name).map(Vec::as_slice).unwrap_or_default();
         let name = format!("clusterrolebinding/{}", binding.name_any());
-        collect(
-            &mut found,
-            &name,
-            &binding.role_ref,
-            binding.subjects.as_deref(),
-            &Scope::Cluster,
-            given,
-        );
+        collect(&mut found, &name, &binding.role_ref, binding.subjects.as_deref(), &Scope::Cluster, given);
     }
     for binding in &rbac.role_bindings {
         let namespace = binding.namespace().unwrap_or_default();
@@ -235,22 +211,13 @@ fn given_by(role: &ClusterRole, rbac: &Rbac, requests: &[Request]) -> Vec<Given>
     let sourced: Vec<Given> = aggregate::sources(role, &rbac.cluster_roles)
         .iter()
         .flat_map(|source| {
-            given_by_rules(
-                source.role.rules.as_deref().unwrap_or_default(),
-                &source.via,
-                requests,
-            )
+            given_by_rules(source.role.rules.as_deref().unwrap_or_default(), &source.via, requests)
         })
-        .filter(|given| {
-            own.iter()
-                .any(|had| had.request == given.request && had.only == given.only)
-        })
+        .filter(|given| own.iter().any(|had| had.request == given.request && had.only == given.only))
         .collect();
-    let unsourced = own.iter().filter(|had| {
-        !sourced
-            .iter()
-            .any(|given| given.request == had.request && given.only == had.only)
-    });
+    let unsourced = own
+        .iter()
+        .filter(|had| !sourced.iter().any(|given| given.request == had.request && given.only == had.only));
     let unsourced: Vec<Given> = unsourced.cloned().collect();
     [sourced, unsourced].concat()
 }
@@ -266,12 +233,7 @@ fn given_by_rules(rules: &[PolicyRule], via: &[Via], requests: &[Request]) -> Ve
                 Reach::All => Vec::new(),
                 Reach::Named(names) => names,
             };
-            given.push(Given {
-                request: position,
-                via: via.to_vec(),
-                rule: short(rule, request),
-                only,
-            });
+            given.push(Given { request: position, via: via.to_vec(), rule: short(rule, request), only });
         }
     }
     given
@@ -281,11 +243,7 @@ fn given_by_rules(rules: &[PolicyRule], via: &[Via], requests: &[Request]) -> Ve
 fn short(rule: &PolicyRule, request: &Request) -> String {
     let matched = |words: Option<&[String]>, wanted: &str| {
         let words = words.unwrap_or_default();
-        if words.iter().any(|word| word == wanted) {
-            wanted.to_owned()
-        } else {
-            "*".to_owned()
-        }
+        if words.iter().any(|word| word == wanted) { wanted.to_owned() } else { "*".to_owned() }
     };
     let resource = match request.subresource {
         "" => request.resource.to_owned(),

@@ -36,23 +36,12 @@ impl World {
     pub(crate) fn new(roles: Vec<ClusterRole>, asked: &Settings) -> Self {
         let mut config = asked.object();
         config.metadata.resource_version = Some("1".to_owned());
-        Self {
-            roles,
-            bindings: Vec::new(),
-            config,
-            writes: 0,
-        }
+        Self { roles, bindings: Vec::new(), config, writes: 0 }
     }
 
     /// A cluster as KubeVirt 1.4 left it, where nacre is asked for the current roles.
     pub(crate) fn before_upgrade() -> Self {
-        Self::new(
-            standard_roles(Era::Old),
-            &Settings {
-                roles: Some(Era::Current),
-                ..Settings::default()
-            },
-        )
+        Self::new(standard_roles(Era::Old), &Settings { roles: Some(Era::Current), ..Settings::default() })
     }
 
     pub(crate) fn settings(&self) -> Settings {
@@ -60,13 +49,7 @@ impl World {
     }
 
     pub(crate) fn ask(&mut self, roles: Era) {
-        self.config.data = Some(
-            Settings {
-                roles: Some(roles),
-                ..self.settings()
-            }
-            .data(),
-        );
+        self.config.data = Some(Settings { roles: Some(roles), ..self.settings() }.data());
     }
 
     pub(crate) fn plan(&self) -> Plan {
@@ -85,12 +68,7 @@ impl World {
     }
 
     pub(crate) fn edit(&mut self, name: &str, change: impl FnOnce(&mut ClusterRole)) {
-        change(
-            self.roles
-                .iter_mut()
-                .find(|role| role.name_any() == name)
-                .unwrap(),
-        );
+        change(self.roles.iter_mut().find(|role| role.name_any() == name).unwrap());
     }
 
     pub(crate) fn carry_out(&mut self, action: &Action) {
@@ -105,15 +83,8 @@ impl World {
             }
             Action::Patch(target, patch) if target.kind == Kind::ClusterRole => {
                 let version = self.writes.to_string();
-                let found = self
-                    .roles
-                    .iter_mut()
-                    .find(|role| role.name_any() == target.name)
-                    .unwrap();
-                assert_eq!(
-                    patch["metadata"]["resourceVersion"],
-                    *found.resource_version().unwrap()
-                );
+                let found = self.roles.iter_mut().find(|role| role.name_any() == target.name).unwrap();
+                assert_eq!(patch["metadata"]["resourceVersion"], *found.resource_version().unwrap());
                 *found = merged(found, patch);
                 found.metadata.resource_version = Some(version);
             }
@@ -130,23 +101,17 @@ impl World {
     /// One pass over one aggregated role, from what the others are right now.
     pub(crate) fn aggregate(&mut self, name: &str) {
         let role = self.role(name).unwrap().clone();
-        let flat: Vec<ClusterRole> = self
-            .roles
-            .iter()
-            .map(|role| ClusterRole {
-                aggregation_rule: None,
-                ..role.clone()
-            })
-            .collect();
+        let flat: Vec<ClusterRole> =
+            self.roles.iter().map(|role| ClusterRole { aggregation_rule: None, ..role.clone() }).collect();
         let rules: Vec<PolicyRule> = aggregate::settled_rules(&role, &flat);
         self.edit(name, |role| role.rules = Some(rules));
     }
 
     /// The aggregation controller catches up.
     pub(crate) fn settle_aggregation(&mut self) {
-        ["view", "edit", "admin"]
-            .into_iter()
-            .for_each(|name| self.aggregate(name));
+        for name in ["view", "edit", "admin"] {
+            self.aggregate(name);
+        }
     }
 
     /// Decides and carries out until there is nothing left to do.
@@ -163,19 +128,13 @@ impl World {
     }
 
     pub(crate) fn rbac(&self) -> Rbac {
-        Rbac {
-            cluster_roles: self.roles.clone(),
-            role_bindings: self.bindings.clone(),
-            ..Rbac::default()
-        }
+        Rbac { cluster_roles: self.roles.clone(), role_bindings: self.bindings.clone(), ..Rbac::default() }
     }
 
     /// Whether a user has this power somewhere.
     pub(crate) fn may(&self, user: &str, power: Power) -> bool {
         let who = Who::named(user);
-        rights(&self.rbac())
-            .iter()
-            .any(|right| right.who == who && right.power == power)
+        rights(&self.rbac()).iter().any(|right| right.who == who && right.power == power)
     }
 }
 

@@ -36,17 +36,11 @@ pub(super) fn bindings() -> ValidatingAdmissionPolicy {
         &["CREATE", "UPDATE"],
         &[(RBAC, &["rolebindings", "clusterrolebindings"])],
     ))
-    .with(
-        "grants",
-        format!("object.roleRef.kind == 'ClusterRole' && object.roleRef.name in {roles}"),
-    )
+    .with("grants", format!("object.roleRef.kind == 'ClusterRole' && object.roleRef.name in {roles}"))
     .with("subjects", at("object", &["subjects"], "[]"))
     .with("old_subjects", at("oldObject", &["subjects"], "[]"))
     .with("annotations", at("object", &["metadata", "annotations"], "{}"))
-    .with(
-        "old_annotations",
-        at("oldObject", &["metadata", "annotations"], "{}"),
-    )
+    .with("old_annotations", at("oldObject", &["metadata", "annotations"], "{}"))
     .with("narrower", narrower)
     .demand(
         "!variables.grants || variables.narrower || !variables.velero",
@@ -65,10 +59,7 @@ pub(super) fn own_roles() -> ValidatingAdmissionPolicy {
     let objects = [
         any("apiGroups", &["kubevirt.io", "*"]),
         any("resources", &["virtualmachineinstancemigrations", "*"]),
-        any(
-            "verbs",
-            &["create", "update", "patch", "delete", "deletecollection", "*"],
-        ),
+        any("verbs", &["create", "update", "patch", "delete", "deletecollection", "*"]),
     ]
     .join(" && ");
     let requests = [
@@ -80,27 +71,20 @@ pub(super) fn own_roles() -> ValidatingAdmissionPolicy {
     let holds = format!(
         "variables.rules.exists(rule, has(rule.apiGroups) && has(rule.resources) && (({objects}) || ({requests})))"
     );
-    with_marks(Draft::over(
-        "nacre-migration-own-roles",
-        &["CREATE", "UPDATE"],
-        &[(RBAC, &["roles"])],
-    ))
-    .with("rules", at("object", &["rules"], "[]"))
-    .with("old_rules", at("oldObject", &["rules"], "[]"))
-    .with("holds", holds)
-    .with(
-        "unchanged",
-        "oldObject != null && variables.rules == variables.old_rules",
-    )
-    .demand(
-        "!variables.holds || variables.unchanged || !variables.velero",
-        "a restore does not bring back a role with the right to migrate",
-    )
-    .demand(
-        format!("!variables.holds || variables.unchanged || {MAY_BIND}"),
-        "only who may bind kubevirt.io:migrate everywhere may put the right to migrate into a role",
-    )
-    .done()
+    with_marks(Draft::over("nacre-migration-own-roles", &["CREATE", "UPDATE"], &[(RBAC, &["roles"])]))
+        .with("rules", at("object", &["rules"], "[]"))
+        .with("old_rules", at("oldObject", &["rules"], "[]"))
+        .with("holds", holds)
+        .with("unchanged", "oldObject != null && variables.rules == variables.old_rules")
+        .demand(
+            "!variables.holds || variables.unchanged || !variables.velero",
+            "a restore does not bring back a role with the right to migrate",
+        )
+        .demand(
+            format!("!variables.holds || variables.unchanged || {MAY_BIND}"),
+            "only who may bind kubevirt.io:migrate everywhere may put the right to migrate into a role",
+        )
+        .done()
 }
 
 fn with_marks(draft: Draft) -> Draft {

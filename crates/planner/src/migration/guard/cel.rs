@@ -13,10 +13,8 @@ pub(super) const MAY_DELETE_PODS: &str = "authorizer.group('').resource('pods').
 
 /// Whether the namespace is going away, when nothing in it is worth defending and nothing may hold it up. This is known to validations,
 /// but not to match conditions: there the namespace is always null.
-pub(super) const LEAVING: (&str, &str) = (
-    "leaving",
-    "namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)",
-);
+pub(super) const LEAVING: (&str, &str) =
+    ("leaving", "namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)");
 
 /// A field deep in an object, or a default if any step of the way is missing or null.
 pub(super) fn at(object: &str, path: &[&str], default: &str) -> String {

@@ -36,33 +36,19 @@ impl Ask {
     }
 
     pub(super) fn update(old: Value, object: Value) -> Self {
-        Self {
-            operation: "UPDATE",
-            old,
-            ..Self::create(object)
-        }
+        Self { operation: "UPDATE", old, ..Self::create(object) }
     }
 
     pub(super) fn delete(old: Value) -> Self {
-        Self {
-            operation: "DELETE",
-            old,
-            ..Self::create(Value::Null)
-        }
+        Self { operation: "DELETE", old, ..Self::create(Value::Null) }
     }
 
     pub(super) fn named(self, name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            ..self
-        }
+        Self { name: name.to_owned(), ..self }
     }
 
     pub(super) fn by(self, user: &str) -> Self {
-        Self {
-            user: user.to_owned(),
-            ..self
-        }
+        Self { user: user.to_owned(), ..self }
     }
 
     /// As somebody whom the authorizer grants this.
@@ -73,10 +59,7 @@ impl Ask {
 
     /// In a namespace that is being deleted.
     pub(super) fn leaving(self) -> Self {
-        Self {
-            leaving: true,
-            ..self
-        }
+        Self { leaving: true, ..self }
     }
 
     /// Whether the policy lets the request pass.
@@ -84,22 +67,14 @@ impl Ask {
         let spec = policy.spec.clone().unwrap();
         let no_words = HashMap::new();
         // In match conditions the API server knows no namespace.
-        let applies = spec
-            .match_conditions
-            .iter()
-            .flatten()
-            .all(|one| self.is_true(&one.expression, &no_words, false));
+        let applies =
+            spec.match_conditions.iter().flatten().all(|one| self.is_true(&one.expression, &no_words, false));
         let mut words = HashMap::new();
         for variable in spec.variables.iter().flatten() {
             let value = self.answer(&variable.expression, &words, true);
             words.insert(variable.name.clone(), value);
         }
-        !applies
-            || spec
-                .validations
-                .iter()
-                .flatten()
-                .all(|one| self.is_true(&one.expression, &words, true))
+        !applies || spec.validations.iter().flatten().all(|one| self.is_true(&one.expression, &words, true))
     }
 
     fn is_true(&self, expression: &str, words: &HashMap<String, Answer>, with_namespace: bool) -> bool {
@@ -112,14 +87,7 @@ impl Ask {
     fn answer(&self, expression: &str, words: &HashMap<String, Answer>, with_namespace: bool) -> Answer {
         let mut text = expression.to_owned();
         for right in [INFRASTRUCTURE, MAY_BIND, MAY_EVICT, MAY_DELETE_PODS] {
-            text = text.replace(
-                right,
-                if self.holds.contains(&right) {
-                    "true"
-                } else {
-                    "false"
-                },
-            );
+            text = text.replace(right, if self.holds.contains(&right) { "true" } else { "false" });
         }
         // Only the API server's type checker cares for dyn.
         let program =
@@ -145,10 +113,7 @@ impl Ask {
             ("object", &self.object),
             ("oldObject", &self.old),
             ("request", &request),
-            (
-                "namespaceObject",
-                if with_namespace { &namespace } else { &Value::Null },
-            ),
+            ("namespaceObject", if with_namespace { &namespace } else { &Value::Null }),
         ] {
             context.add_variable_from_value(name, to_value(value).unwrap());
         }

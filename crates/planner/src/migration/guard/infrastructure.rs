@@ -40,24 +40,11 @@ fn subjects(kubevirt_namespace: &str) -> Vec<Subject> {
         ["namespace-controller", "generic-garbage-collector"].map(|name| Who::account("kube-system", name));
     // Where the controller manager does not use an account for each of its controllers, it cleans up under this name.
     let manager = Who::User("system:kube-controller-manager".to_owned());
-    let components = [
-        "kubevirt-controller",
-        "kubevirt-apiserver",
-        "kubevirt-handler",
-        "kubevirt-operator",
-    ]
-    .map(|name| Who::account(kubevirt_namespace, name));
-    cleaners
-        .iter()
-        .chain([&manager])
-        .chain(&components)
-        .map(Who::subject)
-        .collect()
+    let components = ["kubevirt-controller", "kubevirt-apiserver", "kubevirt-handler", "kubevirt-operator"]
+        .map(|name| Who::account(kubevirt_namespace, name));
+    cleaners.iter().chain([&manager]).chain(&components).map(Who::subject).collect()
 }
 
 fn named() -> ObjectMeta {
-    ObjectMeta {
-        name: Some(INFRASTRUCTURE.to_owned()),
-        ..ObjectMeta::default()
-    }
+    ObjectMeta { name: Some(INFRASTRUCTURE.to_owned()), ..ObjectMeta::default() }
 }

@@ -11,46 +11,24 @@ use crate::migration::roles::KUBEVIRT;
 /// The policy that only ever warns.
 pub(super) const EXTERNAL_EVICTION: &str = "nacre-migration-external-eviction";
 
-const MACHINES: &[&str] = &[
-    "virtualmachines",
-    "virtualmachineinstances",
-    "virtualmachineinstancereplicasets",
-];
+const MACHINES: &[&str] =
+    &["virtualmachines", "virtualmachineinstances", "virtualmachineinstancereplicasets"];
 
 /// Where annotations of machines are written: on them, and in every template they are made from.
 const PLACES: &[(&str, &[&str])] = &[
     ("own", &["metadata", "annotations"]),
     ("template", &["spec", "template", "metadata", "annotations"]),
-    (
-        "pool",
-        &["spec", "virtualMachineTemplate", "metadata", "annotations"],
-    ),
-    (
-        "pool_template",
-        &[
-            "spec",
-            "virtualMachineTemplate",
-            "spec",
-            "template",
-            "metadata",
-            "annotations",
-        ],
-    ),
+    ("pool", &["spec", "virtualMachineTemplate", "metadata", "annotations"]),
+    ("pool_template", &["spec", "virtualMachineTemplate", "spec", "template", "metadata", "annotations"]),
 ];
 
 /// G5: annotations made for KubeVirt's own tests, which make migrations fail, and the one that lowers the priority of an evacuation.
 pub(super) fn marks() -> ValidatingAdmissionPolicy {
     let reserved = format!(
         "key.startsWith('kubevirt.io/func-test-') || key in {}",
-        list(&[
-            "kubevirt.io/testWorkloadUpdateMigrationAbortion",
-            "kubevirt.io/eviction-source"
-        ])
+        list(&["kubevirt.io/testWorkloadUpdateMigrationAbortion", "kubevirt.io/eviction-source"])
     );
-    let kinds: &[(&str, &[&str])] = &[
-        (KUBEVIRT, MACHINES),
-        ("pool.kubevirt.io", &["virtualmachinepools"]),
-    ];
+    let kinds: &[(&str, &[&str])] = &[(KUBEVIRT, MACHINES), ("pool.kubevirt.io", &["virtualmachinepools"])];
     let draft = Draft::over("nacre-migration-machine-marks", &["CREATE", "UPDATE"], kinds)
         .only_if("not-infrastructure", format!("!{INFRASTRUCTURE}"))
         .with("new", "dyn(object)")
@@ -64,11 +42,7 @@ pub(super) fn marks() -> ValidatingAdmissionPolicy {
     let untouched: Vec<String> = PLACES
         .iter()
         .map(|(name, _)| {
-            carried_over(
-                &format!("variables.{name}"),
-                &format!("variables.old_{name}"),
-                &reserved,
-            )
+            carried_over(&format!("variables.{name}"), &format!("variables.old_{name}"), &reserved)
         })
         .collect();
     draft

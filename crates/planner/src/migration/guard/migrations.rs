@@ -36,13 +36,7 @@ pub(super) fn protected() -> ValidatingAdmissionPolicy {
         (&["status"], "{}"),
     ];
     let unchanged = parts
-        .map(|(path, none)| {
-            format!(
-                "({}) == ({})",
-                at("object", path, none),
-                at("oldObject", path, none)
-            )
-        })
+        .map(|(path, none)| format!("({}) == ({})", at("object", path, none), at("oldObject", path, none)))
         .join(" && ");
     let status = format!("{MIGRATIONS}/status");
     Draft::over("nacre-migration-protected", &["UPDATE", "DELETE"], &[(KUBEVIRT, &[MIGRATIONS, status.as_str()])])
@@ -64,19 +58,13 @@ pub(super) fn protected() -> ValidatingAdmissionPolicy {
 
 /// G2: nobody else makes a migration that looks like infrastructure's.
 pub(super) fn marks() -> ValidatingAdmissionPolicy {
-    let reserved = format!(
-        "key in {} || key.startsWith('{TEST_PREFIX}')",
-        list(&[EVACUATION, WORKLOAD_UPDATE])
-    );
+    let reserved =
+        format!("key in {} || key.startsWith('{TEST_PREFIX}')", list(&[EVACUATION, WORKLOAD_UPDATE]));
     let reserved_later = format!("{reserved} || key == '{REQUESTED_BY}'");
     let labels = format!("key == '{VOLUME_UPDATE}'");
     let both = |map: &str, reserved: &str| {
         let (new, old) = (format!("variables.{map}"), format!("variables.old_{map}"));
-        format!(
-            "{} && {}",
-            carried_over(&new, &old, reserved),
-            carried_over(&old, &new, reserved)
-        )
+        format!("{} && {}", carried_over(&new, &old, reserved), carried_over(&old, &new, reserved))
     };
     let kept = format!(
         "(request.operation == 'CREATE' ? ({}) : ({})) && {}",

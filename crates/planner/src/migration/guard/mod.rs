@@ -51,10 +51,7 @@ pub fn policies() -> Vec<ValidatingAdmissionPolicy> {
 
 /// The bindings that put them into force.
 pub fn policy_bindings(guard: Guard) -> Vec<ValidatingAdmissionPolicyBinding> {
-    policies()
-        .iter()
-        .map(|policy| parts::binding(policy, guard))
-        .collect()
+    policies().iter().map(|policy| parts::binding(policy, guard)).collect()
 }
 
 /// The policy that keeps in mind who asked, for API servers that know such policies.

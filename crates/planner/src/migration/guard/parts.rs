@@ -43,20 +43,14 @@ impl Draft {
 
     /// Only if this is true.
     pub(super) fn only_if(mut self, name: &str, expression: impl Into<String>) -> Self {
-        let condition = MatchCondition {
-            name: name.to_owned(),
-            expression: expression.into(),
-        };
+        let condition = MatchCondition { name: name.to_owned(), expression: expression.into() };
         self.spec.match_conditions.get_or_insert_default().push(condition);
         self
     }
 
     /// A word for later expressions.
     pub(super) fn with(mut self, name: &str, expression: impl Into<String>) -> Self {
-        let variable = Variable {
-            name: name.to_owned(),
-            expression: expression.into(),
-        };
+        let variable = Variable { name: name.to_owned(), expression: expression.into() };
         self.spec.variables.get_or_insert_default().push(variable);
         self
     }
@@ -76,10 +70,7 @@ impl Draft {
     /// The policy.
     pub(super) fn done(self) -> ValidatingAdmissionPolicy {
         ValidatingAdmissionPolicy {
-            metadata: ObjectMeta {
-                name: Some(self.name.to_owned()),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { name: Some(self.name.to_owned()), ..ObjectMeta::default() },
             spec: Some(self.spec),
             status: None,
         }
@@ -118,10 +109,7 @@ pub(super) fn binding(policy: &ValidatingAdmissionPolicy, guard: Guard) -> Valid
         _ => &["Warn", "Audit"],
     };
     ValidatingAdmissionPolicyBinding {
-        metadata: ObjectMeta {
-            name: Some(name.clone()),
-            ..ObjectMeta::default()
-        },
+        metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
         spec: ValidatingAdmissionPolicyBindingSpec {
             policy_name: name,
             validation_actions: actions.iter().map(|action| (*action).to_owned()).collect(),

@@ -37,26 +37,22 @@ pub(super) fn targets() -> ValidatingAdmissionPolicy {
         match_labels: None,
     };
     let value = |map: &str| format!("('{TARGET}' in variables.{map} ? variables.{map}['{TARGET}'] : '')");
-    Draft::over(
-        "nacre-migration-target-pods",
-        &["UPDATE", "DELETE"],
-        &[("", &["pods"])],
-    )
-    .labelled(labelled)
-    .with(LEAVING.0, LEAVING.1)
-    .with("labels", at("object", &["metadata", "labels"], "{}"))
-    .with("old_labels", at("oldObject", &["metadata", "labels"], "{}"))
-    .demand(
-        format!("request.operation != 'DELETE' || variables.leaving || {MAY_DELETE_PODS}"),
-        "a migration has gone to this pod: stop or restart the machine instead of deleting it",
-    )
-    .demand(
-        format!(
-            "request.operation != 'UPDATE' || {} == {} || {MAY_DELETE_PODS}",
-            value("labels"),
-            value("old_labels")
-        ),
-        "the label that ties this pod to a migration is KubeVirt's",
-    )
-    .done()
+    Draft::over("nacre-migration-target-pods", &["UPDATE", "DELETE"], &[("", &["pods"])])
+        .labelled(labelled)
+        .with(LEAVING.0, LEAVING.1)
+        .with("labels", at("object", &["metadata", "labels"], "{}"))
+        .with("old_labels", at("oldObject", &["metadata", "labels"], "{}"))
+        .demand(
+            format!("request.operation != 'DELETE' || variables.leaving || {MAY_DELETE_PODS}"),
+            "a migration has gone to this pod: stop or restart the machine instead of deleting it",
+        )
+        .demand(
+            format!(
+                "request.operation != 'UPDATE' || {} == {} || {MAY_DELETE_PODS}",
+                value("labels"),
+                value("old_labels")
+            ),
+            "the label that ties this pod to a migration is KubeVirt's",
+        )
+        .done()
 }

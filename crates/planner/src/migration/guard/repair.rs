@@ -28,10 +28,7 @@ pub struct Observed<'a> {
     /// What puts them into force.
     pub bindings: &'a [ValidatingAdmissionPolicyBinding],
     /// Mutating policies and what puts them into force; none where the API server does not know them.
-    pub mutating: Option<(
-        &'a [MutatingAdmissionPolicy],
-        &'a [MutatingAdmissionPolicyBinding],
-    )>,
+    pub mutating: Option<(&'a [MutatingAdmissionPolicy], &'a [MutatingAdmissionPolicyBinding])>,
     /// Cluster roles.
     pub cluster_roles: &'a [ClusterRole],
     /// Cluster role bindings.
@@ -48,12 +45,8 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
 
 fn put_up(seen: &Observed<'_>, guard: Guard) -> Plan {
     let role = infrastructure::role();
-    let mut actions: Vec<Option<Action>> = vec![wanted(
-        Kind::ClusterRole,
-        &role,
-        seen.cluster_roles,
-        &["rules", "aggregationRule"],
-    )];
+    let mut actions: Vec<Option<Action>> =
+        vec![wanted(Kind::ClusterRole, &role, seen.cluster_roles, &["rules", "aggregationRule"])];
     actions.push(known_infrastructure(seen));
     let all_policies = policies();
     let all_bindings = policy_bindings(guard);
@@ -62,28 +55,15 @@ fn put_up(seen: &Observed<'_>, guard: Guard) -> Plan {
             .iter()
             .map(|policy| wanted(Kind::ValidatingAdmissionPolicy, policy, seen.policies, &["spec"])),
     );
-    actions.extend(all_bindings.iter().map(|binding| {
-        wanted(
-            Kind::ValidatingAdmissionPolicyBinding,
-            binding,
-            seen.bindings,
-            &["spec"],
-        )
-    }));
+    actions.extend(
+        all_bindings
+            .iter()
+            .map(|binding| wanted(Kind::ValidatingAdmissionPolicyBinding, binding, seen.bindings, &["spec"])),
+    );
     if let Some((policies, bindings)) = seen.mutating {
         let (policy, binding) = mutating();
-        actions.push(wanted(
-            Kind::MutatingAdmissionPolicy,
-            &policy,
-            policies,
-            &["spec"],
-        ));
-        actions.push(wanted(
-            Kind::MutatingAdmissionPolicyBinding,
-            &binding,
-            bindings,
-            &["spec"],
-        ));
+        actions.push(wanted(Kind::MutatingAdmissionPolicy, &policy, policies, &["spec"]));
+        actions.push(wanted(Kind::MutatingAdmissionPolicyBinding, &binding, bindings, &["spec"]));
     }
     actions.into_iter().fold(Plan::done(), Plan::then_if)
 }
@@ -96,12 +76,8 @@ fn known_infrastructure(seen: &Observed<'_>) -> Option<Action> {
     };
     let target = Target::of(Kind::ClusterRoleBinding, &found.metadata);
     let there = found.subjects.as_deref().unwrap_or_default();
-    let missing: Vec<_> = binding
-        .subjects
-        .iter()
-        .flatten()
-        .filter(|subject| !there.contains(subject))
-        .collect();
+    let missing: Vec<_> =
+        binding.subjects.iter().flatten().filter(|subject| !there.contains(subject)).collect();
     let all: Vec<_> = there.iter().chain(missing.iter().copied()).collect();
     let patch = json!({ "metadata": { "resourceVersion": found.resource_version() }, "subjects": all });
     (!missing.is_empty()).then_some(Action::Patch(target, patch))
@@ -110,11 +86,7 @@ fn known_infrastructure(seen: &Observed<'_>) -> Option<Action> {
 fn take_down(seen: &Observed<'_>) -> Plan {
     let mut plan = Plan::done();
     for binding in policy_bindings(Guard::Warn) {
-        plan = plan.then_if(unwanted(
-            Kind::ValidatingAdmissionPolicyBinding,
-            &binding,
-            seen.bindings,
-        ));
+        plan = plan.then_if(unwanted(Kind::ValidatingAdmissionPolicyBinding, &binding, seen.bindings));
     }
     for policy in policies() {
         plan = plan.then_if(unwanted(Kind::ValidatingAdmissionPolicy, &policy, seen.policies));
@@ -130,9 +102,7 @@ fn take_down(seen: &Observed<'_>) -> Plan {
 }
 
 fn named<'a, K: ResourceExt>(found: &'a [K], name: &str) -> Option<&'a K> {
-    found
-        .iter()
-        .find(|object| object.meta().name.as_deref() == Some(name))
+    found.iter().find(|object| object.meta().name.as_deref() == Some(name))
 }
 
 fn unwanted<K: ResourceExt>(kind: Kind, ours: &K, found: &[K]) -> Option<Action> {
@@ -156,10 +126,7 @@ fn wanted<K: ResourceExt + Serialize>(kind: Kind, ours: &K, found: &[K], fields:
         return None;
     }
     let metadata: &ObjectMeta = found.meta();
-    patch.insert(
-        "metadata".to_owned(),
-        json!({ "resourceVersion": metadata.resource_version }),
-    );
+    patch.insert("metadata".to_owned(), json!({ "resourceVersion": metadata.resource_version }));
     Some(Action::Patch(Target::of(kind, metadata), Value::Object(patch)))
 }
 
@@ -173,10 +140,7 @@ fn change(old: &Value, new: &Value) -> Option<Value> {
     match (old, new) {
         (old, new) if old == new => None,
         (Value::Object(old), Value::Object(new)) => {
-            let gone = old
-                .keys()
-                .filter(|key| !new.contains_key(*key))
-                .map(|key| (key.clone(), Value::Null));
+            let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
             let changed = new.iter().filter_map(|(key, value)| {
                 Some((key.clone(), change(old.get(key).unwrap_or(&Value::Null), value)?))
             });

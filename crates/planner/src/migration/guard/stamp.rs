@@ -34,9 +34,7 @@ pub(super) fn policy() -> MutatingAdmissionPolicy {
             )),
             mutations: Some(vec![Mutation {
                 patch_type: "ApplyConfiguration".to_owned(),
-                apply_configuration: Some(ApplyConfiguration {
-                    expression: Some(expression),
-                }),
+                apply_configuration: Some(ApplyConfiguration { expression: Some(expression) }),
                 json_patch: None,
             }]),
             reinvocation_policy: Some("Never".to_owned()),
@@ -57,8 +55,5 @@ pub(super) fn binding() -> MutatingAdmissionPolicyBinding {
 }
 
 fn named() -> ObjectMeta {
-    ObjectMeta {
-        name: Some(NAME.to_owned()),
-        ..ObjectMeta::default()
-    }
+    ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() }
 }

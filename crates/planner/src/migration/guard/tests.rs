@@ -28,10 +28,7 @@ fn migration(annotations: &Value, priority: Option<&str>) -> Value {
 }
 
 fn drain() -> Value {
-    migration(
-        &json!({ "kubevirt.io/evacuationMigration": "node-1" }),
-        Some("system-critical"),
-    )
+    migration(&json!({ "kubevirt.io/evacuationMigration": "node-1" }), Some("system-critical"))
 }
 
 fn own() -> Value {
@@ -58,10 +55,7 @@ fn tenants_delete_their_own_migrations_but_not_a_drains() {
         assert!(Ask::delete(infra.clone()).holding(INFRA).passes(&policy));
         assert!(Ask::delete(infra).leaving().passes(&policy));
     }
-    let hotplug = migration(
-        &json!({ "kubevirt.io/workloadUpdateMigration": "" }),
-        Some("user-triggered"),
-    );
+    let hotplug = migration(&json!({ "kubevirt.io/workloadUpdateMigration": "" }), Some("user-triggered"));
     assert!(Ask::delete(hotplug).passes(&policy));
 }
 
@@ -81,17 +75,11 @@ fn tenants_cannot_strip_a_drain_of_anything() {
         assert!(!ask.passes(&policy), "{ask:?}");
         assert!(ask.holding(INFRA).passes(&policy));
     }
-    let touched = edited(&drain(), |object| {
-        object["metadata"]["resourceVersion"] = json!("2")
-    });
+    let touched = edited(&drain(), |object| object["metadata"]["resourceVersion"] = json!("2"));
     assert!(Ask::update(drain(), touched).passes(&policy));
     assert!(
-        Ask::update(
-            own(),
-            edited(&own(), |object| object["metadata"]["labels"] =
-                json!({ "a": "b" }))
-        )
-        .passes(&policy)
+        Ask::update(own(), edited(&own(), |object| object["metadata"]["labels"] = json!({ "a": "b" })))
+            .passes(&policy)
     );
 }
 
@@ -104,7 +92,7 @@ fn tenants_cannot_fake_infrastructure() {
         |object| object["metadata"]["annotations"] = json!({ "kubevirt.io/workloadUpdateMigration": "" }),
         |object| {
             object["metadata"]["annotations"] =
-                json!({ "kubevirt.io/func-test-migration-target-image-override": "evil" })
+                json!({ "kubevirt.io/func-test-migration-target-image-override": "evil" });
         },
         |object| object["metadata"]["labels"] = json!({ "kubevirt.io/volume-update-migration": "db" }),
         |object| object["metadata"]["annotations"] = json!({ REQUESTED_BY: "root" }),
@@ -113,36 +101,23 @@ fn tenants_cannot_fake_infrastructure() {
         |object| object["spec"]["priority"] = json!("system-critical"),
     ];
     for (position, fake) in fakes.into_iter().enumerate() {
-        let faked = edited(&own(), fake);
-        assert!(!Ask::create(faked.clone()).passes(&policy), "{faked}");
-        assert!(Ask::create(faked.clone()).holding(INFRA).passes(&policy));
+        let forged = edited(&own(), fake);
+        assert!(!Ask::create(forged.clone()).passes(&policy), "{forged}");
+        assert!(Ask::create(forged.clone()).holding(INFRA).passes(&policy));
         // Names cannot change; everything else cannot be added later either.
-        assert_eq!(
-            Ask::update(own(), faked).passes(&policy),
-            matches!(position, 5 | 6)
-        );
+        assert_eq!(Ask::update(own(), forged).passes(&policy), matches!(position, 5 | 6));
     }
-    let stamped = edited(&own(), |object| {
-        object["metadata"]["annotations"] = json!({ REQUESTED_BY: "ann" })
-    });
+    let stamped = edited(&own(), |object| object["metadata"]["annotations"] = json!({ REQUESTED_BY: "ann" }));
     assert!(Ask::create(stamped.clone()).passes(&policy));
     assert!(!Ask::create(stamped.clone()).by("bob").passes(&policy));
-    assert!(
-        !Ask::update(stamped, own()).passes(&policy),
-        "the stamp cannot be taken off"
-    );
+    assert!(!Ask::update(stamped, own()).passes(&policy), "the stamp cannot be taken off");
 }
 
 #[test]
 fn a_mark_that_is_there_does_not_stand_in_the_way_of_other_edits() {
     let policy = migrations::marks();
-    let hotplug = migration(
-        &json!({ "kubevirt.io/workloadUpdateMigration": "" }),
-        Some("user-triggered"),
-    );
-    let labelled = edited(&hotplug, |object| {
-        object["metadata"]["labels"]["mine"] = json!("yes")
-    });
+    let hotplug = migration(&json!({ "kubevirt.io/workloadUpdateMigration": "" }), Some("user-triggered"));
+    let labelled = edited(&hotplug, |object| object["metadata"]["labels"]["mine"] = json!("yes"));
     assert!(Ask::update(hotplug.clone(), labelled).passes(&policy));
     let stripped = edited(&hotplug, |object| object["metadata"]["annotations"] = json!({}));
     assert!(!Ask::update(hotplug, stripped).passes(&policy));
@@ -165,16 +140,10 @@ fn the_right_is_not_handed_on() {
 
     let wider = binding("kubevirt.io:migrate", &["user:bob", "user:eve"]);
     assert!(!Ask::update(grant.clone(), wider.clone()).passes(&policy));
+    assert!(Ask::update(wider, grant.clone()).passes(&policy), "narrowing is everybody's");
     assert!(
-        Ask::update(wider, grant.clone()).passes(&policy),
-        "narrowing is everybody's"
-    );
-    assert!(
-        Ask::update(
-            grant.clone(),
-            edited(&grant, |one| one["metadata"]["labels"] = json!({ "a": "b" }))
-        )
-        .passes(&policy)
+        Ask::update(grant.clone(), edited(&grant, |one| one["metadata"]["labels"] = json!({ "a": "b" })))
+            .passes(&policy)
     );
 }
 
@@ -202,22 +171,10 @@ fn a_restore_brings_no_grant_back_whatever_velero_may() {
     let policy = bindings::bindings();
     let grant = binding("kubevirt.io:migrate", &["user:bob"]);
     let velero = "system:serviceaccount:openshift-adp:velero";
-    assert!(
-        !Ask::create(grant.clone())
-            .by(velero)
-            .holding(MAY_BIND)
-            .passes(&policy)
-    );
-    let restored = edited(&grant, |one| {
-        one["metadata"]["labels"] = json!({ "velero.io/restore-name": "r" })
-    });
+    assert!(!Ask::create(grant.clone()).by(velero).holding(MAY_BIND).passes(&policy));
+    let restored = edited(&grant, |one| one["metadata"]["labels"] = json!({ "velero.io/restore-name": "r" }));
     assert!(!Ask::create(restored).holding(MAY_BIND).passes(&policy));
-    assert!(
-        Ask::create(binding("view", &["user:bob"]))
-            .by(velero)
-            .holding(MAY_BIND)
-            .passes(&policy)
-    );
+    assert!(Ask::create(binding("view", &["user:bob"])).by(velero).holding(MAY_BIND).passes(&policy));
 }
 
 #[test]
@@ -229,11 +186,7 @@ fn the_right_is_not_hoarded_in_a_role_of_ones_own() {
         role(&["kubevirt.io"], &[vmim], &["delete"]),
         role(&["kubevirt.io"], &["*"], &["create"]),
         role(&["*"], &["*"], &["*"]),
-        role(
-            &["subresources.kubevirt.io"],
-            &["virtualmachines/migrate"],
-            &["update"],
-        ),
+        role(&["subresources.kubevirt.io"], &["virtualmachines/migrate"], &["update"]),
         role(&["subresources.kubevirt.io"], &["*/migrate"], &["*"]),
     ] {
         assert!(!Ask::create(hoard.clone()).passes(&policy), "{hoard}");
@@ -241,10 +194,7 @@ fn the_right_is_not_hoarded_in_a_role_of_ones_own() {
         let relabelled = edited(&hoard, |role| role["metadata"]["labels"] = json!({ "a": "b" }));
         assert!(Ask::update(hoard.clone(), relabelled).passes(&policy));
         assert!(
-            !Ask::create(hoard)
-                .by("system:serviceaccount:velero:velero")
-                .holding(MAY_BIND)
-                .passes(&policy)
+            !Ask::create(hoard).by("system:serviceaccount:velero:velero").holding(MAY_BIND).passes(&policy)
         );
     }
     for harmless in [
@@ -273,25 +223,13 @@ fn the_pod_a_migration_goes_to_stays_and_stays_labelled() {
     let policy = pods::targets();
     let target = json!({ "metadata": { "name": "virt-launcher-db-x", "labels": { "kubevirt.io/migrationJobUID": "1" } } });
     assert!(!Ask::delete(target.clone()).passes(&policy));
-    assert!(
-        Ask::delete(target.clone())
-            .holding(MAY_DELETE_PODS)
-            .passes(&policy)
-    );
+    assert!(Ask::delete(target.clone()).holding(MAY_DELETE_PODS).passes(&policy));
     assert!(Ask::delete(target.clone()).leaving().passes(&policy));
     let stripped = json!({ "metadata": { "name": "virt-launcher-db-x" } });
     assert!(!Ask::update(target.clone(), stripped).passes(&policy));
-    let annotated = edited(&target, |pod| {
-        pod["metadata"]["annotations"] = json!({ "a": "b" })
-    });
+    let annotated = edited(&target, |pod| pod["metadata"]["annotations"] = json!({ "a": "b" }));
     assert!(Ask::update(target, annotated).passes(&policy));
-    let selector = policy
-        .spec
-        .unwrap()
-        .match_constraints
-        .unwrap()
-        .object_selector
-        .unwrap();
+    let selector = policy.spec.unwrap().match_constraints.unwrap().object_selector.unwrap();
     assert_eq!(selector.match_expressions.unwrap()[0].operator, "Exists");
 }
 
@@ -318,14 +256,9 @@ fn annotations_that_break_migrations_are_not_for_users() {
             assert!(!Ask::create(machine.clone()).passes(&policy), "{machine}");
             assert!(!Ask::update(plain.clone(), machine.clone()).passes(&policy));
             assert!(Ask::create(machine.clone()).holding(INFRA).passes(&policy));
-            let touched = edited(&machine, |machine| {
-                machine["metadata"]["labels"] = json!({ "a": "b" })
-            });
+            let touched = edited(&machine, |machine| machine["metadata"]["labels"] = json!({ "a": "b" }));
             assert!(Ask::update(machine.clone(), touched).passes(&policy));
-            assert!(
-                Ask::update(machine, plain.clone()).passes(&policy),
-                "taking one off is welcome"
-            );
+            assert!(Ask::update(machine, plain.clone()).passes(&policy), "taking one off is welcome");
         }
     }
 }
@@ -351,11 +284,7 @@ fn leaving_eviction_to_others_is_warned_about_and_never_refused() {
 
 #[test]
 fn the_roll_out_warns_before_it_denies() {
-    let actions = |guard| {
-        parts::binding(&migrations::protected(), guard)
-            .spec
-            .validation_actions
-    };
+    let actions = |guard| parts::binding(&migrations::protected(), guard).spec.validation_actions;
     assert_eq!(actions(Guard::Warn), ["Warn", "Audit"]);
     assert_eq!(actions(Guard::Deny), ["Deny"]);
 }
@@ -382,10 +311,7 @@ struct Standing {
 impl Standing {
     fn new(guard: Guard) -> Self {
         Self {
-            settings: Settings {
-                guard,
-                ..Settings::default()
-            },
+            settings: Settings { guard, ..Settings::default() },
             policies: policies(),
             bindings: policy_bindings(guard),
             roles: vec![infrastructure_role()],
@@ -409,34 +335,18 @@ impl Standing {
 fn a_guard_that_stands_is_left_alone_and_one_that_was_bent_is_straightened() {
     let mut standing = Standing::new(Guard::Deny);
     assert_eq!(standing.plan(), Plan::done());
-    standing.policies[0]
-        .spec
-        .as_mut()
-        .unwrap()
-        .match_constraints
-        .as_mut()
-        .unwrap()
-        .exclude_resource_rules = Some(Vec::new());
+    standing.policies[0].spec.as_mut().unwrap().match_constraints.as_mut().unwrap().exclude_resource_rules =
+        Some(Vec::new());
     standing.bindings[1].spec.validation_actions = vec!["Audit".to_owned()];
     standing.role_bindings[0].subjects = Some(vec![subject("sa:drain:robot")]);
     let plan = standing.plan();
-    let [
-        Action::Patch(_, infra),
-        Action::Patch(_, policy),
-        Action::Patch(_, binding),
-    ] = plan.actions.as_slice()
+    let [Action::Patch(_, infra), Action::Patch(_, policy), Action::Patch(_, binding)] =
+        plan.actions.as_slice()
     else {
         panic!("{plan:?}")
     };
-    assert_eq!(
-        infra["subjects"].as_array().unwrap().len(),
-        8,
-        "whom an administrator added stays"
-    );
-    assert_eq!(
-        policy["spec"]["matchConstraints"],
-        json!({ "excludeResourceRules": null })
-    );
+    assert_eq!(infra["subjects"].as_array().unwrap().len(), 8, "whom an administrator added stays");
+    assert_eq!(policy["spec"]["matchConstraints"], json!({ "excludeResourceRules": null }));
     assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
 }
 
@@ -458,11 +368,7 @@ fn going_up_infrastructure_is_known_before_anything_is_refused() {
         .collect();
     assert_eq!(kinds[..2], ["ClusterRole", "ClusterRoleBinding"]);
     assert_eq!(kinds.len(), 2 + 2 * policies().len());
-    assert!(
-        kinds[2..10]
-            .iter()
-            .all(|kind| *kind == "ValidatingAdmissionPolicy")
-    );
+    assert!(kinds[2..10].iter().all(|kind| *kind == "ValidatingAdmissionPolicy"));
 }
 
 #[test]
@@ -486,11 +392,7 @@ fn taken_down_only_what_is_the_guards_goes() {
     assert!(plan.actions.iter().all(
         |action| matches!(action, Action::Delete(target) if target.name.starts_with("nacre-migration-"))
     ));
-    assert!(
-        policies()
-            .iter()
-            .all(|policy| policy.name_any().starts_with("nacre-migration-"))
-    );
+    assert!(policies().iter().all(|policy| policy.name_any().starts_with("nacre-migration-")));
 }
 
 #[test]

@@ -15,27 +15,13 @@ use crate::migration::{
 const TO_ADMIN: &str = "rbac.authorization.k8s.io/aggregate-to-admin";
 
 fn rules_of(world: &World) -> Vec<(&'static str, Vec<k8s_openapi::api::rbac::v1::PolicyRule>)> {
-    Role::ALL
-        .map(|role| {
-            (
-                role.name(),
-                world.role(role.name()).unwrap().rules.clone().unwrap(),
-            )
-        })
-        .to_vec()
+    Role::ALL.map(|role| (role.name(), world.role(role.name()).unwrap().rules.clone().unwrap())).to_vec()
 }
 
 fn bare() -> World {
-    let kubernetes = standard_roles(Era::Current)
-        .into_iter()
-        .filter(|role| !role.name_any().starts_with("kubevirt.io:"));
-    World::new(
-        kubernetes.collect(),
-        &Settings {
-            roles: Some(Era::Current),
-            ..Settings::default()
-        },
-    )
+    let kubernetes =
+        standard_roles(Era::Current).into_iter().filter(|role| !role.name_any().starts_with("kubevirt.io:"));
+    World::new(kubernetes.collect(), &Settings { roles: Some(Era::Current), ..Settings::default() })
 }
 
 fn current() -> World {
@@ -49,10 +35,7 @@ fn a_fresh_install_and_an_upgrade_end_alike() {
     let mut upgraded = World::before_upgrade();
     upgraded.settle();
     assert_eq!(rules_of(&upgraded), rules_of(&current()));
-    assert_eq!(
-        rules_of(&upgraded),
-        Role::ALL.map(|role| (role.name(), role.rules(Era::Current)))
-    );
+    assert_eq!(rules_of(&upgraded), Role::ALL.map(|role| (role.name(), role.rules(Era::Current))));
 }
 
 #[test]
@@ -64,9 +47,7 @@ fn what_is_settled_is_silent() {
 #[test]
 fn the_right_to_migrate_is_there_before_anything_is_taken_away() {
     let plan = World::before_upgrade().plan();
-    let [Action::Create(first)] = plan.actions.as_slice() else {
-        panic!("{plan:?}")
-    };
+    let [Action::Create(first)] = plan.actions.as_slice() else { panic!("{plan:?}") };
     assert_eq!(first.name(), MIGRATE);
 }
 
@@ -108,48 +89,34 @@ fn where_an_operator_manages_the_roles_nacre_steps_aside() {
     assert_ne!(seen(&world, None, &settings), Plan::done());
     assert_eq!(seen(&world, Some("kubevirt"), &settings), Plan::done());
     world.edit("kubevirt.io:admin", |role| {
-        role.annotations_mut()
-            .insert(OPERATORS_MARK.to_owned(), "v1.4.0".to_owned());
+        role.annotations_mut().insert(OPERATORS_MARK.to_owned(), "v1.4.0".to_owned());
     });
     assert_eq!(seen(&world, None, &settings), Plan::done());
-    let taken = Settings {
-        take_over: true,
-        ..settings
-    };
+    let taken = Settings { take_over: true, ..settings };
     assert_ne!(seen(&world, None, &taken), Plan::done());
     assert_eq!(seen(&world, Some("kubevirt"), &taken), Plan::done());
 }
 
+/// A role, and what somebody does to it.
+type Drift = (&'static str, fn(&mut ClusterRole));
+
 #[test]
 fn every_drift_of_our_own_is_repaired() {
     let wild = || rule(&["kubevirt.io"], &["*"], &["*"]);
-    type Drift = (&'static str, fn(&mut ClusterRole));
     let drifts: [Drift; 7] = [
-        (MIGRATE, |role| {
-            role.rules.as_mut().unwrap()[1].verbs.push("bind".to_owned())
-        }),
+        (MIGRATE, |role| role.rules.as_mut().unwrap()[1].verbs.push("bind".to_owned())),
         (MIGRATE, |role| drop(role.rules.as_mut().unwrap()[1].verbs.pop())),
         ("kubevirt.io:admin", |role| {
-            role.rules
-                .as_mut()
-                .unwrap()
-                .push(rule(&["kubevirt.io"], &["*"], &["delete"]))
+            role.rules.as_mut().unwrap().push(rule(&["kubevirt.io"], &["*"], &["delete"]));
         }),
         ("kubevirt.io:edit", |role| {
-            drop(
-                role.labels_mut()
-                    .remove("rbac.authorization.k8s.io/aggregate-to-edit"),
-            )
+            drop(role.labels_mut().remove("rbac.authorization.k8s.io/aggregate-to-edit"));
         }),
         ("kubevirt.io:view", |role| {
-            role.labels_mut().insert(
-                "rbac.authorization.k8s.io/aggregate-to-view".to_owned(),
-                "false".to_owned(),
-            );
+            role.labels_mut()
+                .insert("rbac.authorization.k8s.io/aggregate-to-view".to_owned(), "false".to_owned());
         }),
-        ("kubevirt.io:edit", |role| {
-            drop(role.labels_mut().remove("app.kubernetes.io/managed-by"))
-        }),
+        ("kubevirt.io:edit", |role| drop(role.labels_mut().remove("app.kubernetes.io/managed-by"))),
         (MIGRATE, |role| {
             let selectors = aggregated("edit").aggregation_rule;
             role.aggregation_rule = Some(AggregationRule { ..selectors.unwrap() });
@@ -161,16 +128,8 @@ fn every_drift_of_our_own_is_repaired() {
         world.edit(name, drift);
         world.edit("admin", |role| role.rules.as_mut().unwrap().push(wild()));
         world.settle();
-        assert_eq!(
-            world.role(name).unwrap().rules,
-            good.role(name).unwrap().rules,
-            "{name}"
-        );
-        assert_eq!(
-            world.role(name).unwrap().labels(),
-            good.role(name).unwrap().labels(),
-            "{name}"
-        );
+        assert_eq!(world.role(name).unwrap().rules, good.role(name).unwrap().rules, "{name}");
+        assert_eq!(world.role(name).unwrap().labels(), good.role(name).unwrap().labels(), "{name}");
         assert_eq!(world.role(name).unwrap().aggregation_rule, None);
     }
 }

@@ -7,12 +7,7 @@ fn request(
     subresource: &'static str,
     verb: &'static str,
 ) -> rules::Request {
-    rules::Request {
-        group,
-        resource,
-        subresource,
-        verb,
-    }
+    rules::Request { group, resource, subresource, verb }
 }
 
 #[test]
@@ -21,10 +16,7 @@ fn only_migrate_may_migrate() {
         assert_eq!(Power::given_by(&role.rules(Era::Current)), [], "{role:?}");
         for verb in ["get", "list", "watch"] {
             assert!(
-                rules::allow(
-                    &role.rules(Era::Current),
-                    &request(KUBEVIRT, MIGRATIONS, "", verb)
-                ),
+                rules::allow(&role.rules(Era::Current), &request(KUBEVIRT, MIGRATIONS, "", verb)),
                 "{role:?}"
             );
         }
@@ -57,10 +49,7 @@ fn hotplug_is_left_alone() {
         let rules = role.rules(Era::Current);
         for machine in ["virtualmachines", "virtualmachineinstances"] {
             for action in ["addvolume", "removevolume"] {
-                assert!(rules::allow(
-                    &rules,
-                    &request(SUBRESOURCES, machine, action, "update")
-                ));
+                assert!(rules::allow(&rules, &request(SUBRESOURCES, machine, action, "update")));
             }
             for verb in ["update", "patch"] {
                 assert!(rules::allow(&rules, &request(KUBEVIRT, machine, "", verb)));
@@ -74,11 +63,8 @@ fn no_role_says_star_and_none_touches_the_status_of_a_migration() {
     for role in Role::ALL {
         for era in [Era::Old, Era::Current] {
             for rule in role.rules(era) {
-                let words = [
-                    &rule.verbs,
-                    rule.resources.as_ref().unwrap(),
-                    rule.api_groups.as_ref().unwrap(),
-                ];
+                let words =
+                    [&rule.verbs, rule.resources.as_ref().unwrap(), rule.api_groups.as_ref().unwrap()];
                 assert!(words.into_iter().flatten().all(|word| !word.contains('*')));
                 assert!(
                     rule.resources
@@ -93,29 +79,9 @@ fn no_role_says_star_and_none_touches_the_status_of_a_migration() {
 
 #[test]
 fn migrate_is_part_of_nothing_by_default() {
-    assert!(
-        Role::Migrate
-            .labels()
-            .keys()
-            .all(|key| !key.starts_with(AGGREGATE))
-    );
-    assert_eq!(
-        Role::Edit
-            .labels()
-            .get("rbac.authorization.k8s.io/aggregate-to-edit")
-            .unwrap(),
-        "true"
-    );
+    assert!(Role::Migrate.labels().keys().all(|key| !key.starts_with(AGGREGATE)));
+    assert_eq!(Role::Edit.labels().get("rbac.authorization.k8s.io/aggregate-to-edit").unwrap(), "true");
     // Seed 002 prints these two.
-    assert_eq!(
-        Role::Migrate.labels().get("app.kubernetes.io/component").unwrap(),
-        "kubevirt"
-    );
-    assert_eq!(
-        Role::Migrate
-            .labels()
-            .get("app.kubernetes.io/managed-by")
-            .unwrap(),
-        "virt-operator"
-    );
+    assert_eq!(Role::Migrate.labels().get("app.kubernetes.io/component").unwrap(), "kubevirt");
+    assert_eq!(Role::Migrate.labels().get("app.kubernetes.io/managed-by").unwrap(), "virt-operator");
 }

@@ -7,10 +7,7 @@ use crate::migration::{
 };
 
 fn cluster(era: Era) -> Rbac {
-    Rbac {
-        cluster_roles: standard_roles(era),
-        ..Rbac::default()
-    }
+    Rbac { cluster_roles: standard_roles(era), ..Rbac::default() }
 }
 
 fn lines(rbac: &Rbac) -> Vec<String> {
@@ -24,11 +21,7 @@ fn lines(rbac: &Rbac) -> Vec<String> {
 }
 
 fn powers_of(rbac: &Rbac, who: &str) -> Vec<Power> {
-    rights(rbac)
-        .into_iter()
-        .filter(|right| right.who.to_string() == who)
-        .map(|right| right.power)
-        .collect()
+    rights(rbac).into_iter().filter(|right| right.who.to_string() == who).map(|right| right.power).collect()
 }
 
 #[test]
@@ -42,13 +35,7 @@ fn before_the_upgrade_admin_has_one_verb_more_than_edit() {
     assert_eq!(powers_of(&rbac, "user ann"), Power::ALL);
     assert_eq!(
         powers_of(&rbac, "user ed"),
-        [
-            Power::Create,
-            Power::Update,
-            Power::Patch,
-            Power::Delete,
-            Power::Migrate
-        ]
+        [Power::Create, Power::Update, Power::Patch, Power::Delete, Power::Migrate]
     );
     assert_eq!(powers_of(&rbac, "user vic"), []);
 }
@@ -61,12 +48,7 @@ fn after_it_neither_has_any_until_granted() {
         bound("shop", "direct", "kubevirt.io:admin", &["user:dan"]),
     ];
     assert_eq!(lines(&rbac), Vec::<String>::new());
-    rbac.role_bindings.push(bound(
-        "shop",
-        "m",
-        MIGRATE,
-        &["user:ann", "group:ops", "sa:shop:robot"],
-    ));
+    rbac.role_bindings.push(bound("shop", "m", MIGRATE, &["user:ann", "group:ops", "sa:shop:robot"]));
     assert_eq!(powers_of(&rbac, "user ann"), Power::ALL);
     assert_eq!(powers_of(&rbac, "group ops"), Power::ALL);
     assert_eq!(powers_of(&rbac, "serviceaccount shop:robot"), Power::ALL);
@@ -75,18 +57,10 @@ fn after_it_neither_has_any_until_granted() {
 #[test]
 fn the_path_names_binding_role_rule_and_label() {
     let mut rbac = cluster(Era::Current);
-    labelled(
-        &mut rbac.cluster_roles,
-        MIGRATE,
-        "rbac.authorization.k8s.io/aggregate-to-edit",
-        "true",
-    );
+    labelled(&mut rbac.cluster_roles, MIGRATE, "rbac.authorization.k8s.io/aggregate-to-edit", "true");
     rbac.cluster_roles = aggregate::settle(&rbac.cluster_roles);
     rbac.role_bindings = vec![bound("shop", "owners", "admin", &["user:ann"])];
-    let right = rights(&rbac)
-        .into_iter()
-        .find(|right| right.power == Power::Migrate)
-        .unwrap();
+    let right = rights(&rbac).into_iter().find(|right| right.power == Power::Migrate).unwrap();
     insta::assert_json_snapshot!(right.paths, @r#"
     [
       {
@@ -111,69 +85,40 @@ fn the_path_names_binding_role_rule_and_label() {
 #[test]
 fn a_right_the_aggregation_controller_has_yet_to_take_away_is_still_a_right() {
     let mut rbac = cluster(Era::Current);
-    let old_admin = standard_roles(Era::Old)
-        .into_iter()
-        .find(|role| role.name_any() == "admin")
-        .unwrap();
-    for role in rbac
-        .cluster_roles
-        .iter_mut()
-        .filter(|role| role.name_any() == "admin")
-    {
+    let old_admin = standard_roles(Era::Old).into_iter().find(|role| role.name_any() == "admin").unwrap();
+    for role in rbac.cluster_roles.iter_mut().filter(|role| role.name_any() == "admin") {
         role.rules.clone_from(&old_admin.rules);
     }
     rbac.role_bindings = vec![bound("shop", "owners", "admin", &["user:ann"])];
     assert_eq!(powers_of(&rbac, "user ann"), Power::ALL);
-    assert!(
-        rights(&rbac)
-            .iter()
-            .flat_map(|right| &right.paths)
-            .all(|path| path.via.is_empty())
-    );
+    assert!(rights(&rbac).iter().flat_map(|right| &right.paths).all(|path| path.via.is_empty()));
 }
 
 #[test]
 fn wildcards_names_and_hoarded_roles_are_found() {
     let mut rbac = cluster(Era::Current);
-    rbac.cluster_roles.push(cluster_role(
-        "all-kubevirt",
-        vec![rule(&["kubevirt.io"], &["*"], &["*"])],
-    ));
+    rbac.cluster_roles.push(cluster_role("all-kubevirt", vec![rule(&["kubevirt.io"], &["*"], &["*"])]));
     let narrow = PolicyRule {
         resource_names: Some(vec!["mig-1".to_owned()]),
-        ..rule(
-            &["kubevirt.io"],
-            &["virtualmachineinstancemigrations"],
-            &["delete"],
-        )
+        ..rule(&["kubevirt.io"], &["virtualmachineinstancemigrations"], &["delete"])
     };
-    let mut hoarded = Role {
-        rules: Some(vec![narrow]),
-        ..Role::default()
-    };
-    hoarded.metadata.name = Some("mine".to_owned());
-    hoarded.metadata.namespace = Some("shop".to_owned());
-    rbac.roles = vec![hoarded];
+    let mut hoard = Role { rules: Some(vec![narrow]), ..Role::default() };
+    hoard.metadata.name = Some("mine".to_owned());
+    hoard.metadata.namespace = Some("shop".to_owned());
+    rbac.roles = vec![hoard];
     rbac.role_bindings = vec![
         bound("shop", "mine", "role/mine", &["user:hoarder"]),
         bound("other", "mine", "role/mine", &["user:elsewhere"]),
         bound("shop", "wild", "all-kubevirt", &["group:wild"]),
     ];
-    rbac.cluster_role_bindings = vec![bound_everywhere(
-        "root",
-        "cluster-admin",
-        &["group:system:masters"],
-    )];
+    rbac.cluster_role_bindings = vec![bound_everywhere("root", "cluster-admin", &["group:system:masters"])];
     assert_eq!(powers_of(&rbac, "user elsewhere"), []);
     assert_eq!(powers_of(&rbac, "group system:masters"), Power::ALL);
     // The group of machines is not the group of what is done to them: five of six.
     assert_eq!(powers_of(&rbac, "group wild"), Power::ALL[..5]);
-    let hoarder = rights(&rbac)
-        .into_iter()
-        .find(|right| right.who.to_string() == "user hoarder")
-        .unwrap();
-    assert_eq!((hoarder.power, hoarder.whole()), (Power::Delete, false));
-    assert_eq!(hoarder.paths[0].only, ["mig-1"]);
+    let right = rights(&rbac).into_iter().find(|right| right.who.to_string() == "user hoarder").unwrap();
+    assert_eq!((right.power, right.whole()), (Power::Delete, false));
+    assert_eq!(right.paths[0].only, ["mig-1"]);
 }
 
 #[test]
@@ -181,14 +126,10 @@ fn a_grant_to_a_service_account_is_a_detour_for_whoever_can_act_as_it() {
     let mut rbac = cluster(Era::Current);
     rbac.role_bindings = vec![bound("shop", "e", "edit", &["user:ed"])];
     let detours = |rbac: &Rbac| -> Vec<Detour> {
-        roundabouts(rbac, &rights(rbac))
-            .into_iter()
-            .map(|found| found.detour)
-            .collect()
+        roundabouts(rbac, &rights(rbac)).into_iter().map(|found| found.detour).collect()
     };
     assert_eq!(detours(&rbac), [Detour::Evict]);
-    rbac.role_bindings
-        .push(bound("shop", "m", MIGRATE, &["sa:shop:robot"]));
+    rbac.role_bindings.push(bound("shop", "m", MIGRATE, &["sa:shop:robot"]));
     assert_eq!(
         detours(&rbac),
         [

@@ -1,0 +1,310 @@
+//! Counting what was written, and by whom, from the API server's own audit log.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::access::Access;
+use crate::wait::eventually;
+
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+const READS: [&str; 3] = ["get", "list", "watch"];
+
+/// The user agent of the requests by which we learn how far the log has come.
+const FENCE: &str = "bed-fence/";
+
+/// How long the log may lag behind the answers.
+const LAG: Duration = Duration::from_secs(10);
+
+/// The audit policy: one line per finished request, of writes alone unless reads are wanted too.
+pub(crate) fn policy(reads: bool) -> String {
+    let verbs: Vec<_> = WRITES
+        .into_iter()
+        .chain(READS.into_iter().filter(|_| reads))
+        .collect();
+    let policy = json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived", "ResponseStarted"],
+        "rules": [{ "level": "Metadata", "verbs": verbs }, { "level": "None" }],
+    });
+    format!("{policy:#}\n")
+}
+
+/// A request as the API server saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Who sent it: the program.
+    pub user_agent: String,
+    /// On whose behalf: the impersonated user if there is one.
+    pub user: String,
+    /// As RBAC calls it: `create`, `patch`, ...
+    pub verb: String,
+    /// The plural, followed by the subresource if there is one: `backups`, `nonadminbackups/status`.
+    pub resource: String,
+    /// Empty for what is cluster-wide.
+    pub namespace: String,
+    /// Empty for a creation, whose name is only in the object.
+    pub name: String,
+    /// The HTTP code of the answer.
+    pub code: u16,
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            verb,
+            resource,
+            namespace,
+            code,
+            ..
+        } = self;
+        let place = if namespace.is_empty() {
+            "the cluster"
+        } else {
+            namespace
+        };
+        write!(f, "{verb} {resource} in {place}: {code}")
+    }
+}
+
+/// Requests in the order in which they were answered.
+#[derive(Debug, Clone, Default)]
+pub struct Requests(Vec<Request>);
+
+impl Requests {
+    /// Those of the programs whose user agent begins like this.
+    #[must_use]
+    pub fn by(&self, user_agent: &str) -> Self {
+        self.only(|request| request.user_agent.starts_with(user_agent))
+    }
+
+    /// Those that change something.
+    #[must_use]
+    pub fn writes(&self) -> Self {
+        self.only(|request| WRITES.contains(&request.verb.as_str()))
+    }
+
+    /// Those that satisfy a condition.
+    #[must_use]
+    pub fn only(&self, condition: impl Fn(&Request) -> bool) -> Self {
+        Self(
+            self.0
+                .iter()
+                .filter(|request| condition(request))
+                .cloned()
+                .collect(),
+        )
+    }
+
+    /// How many there are of each sort, such as `patch nonadminbackups/status in shop: 200`.
+    pub fn tally(&self) -> BTreeMap<String, usize> {
+        let mut tally = BTreeMap::new();
+        for request in &self.0 {
+            *tally.entry(request.to_string()).or_default() += 1;
+        }
+        tally
+    }
+
+    /// All of them.
+    pub fn as_slice(&self) -> &[Request] {
+        &self.0
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A place in the log.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark(u64);
+
+/// The audit log of one bed.
+#[derive(Debug, Clone, Copy)]
+pub struct Audit<'a> {
+    pub(crate) log: &'a Path,
+    pub(crate) access: &'a Access,
+}
+
+impl Audit<'_> {
+    /// The place in the log behind every request that was answered before.
+    pub async fn mark(&self) -> Result<Mark> {
+        self.fence().await
+    }
+
+    /// Every request answered since.
+    pub async fn since(&self, mark: Mark) -> Result<Requests> {
+        self.fence().await?;
+        let requests = self
+            .lines(mark)?
+            .into_iter()
+            .map(|(_, line)| parse(&line))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Requests(requests).only(|request| !request.user_agent.starts_with(FENCE)))
+    }
+
+    /// Watches for so long and fails if a program whose user agent begins like this wrote anything.
+    pub async fn quiet(&self, user_agent: &str, window: Duration) -> Result<()> {
+        let mark = self.mark().await?;
+        tokio::time::sleep(window).await;
+        let writes = self.since(mark).await?.writes().by(user_agent);
+        ensure!(
+            writes.is_empty(),
+            "{user_agent} was not quiet for {window:?}, it wrote {:#?}",
+            writes.tally()
+        );
+        Ok(())
+    }
+
+    /// Sends a request that changes nothing and waits for it in the log. What was answered before it was
+    /// sent is in the log by then: the API server logs a request before it ends the answer.
+    async fn fence(&self) -> Result<Mark> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let user_agent = format!(
+            "{FENCE}{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let before = Mark(std::fs::metadata(self.log).map_or(0, |log| log.len()));
+        let config = self
+            .access
+            .config(&self.access.admin_kubeconfig(), &user_agent)
+            .await?;
+        let reviews = Api::<SelfSubjectReview>::all(Client::try_from(config)?);
+        reviews
+            .create(&PostParams::default(), &SelfSubjectReview::default())
+            .await?;
+        let quoted = format!("\"{user_agent}\"");
+        eventually("the audit log to catch up", LAG, async || {
+            let lines = self.lines(before)?;
+            let fence = lines.into_iter().find(|(_, line)| line.contains(&quoted));
+            fence
+                .map(|(end, _)| Mark(end))
+                .ok_or_else(|| anyhow!("no {user_agent} in the log"))
+        })
+        .await
+    }
+
+    /// The complete lines behind a mark, each with the place where it ends.
+    fn lines(&self, from: Mark) -> Result<Vec<(u64, String)>> {
+        let mut file = File::open(self.log).with_context(|| format!("opening {}", self.log.display()))?;
+        let mut place = file.seek(SeekFrom::Start(from.0))?;
+        let mut reader = BufReader::new(file);
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            let read = reader.read_line(&mut line)?;
+            if !line.ends_with('\n') {
+                return Ok(lines);
+            }
+            place += u64::try_from(read)?;
+            lines.push((place, line));
+        }
+    }
+}
+
+fn parse(line: &str) -> Result<Request> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Event {
+        verb: String,
+        user: User,
+        impersonated_user: Option<User>,
+        #[serde(default)]
+        user_agent: String,
+        #[serde(default)]
+        object_ref: Object,
+        response_status: Option<Status>,
+    }
+    #[derive(Deserialize)]
+    struct User {
+        #[serde(default)]
+        username: String,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Object {
+        resource: String,
+        subresource: String,
+        namespace: String,
+        name: String,
+    }
+    #[derive(Deserialize)]
+    struct Status {
+        #[serde(default)]
+        code: u16,
+    }
+    let event: Event =
+        serde_json::from_str(line).with_context(|| format!("reading the audit log's line {line}"))?;
+    let Object {
+        mut resource,
+        subresource,
+        namespace,
+        name,
+    } = event.object_ref;
+    if !subresource.is_empty() {
+        resource = format!("{resource}/{subresource}");
+    }
+    Ok(Request {
+        user_agent: event.user_agent,
+        user: event.impersonated_user.unwrap_or(event.user).username,
+        verb: event.verb,
+        resource,
+        namespace,
+        name,
+        code: event.response_status.map_or(0, |status| status.code),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_is_told_in_words() {
+        let line = json!({
+            "verb": "patch",
+            "user": { "username": "bed" },
+            "impersonatedUser": { "username": "ada" },
+            "userAgent": "kubectl/v1.36.3",
+            "objectRef": { "resource": "nonadminbackups", "subresource": "status", "namespace": "shop", "name": "one" },
+            "responseStatus": { "code": 200 },
+        });
+        let request = parse(&line.to_string()).unwrap();
+        assert_eq!(request.user, "ada");
+        let requests = Requests(vec![request.clone(), request]);
+        assert_eq!(
+            requests.tally(),
+            BTreeMap::from([("patch nonadminbackups/status in shop: 200".to_owned(), 2)])
+        );
+        assert_eq!(requests.by("kubectl/").len(), 2);
+        assert!(requests.by("nacre/").is_empty());
+    }
+
+    #[test]
+    fn reads_are_logged_only_on_request() {
+        let verbs = |reads| {
+            serde_json::from_str::<serde_json::Value>(&policy(reads)).unwrap()["rules"][0]["verbs"]
+                .to_string()
+        };
+        assert!(!verbs(false).contains("list") && verbs(true).contains("list"));
+    }
+}

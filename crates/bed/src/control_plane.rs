@@ -1,0 +1,192 @@
+//! etcd, kube-apiserver and kube-controller-manager.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::GetParams;
+use kube::core::Request;
+use kube::{Api, Client};
+
+use crate::access::Access;
+use crate::audit;
+use crate::binaries::Binaries;
+use crate::pki::Pki;
+use crate::process::{Process, Program};
+use crate::wait::{eventually, wait_until};
+
+/// Start-up takes about 7 s on an idle machine; a machine that compiles at the same time needs patience.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// `clusterrole-aggregation-controller` fills admin, edit and view; without it every denial is vacuous.
+const CONTROLLERS: &str = "clusterrole-aggregation-controller,namespace-controller,garbage-collector-controller,\
+                           serviceaccount-controller,serviceaccount-token-controller,\
+                           root-ca-certificate-publisher-controller";
+
+/// The running control plane. The API server is dropped before etcd, so that it never misses it.
+#[derive(Debug)]
+pub(crate) struct ControlPlane {
+    _controller_manager: Process,
+    _api_server: Process,
+    _etcd: Process,
+    pub(crate) access: Access,
+    pub(crate) audit_log: PathBuf,
+}
+
+/// What of the API server can be chosen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    pub(crate) audit_reads: bool,
+    pub(crate) api_server_flags: Vec<String>,
+}
+
+impl ControlPlane {
+    /// Starts everything and waits until the API server is ready and the `admin` role is complete.
+    pub(crate) async fn start(binaries: &Binaries, folder: &Path, settings: &Settings) -> Result<Self> {
+        let [client_port, peer_port, api_port] = free_ports()?;
+        let pki = Pki::make(&folder.join("pki"))?;
+        let etcd = etcd(binaries, folder, client_port, peer_port).start()?;
+
+        let access = Access::new(folder, format!("https://127.0.0.1:{api_port}"), pki.ca.clone())?;
+        let tokens = folder.join("tokens.csv");
+        fs::write(&tokens, access.token_file())?;
+        let policy = folder.join("audit-policy.yaml");
+        fs::write(&policy, audit::policy(settings.audit_reads))?;
+        let audit_log = folder.join("audit.log");
+        let api_server = Program::new(binaries.path("kube-apiserver"), folder.join("kube-apiserver.log"))
+            .args(api_server_flags(&pki, client_port, api_port))
+            .arg(format!("--token-auth-file={}", tokens.display()))
+            .arg(format!("--audit-policy-file={}", policy.display()))
+            .arg(format!("--audit-log-path={}", audit_log.display()))
+            .args(&settings.api_server_flags)
+            .start()?;
+
+        let client = access.admin_client().await?;
+        etcd.must_live(api_server.must_do(answers(&client, "livez")))
+            .await?;
+        let controller_manager = controller_manager(binaries, folder, &pki, &access).start()?;
+        let ready = async {
+            let ready = api_server.must_do(answers(&client, "readyz"));
+            let aggregated = controller_manager.must_do(aggregated(&client));
+            tokio::try_join!(ready, aggregated)
+        };
+        etcd.must_live(ready).await?;
+        Ok(Self {
+            _controller_manager: controller_manager,
+            _api_server: api_server,
+            _etcd: etcd,
+            access,
+            audit_log,
+        })
+    }
+}
+
+/// Ports that were free a moment ago. Whoever uses them retries if somebody else was faster.
+pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    let mut ports = [0; N];
+    // All are held at once, or the same port could come twice.
+    let mut held = Vec::with_capacity(N);
+    for port in &mut ports {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).context("looking for a free port")?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+/// Whether an error of a start says that somebody else took the port meanwhile.
+pub(crate) fn is_busy_port(error: &anyhow::Error) -> bool {
+    format!("{error:?}").contains("address already in use")
+}
+
+fn etcd(binaries: &Binaries, folder: &Path, client_port: u16, peer_port: u16) -> Program {
+    let client = format!("http://127.0.0.1:{client_port}");
+    let peer = format!("http://127.0.0.1:{peer_port}");
+    Program::new(binaries.path("etcd"), folder.join("etcd.log"))
+        .args(["--name=bed", "--unsafe-no-fsync", "--log-level=warn"])
+        .arg(format!("--data-dir={}", folder.join("etcd").display()))
+        .arg(format!("--listen-client-urls={client}"))
+        .arg(format!("--advertise-client-urls={client}"))
+        .arg(format!("--listen-peer-urls={peer}"))
+        .arg(format!("--initial-advertise-peer-urls={peer}"))
+        .arg(format!("--initial-cluster=bed={peer}"))
+}
+
+fn api_server_flags(pki: &Pki, etcd_port: u16, port: u16) -> Vec<String> {
+    vec![
+        format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
+        format!("--secure-port={port}"),
+        "--bind-address=127.0.0.1".into(),
+        "--advertise-address=127.0.0.1".into(),
+        "--endpoint-reconciler-type=none".into(),
+        format!("--tls-cert-file={}", pki.server_cert.display()),
+        format!("--tls-private-key-file={}", pki.server_key.display()),
+        "--authorization-mode=RBAC".into(),
+        "--service-cluster-ip-range=10.0.0.0/24".into(),
+        "--service-account-issuer=https://kubernetes.default.svc".into(),
+        format!("--service-account-key-file={}", pki.token_public_key.display()),
+        format!("--service-account-signing-key-file={}", pki.token_key.display()),
+        // A megabyte number nobody reaches: a log that rotates would silently start a count anew.
+        "--audit-log-maxsize=1000000".into(),
+    ]
+}
+
+fn controller_manager(binaries: &Binaries, folder: &Path, pki: &Pki, access: &Access) -> Program {
+    Program::new(
+        binaries.path("kube-controller-manager"),
+        folder.join("kube-controller-manager.log"),
+    )
+    .args([
+        "--use-service-account-credentials",
+        "--leader-elect=false",
+        "--secure-port=0",
+    ])
+    .args(["--kube-api-qps=200", "--kube-api-burst=400"])
+    .arg(format!("--controllers={CONTROLLERS}"))
+    .arg(format!(
+        "--kubeconfig={}",
+        access.controller_manager_kubeconfig().display()
+    ))
+    .arg(format!("--root-ca-file={}", pki.ca.display()))
+    .arg(format!(
+        "--service-account-private-key-file={}",
+        pki.token_key.display()
+    ))
+}
+
+async fn answers(client: &Client, probe: &str) -> Result<()> {
+    eventually(&format!("/{probe} of the API server"), PATIENCE, async || {
+        let request = Request::new("").get(probe, &GetParams::default())?;
+        client.request_text(request).await.map_err(anyhow::Error::from)
+    })
+    .await?;
+    Ok(())
+}
+
+/// Waits until `admin` holds its own rules, those of `edit` and those of `view`.
+async fn aggregated(client: &Client) -> Result<()> {
+    let roles = Api::<ClusterRole>::all(client.clone());
+    let complete = |role: &ClusterRole| {
+        allows(role, "create", "rolebindings")
+            && allows(role, "create", "configmaps")
+            && allows(role, "get", "configmaps")
+    };
+    wait_until(
+        "ClusterRole admin to be aggregated",
+        PATIENCE,
+        roles,
+        "admin",
+        |role| role.is_some_and(complete).then_some(()),
+    )
+    .await
+}
+
+fn allows(role: &ClusterRole, verb: &str, resource: &str) -> bool {
+    role.rules.iter().flatten().any(|rule| {
+        let has = |list: &[String], wanted: &str| list.iter().any(|item| item == wanted);
+        has(&rule.verbs, verb) && has(rule.resources.as_deref().unwrap_or_default(), resource)
+    })
+}

@@ -1,0 +1,66 @@
+//! The real command lines, run against the bed.
+
+use std::process::Stdio;
+
+use anyhow::{Result, ensure};
+use tokio::process::Command;
+
+use crate::Bed;
+
+/// How a command ended.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// The command as it was given.
+    pub command: String,
+    /// Whether it ended with code 0.
+    pub success: bool,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+impl Output {
+    /// What it printed, or an error with its complaints if it failed.
+    pub fn ok(self) -> Result<String> {
+        ensure!(
+            self.success,
+            "`{}` failed: {}{}",
+            self.command,
+            self.stderr,
+            self.stdout
+        );
+        Ok(self.stdout)
+    }
+}
+
+impl Bed {
+    /// Runs the real kubectl as the bed's helper; `--as=ada` makes it somebody else.
+    pub async fn kubectl(&self, args: &[&str]) -> Result<Output> {
+        self.run("kubectl", args).await
+    }
+
+    /// Runs the real velero command line as the bed's helper.
+    pub async fn velero_cli(&self, args: &[&str]) -> Result<Output> {
+        self.run("velero", args).await
+    }
+
+    async fn run(&self, program: &str, args: &[&str]) -> Result<Output> {
+        let output = Command::new(self.binaries.path(program))
+            .args(args)
+            .env("KUBECONFIG", self.kubeconfig())
+            // Both keep caches and settings there, by the server's address: those of another bed must not be met.
+            .env("HOME", self.folder())
+            .env("KUBECACHEDIR", self.folder().join("kubectl-cache"))
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        Ok(Output {
+            command: format!("{program} {}", args.join(" ")),
+            success: output.status.success(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        })
+    }
+}

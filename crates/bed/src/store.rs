@@ -1,0 +1,93 @@
+//! An S3 store whose buckets are folders.
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::binaries::Binaries;
+use crate::control_plane::free_ports;
+use crate::process::{Process, Program};
+use crate::wait::eventually;
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The one region the store answers to.
+pub const REGION: &str = "us-east-1";
+
+/// The keys of the store's own account, which may do everything.
+const ACCESS_KEY: &str = "bed-access-key";
+const SECRET_KEY: &str = "bed-secret-key";
+
+/// The running store.
+#[derive(Debug)]
+pub struct Store {
+    _process: Process,
+    url: String,
+    buckets: PathBuf,
+}
+
+impl Store {
+    pub(crate) async fn start(binaries: &Binaries, folder: &Path) -> Result<Self> {
+        let [port] = free_ports()?;
+        let buckets = folder.join("buckets");
+        fs::create_dir_all(&buckets)?;
+        let address = format!("127.0.0.1:{port}");
+        let process = Program::new(binaries.path("versitygw"), folder.join("versitygw.log"))
+            .env("ROOT_ACCESS_KEY", ACCESS_KEY)
+            .env("ROOT_SECRET_KEY", SECRET_KEY)
+            .args(["--port", &address, "posix", "--nometa"])
+            .arg(buckets.display().to_string())
+            .start()?;
+        let up = eventually("the S3 store to listen", PATIENCE, async || {
+            TcpStream::connect(&address)
+        });
+        process.must_do(up).await?;
+        Ok(Self {
+            _process: process,
+            url: format!("http://{address}"),
+            buckets,
+        })
+    }
+
+    /// Where S3 is spoken, for `s3Url`; path style only.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The root account's keys as an AWS credentials file, as Velero's Secrets hold it.
+    pub fn credentials(&self) -> String {
+        format!("[default]\naws_access_key_id={ACCESS_KEY}\naws_secret_access_key={SECRET_KEY}\n")
+    }
+
+    /// Makes a bucket; one that is there already is fine.
+    pub fn make_bucket(&self, bucket: &str) -> Result<()> {
+        fs::create_dir_all(self.buckets.join(bucket)).with_context(|| format!("making bucket {bucket}"))
+    }
+
+    /// The file of an object, to look at it or to tamper with it.
+    pub fn path(&self, bucket: &str, key: &str) -> PathBuf {
+        self.buckets.join(bucket).join(key)
+    }
+
+    /// The keys of all objects in a bucket, sorted.
+    pub fn keys(&self, bucket: &str) -> Result<Vec<String>> {
+        let root = self.buckets.join(bucket);
+        let mut keys = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).with_context(|| format!("listing {}", folder.display()))? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    keys.push(path.strip_prefix(&root)?.to_string_lossy().into_owned());
+                }
+            }
+        }
+        keys.sort();
+        Ok(keys)
+    }
+}

@@ -1,0 +1,202 @@
+//! Velero, outside the cluster but with its ServiceAccount's rights.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::access::Access;
+use crate::apply::{apply, parse_manifests};
+use crate::binaries::Binaries;
+use crate::control_plane::free_ports;
+use crate::process::{Process, Program};
+use crate::store::{REGION, Store};
+use crate::wait::wait_until;
+
+/// The bucket of the default location.
+pub const BUCKET: &str = "platform";
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Velero as installed on a bed; the server may be stopped and started.
+#[derive(Debug)]
+pub(crate) struct Velero {
+    server: Mutex<Option<Process>>,
+    program: PathBuf,
+    folder: PathBuf,
+    kubeconfig: PathBuf,
+    namespace: String,
+    flags: Vec<String>,
+}
+
+/// Velero's custom resource definitions as the real program prints them. Needs no cluster.
+pub(crate) async fn definitions(binaries: &Binaries) -> Result<Vec<DynamicObject>> {
+    let output = tokio::process::Command::new(binaries.path("velero"))
+        .args(["install", "--crds-only", "--dry-run", "-o", "yaml"])
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    ensure!(
+        output.status.success(),
+        "velero install: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    parse_manifests(&String::from_utf8(output.stdout)?)
+}
+
+/// Everything Velero's own installer would put beside the definitions, with a default location in `store`.
+fn objects(namespace: &str, store: &Store) -> Vec<Value> {
+    let metadata = |name: &str| json!({ "name": name, "namespace": namespace });
+    let labels = json!({ "component": "velero" });
+    vec![
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }),
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata("velero") }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": { "name": format!("velero-{namespace}") },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "kind": "ServiceAccount", "name": "velero", "namespace": namespace }],
+        }),
+        // Every restore looks for this Deployment and ends PartiallyFailed without it.
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": metadata("velero"),
+            "spec": {
+                "replicas": 0,
+                "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels },
+                    "spec": {
+                        "serviceAccountName": "velero",
+                        "containers": [{ "name": "velero", "image": "velero/velero:v1.18.3" }],
+                    },
+                },
+            },
+        }),
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": metadata("cloud-credentials"),
+            "stringData": { "cloud": store.credentials() },
+        }),
+        json!({
+            "apiVersion": "velero.io/v1",
+            "kind": "BackupStorageLocation",
+            "metadata": metadata("default"),
+            "spec": {
+                "provider": "aws",
+                "default": true,
+                "objectStorage": { "bucket": BUCKET },
+                "credential": { "name": "cloud-credentials", "key": "cloud" },
+                "config": { "region": REGION, "s3ForcePathStyle": "true", "s3Url": store.url() },
+            },
+        }),
+    ]
+}
+
+impl Velero {
+    /// Installs Velero, starts it and waits until its default location is available.
+    pub(crate) async fn install(
+        binaries: &Binaries,
+        folder: &Path,
+        access: &Access,
+        store: &Store,
+        namespace: &str,
+        flags: Vec<String>,
+        definitions: &[DynamicObject],
+    ) -> Result<Self> {
+        store.make_bucket(BUCKET)?;
+        let client = access.admin_client().await?;
+        apply(&client, definitions).await?;
+        let objects: Vec<DynamicObject> = objects(namespace, store)
+            .into_iter()
+            .map(serde_json::from_value)
+            .collect::<Result<_, _>>()?;
+        apply(&client, &objects).await?;
+        let folder = folder.join("velero");
+        // Velero runs every file it finds in its plugin folder.
+        let plugins = folder.join("plugins");
+        fs::create_dir_all(&plugins)?;
+        fs::create_dir_all(folder.join("tmp"))?;
+        symlink(
+            binaries.path("velero-plugin-for-aws"),
+            plugins.join("velero-plugin-for-aws"),
+        )
+        .context("linking Velero's plugin")?;
+        let velero = Self {
+            server: Mutex::new(None),
+            program: binaries.path("velero"),
+            folder,
+            kubeconfig: access.service_account_kubeconfig(namespace, "velero").await?,
+            namespace: namespace.to_owned(),
+            flags,
+        };
+        velero.start(&client).await?;
+        Ok(velero)
+    }
+
+    /// Starts the server if it does not run, and waits until the default location is available.
+    pub(crate) async fn start(&self, client: &Client) -> Result<()> {
+        if self.lock().as_ref().is_some_and(Process::is_running) {
+            return Ok(());
+        }
+        let server = self.program()?.start()?;
+        let locations = api(client, &self.namespace, "BackupStorageLocation");
+        let available = wait_until(
+            "the default location to be available",
+            PATIENCE,
+            locations,
+            "default",
+            |location| (location?.data["status"]["phase"] == "Available").then_some(()),
+        );
+        server.must_do(available).await?;
+        *self.lock() = Some(server);
+        Ok(())
+    }
+
+    /// Kills the server and its plugins.
+    pub(crate) fn stop(&self) {
+        drop(self.lock().take());
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn program(&self) -> Result<Program> {
+        let [metrics, profiler] = free_ports()?;
+        // Velero keeps credentials under the temporary folder and repositories under the home: beds must not share.
+        Ok(Program::new(&self.program, self.folder.join("server.log"))
+            .env("KUBECONFIG", self.kubeconfig.display().to_string())
+            .env("HOME", self.folder.display().to_string())
+            .env("TMPDIR", self.folder.join("tmp").display().to_string())
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .without_env("AWS_SHARED_CREDENTIALS_FILE")
+            .without_env("AWS_ACCESS_KEY_ID")
+            .without_env("AWS_SECRET_ACCESS_KEY")
+            .without_env("AWS_PROFILE")
+            .args(["server", "--namespace", &self.namespace])
+            .arg(format!("--plugin-dir={}", self.folder.join("plugins").display()))
+            .arg(format!("--metrics-address=127.0.0.1:{metrics}"))
+            .arg(format!("--profiler-address=127.0.0.1:{profiler}"))
+            .args(&self.flags))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Process>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The API of one of Velero's kinds, by its singular name: `Backup`, `Restore`, `BackupStorageLocation`.
+pub(crate) fn api(client: &Client, namespace: &str, kind: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("velero.io", "v1", kind));
+    Api::namespaced_with(client.clone(), namespace, &resource)
+}

@@ -1,0 +1,291 @@
+//! What a tenant may ask for. Each rule is a small function; the first that objects is told to the user.
+
+use api::velero::{BackupSpec, ExecHook};
+use api::{Duration, NonAdminBackup, Phase, labels};
+
+use super::generate::uses_scoped_filters;
+use super::{Observed, velero_of};
+use crate::ownership::label;
+use crate::policy::Bounds;
+use crate::queue::{Queued, Stage};
+use crate::view::View;
+use crate::{Policy, Refusal, enforce};
+
+const PATH: &str = "spec.backupSpec";
+
+/// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
+pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
+    included_namespaces(spec, namespace)
+        .or_else(|| absent("excludedNamespaces", spec.excluded_namespaces.is_some()))
+        .or_else(|| cluster_resources(spec))
+        .or_else(|| absent("volumeSnapshotLocations", spec.volume_snapshot_locations.is_some()))
+        .or_else(|| mixed_filters(spec))
+        .or_else(|| mixed_selectors(spec))
+        .or_else(|| durations(spec))
+        .or_else(|| hooks(spec, namespace, policy))
+        .or_else(|| ordered_resources(spec, namespace))
+        .or_else(|| enforce::conflict(&policy.backup.enforce, spec, PATH))
+        .or_else(|| ttl_bounds(spec, policy))
+}
+
+/// Refuses what anything decides: the spec first, then what it refers to.
+pub(super) fn refusal(seen: &Observed) -> Option<Refusal> {
+    if let Some(error) = &seen.unreadable {
+        return Some(Refusal::new("spec", format!("cannot be read: {error}")));
+    }
+    let spec = &seen.spec().backup_spec;
+    let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
+    namespace_allowed(seen, namespace)
+        .or_else(|| check_spec(spec, namespace, &seen.policy))
+        .or_else(|| storage_location(seen))
+        .or_else(|| resource_policy(seen))
+        .or_else(|| limits(seen))
+        .or_else(|| name_taken(seen))
+}
+
+fn field(name: &str) -> String {
+    format!("{PATH}.{name}")
+}
+
+fn namespace_allowed(seen: &Observed, namespace: &str) -> Option<Refusal> {
+    let closed = namespace == seen.admin_namespace || !seen.policy.namespaces.allows(namespace);
+    closed.then(|| {
+        let message =
+            "backups cannot be asked for in this namespace; the administrators' policy leaves it out";
+        Refusal::new("metadata.namespace", message)
+    })
+}
+
+fn included_namespaces(spec: &BackupSpec, namespace: &str) -> Option<Refusal> {
+    let others = spec.included_namespaces.iter().flatten().any(|name| name != namespace);
+    others.then(|| {
+        let message = format!(
+            "only {namespace:?}, the namespace of this object, can be backed up; leave the field out"
+        );
+        Refusal::new(field("includedNamespaces"), message)
+    })
+}
+
+fn absent(name: &str, given: bool) -> Option<Refusal> {
+    given.then(|| Refusal::new(field(name), "not available to namespace owners; leave the field out"))
+}
+
+fn cluster_resources(spec: &BackupSpec) -> Option<Refusal> {
+    if spec.include_cluster_resources == Some(true) {
+        let message = "cluster-scoped resources cannot be backed up; leave the field out or set it to false";
+        return Some(Refusal::new(field("includeClusterResources"), message));
+    }
+    let some = spec.included_cluster_scoped_resources.as_ref().is_some_and(|names| !names.is_empty());
+    some.then(|| {
+        let message = "cluster-scoped resources cannot be backed up; leave the field out";
+        Refusal::new(field("includedClusterScopedResources"), message)
+    })
+}
+
+/// Velero would refuse it only after it was queued.
+fn mixed_filters(spec: &BackupSpec) -> Option<Refusal> {
+    let given = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|names| !names.is_empty());
+    let older = if given(&spec.included_resources) {
+        "includedResources"
+    } else if given(&spec.excluded_resources) {
+        "excludedResources"
+    } else if spec.include_cluster_resources.is_some() {
+        "includeClusterResources"
+    } else {
+        return None;
+    };
+    uses_scoped_filters(spec).then(|| {
+        let message = "cannot be used together with the filters for namespace-scoped and cluster-scoped resources; \
+                       use one or the other";
+        Refusal::new(field(older), message)
+    })
+}
+
+fn mixed_selectors(spec: &BackupSpec) -> Option<Refusal> {
+    let both = spec.label_selector.is_some()
+        && spec.or_label_selectors.as_ref().is_some_and(|list| !list.is_empty());
+    both.then(|| {
+        Refusal::new(
+            field("orLabelSelectors"),
+            "cannot be used together with labelSelector; use one or the other",
+        )
+    })
+}
+
+fn durations(spec: &BackupSpec) -> Option<Refusal> {
+    let given = [
+        ("ttl", &spec.ttl),
+        ("csiSnapshotTimeout", &spec.csi_snapshot_timeout),
+        ("itemOperationTimeout", &spec.item_operation_timeout),
+    ];
+    given.into_iter().find_map(|(name, value)| unreadable_duration(&field(name), value.as_ref()?))
+}
+
+fn unreadable_duration(path: &str, value: &Duration) -> Option<Refusal> {
+    let fine = value.nanos().is_some_and(|nanos| nanos >= 0);
+    (!fine).then(|| {
+        Refusal::new(
+            path,
+            format!("{:?} is not a duration; write for example 72h or 1h30m", value.to_string()),
+        )
+    })
+}
+
+fn hooks(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
+    let hooks = spec.hooks.as_ref()?.resources.as_deref().unwrap_or_default();
+    if policy.backup.forbid_hooks && !hooks.is_empty() {
+        return Some(Refusal::new(
+            field("hooks"),
+            "the administrator does not allow hooks; leave the field out",
+        ));
+    }
+    hooks.iter().enumerate().find_map(|(at, hook)| {
+        let path = field(&format!("hooks.resources[{at}]"));
+        let named = [
+            ("includedNamespaces", &hook.included_namespaces),
+            ("excludedNamespaces", &hook.excluded_namespaces),
+        ];
+        let elsewhere =
+            named.into_iter().find(|(_, names)| names.iter().flatten().any(|name| name != namespace));
+        if let Some((list, _)) = elsewhere {
+            let message =
+                format!("may only name {namespace:?}, the namespace of this object; leave the field out");
+            return Some(Refusal::new(format!("{path}.{list}"), message));
+        }
+        let commands = hook.pre.iter().flatten().chain(hook.post.iter().flatten());
+        commands.map(|command| &command.exec).find_map(|exec: &ExecHook| {
+            unreadable_duration(&format!("{path}.timeout"), exec.timeout.as_ref()?)
+        })
+    })
+}
+
+fn ordered_resources(spec: &BackupSpec, namespace: &str) -> Option<Refusal> {
+    let entries = spec.ordered_resources.iter().flatten();
+    let elsewhere = |names: &str| {
+        names.split(',').filter_map(|name| name.trim().split_once('/')).any(|(space, _)| space != namespace)
+    };
+    let (kind, _) = entries.into_iter().find(|(_, names)| elsewhere(names))?;
+    let message =
+        format!("may only name objects of {namespace:?}, the namespace of this object, as {namespace}/name");
+    Some(Refusal::new(field(&format!("orderedResources[{kind}]")), message))
+}
+
+/// The bounds hold for what will be in effect, defaults and enforcement included.
+fn ttl_bounds(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
+    let filled =
+        spec.ttl.as_ref().or(policy.backup.enforce.ttl.as_ref()).or(policy.backup.defaults.ttl.as_ref());
+    let Bounds { min, max } = &policy.backup.ttl;
+    let asked = filled?.nanos()?;
+    let refuse = |message: String| Some(Refusal::new(field("ttl"), message));
+    match (min, max) {
+        (Some(min), _) if min.nanos().is_some_and(|least| asked < least) => refuse(format!(
+            "the administrator requires backups to be kept at least {min}; ask for that or more"
+        )),
+        (_, Some(max)) if max.nanos().is_some_and(|most| asked > most) => {
+            refuse(format!("the administrator allows backups to be kept at most {max}; ask for that or less"))
+        }
+        _ => None,
+    }
+}
+
+/// The named location must be this namespace's, handed to Velero, and reachable.
+fn storage_location(seen: &Observed) -> Option<Refusal> {
+    let name = seen.spec().backup_spec.storage_location.as_deref()?;
+    let refuse = |message: String| Some(Refusal::new(field("storageLocation"), message));
+    let Some(location) = seen.location.as_deref() else {
+        return refuse(format!(
+            "there is no NonAdminBackupStorageLocation {name:?} in this namespace; create it or name another"
+        ));
+    };
+    let phase = location.status.as_ref().and_then(|status| status.phase);
+    if phase != Some(Phase::Created) {
+        return refuse(format!(
+            "NonAdminBackupStorageLocation {name:?} is not ready; its conditions say why"
+        ));
+    }
+    let Some(storage) = seen.storage.as_deref() else {
+        return refuse(format!(
+            "Velero does not have NonAdminBackupStorageLocation {name:?} yet; wait, or look at its conditions"
+        ));
+    };
+    if crate::ownership::tenant_of(storage) != seen.meta().namespace.as_deref() {
+        return refuse(format!(
+            "Velero does not have NonAdminBackupStorageLocation {name:?} yet; wait, or look at its conditions"
+        ));
+    }
+    let available = storage.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Available");
+    (!available).then(|| {
+        let message =
+            format!("Velero cannot reach NonAdminBackupStorageLocation {name:?}; its status says why");
+        Refusal::new(field("storageLocation"), message)
+    })
+}
+
+/// The same words whether the ConfigMap is missing or just not for tenants: names in there are nobody's business.
+fn resource_policy(seen: &Observed) -> Option<Refusal> {
+    let named = seen.spec().backup_spec.resource_policy.as_ref()?;
+    let usable = seen.resource_policy.as_deref().and_then(|map| label(&map.metadata, labels::TENANT_USABLE))
+        == Some("true");
+    let fine = named.kind.eq_ignore_ascii_case("configmap") && usable;
+    (!fine).then(|| {
+        let message =
+            "must be a ConfigMap that the administrators have marked for tenants; ask them for its name";
+        Refusal::new(field("resourcePolicy"), message)
+    })
+}
+
+fn limits(seen: &Observed) -> Option<Refusal> {
+    let policy = &seen.policy.backup;
+    let (alive, active) = seen.others;
+    if let Some(most) = policy.max_per_namespace.filter(|most| alive >= *most) {
+        let message =
+            format!("this namespace has {alive} backups and may have {most}; delete one to make room");
+        return Some(Refusal::new("metadata.namespace", message));
+    }
+    let most = policy.max_active_per_namespace.filter(|most| active >= *most)?;
+    let message = format!(
+        "this namespace has {active} unfinished backups and may have {most}; this one starts when one is done"
+    );
+    Some(Refusal::new("metadata.namespace", message))
+}
+
+fn name_taken(seen: &Observed) -> Option<Refusal> {
+    seen.name_taken.then(|| {
+        let message = "Velero already has an object under the name this backup would get; create the backup under another name";
+        Refusal::new("metadata.name", message)
+    })
+}
+
+/// How many other backups of the namespace count before this one, and how many of those are unfinished. An older
+/// request that is yet to be decided counts too, so that of many made at once the first ones win, however many are
+/// decided at a time.
+pub(super) fn others(view: &impl View, backup: &NonAdminBackup, policy: &Policy) -> (usize, usize) {
+    if policy.backup.max_per_namespace.is_none() && policy.backup.max_active_per_namespace.is_none() {
+        return (0, 0);
+    }
+    let namespace = backup.metadata.namespace.as_deref().unwrap_or_default();
+    let place = |of: &NonAdminBackup| {
+        (of.metadata.creation_timestamp.as_ref().map(|time| time.0), of.metadata.name.clone())
+    };
+    let mine = place(backup);
+    let mut counts = (0, 0);
+    for other in view.backups_in(namespace) {
+        let other = other.object;
+        if other.metadata.uid == backup.metadata.uid {
+            continue;
+        }
+        let stage = match velero_of(view, &other) {
+            Some(velero) => velero.stage(),
+            None if undecided(&other) && place(&other) < mine => Stage::Waiting,
+            None => continue,
+        };
+        counts.0 += 1;
+        counts.1 += usize::from(stage != Stage::Over);
+    }
+    counts
+}
+
+fn undecided(backup: &NonAdminBackup) -> bool {
+    let phase = backup.status.as_ref().and_then(|status| status.phase);
+    matches!(phase, None | Some(Phase::New)) && backup.metadata.deletion_timestamp.is_none()
+}

@@ -1,0 +1,193 @@
+//! Deleting a backup: the request alone, or with its data.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::velero::{Backup, DeleteBackupRequest, DeleteBackupRequestSpec};
+use api::{Kind, labels};
+use kube::core::ObjectMeta;
+
+use super::{Observed, status};
+use crate::ownership::{Storage, label, storage};
+use crate::queue::{Queued, Stage};
+use crate::{Action, Event, Object, Plan, Target};
+
+/// How often to look whether a location that Velero could not write to can be written again.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// How long to wait before asking Velero again when it refused for a reason we cannot see.
+const ASK_AGAIN: Duration = Duration::from_mins(1);
+
+/// Decides about a backup that is on its way out.
+pub(super) fn decide(seen: &Observed) -> Plan {
+    let Some(velero) = &seen.velero else {
+        return vanish(seen);
+    };
+    if !seen.data_shall_go() {
+        return forget(
+            seen,
+            velero,
+            "the Velero Backup is being removed; its data stays in the storage, \
+                       because deleting that needs spec.deleteBackup: true",
+        );
+    }
+    match why_data_must_stay(seen, velero) {
+        Some(reason) => forget(seen, velero, &reason).telling(Event::warning("DataNotDeleted", reason)),
+        None => delete_data(seen, velero),
+    }
+}
+
+/// Nothing of it is left at Velero: let go.
+fn vanish(seen: &Observed) -> Plan {
+    let mut plan = Plan::done();
+    if seen.held() {
+        plan = plan.then(Action::Release(seen.target(), labels::NAB_FINALIZER));
+    }
+    if !seen.leaving() {
+        plan = plan.then(Action::Delete(seen.target()));
+    }
+    if plan.actions.is_empty() || seen.backup.status.is_none() {
+        return plan;
+    }
+    plan.telling(Event::normal("BackupDeleted", "the backup is gone"))
+}
+
+/// Removes Velero's object and leaves the data where it is.
+fn forget(seen: &Observed, velero: &Backup, message: &str) -> Plan {
+    let status = status::deleting(seen, message);
+    let mut plan = Plan::done().then_if(status::patch(seen, &status));
+    for request in not_begun(seen) {
+        plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &request.metadata)));
+    }
+    if velero.metadata.deletion_timestamp.is_none() {
+        plan = plan.then(Action::Delete(Target::of(Kind::Backup, &velero.metadata)));
+    }
+    plan
+}
+
+/// Has Velero delete the backup and its data. The request goes when the Velero Backup is gone, not before.
+fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
+    let refusal = last_refusal(seen);
+    let obstacle = obstacle(seen, velero);
+    let asking = seen.delete_requests.iter().any(|request| !processed(request));
+    let message = match (&obstacle, &refusal) {
+        (Some(obstacle), _) => format!("waiting to delete the backup and its data: {obstacle}"),
+        (None, Some(words)) if !asking => {
+            format!("Velero refused to delete the backup and its data: {words}; it is asked again")
+        }
+        _ => "the backup and its data are being deleted".to_owned(),
+    };
+    let status = status::deleting(seen, &message);
+    let written = status::patch(seen, &status);
+    let news = written.is_some();
+    let mut plan = Plan::done().then_if(written);
+    for restore in seen.restores.iter().filter(|restore| restore.metadata.deletion_timestamp.is_none()) {
+        plan = plan.then(Action::Delete(Target::of(Kind::NonAdminRestore, &restore.metadata)));
+    }
+    if asking {
+        return plan;
+    }
+    if obstacle.is_some() || !due(seen) {
+        if news && let Some(words) = refusal.filter(|_| obstacle.is_none()) {
+            plan = plan.telling(Event::warning("DeletionRefused", words));
+        }
+        return plan.waking_in(LOOK_AGAIN);
+    }
+    if !seen.held() {
+        plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
+    }
+    plan.then(Action::Create(Object::of(Kind::DeleteBackupRequest, &request(seen, velero))))
+}
+
+/// Why the data cannot be deleted at all, now or later.
+fn why_data_must_stay(seen: &Observed, velero: &Backup) -> Option<String> {
+    if seen.namespace_leaving() || seen.namespace.is_none() {
+        return Some(
+            "the namespace is being deleted: the Velero Backup is removed, its data stays in the storage"
+                .to_owned(),
+        );
+    }
+    let gone = storage(velero, seen.kept_at.as_deref()) == Storage::Unknown && seen.location.is_none();
+    gone.then(|| {
+        "its storage location is gone: the Velero Backup is removed, its data stays in the storage".to_owned()
+    })
+}
+
+/// What Velero would refuse for, if it were asked now.
+fn obstacle(seen: &Observed, velero: &Backup) -> Option<String> {
+    if velero.stage() != Stage::Over {
+        return Some("Velero is not done with it yet".to_owned());
+    }
+    velero.spec.storage_location.as_ref()?;
+    let Some(location) = seen.kept_at.as_deref() else {
+        return Some("its storage location is not there at the moment".to_owned());
+    };
+    if location.spec.access_mode.as_deref() == Some("ReadOnly") {
+        return Some("its storage location is read-only".to_owned());
+    }
+    let phase = location.status.as_ref().and_then(|status| status.phase.as_deref());
+    (phase == Some("Unavailable")).then(|| "its storage location cannot be reached".to_owned())
+}
+
+/// Our own requests that Velero has not looked at: these can be taken back.
+pub(super) fn not_begun(seen: &Observed) -> impl Iterator<Item = &Arc<DeleteBackupRequest>> {
+    seen.delete_requests.iter().filter(|request| {
+        ours(request) && request.metadata.deletion_timestamp.is_none() && matches!(phase(request), "" | "New")
+    })
+}
+
+fn ours(request: &DeleteBackupRequest) -> bool {
+    label(&request.metadata, labels::MANAGED_BY) == Some(labels::MANAGED_BY_VALUE)
+}
+
+fn phase(request: &DeleteBackupRequest) -> &str {
+    request.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+}
+
+fn processed(request: &DeleteBackupRequest) -> bool {
+    phase(request) == "Processed"
+}
+
+fn last_refusal(seen: &Observed) -> Option<String> {
+    let request = seen.delete_requests.last().filter(|request| processed(request))?;
+    let errors = request.status.as_ref()?.errors.as_deref().unwrap_or_default();
+    (!errors.is_empty()).then(|| errors.join("; "))
+}
+
+/// Whether enough time has passed since Velero was last asked.
+fn due(seen: &Observed) -> bool {
+    let last = seen.delete_requests.last().and_then(|request| request.metadata.creation_timestamp.as_ref());
+    last.is_none_or(|last| seen.now.duration_since(last.0).unsigned_abs() >= ASK_AGAIN)
+}
+
+/// Named by Backup and attempt, so that making it twice makes one.
+fn request(seen: &Observed, velero: &Backup) -> DeleteBackupRequest {
+    let backup = velero.metadata.name.clone().unwrap_or_default();
+    let attempt = |request: &Arc<DeleteBackupRequest>| -> Option<u32> {
+        request.metadata.name.as_deref()?.strip_prefix(&backup)?.strip_prefix('-')?.parse().ok()
+    };
+    // One more than the last, not than their number: Velero removes older ones in between.
+    let attempt = seen.delete_requests.iter().filter_map(attempt).max().unwrap_or(0).saturating_add(1);
+    let origin = seen.meta();
+    DeleteBackupRequest {
+        metadata: ObjectMeta {
+            name: Some(format!("{backup}-{attempt}")),
+            namespace: Some(seen.admin_namespace.clone()),
+            labels: Some(BTreeMap::from([
+                (labels::OADP.to_owned(), labels::OADP_VALUE.to_owned()),
+                (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
+                (labels::NAB_NACUUID.to_owned(), backup.clone()),
+                (labels::VELERO_BACKUP_NAME.to_owned(), backup.clone()),
+                (labels::VELERO_BACKUP_UID.to_owned(), velero.metadata.uid.clone().unwrap_or_default()),
+            ])),
+            annotations: Some(BTreeMap::from([
+                (labels::NAB_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
+                (labels::NAB_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
+                (labels::ORIGIN_UID.to_owned(), origin.uid.clone().unwrap_or_default()),
+            ])),
+            ..ObjectMeta::default()
+        },
+        spec: DeleteBackupRequestSpec { backup_name: backup },
+        status: None,
+    }
+}

@@ -1,0 +1,284 @@
+//! NonAdminBackup: from a tenant's wish to a Velero Backup, and back to nothing.
+//!
+//! A backup is checked once, before its Velero Backup is made (`check`), built field by field (`generate`),
+//! mirrored from then on (`status`), and deleted with or without its data (`delete`).
+
+mod check;
+mod delete;
+mod generate;
+mod status;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::condition;
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest};
+use api::{
+    DataMoverCounts, Kind, NonAdminBackup, NonAdminBackupSpec, NonAdminBackupStatus,
+    NonAdminBackupStorageLocation, NonAdminRestore, Phase, PodVolumeCounts, labels, velero_name,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::core::ObjectMeta;
+
+pub use check::check_spec;
+
+use crate::ownership::{annotation, label, made_for, owns_backup};
+use crate::view::{Seen, View};
+use crate::{Action, Event, Object, Plan, Policy, Refusal, Target};
+
+/// Everything a decision about one backup reads.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The request.
+    pub backup: Arc<NonAdminBackup>,
+    /// Why the request could not be read.
+    pub unreadable: Option<Arc<str>>,
+    /// The namespace it is in.
+    pub namespace: Option<Arc<Namespace>>,
+    /// Its Velero Backup, if there is one and it is this namespace's own.
+    pub velero: Option<Arc<Backup>>,
+    /// Whether somebody else's object has the name its Velero Backup would get.
+    pub name_taken: bool,
+    /// Where the Velero Backup is kept, if that location exists.
+    pub kept_at: Option<Arc<BackupStorageLocation>>,
+    /// The location the request names, and Velero's side of it.
+    pub location: Option<Arc<NonAdminBackupStorageLocation>>,
+    /// Velero's side of the location the request names.
+    pub storage: Option<Arc<BackupStorageLocation>>,
+    /// The ConfigMap the request names, if it exists.
+    pub resource_policy: Option<Arc<ConfigMap>>,
+    /// The requests to delete the Velero Backup, oldest first.
+    pub delete_requests: Vec<Arc<DeleteBackupRequest>>,
+    /// The restores of this namespace that name this backup.
+    pub restores: Vec<Arc<NonAdminRestore>>,
+    /// How far the volumes are.
+    pub volumes: (PodVolumeCounts, DataMoverCounts),
+    /// Where it stands in Velero's queue, or would.
+    pub position: i64,
+    /// How many other backups of this namespace Velero has, and how many of those are unfinished.
+    pub others: (usize, usize),
+    /// What an administrator allows.
+    pub policy: Arc<Policy>,
+    /// Where Velero is.
+    pub admin_namespace: String,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The names a Velero Backup of this request can have: the one it would be given now, the one it was found under in
+/// storage, and the one the Go controller gave it. All but the first are only hints that a tenant may have
+/// written, and are followed only to what is the namespace's own.
+pub fn references(backup: &NonAdminBackup) -> Vec<String> {
+    let synced = label(&backup.metadata, labels::SYNCED_FROM);
+    let told = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.nacuuid.as_deref());
+    let mut names = vec![own_name(&backup.metadata)];
+    names.extend([synced, told].into_iter().flatten().filter(|name| !name.is_empty()).map(str::to_owned));
+    names.dedup();
+    names
+}
+
+fn own_name(meta: &ObjectMeta) -> String {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    velero_name(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid))
+}
+
+/// Gathers what a decision about this backup reads; none if there is no such backup.
+pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
+    let Seen { object: backup, unreadable } = view.backup(namespace, name)?;
+    let velero = velero_of(view, &backup);
+    let name_taken = velero.is_none() && view.velero_backup(&own_name(&backup.metadata)).is_some();
+
+    let spec = &backup.spec.backup_spec;
+    let location = spec.storage_location.as_deref().and_then(|name| view.location(namespace, name));
+    let location = location.map(|seen| seen.object);
+    let storage = location.as_deref().and_then(|location| view.storage_location(&storage_name(location)));
+    let policy = view.policy(namespace);
+    let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
+    let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
+    Some(Observed {
+        kept_at: velero.as_deref().and_then(|velero| place(view, velero)),
+        resource_policy: spec.resource_policy.as_ref().and_then(|named| view.config_map(&named.name)),
+        delete_requests: velero_name.as_deref().map_or_else(Vec::new, |name| view.delete_requests(name)),
+        restores: restores
+            .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
+            .collect(),
+        volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
+        position: view.backup_queue().position(velero.as_deref(), &own_name(&backup.metadata), view.now()),
+        others: if velero.is_none() { check::others(view, &backup, &policy) } else { (0, 0) },
+        admin_namespace: view.admin_namespace().to_owned(),
+        now: view.now(),
+        namespace: view.namespace(namespace),
+        backup,
+        unreadable,
+        velero,
+        name_taken,
+        location,
+        storage,
+        policy,
+    })
+}
+
+/// The Velero Backup of a request, if there is one and it is the namespace's own.
+pub(crate) fn velero_of(view: &impl View, backup: &NonAdminBackup) -> Option<Arc<Backup>> {
+    let namespace = view.namespace(backup.metadata.namespace.as_deref()?)?;
+    let named = references(backup).into_iter().filter_map(|name| view.velero_backup(&name));
+    let mut own = named.filter(|velero| owns_backup(&namespace, velero, place(view, velero).as_deref()));
+    own.find(|velero| meant(backup, velero))
+}
+
+/// The location a Velero Backup names, if it exists.
+fn place(view: &impl View, velero: &Backup) -> Option<Arc<BackupStorageLocation>> {
+    velero.spec.storage_location.as_deref().and_then(|name| view.storage_location(name))
+}
+
+/// Whether a Velero Backup of this namespace is this request's: made for this very object, named by the label of a
+/// request that came out of storage, or made by the Go controller for an object of this name and told in status.
+fn meant(backup: &NonAdminBackup, velero: &Backup) -> bool {
+    let name = velero.metadata.name.as_deref();
+    let origin = &backup.metadata;
+    let synced = label(origin, labels::SYNCED_FROM).is_some() && label(origin, labels::SYNCED_FROM) == name;
+    let told = name != Some(&own_name(origin)) && named_alike(&velero.metadata, origin);
+    synced || told || made_for(&velero.metadata, origin, labels::NAB_NAME, labels::NAB_NAMESPACE)
+}
+
+fn named_alike(velero: &ObjectMeta, origin: &ObjectMeta) -> bool {
+    annotation(velero, labels::NAB_NAME) == origin.name.as_deref()
+}
+
+/// The name of Velero's side of a tenant's location.
+fn storage_name(location: &NonAdminBackupStorageLocation) -> String {
+    let told = location
+        .status
+        .as_ref()
+        .and_then(|status| status.velero_backup_storage_location.as_ref()?.name.clone());
+    told.unwrap_or_else(|| own_name(&location.metadata))
+}
+
+impl Observed {
+    fn meta(&self) -> &ObjectMeta {
+        &self.backup.metadata
+    }
+
+    fn target(&self) -> Target {
+        Target::of(Kind::NonAdminBackup, self.meta())
+    }
+
+    fn spec(&self) -> &NonAdminBackupSpec {
+        &self.backup.spec
+    }
+
+    fn status(&self) -> NonAdminBackupStatus {
+        self.backup.status.clone().unwrap_or_default()
+    }
+
+    /// Somebody asked Kubernetes to delete the request.
+    fn leaving(&self) -> bool {
+        self.meta().deletion_timestamp.is_some()
+    }
+
+    /// Our finalizer is on it.
+    fn held(&self) -> bool {
+        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NAB_FINALIZER)
+    }
+
+    /// The user wants the data gone too.
+    fn data_shall_go(&self) -> bool {
+        self.spec().delete_backup == Some(true)
+    }
+
+    /// It was made from a Velero Backup found in storage; such a request never makes one.
+    fn synced(&self) -> bool {
+        label(self.meta(), labels::SYNCED_FROM).is_some_and(|name| !name.is_empty())
+    }
+
+    /// Velero has had it before.
+    fn handed_over_before(&self) -> bool {
+        let Some(status) = &self.backup.status else {
+            return false;
+        };
+        status.phase == Some(Phase::Created) || condition::is_true(&status.conditions, condition::QUEUED)
+    }
+
+    /// The namespace itself is on its way out.
+    fn namespace_leaving(&self) -> bool {
+        self.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some())
+    }
+}
+
+/// How long to wait for a namespace that a watch has yet to tell us about.
+const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
+
+/// Decides what to do about one backup.
+pub fn decide(seen: &Observed) -> Plan {
+    if seen.leaving() || seen.data_shall_go() {
+        return delete::decide(seen);
+    }
+    if seen.namespace.is_none() {
+        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+    }
+    if let Some(velero) = &seen.velero {
+        return mirror(seen, velero);
+    }
+    if seen.handed_over_before() || seen.synced() {
+        return lost(seen);
+    }
+    match check::refusal(seen) {
+        Some(refusal) => refuse(seen, &refusal),
+        None => create(seen),
+    }
+}
+
+/// Finalizer, Velero Backup, one status: three writes.
+fn create(seen: &Observed) -> Plan {
+    let velero = generate::backup(seen);
+    let name = velero.metadata.name.clone().unwrap_or_default();
+    let status = status::created(seen, &velero);
+    let mut plan = Plan::done();
+    if !seen.held() {
+        plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
+    }
+    plan.then(Action::Create(Object::of(Kind::Backup, &velero)))
+        .then_if(status::patch(seen, &status))
+        .telling(Event::normal(condition::BACKUP_SCHEDULED, format!("Velero was given the backup as {name}")))
+}
+
+/// Velero has it: show what Velero says, and see that the finalizer is on.
+fn mirror(seen: &Observed, velero: &Backup) -> Plan {
+    let status = status::mirrored(seen, velero);
+    let mut plan = Plan::done();
+    if !seen.held() {
+        plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
+    }
+    for withdrawn in delete::not_begun(seen) {
+        plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &withdrawn.metadata)));
+    }
+    plan = plan.then_if(generate::stamp(seen, velero)).then_if(status::patch(seen, &status));
+    plan.events.extend(status::news(seen, &status));
+    plan
+}
+
+/// Velero had it, or should have had it, and has it no more. It is never made a second time.
+fn lost(seen: &Observed) -> Plan {
+    let message = if seen.handed_over_before() {
+        "the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup"
+    } else {
+        "there is no backup of this namespace to synchronise from; remove this object and create a new NonAdminBackup"
+    };
+    let status = status::refused(seen, condition::VELERO_BACKUP_NOT_FOUND, message);
+    tell_refusal(seen, &status, condition::VELERO_BACKUP_NOT_FOUND, message)
+}
+
+fn refuse(seen: &Observed, refusal: &Refusal) -> Plan {
+    let message = refusal.to_string();
+    let status = status::refused(seen, condition::INVALID_BACKUP_SPEC, &message);
+    tell_refusal(seen, &status, condition::INVALID_BACKUP_SPEC, &message)
+}
+
+/// Writes a refusal and tells it, but only when it is news.
+fn tell_refusal(seen: &Observed, status: &NonAdminBackupStatus, reason: &'static str, message: &str) -> Plan {
+    match status::patch(seen, status) {
+        None => Plan::done(),
+        Some(write) => Plan::done().then(write).telling(Event::warning(reason, message)),
+    }
+}

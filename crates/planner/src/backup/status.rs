@@ -1,0 +1,180 @@
+//! What the tenant is shown.
+
+use api::condition::{self, Finding};
+use api::velero::{Backup, BackupStatus};
+use api::{NonAdminBackupStatus, Phase, QueueInfo, VeleroBackup, VeleroDeleteBackupRequest};
+
+use super::{Observed, generate};
+use crate::queue::{Stage, stage};
+use crate::{Action, Event, tell};
+
+/// A status this large, with the spec beside it, would come near etcd's limit of 1.5 MiB.
+const TOO_LARGE: usize = 700 * 1024;
+
+/// Handed to Velero just now.
+pub(super) fn created(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus {
+    let mut status = mirrored(seen, velero);
+    status.velero_delete_backup_request = None;
+    status
+}
+
+/// What Velero says, and that the request was accepted.
+pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus {
+    let mut status = seen.status();
+    status.phase = Some(Phase::Created);
+    mirror(seen, velero, &mut status);
+    status.velero_delete_backup_request = None;
+    condition::remove(&mut status.conditions, condition::DELETING);
+    if seen.synced() {
+        // Nobody asked for it here, so nobody accepted it; a refusal from before it was found is out of date.
+        condition::remove(&mut status.conditions, condition::ACCEPTED);
+    } else {
+        find(
+            seen,
+            &mut status,
+            condition::ACCEPTED,
+            true,
+            condition::BACKUP_ACCEPTED,
+            "the backup is allowed",
+        );
+    }
+    find(seen, &mut status, condition::QUEUED, true, condition::BACKUP_SCHEDULED, "Velero has the backup");
+    if generate::edited_since(seen, velero) {
+        let message = "the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead";
+        find(seen, &mut status, condition::SPEC_APPLIED, false, condition::EDITED_TOO_LATE, message);
+    } else {
+        condition::remove(&mut status.conditions, condition::SPEC_APPLIED);
+    }
+    fit(seen, status)
+}
+
+/// Refused, or lost.
+pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> NonAdminBackupStatus {
+    let mut status = seen.status();
+    status.phase = Some(Phase::BackingOff);
+    status.queue_info = None;
+    find(seen, &mut status, condition::ACCEPTED, false, reason, message);
+    condition::remove(&mut status.conditions, condition::DELETING);
+    status
+}
+
+/// On its way out.
+pub(super) fn deleting(seen: &Observed, message: &str) -> NonAdminBackupStatus {
+    let mut status = seen.status();
+    status.phase = Some(Phase::Deleting);
+    if let Some(velero) = &seen.velero {
+        mirror(seen, velero, &mut status);
+    }
+    if let Some(request) = seen.delete_requests.last() {
+        let name = request.metadata.name.clone();
+        status.velero_delete_backup_request = Some(VeleroDeleteBackupRequest {
+            status: request.status.clone(),
+            nacuuid: seen.velero.as_ref().and_then(|velero| velero.metadata.name.clone()),
+            namespace: name.as_ref().map(|_| seen.admin_namespace.clone()),
+            name,
+        });
+    }
+    find(seen, &mut status, condition::DELETING, true, condition::DELETION_PENDING, message);
+    fit(seen, status)
+}
+
+fn find(
+    seen: &Observed,
+    status: &mut NonAdminBackupStatus,
+    type_: &'static str,
+    is: bool,
+    reason: &'static str,
+    message: &str,
+) {
+    let finding = Finding { type_, status: is, reason, message };
+    condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+}
+
+fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
+    let before = status.velero_backup.take().and_then(|before| before.status);
+    let name = velero.metadata.name.clone();
+    status.velero_backup = Some(VeleroBackup {
+        spec: Some(velero.spec.clone()),
+        status: steady(before, velero.status.clone()),
+        nacuuid: name.clone(),
+        name,
+        namespace: Some(seen.admin_namespace.clone()),
+    });
+    let (files, moved) = seen.volumes;
+    status.file_system_pod_volume_backups = (files.total > 0).then_some(files);
+    status.data_mover_data_uploads = (moved.total > 0).then_some(moved);
+    status.queue_info = Some(QueueInfo { estimated_queue_position: seen.position });
+}
+
+/// Velero rewrites timestamps; a change of those alone is not worth a write.
+fn steady(before: Option<BackupStatus>, now: Option<BackupStatus>) -> Option<BackupStatus> {
+    let (Some(before), Some(now)) = (before, now.clone()) else {
+        return now;
+    };
+    let mut alike = now.clone();
+    for (new, old) in [
+        (&mut alike.expiration, &before.expiration),
+        (&mut alike.start_timestamp, &before.start_timestamp),
+        (&mut alike.completion_timestamp, &before.completion_timestamp),
+    ] {
+        if new.is_some() && old.is_some() {
+            new.clone_from(old);
+        }
+    }
+    Some(if alike == before { before } else { now })
+}
+
+/// Drops the copy of the spec, and then Velero's lists, from a status that etcd would not take.
+fn fit(seen: &Observed, mut status: NonAdminBackupStatus) -> NonAdminBackupStatus {
+    let size = |value: &NonAdminBackupStatus| serde_json::to_vec(value).map_or(0, |text| text.len());
+    // Only a spec that is large itself can make the copy large: most are not worth measuring.
+    let spec = serde_json::to_vec(&seen.backup.spec).map_or(0, |text| text.len());
+    if spec + size(&status) <= TOO_LARGE {
+        return status;
+    }
+    if let Some(velero) = &mut status.velero_backup {
+        velero.spec = None;
+    }
+    if spec + size(&status) > TOO_LARGE
+        && let Some(velero) = status.velero_backup.as_mut().and_then(|velero| velero.status.as_mut())
+    {
+        velero.validation_errors = None;
+    }
+    status
+}
+
+/// The write that makes the status so, if it is not already.
+pub(super) fn patch(seen: &Observed, wanted: &NonAdminBackupStatus) -> Option<Action> {
+    tell::status(seen.target(), seen.backup.status.as_ref(), wanted)
+}
+
+/// What has happened at Velero since the tenant was last told.
+pub(super) fn news(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event> {
+    let phase = |status: &NonAdminBackupStatus| -> Option<(Stage, String)> {
+        let velero = status.velero_backup.as_ref()?.status.as_ref()?;
+        let phase = velero.phase.clone()?;
+        Some((stage(&phase, velero.completion_timestamp.is_some()), phase))
+    };
+    let before = phase(&seen.status());
+    let Some((stage, now)) = phase(wanted) else {
+        return Vec::new();
+    };
+    let stage_before = before.map(|(stage, _)| stage);
+    if stage_before == Some(stage) {
+        return Vec::new();
+    }
+    match (stage, now.as_str()) {
+        (Stage::Running, _) if !seen.synced() => {
+            vec![Event::normal("BackupStarted", "Velero has started the backup")]
+        }
+        (Stage::Over, "Completed") => vec![Event::normal("BackupCompleted", "the backup is complete")],
+        (Stage::Over, "Deleting") | (Stage::Waiting | Stage::Aside | Stage::Running, _) => Vec::new(),
+        (Stage::Over, other) => {
+            let said = seen.velero.as_ref().and_then(|velero| velero.status.as_ref());
+            let reasons = said.map_or_else(String::new, |said| {
+                tell::reasons(said.failure_reason.as_deref(), said.validation_errors.as_deref())
+            });
+            vec![Event::warning("BackupFailed", format!("Velero ended the backup as {other}{reasons}"))]
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Whom a change concerns: which requests to decide about again when something else came, changed or went.
+//!
+//! Each function is given an object as it was and as it is, at least one of which is there.
+
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
+use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase, labels};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Resource;
+use kube::core::ObjectMeta;
+
+use crate::Key;
+use crate::ownership::{annotation, label};
+use crate::queue::{Queued, Stage};
+use crate::view::View;
+
+/// A backup request: itself, and the restores that wait for it. One that is gone makes room for others.
+pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) -> Vec<Key> {
+    let Some(backup) = after.or(before) else { return Vec::new() };
+    let (namespace, name) = place(&backup.metadata);
+    let mut keys = vec![Key::of(Kind::NonAdminBackup, &backup.metadata)];
+    keys.extend(waiting_restores(view, namespace, name));
+    if after.is_none() {
+        keys.extend(refused_backups(view, namespace));
+    }
+    keys
+}
+
+/// A restore request: itself.
+pub fn restore(_: &impl View, before: Option<&NonAdminRestore>, after: Option<&NonAdminRestore>) -> Vec<Key> {
+    after.or(before).map(|restore| Key::of(Kind::NonAdminRestore, &restore.metadata)).into_iter().collect()
+}
+
+/// A tenant's location: the backups that name it and wait.
+pub fn location(
+    view: &impl View,
+    before: Option<&NonAdminBackupStorageLocation>,
+    after: Option<&NonAdminBackupStorageLocation>,
+) -> Vec<Key> {
+    let Some(location) = after.or(before) else { return Vec::new() };
+    let (namespace, name) = place(&location.metadata);
+    naming_location(view, namespace, name)
+}
+
+/// A Velero Backup: whoever refers to it; once it is over, also the restores that wait for it and the backups that wait
+/// for room.
+pub fn velero_backup(view: &impl View, before: Option<&Backup>, after: Option<&Backup>) -> Vec<Key> {
+    let Some(velero) = after.or(before) else { return Vec::new() };
+    if let (Some(before), Some(after)) = (before, after)
+        && only_queue_moved(before, after)
+    {
+        return Vec::new();
+    }
+    let mut keys = view.backups_of(velero.metadata.name.as_deref().unwrap_or_default());
+    if after.is_some() && velero.stage() != Stage::Over {
+        return keys;
+    }
+    for key in keys.clone() {
+        keys.extend(waiting_restores(view, &key.namespace, &key.name));
+    }
+    if let Some(namespace) = annotation(&velero.metadata, labels::NAB_NAMESPACE) {
+        keys.extend(refused_backups(view, namespace));
+    }
+    keys
+}
+
+/// Velero rewrites the place of every waiting Backup whenever one starts. Positions are a chore with a budget, not a
+/// reason to decide about each of them.
+fn only_queue_moved(before: &Backup, after: &Backup) -> bool {
+    let (Some(was), Some(is)) = (&before.status, &after.status) else { return false };
+    if was.queue_position == is.queue_position || before.metadata.labels != after.metadata.labels {
+        return false;
+    }
+    let mut alike = is.clone();
+    alike.queue_position = was.queue_position;
+    alike == *was && before.spec == after.spec && before.metadata.annotations == after.metadata.annotations
+}
+
+/// A Velero Restore: whoever refers to it.
+pub fn velero_restore(view: &impl View, before: Option<&Restore>, after: Option<&Restore>) -> Vec<Key> {
+    let velero = after.or(before).and_then(|velero| velero.metadata.name.as_deref());
+    velero.map_or_else(Vec::new, |name| view.restores_of(name))
+}
+
+/// A request to delete a Velero Backup: whoever refers to that.
+pub fn delete_request(
+    view: &impl View,
+    before: Option<&DeleteBackupRequest>,
+    after: Option<&DeleteBackupRequest>,
+) -> Vec<Key> {
+    after.or(before).map_or_else(Vec::new, |request| view.backups_of(&request.spec.backup_name))
+}
+
+/// Something about a volume: whoever refers to the Velero object it belongs to.
+pub fn volume<K: Resource>(view: &impl View, before: Option<&K>, after: Option<&K>) -> Vec<Key> {
+    let Some(meta) = after.or(before).map(Resource::meta) else { return Vec::new() };
+    let backup = label(meta, labels::VELERO_BACKUP_NAME).map(|name| view.backups_of(name));
+    let restore = label(meta, labels::VELERO_RESTORE_NAME).map(|name| view.restores_of(name));
+    backup.into_iter().chain(restore).flatten().collect()
+}
+
+/// Velero's side of a location: of a tenant's, the backups that name it.
+pub fn storage_location(
+    view: &impl View,
+    before: Option<&BackupStorageLocation>,
+    after: Option<&BackupStorageLocation>,
+) -> Vec<Key> {
+    let Some(storage) = after.or(before) else { return Vec::new() };
+    let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);
+    let name = annotation(&storage.metadata, labels::NABSL_NAME);
+    namespace.zip(name).map_or_else(Vec::new, |(namespace, name)| naming_location(view, namespace, name))
+}
+
+/// A namespace: every request in it that is not settled.
+pub fn namespace(view: &impl View, before: Option<&Namespace>, after: Option<&Namespace>) -> Vec<Key> {
+    let Some(namespace) = after.or(before) else { return Vec::new() };
+    let name = namespace.metadata.name.as_deref().unwrap_or_default();
+    let backups = view.backups_in(name).into_iter().filter(|seen| !backup_created(&seen.object));
+    let restores = view.restores_in(name).into_iter().filter(|seen| !restore_created(&seen.object));
+    let backups = backups.map(|seen| Key::of(Kind::NonAdminBackup, &seen.object.metadata));
+    backups.chain(restores.map(|seen| Key::of(Kind::NonAdminRestore, &seen.object.metadata))).collect()
+}
+
+/// A ConfigMap of the administrators, which a request may name: whoever was refused.
+pub fn config_map(view: &impl View, _: Option<&ConfigMap>, _: Option<&ConfigMap>) -> Vec<Key> {
+    view.backing_off()
+}
+
+fn place(meta: &ObjectMeta) -> (&str, &str) {
+    (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
+}
+
+fn naming_location(view: &impl View, namespace: &str, name: &str) -> Vec<Key> {
+    let backups = view.backups_in(namespace).into_iter().map(|seen| seen.object);
+    let naming = backups.filter(|backup| {
+        backup.spec.backup_spec.storage_location.as_deref() == Some(name) && !backup_created(backup)
+    });
+    naming.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)).collect()
+}
+
+fn waiting_restores(view: &impl View, namespace: &str, backup: &str) -> Vec<Key> {
+    let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
+    let waiting = restores.filter(|restore| {
+        restore.spec.restore_spec.backup_name.as_deref() == Some(backup) && !restore_created(restore)
+    });
+    waiting.map(|restore| Key::of(Kind::NonAdminRestore, &restore.metadata)).collect()
+}
+
+fn refused_backups(view: &impl View, namespace: &str) -> Vec<Key> {
+    let backups = view.backups_in(namespace).into_iter().map(|seen| seen.object);
+    let refused = backups
+        .filter(|backup| backup.status.as_ref().and_then(|status| status.phase) == Some(Phase::BackingOff));
+    refused.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)).collect()
+}
+
+fn backup_created(backup: &NonAdminBackup) -> bool {
+    backup.status.as_ref().and_then(|status| status.phase) == Some(Phase::Created)
+}
+
+fn restore_created(restore: &NonAdminRestore) -> bool {
+    restore.status.as_ref().and_then(|status| status.phase) == Some(Phase::Created)
+}

@@ -1,0 +1,73 @@
+//! What never goes into a tenant's backup and never comes out of one.
+
+use api::Kind;
+
+/// Kinds of OADP's own group, by which tenants ask and administrators decide. A backup that held them could bring
+/// back a request, or a status that nobody but nacre may write.
+const OADP_PLURALS: [&str; 3] = ["dataprotectionapplications", "dataprotectiontests", "cloudstorages"];
+
+/// A live migration is a verb in the shape of an object: bringing one back would start it again.
+const MIGRATIONS: &str = "virtualmachineinstancemigrations.kubevirt.io";
+
+/// Resources inside a namespace that are always left out of a backup, as group-resources.
+pub(crate) fn namespaced_out_of_backups() -> Vec<String> {
+    let mut out = own_kinds();
+    out.push(MIGRATIONS.to_owned());
+    out
+}
+
+/// Cluster-scoped resources that are always left out of a backup.
+pub(crate) fn cluster_scoped_out_of_backups() -> Vec<String> {
+    [
+        "securitycontextconstraints",
+        "clusterroles",
+        "clusterrolebindings",
+        "priorityclasses",
+        "customresourcedefinitions",
+        "virtualmachineclusterinstancetypes",
+        "virtualmachineclusterpreferences",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+/// Resources that are always left out of a restore, as group-resources.
+pub(crate) fn out_of_restores() -> Vec<String> {
+    let mut out = own_kinds();
+    let velero = Kind::ALL.iter().filter(|kind| kind.group() == Kind::Backup.group());
+    out.extend(velero.map(|kind| kind.group_resource()));
+    let rest = ["schedules", "backuprepositories", "volumesnapshotlocations"];
+    out.extend(rest.map(|plural| format!("{plural}.{}", Kind::Backup.group())));
+    out.push(MIGRATIONS.to_owned());
+    out.push("volumesnapshotclasses".to_owned());
+    // The namespace exists: its labels and annotations are an administrator's, not the backup's.
+    out.push("namespaces".to_owned());
+    out
+}
+
+fn own_kinds() -> Vec<String> {
+    let group = Kind::NonAdminBackup.group();
+    let tenants = Kind::ALL.iter().filter(|kind| kind.group() == group).map(|kind| kind.group_resource());
+    let others = OADP_PLURALS.map(|plural| format!("{plural}.{group}"));
+    let mut kinds: Vec<_> = tenants.chain(others).collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn our_whole_group_velero_and_migrations_are_fenced_off() {
+        let backup = super::namespaced_out_of_backups();
+        let restore = super::out_of_restores();
+        for own in ["nonadminbackups", "nonadmindownloadrequests", "nonadminbackupstoragelocationrequests"] {
+            let own = format!("{own}.oadp.openshift.io");
+            assert!(backup.contains(&own) && restore.contains(&own), "{own}");
+        }
+        let migrations = "virtualmachineinstancemigrations.kubevirt.io".to_owned();
+        assert!(backup.contains(&migrations) && restore.contains(&migrations));
+        assert!(restore.contains(&"deletebackuprequests.velero.io".to_owned()));
+        assert!(restore.contains(&"datauploads.velero.io".to_owned()));
+    }
+}

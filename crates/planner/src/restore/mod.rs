@@ -1,0 +1,228 @@
+//! NonAdminRestore: from a tenant's wish to a Velero Restore. It runs once.
+
+mod check;
+mod generate;
+mod status;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::condition;
+use api::velero::{Backup, BackupStorageLocation, Restore};
+use api::{
+    DataMoverCounts, Kind, NonAdminBackup, NonAdminRestore, NonAdminRestoreStatus, Phase, PodVolumeCounts,
+    labels, velero_name,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::core::ObjectMeta;
+
+pub use check::check_spec;
+
+use crate::ownership::{annotation, made_for, made_in};
+use crate::view::{Seen, View};
+use crate::{Action, Event, Object, Plan, Policy, Refusal, Target, backup};
+
+/// Everything a decision about one restore reads.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The request.
+    pub restore: Arc<NonAdminRestore>,
+    /// Why the request could not be read.
+    pub unreadable: Option<Arc<str>>,
+    /// The namespace it is in.
+    pub namespace: Option<Arc<Namespace>>,
+    /// Its Velero Restore, if there is one and it was made for this request.
+    pub velero: Option<Arc<Restore>>,
+    /// Whether somebody else's object has the name its Velero Restore would get.
+    pub name_taken: bool,
+    /// The backup it names.
+    pub backup: Option<Arc<NonAdminBackup>>,
+    /// The Velero Backup behind that, if it is this namespace's own.
+    pub source: Option<Arc<Backup>>,
+    /// Where that is kept, if the location exists.
+    pub kept_at: Option<Arc<BackupStorageLocation>>,
+    /// The ConfigMaps the request names as modifier and as policy, if they exist.
+    pub config_maps: [Option<Arc<ConfigMap>>; 2],
+    /// How far the volumes are.
+    pub volumes: (PodVolumeCounts, DataMoverCounts),
+    /// Where it stands in Velero's queue, or would.
+    pub position: i64,
+    /// What an administrator allows.
+    pub policy: Arc<Policy>,
+    /// Where Velero is.
+    pub admin_namespace: String,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The names a Velero Restore of this request can have: the one it would be given now, and the one the Go controller
+/// gave it.
+pub fn references(restore: &NonAdminRestore) -> Vec<String> {
+    let told = restore.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.nacuuid.clone());
+    let mut names = vec![own_name(&restore.metadata)];
+    names.extend(told.filter(|name| !name.is_empty()));
+    names.dedup();
+    names
+}
+
+fn own_name(meta: &ObjectMeta) -> String {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    velero_name(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid))
+}
+
+/// Gathers what a decision about this restore reads; none if there is no such restore.
+pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
+    let Seen { object: restore, unreadable } = view.restore(namespace, name)?;
+    let space = view.namespace(namespace);
+    let velero = velero_of(view, &restore);
+    let spec = &restore.spec.restore_spec;
+    let backup =
+        spec.backup_name.as_deref().and_then(|name| view.backup(namespace, name)).map(|seen| seen.object);
+    let source = backup.as_deref().and_then(|backup| backup::velero_of(view, backup));
+    let location = source.as_deref().and_then(|source| source.spec.storage_location.as_deref());
+    let named = [&spec.resource_modifier, &spec.resource_policy];
+    let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
+    Some(Observed {
+        name_taken: velero.is_none() && view.velero_restore(&own_name(&restore.metadata)).is_some(),
+        kept_at: location.and_then(|name| view.storage_location(name)),
+        config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
+        volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
+        position: view.restore_queue().position(velero.as_deref(), &own_name(&restore.metadata), view.now()),
+        policy: view.policy(namespace),
+        admin_namespace: view.admin_namespace().to_owned(),
+        now: view.now(),
+        namespace: space,
+        restore,
+        unreadable,
+        velero,
+        backup,
+        source,
+    })
+}
+
+/// The Velero Restore of a request: made for this very object and namespace.
+pub(crate) fn velero_of(view: &impl View, restore: &NonAdminRestore) -> Option<Arc<Restore>> {
+    let namespace = view.namespace(restore.metadata.namespace.as_deref()?)?;
+    let mut named = references(restore).into_iter().filter_map(|name| view.velero_restore(&name));
+    named.find(|velero| {
+        made_for(&velero.metadata, &restore.metadata, labels::NAR_NAME, labels::NAR_NAMESPACE)
+            && made_in(&velero.metadata, &namespace)
+    })
+}
+
+impl Observed {
+    fn meta(&self) -> &ObjectMeta {
+        &self.restore.metadata
+    }
+
+    fn target(&self) -> Target {
+        Target::of(Kind::NonAdminRestore, self.meta())
+    }
+
+    fn status(&self) -> NonAdminRestoreStatus {
+        self.restore.status.clone().unwrap_or_default()
+    }
+
+    /// Somebody asked Kubernetes to delete the request.
+    fn leaving(&self) -> bool {
+        self.meta().deletion_timestamp.is_some()
+    }
+
+    /// Our finalizer is on it.
+    fn held(&self) -> bool {
+        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NAR_FINALIZER)
+    }
+
+    /// Velero has had it before.
+    fn handed_over_before(&self) -> bool {
+        let Some(status) = &self.restore.status else {
+            return false;
+        };
+        status.phase == Some(Phase::Created) || condition::is_true(&status.conditions, condition::QUEUED)
+    }
+}
+
+/// How long to wait for a namespace that a watch has yet to tell us about.
+const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
+
+/// Decides what to do about one restore.
+pub fn decide(seen: &Observed) -> Plan {
+    if seen.leaving() {
+        return delete(seen);
+    }
+    if seen.namespace.is_none() {
+        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+    }
+    if let Some(velero) = &seen.velero {
+        return mirror(seen, velero);
+    }
+    if seen.handed_over_before() {
+        let message = "the Velero Restore is gone and does not run again; create a new NonAdminRestore";
+        return refuse(seen, condition::VELERO_RESTORE_NOT_FOUND, message);
+    }
+    match check::refusal(seen) {
+        Some(refusal) => refuse(seen, condition::INVALID_RESTORE_SPEC, &refusal.to_string()),
+        None => create(seen),
+    }
+}
+
+/// Finalizer, Velero Restore, one status: three writes.
+fn create(seen: &Observed) -> Plan {
+    let velero = generate::restore(seen);
+    let name = velero.metadata.name.clone().unwrap_or_default();
+    let status = status::mirrored(seen, &velero);
+    let mut plan = Plan::done();
+    if !seen.held() {
+        plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
+    }
+    plan.then(Action::Create(Object::of(Kind::Restore, &velero)))
+        .then_if(status::patch(seen, &status))
+        .telling(Event::normal(
+            condition::RESTORE_SCHEDULED,
+            format!("Velero was given the restore as {name}"),
+        ))
+}
+
+/// Velero has it: show what Velero says, whatever has become of the backup since.
+fn mirror(seen: &Observed, velero: &Restore) -> Plan {
+    let status = status::mirrored(seen, velero);
+    let mut plan = Plan::done();
+    if !seen.held() {
+        plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
+    }
+    if annotation(&velero.metadata, labels::ORIGIN_UID).is_none() {
+        plan = plan.then(generate::stamp(seen, velero));
+    }
+    plan = plan.then_if(status::patch(seen, &status));
+    plan.events.extend(status::news(seen, &status));
+    plan
+}
+
+fn refuse(seen: &Observed, reason: &'static str, message: &str) -> Plan {
+    let status = status::refused(seen, reason, message);
+    match status::patch(seen, &status) {
+        None => Plan::done(),
+        Some(write) => Plan::done().then(write).telling(Event::warning(reason, message)),
+    }
+}
+
+/// The Velero Restore goes first; Velero may hold it until it has cleaned up.
+fn delete(seen: &Observed) -> Plan {
+    let Some(velero) = &seen.velero else {
+        if !seen.held() {
+            return Plan::done();
+        }
+        let plan = Plan::done().then(Action::Release(seen.target(), labels::NAR_FINALIZER));
+        return plan.telling(Event::normal("RestoreDeleted", "the restore is gone"));
+    };
+    let status = status::deleting(seen, velero);
+    let mut plan = Plan::done().then_if(status::patch(seen, &status));
+    if velero.metadata.deletion_timestamp.is_none() {
+        plan = plan.then(Action::Delete(Target::of(Kind::Restore, &velero.metadata)));
+    }
+    plan
+}
+
+/// Refuses because of what the request says.
+type Verdict = Option<Refusal>;

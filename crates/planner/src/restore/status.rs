@@ -1,0 +1,116 @@
+//! What the tenant is shown.
+
+use api::condition::{self, Finding};
+use api::velero::{Restore, RestoreStatus};
+use api::{NonAdminRestoreStatus, Phase, QueueInfo, VeleroRestore};
+
+use super::Observed;
+use crate::queue::{Stage, stage};
+use crate::{Action, Event, tell};
+
+/// What Velero says, and that the request was accepted.
+pub(super) fn mirrored(seen: &Observed, velero: &Restore) -> NonAdminRestoreStatus {
+    let mut status = seen.status();
+    status.phase = Some(Phase::Created);
+    mirror(seen, velero, &mut status);
+    condition::remove(&mut status.conditions, condition::DELETING);
+    find(seen, &mut status, condition::ACCEPTED, true, condition::RESTORE_ACCEPTED, "the restore is allowed");
+    find(seen, &mut status, condition::QUEUED, true, condition::RESTORE_SCHEDULED, "Velero has the restore");
+    status
+}
+
+/// Refused, waiting, or lost.
+pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> NonAdminRestoreStatus {
+    let mut status = seen.status();
+    status.phase = Some(Phase::BackingOff);
+    status.queue_info = None;
+    find(seen, &mut status, condition::ACCEPTED, false, reason, message);
+    status
+}
+
+/// On its way out.
+pub(super) fn deleting(seen: &Observed, velero: &Restore) -> NonAdminRestoreStatus {
+    let mut status = seen.status();
+    status.phase = Some(Phase::Deleting);
+    mirror(seen, velero, &mut status);
+    let message = "the Velero Restore is being removed";
+    find(seen, &mut status, condition::DELETING, true, condition::DELETION_PENDING, message);
+    status
+}
+
+fn find(
+    seen: &Observed,
+    status: &mut NonAdminRestoreStatus,
+    type_: &'static str,
+    is: bool,
+    reason: &'static str,
+    message: &str,
+) {
+    let finding = Finding { type_, status: is, reason, message };
+    condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+}
+
+fn mirror(seen: &Observed, velero: &Restore, status: &mut NonAdminRestoreStatus) {
+    let before = status.velero_restore.take().and_then(|before| before.status);
+    let name = velero.metadata.name.clone();
+    status.velero_restore = Some(VeleroRestore {
+        status: steady(before, velero.status.clone()),
+        nacuuid: name.clone(),
+        name,
+        namespace: Some(seen.admin_namespace.clone()),
+    });
+    let (files, moved) = seen.volumes;
+    status.file_system_pod_volume_restores = (files.total > 0).then_some(files);
+    status.data_mover_data_downloads = (moved.total > 0).then_some(moved);
+    status.queue_info = Some(QueueInfo { estimated_queue_position: seen.position });
+}
+
+/// Velero rewrites timestamps; a change of those alone is not worth a write.
+fn steady(before: Option<RestoreStatus>, now: Option<RestoreStatus>) -> Option<RestoreStatus> {
+    let (Some(before), Some(now)) = (before, now.clone()) else {
+        return now;
+    };
+    let mut alike = now.clone();
+    for (new, old) in [
+        (&mut alike.start_timestamp, &before.start_timestamp),
+        (&mut alike.completion_timestamp, &before.completion_timestamp),
+    ] {
+        if new.is_some() && old.is_some() {
+            new.clone_from(old);
+        }
+    }
+    Some(if alike == before { before } else { now })
+}
+
+/// The write that makes the status so, if it is not already.
+pub(super) fn patch(seen: &Observed, wanted: &NonAdminRestoreStatus) -> Option<Action> {
+    tell::status(seen.target(), seen.restore.status.as_ref(), wanted)
+}
+
+/// What has happened at Velero since the tenant was last told.
+pub(super) fn news(seen: &Observed, wanted: &NonAdminRestoreStatus) -> Vec<Event> {
+    let phase = |status: &NonAdminRestoreStatus| -> Option<(Stage, String)> {
+        let velero = status.velero_restore.as_ref()?.status.as_ref()?;
+        let phase = velero.phase.clone()?;
+        Some((stage(&phase, velero.completion_timestamp.is_some()), phase))
+    };
+    let before = phase(&seen.status()).map(|(stage, _)| stage);
+    let Some((stage, now)) = phase(wanted) else {
+        return Vec::new();
+    };
+    if before == Some(stage) {
+        return Vec::new();
+    }
+    match (stage, now.as_str()) {
+        (Stage::Running, _) => vec![Event::normal("RestoreStarted", "Velero has started the restore")],
+        (Stage::Over, "Completed") => vec![Event::normal("RestoreCompleted", "the restore is complete")],
+        (Stage::Waiting | Stage::Aside, _) => Vec::new(),
+        (Stage::Over, other) => {
+            let said = seen.velero.as_ref().and_then(|velero| velero.status.as_ref());
+            let reasons = said.map_or_else(String::new, |said| {
+                tell::reasons(said.failure_reason.as_deref(), said.validation_errors.as_deref())
+            });
+            vec![Event::warning("RestoreFailed", format!("Velero ended the restore as {other}{reasons}"))]
+        }
+    }
+}
