@@ -14,6 +14,7 @@
 //! | `guard` | admission policies for what RBAC cannot say |
 //! | `access` | what the controller itself has to be allowed |
 
+pub mod access;
 pub mod aggregate;
 pub mod bridge;
 pub mod expiry;

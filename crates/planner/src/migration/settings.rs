@@ -4,10 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use api::Kind;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ObjectMeta;
+use serde_json::json;
 
 use super::roles::Era;
+use crate::plan::{Action, Object, Plan, Target};
 
 /// Its name.
 pub const NAME: &str = "nacre-migration";
@@ -128,6 +131,21 @@ impl Settings {
     }
 }
 
+/// Decides how to write down what is asked for; nothing is left to do if it stands there.
+pub fn decide(found: Option<&ConfigMap>, asked: &Settings) -> Plan {
+    match found {
+        None => Plan::done().then(Action::Create(Object::of(Kind::ConfigMap, &asked.object()))),
+        Some(found) if found.data.as_ref() == Some(&asked.data()) => Plan::done(),
+        Some(found) => {
+            let patch = json!({
+                "metadata": { "resourceVersion": found.metadata.resource_version },
+                "data": asked.data(),
+            });
+            Plan::done().then(Action::Patch(Target::of(Kind::ConfigMap, &found.metadata), patch))
+        }
+    }
+}
+
 impl Guard {
     /// The word for it.
     pub const fn name(self) -> &'static str {
@@ -158,6 +176,15 @@ mod tests {
         };
         assert_eq!(Settings::read(&asked.object()), Ok(asked));
         assert_eq!(Settings::read(&ConfigMap::default()), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn it_is_written_once() {
+        let asked = Settings { guard: Guard::Warn, ..Settings::default() };
+        assert!(matches!(decide(None, &asked).actions.as_slice(), [Action::Create(_)]));
+        assert_eq!(decide(Some(&asked.object()), &asked), Plan::done());
+        let stricter = Settings { guard: Guard::Deny, ..asked.clone() };
+        assert!(matches!(decide(Some(&asked.object()), &stricter).actions.as_slice(), [Action::Patch(..)]));
     }
 
     #[test]
