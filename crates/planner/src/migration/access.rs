@@ -3,18 +3,21 @@
 //! The API server lets nobody write a role that says more than the writer holds, unless the writer may `escalate` that very role; a role
 //! that has to be made anew has no name yet when that is asked, so the controller holds what the four roles say.
 
+use api::Kind;
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role as OwnRole, RoleBinding, RoleRef,
 };
 use kube::core::ObjectMeta;
 
 use super::{
-    guard::INFRASTRUCTURE,
+    guard::{INFRASTRUCTURE, wanted},
     roles::{Era, Role},
     rules::rule,
     settings,
     subject::{RBAC, Who},
+    who_can::Rbac,
 };
+use crate::plan::Plan;
 
 /// The cluster role, its binding, and the role and binding for the settings.
 pub const NAME: &str = "nacre:migration-controller";
@@ -53,6 +56,26 @@ pub fn access(controller: &Who) -> Access {
             subjects,
         },
     }
+}
+
+/// Decides how to give this service account what it needs; nothing is left to do if it has it.
+pub fn decide(rbac: &Rbac, controller: &Who) -> Plan {
+    let access = access(controller);
+    let at_home = |namespace: Option<&String>| namespace.is_some_and(|name| name == settings::NAMESPACE);
+    let own_roles: Vec<OwnRole> =
+        rbac.roles.iter().filter(|role| at_home(role.metadata.namespace.as_ref())).cloned().collect();
+    let own_bindings: Vec<RoleBinding> =
+        rbac.role_bindings.iter().filter(|one| at_home(one.metadata.namespace.as_ref())).cloned().collect();
+    Plan::done()
+        .then_if(wanted(Kind::ClusterRole, &access.role, &rbac.cluster_roles, &["rules"]))
+        .then_if(wanted(Kind::Role, &access.settings_role, &own_roles, &["rules"]))
+        .then_if(wanted(Kind::RoleBinding, &access.settings_binding, &own_bindings, &["subjects"]))
+        .then_if(wanted(
+            Kind::ClusterRoleBinding,
+            &access.binding,
+            &rbac.cluster_role_bindings,
+            &["subjects"],
+        ))
 }
 
 /// The rules that hold in every namespace.
@@ -105,5 +128,38 @@ fn named(namespace: Option<&str>) -> ObjectMeta {
         name: Some(NAME.to_owned()),
         namespace: namespace.map(str::to_owned),
         ..ObjectMeta::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_given_once_and_straightened_when_bent() {
+        let robot = Who::account("nacre", "nacre");
+        assert_eq!(decide(&Rbac::default(), &robot).actions.len(), 4);
+        let given = access(&robot);
+        let mut rbac = Rbac {
+            cluster_roles: vec![given.role],
+            roles: vec![given.settings_role],
+            cluster_role_bindings: vec![given.binding],
+            role_bindings: vec![given.settings_binding],
+        };
+        assert_eq!(decide(&rbac, &robot), Plan::done());
+        rbac.cluster_roles[0].rules = None;
+        assert_eq!(decide(&rbac, &robot).actions.len(), 1);
+    }
+
+    /// Whoever could escalate or bind anything would be an administrator by another name.
+    #[test]
+    fn nothing_in_it_makes_an_administrator() {
+        for rule in rules() {
+            let strong = |verb: &String| ["escalate", "bind", "impersonate", "*"].contains(&verb.as_str());
+            if rule.verbs.iter().any(strong) {
+                assert!(rule.resource_names.is_some_and(|names| !names.is_empty()));
+            }
+            assert!(!rule.resources.unwrap().contains(&"*".to_owned()));
+        }
     }
 }

@@ -30,6 +30,7 @@ pub const ROLES_CONTESTED: &str = "RolesContested";
 pub const ROLE_REPAIRED: &str = "RoleRepaired";
 
 /// All that the decision reads.
+#[derive(Clone, Copy)]
 pub struct Observed<'a> {
     /// What was asked for.
     pub settings: &'a Settings,
@@ -103,6 +104,18 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
     // The role to migrate comes before those that lose it. The authorizer and the aggregation controller see cluster roles change in
     // this order, so that neither ever knows of the loss but not of a bridge or a label that makes up for it.
     wrong.into_iter().fold(plan, |plan, (_, action)| plan.then(action))
+}
+
+/// All the steps from here, for whoever wants to see them before the first is taken.
+pub fn outline(seen: &Observed<'_>) -> Plan {
+    let first = decide(seen);
+    if first.actions.is_empty() || seen.role(Role::Migrate).is_some() {
+        return first;
+    }
+    let made = Role::Migrate.object(seen.settings.roles.unwrap_or_default());
+    let roles: Vec<ClusterRole> = seen.cluster_roles.iter().cloned().chain([made]).collect();
+    let rest = decide(&Observed { cluster_roles: &roles, config: None, ..*seen });
+    rest.actions.into_iter().fold(first, Plan::then)
 }
 
 fn names(wrong: &[(Role, Action)]) -> String {

@@ -111,7 +111,12 @@ fn unwanted<K: ResourceExt>(kind: Kind, ours: &K, found: &[K]) -> Option<Action>
 }
 
 /// Makes an object, or whatever of these fields differs, as it should be.
-fn wanted<K: ResourceExt + Serialize>(kind: Kind, ours: &K, found: &[K], fields: &[&str]) -> Option<Action> {
+pub(in crate::migration) fn wanted<K: ResourceExt + Serialize>(
+    kind: Kind,
+    ours: &K,
+    found: &[K],
+    fields: &[&str],
+) -> Option<Action> {
     let Some(found) = named(found, &ours.name_any()) else {
         return Some(Action::Create(Object::of(kind, ours)));
     };

@@ -52,6 +52,26 @@ fn the_right_to_migrate_is_there_before_anything_is_taken_away() {
 }
 
 #[test]
+fn an_outline_shows_every_step_in_order() {
+    let world = World::before_upgrade();
+    let steps = outline(&Observed {
+        settings: &world.settings(),
+        config: Some(&world.config),
+        cluster_roles: &world.roles,
+        virt_operator: None,
+        repairs: &[],
+        now: Timestamp::UNIX_EPOCH,
+    });
+    let name = |action: &Action| match action {
+        Action::Create(object) => object.name().to_owned(),
+        Action::Patch(target, _) => target.name.clone(),
+        other => panic!("{other:?}"),
+    };
+    let names: Vec<_> = steps.actions.iter().map(name).collect();
+    assert_eq!(names, [MIGRATE, "kubevirt.io:edit", "kubevirt.io:admin"]);
+}
+
+#[test]
 fn roles_nobody_asked_about_are_left_alone() {
     let mut world = World::before_upgrade();
     world.config.data = Some(Settings::default().data());
