@@ -62,9 +62,7 @@ impl Access {
     }
 
     pub(crate) async fn admin_client(&self) -> Result<Client> {
-        Ok(Client::try_from(
-            self.config(&self.admin_kubeconfig(), USER_AGENT).await?,
-        )?)
+        Ok(Client::try_from(self.config(&self.admin_kubeconfig(), USER_AGENT).await?)?)
     }
 
     pub(crate) async fn client_as(&self, user: &str, groups: &[&str]) -> Result<Client> {
@@ -72,12 +70,7 @@ impl Access {
         config.auth_info.impersonate = Some(user.to_owned());
         // The API server adds this group for everyone who logs in, but not for the impersonated.
         let everyone = std::iter::once("system:authenticated");
-        let groups = groups
-            .iter()
-            .copied()
-            .chain(everyone)
-            .map(str::to_owned)
-            .collect();
+        let groups = groups.iter().copied().chain(everyone).map(str::to_owned).collect();
         config.auth_info.impersonate_groups = Some(groups);
         Ok(Client::try_from(config)?)
     }
@@ -85,22 +78,14 @@ impl Access {
     /// Writes a kubeconfig file for a ServiceAccount that exists, with a token of its own.
     pub(crate) async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
         let accounts = Api::<ServiceAccount>::namespaced(self.admin_client().await?, namespace);
-        let spec = TokenRequestSpec {
-            expiration_seconds: Some(TOKEN_SECONDS),
-            ..TokenRequestSpec::default()
-        };
-        let request = TokenRequest {
-            spec: Some(spec),
-            ..TokenRequest::default()
-        };
+        let spec =
+            TokenRequestSpec { expiration_seconds: Some(TOKEN_SECONDS), ..TokenRequestSpec::default() };
+        let request = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
         let made: TokenRequest = accounts
             .create_subresource("token", name, &PostParams::default(), &request)
             .await
             .with_context(|| format!("asking for a token of ServiceAccount {namespace}/{name}"))?;
-        let token = made
-            .status
-            .and_then(|status| status.token)
-            .context("the API server gave no token")?;
+        let token = made.status.and_then(|status| status.token).context("the API server gave no token")?;
         self.write(&format!("{namespace}.{name}"), &token)
     }
 

@@ -41,9 +41,7 @@ pub fn parse_manifests(yaml: &str) -> Result<Vec<DynamicObject>> {
 pub fn read_manifests(path: &Path) -> Result<Vec<DynamicObject>> {
     let mut files = vec![path.to_owned()];
     if path.is_dir() {
-        files = std::fs::read_dir(path)?
-            .map(|entry| Ok(entry?.path()))
-            .collect::<Result<_>>()?;
+        files = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
         files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
         files.sort();
     }
@@ -61,12 +59,8 @@ pub(crate) async fn apply(client: &Client, objects: &[DynamicObject]) -> Result<
         .iter()
         .partition(|object| kind(object).is_ok_and(|kind| kind.kind == "CustomResourceDefinition"));
     futures::future::try_join_all(definitions.iter().map(|object| apply_one(client, object))).await?;
-    futures::future::try_join_all(
-        definitions
-            .iter()
-            .map(|object| established(client, object.name_any())),
-    )
-    .await?;
+    futures::future::try_join_all(definitions.iter().map(|object| established(client, object.name_any())))
+        .await?;
     for object in others {
         apply_one(client, object).await?;
     }
@@ -77,12 +71,11 @@ async fn apply_one(client: &Client, object: &DynamicObject) -> Result<()> {
     let kind = kind(object)?;
     let name = object.name_any();
     // The discovery of a fresh kind follows its establishment with a short delay.
-    let (resource, capabilities) = eventually(
-        &format!("the API server to serve {kind:?}"),
-        PATIENCE,
-        async || discovery::pinned_kind(client, &kind).await,
-    )
-    .await?;
+    let (resource, capabilities) =
+        eventually(&format!("the API server to serve {kind:?}"), PATIENCE, async || {
+            discovery::pinned_kind(client, &kind).await
+        })
+        .await?;
     let api: Api<DynamicObject> = match (&capabilities.scope, &object.metadata.namespace) {
         (discovery::Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
         (discovery::Scope::Namespaced, Some(namespace)) => {
@@ -106,9 +99,6 @@ async fn established(client: &Client, name: String) -> Result<()> {
 }
 
 fn kind(object: &DynamicObject) -> Result<GroupVersionKind> {
-    let types: &TypeMeta = object
-        .types
-        .as_ref()
-        .context("an object without apiVersion and kind")?;
+    let types: &TypeMeta = object.types.as_ref().context("an object without apiVersion and kind")?;
     GroupVersionKind::try_from(types).with_context(|| format!("apiVersion {}", types.api_version))
 }

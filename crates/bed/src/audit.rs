@@ -29,10 +29,7 @@ const LAG: Duration = Duration::from_secs(10);
 
 /// The audit policy: one line per finished request, of writes alone unless reads are wanted too.
 pub(crate) fn policy(reads: bool) -> String {
-    let verbs: Vec<_> = WRITES
-        .into_iter()
-        .chain(READS.into_iter().filter(|_| reads))
-        .collect();
+    let verbs: Vec<_> = WRITES.into_iter().chain(READS.into_iter().filter(|_| reads)).collect();
     let policy = json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
@@ -63,18 +60,8 @@ pub struct Request {
 
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            verb,
-            resource,
-            namespace,
-            code,
-            ..
-        } = self;
-        let place = if namespace.is_empty() {
-            "the cluster"
-        } else {
-            namespace
-        };
+        let Self { verb, resource, namespace, code, .. } = self;
+        let place = if namespace.is_empty() { "the cluster" } else { namespace };
         write!(f, "{verb} {resource} in {place}: {code}")
     }
 }
@@ -99,13 +86,7 @@ impl Requests {
     /// Those that satisfy a condition.
     #[must_use]
     pub fn only(&self, condition: impl Fn(&Request) -> bool) -> Self {
-        Self(
-            self.0
-                .iter()
-                .filter(|request| condition(request))
-                .cloned()
-                .collect(),
-        )
+        Self(self.0.iter().filter(|request| condition(request)).cloned().collect())
     }
 
     /// How many there are of each sort, such as `patch nonadminbackups/status in shop: 200`.
@@ -146,23 +127,20 @@ pub struct Audit<'a> {
 
 impl Audit<'_> {
     /// The place in the log behind every request that was answered before.
-    pub async fn mark(&self) -> Result<Mark> {
+    pub async fn mark(self) -> Result<Mark> {
         self.fence().await
     }
 
     /// Every request answered since.
-    pub async fn since(&self, mark: Mark) -> Result<Requests> {
+    pub async fn since(self, mark: Mark) -> Result<Requests> {
         self.fence().await?;
-        let requests = self
-            .lines(mark)?
-            .into_iter()
-            .map(|(_, line)| parse(&line))
-            .collect::<Result<Vec<_>>>()?;
+        let requests =
+            self.lines(mark)?.into_iter().map(|(_, line)| parse(&line)).collect::<Result<Vec<_>>>()?;
         Ok(Requests(requests).only(|request| !request.user_agent.starts_with(FENCE)))
     }
 
     /// Watches for so long and fails if a program whose user agent begins like this wrote anything.
-    pub async fn quiet(&self, user_agent: &str, window: Duration) -> Result<()> {
+    pub async fn quiet(self, user_agent: &str, window: Duration) -> Result<()> {
         let mark = self.mark().await?;
         tokio::time::sleep(window).await;
         let writes = self.since(mark).await?.writes().by(user_agent);
@@ -176,29 +154,18 @@ impl Audit<'_> {
 
     /// Sends a request that changes nothing and waits for it in the log. What was answered before it was
     /// sent is in the log by then: the API server logs a request before it ends the answer.
-    async fn fence(&self) -> Result<Mark> {
+    async fn fence(self) -> Result<Mark> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let user_agent = format!(
-            "{FENCE}{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let user_agent = format!("{FENCE}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let before = Mark(std::fs::metadata(self.log).map_or(0, |log| log.len()));
-        let config = self
-            .access
-            .config(&self.access.admin_kubeconfig(), &user_agent)
-            .await?;
+        let config = self.access.config(&self.access.admin_kubeconfig(), &user_agent).await?;
         let reviews = Api::<SelfSubjectReview>::all(Client::try_from(config)?);
-        reviews
-            .create(&PostParams::default(), &SelfSubjectReview::default())
-            .await?;
+        reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
         let quoted = format!("\"{user_agent}\"");
         eventually("the audit log to catch up", LAG, async || {
             let lines = self.lines(before)?;
             let fence = lines.into_iter().find(|(_, line)| line.contains(&quoted));
-            fence
-                .map(|(end, _)| Mark(end))
-                .ok_or_else(|| anyhow!("no {user_agent} in the log"))
+            fence.map(|(end, _)| Mark(end)).ok_or_else(|| anyhow!("no {user_agent} in the log"))
         })
         .await
     }
@@ -254,12 +221,7 @@ fn parse(line: &str) -> Result<Request> {
     }
     let event: Event =
         serde_json::from_str(line).with_context(|| format!("reading the audit log's line {line}"))?;
-    let Object {
-        mut resource,
-        subresource,
-        namespace,
-        name,
-    } = event.object_ref;
+    let Object { mut resource, subresource, namespace, name } = event.object_ref;
     if !subresource.is_empty() {
         resource = format!("{resource}/{subresource}");
     }

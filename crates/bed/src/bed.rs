@@ -110,20 +110,10 @@ impl Builder {
             None => Folder::temporary()?,
         };
         let path = folder.path();
-        let store = async {
-            if self.store {
-                Store::start(binaries, path).await.map(Some)
-            } else {
-                Ok(None)
-            }
-        };
-        let definitions = async {
-            if self.velero {
-                velero::definitions(binaries).await
-            } else {
-                Ok(Vec::new())
-            }
-        };
+        let store =
+            async { if self.store { Store::start(binaries, path).await.map(Some) } else { Ok(None) } };
+        let definitions =
+            async { if self.velero { velero::definitions(binaries).await } else { Ok(Vec::new()) } };
         let control_plane = ControlPlane::start(binaries, path, &self.control_plane);
         let (control_plane, store, definitions) = tokio::try_join!(control_plane, store, definitions)?;
         let velero = match &store {
@@ -134,13 +124,7 @@ impl Builder {
             }
             _ => None,
         };
-        Ok(Bed {
-            velero,
-            store,
-            control_plane,
-            binaries: binaries.clone(),
-            folder,
-        })
+        Ok(Bed { velero, store, control_plane, binaries: binaries.clone(), folder })
     }
 }
 
@@ -184,21 +168,13 @@ impl Bed {
 
     /// Writes a kubeconfig file for a ServiceAccount that exists and returns its path.
     pub async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
-        self.control_plane
-            .access
-            .service_account_kubeconfig(namespace, name)
-            .await
+        self.control_plane.access.service_account_kubeconfig(namespace, name).await
     }
 
     /// A client with a ServiceAccount's own token and rights.
     pub async fn service_account_client(&self, namespace: &str, name: &str) -> Result<Client> {
         let kubeconfig = self.service_account_kubeconfig(namespace, name).await?;
-        Ok(Client::try_from(
-            self.control_plane
-                .access
-                .config(&kubeconfig, crate::USER_AGENT)
-                .await?,
-        )?)
+        Ok(Client::try_from(self.control_plane.access.config(&kubeconfig, crate::USER_AGENT).await?)?)
     }
 
     /// Applies objects by server-side apply; custom resource definitions come first and are waited for.
@@ -218,10 +194,7 @@ impl Bed {
 
     /// The audit log.
     pub fn audit(&self) -> Audit<'_> {
-        Audit {
-            log: &self.control_plane.audit_log,
-            access: &self.control_plane.access,
-        }
+        Audit { log: &self.control_plane.audit_log, access: &self.control_plane.access }
     }
 
     /// A program to run against this bed, with its output in the bed's folder and `KUBECONFIG` set.
@@ -231,9 +204,7 @@ impl Bed {
 
     /// The S3 store.
     pub fn store(&self) -> Result<&Store> {
-        self.store
-            .as_ref()
-            .context("this bed was started without a store")
+        self.store.as_ref().context("this bed was started without a store")
     }
 
     /// The namespace Velero lives in.
@@ -254,27 +225,18 @@ impl Bed {
 
     /// The API of one of Velero's kinds in Velero's namespace, by its singular name: `Backup`, `Restore`.
     pub async fn velero_api(&self, kind: &str) -> Result<Api<DynamicObject>> {
-        Ok(velero::api(
-            &self.client().await?,
-            self.velero()?.namespace(),
-            kind,
-        ))
+        Ok(velero::api(&self.client().await?, self.velero()?.namespace(), kind))
     }
 
     /// Plays Velero by hand: merges `status` into that of an object of Velero's.
     pub async fn velero_status(&self, kind: &str, name: &str, status: Value) -> Result<()> {
         let patch = Patch::Merge(json!({ "status": status }));
         // Velero's kinds have no status subresource.
-        self.velero_api(kind)
-            .await?
-            .patch(name, &PatchParams::default(), &patch)
-            .await?;
+        self.velero_api(kind).await?.patch(name, &PatchParams::default(), &patch).await?;
         Ok(())
     }
 
     fn velero(&self) -> Result<&Velero> {
-        self.velero
-            .as_ref()
-            .context("this bed was started without Velero")
+        self.velero.as_ref().context("this bed was started without Velero")
     }
 }

@@ -24,11 +24,7 @@ impl Binaries {
     /// Asks `tools/build.sh`, which alone knows the key of the pins and the variables that override it.
     pub(crate) fn find() -> Result<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/build.sh");
-        let output = Command::new("bash")
-            .arg(&script)
-            .arg("--where")
-            .output()
-            .context("running bash")?;
+        let output = Command::new("bash").arg(&script).arg("--where").output().context("running bash")?;
         ensure!(
             output.status.success(),
             "{} failed: {}",
@@ -39,10 +35,8 @@ impl Binaries {
     }
 
     fn complete(folder: PathBuf) -> Result<Self> {
-        let missing: Vec<_> = PROGRAMS
-            .into_iter()
-            .filter(|program| !folder.join(program).is_file())
-            .collect();
+        let missing: Vec<_> =
+            PROGRAMS.into_iter().filter(|program| !folder.join(program).is_file()).collect();
         ensure!(
             missing.is_empty(),
             "{} has no {}: run `make tools`, or set NACRE_BED_BIN to a folder that has them all",
@@ -57,6 +51,11 @@ impl Binaries {
     }
 }
 
+/// The folder that holds the programs of the bed: etcd, kubectl, velero and so on.
+pub fn programs() -> Result<PathBuf> {
+    Binaries::find().map(|binaries| binaries.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,9 +67,6 @@ mod tests {
             std::fs::write(folder.path().join(program), "").unwrap();
         }
         let error = Binaries::complete(folder.path().into()).unwrap_err().to_string();
-        assert!(
-            error.contains("has no velero:") && error.contains("make tools"),
-            "{error}"
-        );
+        assert!(error.contains("has no velero:") && error.contains("make tools"), "{error}");
     }
 }

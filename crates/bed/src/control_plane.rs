@@ -66,8 +66,7 @@ impl ControlPlane {
             .start()?;
 
         let client = access.admin_client().await?;
-        etcd.must_live(api_server.must_do(answers(&client, "livez")))
-            .await?;
+        etcd.must_live(api_server.must_do(answers(&client, "livez"))).await?;
         let controller_manager = controller_manager(binaries, folder, &pki, &access).start()?;
         let ready = async {
             let ready = api_server.must_do(answers(&client, "readyz"));
@@ -136,26 +135,13 @@ fn api_server_flags(pki: &Pki, etcd_port: u16, port: u16) -> Vec<String> {
 }
 
 fn controller_manager(binaries: &Binaries, folder: &Path, pki: &Pki, access: &Access) -> Program {
-    Program::new(
-        binaries.path("kube-controller-manager"),
-        folder.join("kube-controller-manager.log"),
-    )
-    .args([
-        "--use-service-account-credentials",
-        "--leader-elect=false",
-        "--secure-port=0",
-    ])
-    .args(["--kube-api-qps=200", "--kube-api-burst=400"])
-    .arg(format!("--controllers={CONTROLLERS}"))
-    .arg(format!(
-        "--kubeconfig={}",
-        access.controller_manager_kubeconfig().display()
-    ))
-    .arg(format!("--root-ca-file={}", pki.ca.display()))
-    .arg(format!(
-        "--service-account-private-key-file={}",
-        pki.token_key.display()
-    ))
+    Program::new(binaries.path("kube-controller-manager"), folder.join("kube-controller-manager.log"))
+        .args(["--use-service-account-credentials", "--leader-elect=false", "--secure-port=0"])
+        .args(["--kube-api-qps=200", "--kube-api-burst=400"])
+        .arg(format!("--controllers={CONTROLLERS}"))
+        .arg(format!("--kubeconfig={}", access.controller_manager_kubeconfig().display()))
+        .arg(format!("--root-ca-file={}", pki.ca.display()))
+        .arg(format!("--service-account-private-key-file={}", pki.token_key.display()))
 }
 
 async fn answers(client: &Client, probe: &str) -> Result<()> {
@@ -175,13 +161,9 @@ async fn aggregated(client: &Client) -> Result<()> {
             && allows(role, "create", "configmaps")
             && allows(role, "get", "configmaps")
     };
-    wait_until(
-        "ClusterRole admin to be aggregated",
-        PATIENCE,
-        roles,
-        "admin",
-        |role| role.is_some_and(complete).then_some(()),
-    )
+    wait_until("ClusterRole admin to be aggregated", PATIENCE, roles, "admin", |role| {
+        role.is_some_and(complete).then_some(())
+    })
     .await
 }
 

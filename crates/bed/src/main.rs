@@ -1,2 +1,57 @@
 //! `bed`: a real cluster in a folder, from the command line.
-fn main() {}
+
+mod background;
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+/// A real Kubernetes cluster in a folder, for tests, demos and a look around.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a cluster in the background and say how to use it
+    Up(Cluster),
+    /// Stop the cluster of `up` and remove its folder
+    Down(Place),
+    /// Print shell commands that make kubectl and velero use the cluster of `up`
+    Env(Place),
+    /// Run a cluster until standard input ends, or until a signal if that first says `keep`
+    #[command(hide = true)]
+    Serve(Cluster),
+}
+
+#[derive(Args)]
+struct Place {
+    /// The cluster's folder
+    #[arg(long, default_value = ".bed")]
+    dir: PathBuf,
+}
+
+#[derive(Args)]
+struct Cluster {
+    #[command(flatten)]
+    place: Place,
+    /// Also start an S3 store and Velero
+    #[arg(long)]
+    with_velero: bool,
+}
+
+fn main() -> Result<()> {
+    let said = match Cli::parse().command {
+        Command::Up(cluster) => background::up(&cluster.place.dir, cluster.with_velero)?,
+        Command::Down(place) => background::down(&place.dir)?,
+        Command::Env(place) => background::env(&place.dir)?,
+        Command::Serve(cluster) => return background::serve(&cluster.place.dir, cluster.with_velero),
+    };
+    writeln!(io::stdout(), "{said}")?;
+    Ok(())
+}

@@ -34,9 +34,7 @@ impl Pki {
 
         let server_key = KeyPair::generate()?;
         let mut server = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
-        server
-            .distinguished_name
-            .push(DnType::CommonName, "kube-apiserver");
+        server.distinguished_name.push(DnType::CommonName, "kube-apiserver");
         let server_cert = server.signed_by(&server_key, &Issuer::new(ca, ca_key))?;
 
         let token_key = KeyPair::generate()?;

@@ -15,7 +15,8 @@ use tokio::sync::watch;
 ///
 /// Only we hold the other end of that pipe, so it ends whenever we do: return, panic, Ctrl-C or `kill -9`.
 /// This needs no `unsafe`, no thread that must live on (as `PR_SET_PDEATHSIG` would) and no program of ours.
-/// `set -m` is what gives each job its group; whatever the program leaves behind in it dies with it.
+/// `set -m` is what gives each job its group; whatever the program leaves behind in it dies with it. `wait -f`
+/// waits for its end, where a plain `wait` would be content with `SIGSTOP`.
 const KEEPER: &str = r#"
 set -m
 exec 3<&0
@@ -24,7 +25,7 @@ program=$!
 { read -r line <&3; kill -s KILL -- "-$program"; } >/dev/null 2>&1 &
 lifeline=$!
 echo "$program"
-wait "$program" 2>/dev/null
+wait -f "$program" 2>/dev/null
 code=$?
 kill -s KILL -- "-$program" "-$lifeline" 2>/dev/null
 wait "$lifeline" 2>/dev/null
@@ -69,18 +70,8 @@ impl Program {
     /// The program at `path`, whose standard output and error are appended to `log`.
     pub fn new(path: impl Into<PathBuf>, log: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        let name = path
-            .file_name()
-            .unwrap_or(path.as_os_str())
-            .to_string_lossy()
-            .into_owned();
-        Self {
-            name,
-            path,
-            args: Vec::new(),
-            env: Vec::new(),
-            log: log.into(),
-        }
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Self { name, path, args: Vec::new(), env: Vec::new(), log: log.into() }
     }
 
     /// Adds one argument.
@@ -124,10 +115,7 @@ impl Program {
             .open(&self.log)
             .with_context(|| format!("opening {}", self.log.display()))?;
         let mut keeper = Command::new("bash");
-        keeper
-            .args(["-c", KEEPER, "keeper"])
-            .arg(&self.path)
-            .args(&self.args);
+        keeper.args(["-c", KEEPER, "keeper"]).arg(&self.path).args(&self.args);
         for (name, value) in &self.env {
             match value {
                 Some(value) => keeper.env(name, value),
@@ -135,14 +123,8 @@ impl Program {
             };
         }
         // A group of its own keeps the terminal's Ctrl-C away: the pipe is the one way down.
-        keeper
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(log);
-        let mut child = keeper
-            .spawn()
-            .with_context(|| format!("starting bash to keep {}", self.name))?;
+        keeper.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        let mut child = keeper.spawn().with_context(|| format!("starting bash to keep {}", self.name))?;
         let lifeline = child.stdin.take();
         let pid = read_pid(&mut child).with_context(|| format!("starting {}", self.name))?;
         let (exit, reaper) = reap(child);
@@ -187,11 +169,7 @@ impl Process {
 
     /// Sends a signal by its short name: `TERM`, `KILL`, `STOP`, `CONT`.
     pub fn signal(&self, signal: &str) -> Result<()> {
-        ensure!(
-            self.is_running(),
-            "{} has ended, signal {signal} comes too late",
-            self.name
-        );
+        ensure!(self.is_running(), "{} has ended, signal {signal} comes too late", self.name);
         send_signal(self.pid, signal)
     }
 
@@ -233,21 +211,13 @@ impl Process {
 
     /// As `must_live`, and shows the log if the process lives on but `work` fails.
     pub async fn must_do<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let work = async {
-            work.await
-                .map_err(|error| self.failure("still runs").context(error))
-        };
+        let work = async { work.await.map_err(|error| self.failure("still runs").context(error)) };
         self.must_live(work).await
     }
 
     /// An error that names the program and shows the end of its log.
     pub fn failure(&self, what: &str) -> anyhow::Error {
-        anyhow!(
-            "{} {what}; the end of {}:\n{}",
-            self.name,
-            self.log.display(),
-            tail(&self.output())
-        )
+        anyhow!("{} {what}; the end of {}:\n{}", self.name, self.log.display(), tail(&self.output()))
     }
 }
 
@@ -262,8 +232,8 @@ impl Drop for Process {
     }
 }
 
-/// Sends a signal to any process, through the shell's own `kill`.
-pub(crate) fn send_signal(pid: u32, signal: &str) -> Result<()> {
+/// Sends a signal to any process by its short name, through the shell's own `kill`.
+pub fn send_signal(pid: u32, signal: &str) -> Result<()> {
     let status = Command::new("bash")
         .args(["-c", r#"kill -s "$1" "$2""#, "kill", signal, &pid.to_string()])
         .status()?;
@@ -303,10 +273,7 @@ fn parse_usage(stat: &str, status: &str) -> Option<Usage> {
     let system: u32 = fields.next()?.parse().ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = peak.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(Usage {
-        cpu_seconds: f64::from(user + system) / TICKS_PER_SECOND,
-        peak_rss: kilobytes * 1024,
-    })
+    Some(Usage { cpu_seconds: f64::from(user + system) / TICKS_PER_SECOND, peak_rss: kilobytes * 1024 })
 }
 
 #[cfg(test)]
@@ -317,13 +284,7 @@ mod tests {
     fn usage_is_read_past_a_name_with_spaces_and_parentheses() {
         let stat = "42 (a (b) c) S 1 42 42 0 -1 4194560 1 0 0 0 150 50 0 0 20 0 9 0";
         let usage = parse_usage(stat, "Name:\ta\nVmHWM:\t    2048 kB\n").unwrap();
-        assert_eq!(
-            usage,
-            Usage {
-                cpu_seconds: 2.0,
-                peak_rss: 2 * 1024 * 1024
-            }
-        );
+        assert_eq!(usage, Usage { cpu_seconds: 2.0, peak_rss: 2 * 1024 * 1024 });
     }
 
     #[test]

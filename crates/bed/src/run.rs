@@ -23,13 +23,7 @@ pub struct Output {
 impl Output {
     /// What it printed, or an error with its complaints if it failed.
     pub fn ok(self) -> Result<String> {
-        ensure!(
-            self.success,
-            "`{}` failed: {}{}",
-            self.command,
-            self.stderr,
-            self.stdout
-        );
+        ensure!(self.success, "`{}` failed: {}{}", self.command, self.stderr, self.stdout);
         Ok(self.stdout)
     }
 }

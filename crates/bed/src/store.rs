@@ -41,15 +41,9 @@ impl Store {
             .args(["--port", &address, "posix", "--nometa"])
             .arg(buckets.display().to_string())
             .start()?;
-        let up = eventually("the S3 store to listen", PATIENCE, async || {
-            TcpStream::connect(&address)
-        });
+        let up = eventually("the S3 store to listen", PATIENCE, async || TcpStream::connect(&address));
         process.must_do(up).await?;
-        Ok(Self {
-            _process: process,
-            url: format!("http://{address}"),
-            buckets,
-        })
+        Ok(Self { _process: process, url: format!("http://{address}"), buckets })
     }
 
     /// Where S3 is spoken, for `s3Url`; path style only.

@@ -21,10 +21,7 @@ impl Bed {
         self.apply(&[serde_json::from_value(namespace)?]).await?;
         let accounts = Api::<ServiceAccount>::namespaced(self.client().await?, name);
         let what = format!("the default ServiceAccount of {name}");
-        wait_until(&what, PATIENCE, accounts, "default", |account| {
-            account.map(|_| ())
-        })
-        .await
+        wait_until(&what, PATIENCE, accounts, "default", |account| account.map(|_| ())).await
     }
 
     /// Gives a user one of `admin`, `edit` and `view` in a namespace, and waits until that counts.

@@ -42,11 +42,7 @@ pub(crate) async fn definitions(binaries: &Binaries) -> Result<Vec<DynamicObject
         .kill_on_drop(true)
         .output()
         .await?;
-    ensure!(
-        output.status.success(),
-        "velero install: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    ensure!(output.status.success(), "velero install: {}", String::from_utf8_lossy(&output.stderr));
     parse_manifests(&String::from_utf8(output.stdout)?)
 }
 
@@ -116,21 +112,16 @@ impl Velero {
         store.make_bucket(BUCKET)?;
         let client = access.admin_client().await?;
         apply(&client, definitions).await?;
-        let objects: Vec<DynamicObject> = objects(namespace, store)
-            .into_iter()
-            .map(serde_json::from_value)
-            .collect::<Result<_, _>>()?;
+        let objects: Vec<DynamicObject> =
+            objects(namespace, store).into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
         apply(&client, &objects).await?;
         let folder = folder.join("velero");
         // Velero runs every file it finds in its plugin folder.
         let plugins = folder.join("plugins");
         fs::create_dir_all(&plugins)?;
         fs::create_dir_all(folder.join("tmp"))?;
-        symlink(
-            binaries.path("velero-plugin-for-aws"),
-            plugins.join("velero-plugin-for-aws"),
-        )
-        .context("linking Velero's plugin")?;
+        symlink(binaries.path("velero-plugin-for-aws"), plugins.join("velero-plugin-for-aws"))
+            .context("linking Velero's plugin")?;
         let velero = Self {
             server: Mutex::new(None),
             program: binaries.path("velero"),
@@ -150,13 +141,10 @@ impl Velero {
         }
         let server = self.program()?.start()?;
         let locations = api(client, &self.namespace, "BackupStorageLocation");
-        let available = wait_until(
-            "the default location to be available",
-            PATIENCE,
-            locations,
-            "default",
-            |location| (location?.data["status"]["phase"] == "Available").then_some(()),
-        );
+        let available =
+            wait_until("the default location to be available", PATIENCE, locations, "default", |location| {
+                (location?.data["status"]["phase"] == "Available").then_some(())
+            });
         server.must_do(available).await?;
         *self.lock() = Some(server);
         Ok(())

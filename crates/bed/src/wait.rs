@@ -44,10 +44,7 @@ where
         None
     };
     let outcome = tokio::time::timeout(within, Box::pin(watching)).await;
-    outcome
-        .ok()
-        .flatten()
-        .ok_or_else(|| anyhow!("waited {within:?} for {what}; last seen: {last}"))
+    outcome.ok().flatten().ok_or_else(|| anyhow!("waited {within:?} for {what}; last seen: {last}"))
 }
 
 /// Asks again and again until there is a value: for what cannot be watched, such as permissions.
@@ -78,10 +75,7 @@ fn describe<K: Serialize>(name: &str, object: Option<&K>) -> String {
     };
     match serde_json::to_value(object) {
         Ok(mut value) => {
-            if let Some(metadata) = value
-                .get_mut("metadata")
-                .and_then(|metadata| metadata.as_object_mut())
-            {
+            if let Some(metadata) = value.get_mut("metadata").and_then(|metadata| metadata.as_object_mut()) {
                 metadata.remove("managedFields");
             }
             format!("{value:#}")

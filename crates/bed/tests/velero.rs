@@ -20,8 +20,7 @@ async fn bed() -> Result<&'static Bed> {
 async fn create(api: &Api<DynamicObject>, kind: &str, name: &str, spec: Value) -> Result<()> {
     let object =
         json!({ "apiVersion": "velero.io/v1", "kind": kind, "metadata": { "name": name }, "spec": spec });
-    api.create(&PostParams::default(), &serde_json::from_value(object)?)
-        .await?;
+    api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
     Ok(())
 }
 
@@ -37,8 +36,7 @@ async fn a_config_map_is_backed_up_lost_and_restored() -> Result<()> {
     bed.namespace("shop").await?;
     let maps = Api::<ConfigMap>::namespaced(bed.client().await?, "shop");
     let map = json!({ "metadata": { "name": "prices" }, "data": { "apple": "3" } });
-    maps.create(&PostParams::default(), &serde_json::from_value(map)?)
-        .await?;
+    maps.create(&PostParams::default(), &serde_json::from_value(map)?).await?;
 
     let backups = bed.velero_api("Backup").await?;
     let spec = json!({ "includedNamespaces": ["shop"], "storageLocation": "default" });
@@ -46,10 +44,7 @@ async fn a_config_map_is_backed_up_lost_and_restored() -> Result<()> {
     phase(&backups, "one", "Completed").await?;
     let keys = bed.store()?.keys(BUCKET)?;
     assert!(keys.contains(&"backups/one/one.tar.gz".to_owned()), "{keys:?}");
-    assert!(
-        keys.contains(&"backups/one/velero-backup.json".to_owned()),
-        "{keys:?}"
-    );
+    assert!(keys.contains(&"backups/one/velero-backup.json".to_owned()), "{keys:?}");
 
     maps.delete("prices", &DeleteParams::default()).await?;
     let restores = bed.velero_api("Restore").await?;
@@ -64,41 +59,17 @@ async fn a_config_map_is_backed_up_lost_and_restored() -> Result<()> {
 
 #[tokio::test]
 async fn velero_can_be_played_by_hand() -> Result<()> {
-    let bed = Bed::builder()
-        .with_velero()
-        .velero_namespace("openshift-adp")
-        .start()
-        .await?;
+    let bed = Bed::builder().with_velero().velero_namespace("openshift-adp").start().await?;
     bed.velero_stop()?;
     let backups = bed.velero_api("Backup").await?;
-    create(
-        &backups,
-        "Backup",
-        "mine",
-        json!({ "storageLocation": "default" }),
-    )
-    .await?;
-    bed.velero_status(
-        "Backup",
-        "mine",
-        json!({ "phase": "InProgress", "progress": { "totalItems": 7 } }),
-    )
-    .await?;
-    bed.velero_status("Backup", "mine", json!({ "phase": "Completed" }))
+    create(&backups, "Backup", "mine", json!({ "storageLocation": "default" })).await?;
+    bed.velero_status("Backup", "mine", json!({ "phase": "InProgress", "progress": { "totalItems": 7 } }))
         .await?;
+    bed.velero_status("Backup", "mine", json!({ "phase": "Completed" })).await?;
     let status = backups.get("mine").await?.data["status"].clone();
-    assert_eq!(
-        status,
-        json!({ "phase": "Completed", "progress": { "totalItems": 7 } })
-    );
+    assert_eq!(status, json!({ "phase": "Completed", "progress": { "totalItems": 7 } }));
 
     bed.velero_start().await?;
-    create(
-        &backups,
-        "Backup",
-        "real",
-        json!({ "storageLocation": "default" }),
-    )
-    .await?;
+    create(&backups, "Backup", "real", json!({ "storageLocation": "default" })).await?;
     phase(&backups, "real", "Completed").await
 }

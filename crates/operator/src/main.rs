@@ -1,2 +1,25 @@
-//! stub
-fn main() {}
+//! `nacre`, the program in the cluster.
+
+mod admin;
+mod args;
+mod controller;
+mod metrics;
+mod queue;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[tokio::main(worker_threads = 2)]
+async fn main() -> ExitCode {
+    let args = args::Args::parse();
+    telemetry::start(&args);
+    match controller::run(args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

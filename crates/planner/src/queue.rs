@@ -16,6 +16,7 @@ type Place = (Timestamp, String);
 pub struct Queue {
     places: BTreeSet<Place>,
     made: HashMap<String, Timestamp>,
+    changes: u64,
 }
 
 impl Queue {
@@ -25,13 +26,21 @@ impl Queue {
             return false;
         }
         self.leave(name);
+        self.changes += 1;
         self.made.insert(name.to_owned(), made);
         self.places.insert((made, name.to_owned()))
     }
 
     /// Notes that an object is finished or gone. Returns whether the order changed.
     pub fn leave(&mut self, name: &str) -> bool {
-        self.made.remove(name).is_some_and(|made| self.places.remove(&(made, name.to_owned())))
+        let Some(made) = self.made.remove(name) else { return false };
+        self.changes += 1;
+        self.places.remove(&(made, name.to_owned()))
+    }
+
+    /// How often the order has changed so far.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Notes what has become of an object. Returns whether the order changed.
@@ -141,7 +150,7 @@ pub fn stage(phase: &str, completed: bool) -> Stage {
 }
 
 /// The position to show: 0 when over, 1 when running or next, else one more than what is ahead.
-fn position(stage: Stage, ahead: usize) -> i64 {
+pub(crate) fn position(stage: Stage, ahead: usize) -> i64 {
     match stage {
         Stage::Over => 0,
         Stage::Running | Stage::Aside => 1,

@@ -12,12 +12,18 @@ use crate::{Key, Policy};
 
 /// A tenant's object as it was seen. One that cannot be read has its metadata and what could be saved of its
 /// status, and says what is wrong with it, so that it can still be refused plainly and deleted.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Seen<K> {
     /// The object, or what is left of it.
     pub object: Arc<K>,
     /// Why it could not be read.
     pub unreadable: Option<Arc<str>>,
+}
+
+impl<K> Clone for Seen<K> {
+    fn clone(&self) -> Self {
+        Self { object: self.object.clone(), unreadable: self.unreadable.clone() }
+    }
 }
 
 /// The cluster as it was last seen: the engine's stores, or a world in memory. Every look-up goes by name; none

@@ -14,7 +14,7 @@ use crate::{Duration, schema};
 /// Where backups are kept, as Velero knows it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "velero.io", version = "v1", kind = "BackupStorageLocation", namespaced)]
-#[kube(status = "BackupStorageLocationStatus", schema = "disabled", derive = "PartialEq")]
+#[kube(status = "BackupStorageLocationStatus", schema = "disabled", derive = "PartialEq", derive = "Default")]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename_all = "camelCase")]
 pub struct BackupStorageLocationSpec {

@@ -10,7 +10,7 @@ use crate::{DownloadTarget, schema};
 /// Asks Velero to delete a backup with its data.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "velero.io", version = "v1", kind = "DeleteBackupRequest", namespaced)]
-#[kube(status = "DeleteBackupRequestStatus", schema = "disabled", derive = "PartialEq")]
+#[kube(status = "DeleteBackupRequestStatus", schema = "disabled", derive = "PartialEq", derive = "Default")]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteBackupRequestSpec {
     /// The Velero Backup.
@@ -58,7 +58,7 @@ pub struct DownloadRequestStatus {
 /// Asks Velero for its version.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "velero.io", version = "v1", kind = "ServerStatusRequest", namespaced)]
-#[kube(status = "ServerStatusRequestStatus", schema = "disabled", derive = "PartialEq")]
+#[kube(status = "ServerStatusRequestStatus", schema = "disabled", derive = "PartialEq", derive = "Default")]
 pub struct ServerStatusRequestSpec {}
 
 /// Velero's answer.

@@ -1,0 +1,139 @@
+//! A cluster that outlives the command that started it, until `down`.
+//!
+//! `up` starts `serve` and leaves once that is ready; `serve` holds a lock on the folder for as long as it
+//! lives, so `down` never mistakes a stranger's process for it, and knows when it is gone.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use bed::Bed;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+const READY: &str = "ready";
+const KEEP: &str = "keep";
+
+/// Starts `serve`, waits until it is ready and lets go of it.
+pub(crate) fn up(dir: &Path, with_velero: bool) -> Result<String> {
+    fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    let dir = dir.canonicalize()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("serve").arg("--dir").arg(&dir);
+    if with_velero {
+        command.arg("--with-velero");
+    }
+    // Nothing of ours may stay open in it, or whoever reads our output waits for its end too.
+    let complaints = tempfile::NamedTempFile::new()?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(complaints.reopen()?);
+    // Its own group, so that a later Ctrl-C in this terminal does not reach it. Until it is told to keep
+    // going, our end is its end: the pipe closes whatever happens to us.
+    let mut serve = command.process_group(0).spawn()?;
+    let mut lifeline = serve.stdin.take().context("no way to talk to `bed serve`")?;
+    let said = serve.stdout.take().context("no way to hear `bed serve`")?;
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line)?;
+    if line.trim_end() != READY {
+        serve.wait()?;
+        bail!("the cluster did not start: {}", fs::read_to_string(complaints.path())?);
+    }
+    writeln!(lifeline, "{KEEP}")?;
+    Ok(format!(
+        "The cluster is up. Use it with\n\n  export KUBECONFIG={}\n\nIts logs are in {}. `make down` stops it.",
+        kubeconfig(&dir).display(),
+        dir.display(),
+    ))
+}
+
+/// Runs the cluster: until standard input ends, or until a signal if that says `keep` first.
+pub(crate) fn serve(dir: &Path, with_velero: bool) -> Result<()> {
+    fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    let dir = dir.canonicalize()?;
+    let lock = File::create(lock_file(&dir))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            bail!("a cluster runs in {} already; `make down` stops it", dir.display())
+        }
+        Err(TryLockError::Error(error)) => return Err(error).context("locking the folder"),
+    }
+    fs::write(pid_file(&dir), std::process::id().to_string())?;
+    let mut builder = Bed::builder().folder(dir.join("cluster"));
+    if with_velero {
+        builder = builder.with_velero();
+    }
+    tokio::runtime::Runtime::new()?.block_on(run(builder))
+}
+
+async fn run(builder: bed::Builder) -> Result<()> {
+    let (mut terminated, mut interrupted) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let cluster = async {
+        let bed = builder.start().await?;
+        writeln!(std::io::stdout(), "{READY}")?;
+        // Nothing is left to do but to hold it.
+        std::future::pending::<()>().await;
+        drop(bed);
+        Ok(())
+    };
+    tokio::select! {
+        ended = cluster => ended,
+        () = abandoned() => Ok(()),
+        _ = terminated.recv() => Ok(()),
+        _ = interrupted.recv() => Ok(()),
+    }
+}
+
+/// Returns once standard input ends without having said `keep`.
+async fn abandoned() {
+    let (sender, ended) = oneshot::channel();
+    // A thread, since reading standard input cannot be cancelled: it goes when the process goes.
+    std::thread::spawn(move || {
+        let told_to_stay = std::io::stdin().lines().map_while(Result::ok).any(|line| line == KEEP);
+        sender.send(told_to_stay)
+    });
+    if let Ok(true) = ended.await {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Stops the `serve` of a folder, waits until it is gone and removes the folder.
+pub(crate) fn down(dir: &Path) -> Result<String> {
+    let Ok(lock) = File::open(lock_file(dir)) else {
+        return Ok(format!("No cluster was started in {}.", dir.display()));
+    };
+    let was_running = match lock.try_lock() {
+        Ok(()) => false,
+        Err(TryLockError::Error(error)) => return Err(error).context("locking the folder"),
+        Err(TryLockError::WouldBlock) => {
+            let pid =
+                fs::read_to_string(pid_file(dir))?.parse().context("reading the cluster's process id")?;
+            bed::send_signal(pid, "TERM")?;
+            lock.lock()?;
+            true
+        }
+    };
+    fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
+    Ok(if was_running { "The cluster is down." } else { "The cluster was down already." }.to_owned())
+}
+
+/// Shell commands for `eval`.
+pub(crate) fn env(dir: &Path) -> Result<String> {
+    let config = kubeconfig(&dir.canonicalize().context("no cluster was started here")?);
+    Ok(format!("export KUBECONFIG='{}' PATH='{}':\"$PATH\"", config.display(), bed::programs()?.display()))
+}
+
+fn kubeconfig(dir: &Path) -> PathBuf {
+    dir.join("cluster/kubeconfig/admin")
+}
+
+fn lock_file(dir: &Path) -> PathBuf {
+    dir.join("lock")
+}
+
+fn pid_file(dir: &Path) -> PathBuf {
+    dir.join("pid")
+}

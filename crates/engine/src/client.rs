@@ -1,0 +1,29 @@
+//! A client that says who it is and leaves retrying to us.
+
+use std::time::Duration;
+
+use kube::config::KubeConfigOptions;
+use kube::{Client, Config};
+
+/// What the API server's audit log calls us.
+pub fn user_agent() -> String {
+    format!("nacre/{}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Connects as the environment says: `KUBECONFIG` or the usual file, else the pod's own account.
+pub async fn connect() -> Result<Client, kube::Error> {
+    let mut config = match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
+        Ok(config) => config,
+        Err(_) => Config::infer().await.map_err(kube::Error::InferConfig)?,
+    };
+    if let Ok(agent) = user_agent().parse() {
+        config.headers.push((http::header::USER_AGENT, agent));
+    }
+    // Which failures are worth retrying, and when, is `error`'s to say: a client that waits by itself holds a worker.
+    config.default_retry = false;
+    config.connect_timeout = Some(Duration::from_secs(5));
+    config.read_timeout = Some(Duration::from_mins(6));
+    config.reset_reader_on_write = true;
+    config.write_timeout = Some(Duration::from_secs(30));
+    Client::try_from(config)
+}

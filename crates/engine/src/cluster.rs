@@ -1,0 +1,307 @@
+//! The cluster as it was last seen, for decisions to look at.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use api::velero::{
+    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, PodVolumeBackup,
+    PodVolumeRestore, Restore, VolumeStatus,
+};
+use api::{
+    DataMoverCounts, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase,
+    PodVolumeCounts, labels,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Resource;
+use planner::ownership::label;
+use planner::queue::Queue;
+use planner::view::{Seen, View};
+use planner::{Key, Policy, backup, restore};
+
+use crate::guard::Guarded;
+use crate::index::Index;
+use crate::kept::Kept;
+use crate::store::{Change, Store};
+
+/// Everything seen so far, shared by watches and workers. A decision holds it for microseconds.
+#[derive(Debug)]
+pub struct Cluster {
+    state: RwLock<State>,
+}
+
+/// Everything seen so far.
+#[derive(Debug)]
+pub struct State {
+    admin_namespace: String,
+    policy: Arc<Policy>,
+    pub(crate) backups: Store<NonAdminBackup>,
+    pub(crate) restores: Store<NonAdminRestore>,
+    pub(crate) locations: Store<NonAdminBackupStorageLocation>,
+    pub(crate) velero_backups: Store<Backup>,
+    pub(crate) velero_restores: Store<Restore>,
+    pub(crate) storage_locations: Store<BackupStorageLocation>,
+    pub(crate) delete_requests: Store<DeleteBackupRequest>,
+    pub(crate) namespaces: Store<Namespace>,
+    pub(crate) config_maps: Store<ConfigMap>,
+    pub(crate) pod_volume_backups: Store<PodVolumeBackup>,
+    pub(crate) pod_volume_restores: Store<PodVolumeRestore>,
+    pub(crate) data_uploads: Store<DataUpload>,
+    pub(crate) data_downloads: Store<DataDownload>,
+    backup_queue: Queue,
+    restore_queue: Queue,
+    /// By the names of Velero objects that requests refer to.
+    references: Index<Key>,
+    /// By the Velero Backup they ask to delete.
+    deletions: Index<String>,
+    /// By the Velero Backup or Restore they belong to.
+    volumes: Index<Key>,
+    backing_off: BTreeSet<Key>,
+}
+
+impl Cluster {
+    /// Nothing seen yet.
+    pub fn new(admin_namespace: &str, policy: Policy) -> Self {
+        Self { state: RwLock::new(State::new(admin_namespace, policy)) }
+    }
+
+    /// A look at everything, for as long as it is held.
+    pub fn look(&self) -> RwLockReadGuard<'_, State> {
+        // A panic while writing would have left single objects stale at worst, which the next event mends.
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes something and returns whom it concerns.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut State) -> Vec<Key>) -> Vec<Key> {
+        change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl State {
+    fn new(admin_namespace: &str, policy: Policy) -> Self {
+        Self {
+            admin_namespace: admin_namespace.to_owned(),
+            policy: Arc::new(policy),
+            backups: Store::default(),
+            restores: Store::default(),
+            locations: Store::default(),
+            velero_backups: Store::default(),
+            velero_restores: Store::default(),
+            storage_locations: Store::default(),
+            delete_requests: Store::default(),
+            namespaces: Store::default(),
+            config_maps: Store::default(),
+            pod_volume_backups: Store::default(),
+            pod_volume_restores: Store::default(),
+            data_uploads: Store::default(),
+            data_downloads: Store::default(),
+            backup_queue: Queue::default(),
+            restore_queue: Queue::default(),
+            references: Index::default(),
+            deletions: Index::default(),
+            volumes: Index::default(),
+            backing_off: BTreeSet::new(),
+        }
+    }
+
+    /// Takes what the watch says about one object.
+    pub(crate) fn told<K: Kept>(&mut self, object: Guarded<K>) -> Vec<Key> {
+        let change = K::store_mut(self).told(object);
+        self.follow(change)
+    }
+
+    /// Takes the API server's answer to a write of ours.
+    pub(crate) fn wrote<K: Kept>(&mut self, object: Guarded<K>) -> Vec<Key> {
+        let change = K::store_mut(self).wrote(object);
+        self.follow(change)
+    }
+
+    /// Indexes a change and says whom it concerns.
+    pub(crate) fn follow<K: Kept>(&mut self, change: Option<Change<K>>) -> Vec<Key> {
+        let Some((before, after)) = change else { return Vec::new() };
+        let (before, after) = (before.as_deref(), after.as_ref().map(|seen| &*seen.object));
+        K::index(self, before, after);
+        K::concerned(self, before, after)
+    }
+
+    pub(crate) fn index_backup(&mut self, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) {
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(Kind::NonAdminBackup, &object.metadata);
+        let names = |backup: Option<&NonAdminBackup>| backup.map(backup::references).unwrap_or_default();
+        self.references.shift(&key, &names(before), &names(after));
+        self.note_backing_off(key, after.and_then(|backup| backup.status.as_ref()?.phase));
+    }
+
+    pub(crate) fn index_restore(
+        &mut self,
+        before: Option<&NonAdminRestore>,
+        after: Option<&NonAdminRestore>,
+    ) {
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(Kind::NonAdminRestore, &object.metadata);
+        let names = |restore: Option<&NonAdminRestore>| restore.map(restore::references).unwrap_or_default();
+        self.references.shift(&key, &names(before), &names(after));
+        self.note_backing_off(key, after.and_then(|restore| restore.status.as_ref()?.phase));
+    }
+
+    fn note_backing_off(&mut self, key: Key, phase: Option<Phase>) {
+        if phase == Some(Phase::BackingOff) {
+            self.backing_off.insert(key);
+        } else {
+            self.backing_off.remove(&key);
+        }
+    }
+
+    pub(crate) fn queue_backup(&mut self, before: Option<&Backup>, after: Option<&Backup>) {
+        if let Some(object) = after.or(before) {
+            self.backup_queue.note(object, after.is_none());
+        }
+    }
+
+    pub(crate) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
+        if let Some(object) = after.or(before) {
+            self.restore_queue.note(object, after.is_none());
+        }
+    }
+
+    pub(crate) fn index_delete_request(
+        &mut self,
+        before: Option<&DeleteBackupRequest>,
+        after: Option<&DeleteBackupRequest>,
+    ) {
+        let Some(name) = after.or(before).and_then(|request| request.metadata.name.clone()) else { return };
+        let backup = |request: Option<&DeleteBackupRequest>| -> Vec<String> {
+            request.map(|request| request.spec.backup_name.clone()).into_iter().collect()
+        };
+        self.deletions.shift(&name, &backup(before), &backup(after));
+    }
+
+    pub(crate) fn index_volume<K: Kept>(&mut self, before: Option<&K>, after: Option<&K>) {
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(K::KIND, object.meta());
+        let owners = |volume: Option<&K>| -> Vec<String> {
+            let labels = [labels::VELERO_BACKUP_NAME, labels::VELERO_RESTORE_NAME];
+            let named = labels.into_iter().filter_map(|name| label(volume?.meta(), name));
+            named.map(str::to_owned).collect()
+        };
+        self.volumes.shift(&key, &owners(before), &owners(after));
+    }
+
+    fn admin<K: Kept>(&self, name: &str) -> Option<Arc<K>> {
+        K::store(self).get(&self.admin_namespace, name).map(|seen| seen.object.clone())
+    }
+
+    fn keys_of(&self, kind: Kind, velero: &str) -> Vec<Key> {
+        self.references.under(velero).filter(|key| key.kind == kind).cloned().collect()
+    }
+
+    /// The phases of the volumes of one kind that belong to a Velero object.
+    fn phases<K: Kept>(&self, owner: &str, status: fn(&K) -> Option<&VolumeStatus>) -> Vec<String> {
+        let of_kind = self.volumes.under(owner).filter(|key| key.kind == K::KIND);
+        let volumes = of_kind.filter_map(|key| K::store(self).get(&key.namespace, &key.name));
+        volumes
+            .map(|volume| status(&volume.object).and_then(|status| status.phase.clone()).unwrap_or_default())
+            .collect()
+    }
+}
+
+impl View for State {
+    fn admin_namespace(&self) -> &str {
+        &self.admin_namespace
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn policy(&self, _namespace: &str) -> Arc<Policy> {
+        self.policy.clone()
+    }
+
+    fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
+        self.namespaces.get("", name).map(|seen| seen.object.clone())
+    }
+
+    fn config_map(&self, name: &str) -> Option<Arc<ConfigMap>> {
+        self.admin(name)
+    }
+
+    fn backup(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminBackup>> {
+        self.backups.get(namespace, name).cloned()
+    }
+
+    fn backups_in(&self, namespace: &str) -> Vec<Seen<NonAdminBackup>> {
+        self.backups.within(namespace).cloned().collect()
+    }
+
+    fn restore(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminRestore>> {
+        self.restores.get(namespace, name).cloned()
+    }
+
+    fn restores_in(&self, namespace: &str) -> Vec<Seen<NonAdminRestore>> {
+        self.restores.within(namespace).cloned().collect()
+    }
+
+    fn location(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminBackupStorageLocation>> {
+        self.locations.get(namespace, name).cloned()
+    }
+
+    fn velero_backup(&self, name: &str) -> Option<Arc<Backup>> {
+        self.admin(name)
+    }
+
+    fn velero_restore(&self, name: &str) -> Option<Arc<Restore>> {
+        self.admin(name)
+    }
+
+    fn storage_location(&self, name: &str) -> Option<Arc<BackupStorageLocation>> {
+        self.admin(name)
+    }
+
+    fn delete_requests(&self, backup: &str) -> Vec<Arc<DeleteBackupRequest>> {
+        let mut requests: Vec<_> = self.deletions.under(backup).filter_map(|name| self.admin(name)).collect();
+        requests.sort_by_key(|request: &Arc<DeleteBackupRequest>| {
+            let meta = request.meta();
+            (meta.creation_timestamp.as_ref().map(|time| time.0), meta.name.clone())
+        });
+        requests
+    }
+
+    fn backup_volumes(&self, backup: &str) -> (PodVolumeCounts, DataMoverCounts) {
+        let files = self.phases::<PodVolumeBackup>(backup, |volume| volume.status.as_ref());
+        let moved = self.phases::<DataUpload>(backup, |volume| volume.status.as_ref());
+        (
+            PodVolumeCounts::of(files.iter().map(String::as_str)),
+            DataMoverCounts::of(moved.iter().map(String::as_str)),
+        )
+    }
+
+    fn restore_volumes(&self, restore: &str) -> (PodVolumeCounts, DataMoverCounts) {
+        let files = self.phases::<PodVolumeRestore>(restore, |volume| volume.status.as_ref());
+        let moved = self.phases::<DataDownload>(restore, |volume| volume.status.as_ref());
+        (
+            PodVolumeCounts::of(files.iter().map(String::as_str)),
+            DataMoverCounts::of(moved.iter().map(String::as_str)),
+        )
+    }
+
+    fn backups_of(&self, velero_backup: &str) -> Vec<Key> {
+        self.keys_of(Kind::NonAdminBackup, velero_backup)
+    }
+
+    fn restores_of(&self, velero_restore: &str) -> Vec<Key> {
+        self.keys_of(Kind::NonAdminRestore, velero_restore)
+    }
+
+    fn backing_off(&self) -> Vec<Key> {
+        self.backing_off.iter().cloned().collect()
+    }
+
+    fn backup_queue(&self) -> &Queue {
+        &self.backup_queue
+    }
+
+    fn restore_queue(&self) -> &Queue {
+        &self.restore_queue
+    }
+}

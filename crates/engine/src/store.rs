@@ -1,0 +1,230 @@
+//! The objects of one kind as they were last seen or written.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::Resource;
+use kube::core::ObjectMeta;
+use planner::view::Seen;
+
+use crate::guard::Guarded;
+
+/// How long our own write may be ahead of what a fresh list shows.
+const AHEAD: Duration = Duration::from_mins(1);
+
+type Place = (String, String);
+
+/// Objects by namespace and name. Our own writes are laid over what the watch has told so far: whichever has the
+/// higher resourceVersion counts, so no plan repeats a write just made, and the echo of it changes nothing.
+#[derive(Debug)]
+pub struct Store<K> {
+    objects: BTreeMap<Place, Entry<K>>,
+    /// Uids we deleted and whose end the watch has yet to tell.
+    gone: HashSet<String>,
+    /// What a list that is under way has shown so far.
+    listing: Option<HashSet<Place>>,
+}
+
+#[derive(Debug)]
+struct Entry<K> {
+    seen: Seen<K>,
+    version: u64,
+    /// When we wrote it, while the watch has yet to tell.
+    written: Option<Instant>,
+}
+
+/// What became of an object: before and after.
+pub(crate) type Change<K> = (Option<Arc<K>>, Option<Seen<K>>);
+
+impl<K> Default for Store<K> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), gone: HashSet::new(), listing: None }
+    }
+}
+
+impl<K: Resource> Store<K> {
+    /// One object.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<&Seen<K>> {
+        self.objects.get(&(namespace.to_owned(), name.to_owned())).map(|entry| &entry.seen)
+    }
+
+    /// The objects of one namespace, by name.
+    pub fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Seen<K>> + use<'a, K> {
+        let from = (namespace.to_owned(), String::new());
+        let run = self.objects.range(from..).take_while(move |((place, _), _)| place == namespace);
+        run.map(|(_, entry)| &entry.seen)
+    }
+
+    /// All objects.
+    pub fn all(&self) -> impl Iterator<Item = &Seen<K>> {
+        self.objects.values().map(|entry| &entry.seen)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Takes what the watch says. None if we knew.
+    pub(crate) fn told(&mut self, object: Guarded<K>) -> Option<Change<K>> {
+        let place = place(object.meta());
+        if let Some(listing) = &mut self.listing {
+            listing.insert(place.clone());
+        }
+        let uid = object.meta().uid.as_deref().unwrap_or_default();
+        if self.gone.contains(uid) {
+            return None;
+        }
+        if let Some(entry) = self.objects.get_mut(&place)
+            && entry.version >= version(object.meta())
+        {
+            entry.written = None;
+            return None;
+        }
+        Some(self.put(place, object, None))
+    }
+
+    /// Takes what the API server answered to a write of ours. None if the watch was faster.
+    pub(crate) fn wrote(&mut self, object: Guarded<K>) -> Option<Change<K>> {
+        let place = place(object.meta());
+        let known = self.objects.get(&place).is_some_and(|entry| entry.version >= version(object.meta()));
+        (!known).then(|| self.put(place, object, Some(Instant::now())))
+    }
+
+    fn put(&mut self, place: Place, object: Guarded<K>, written: Option<Instant>) -> Change<K> {
+        let version = version(object.meta());
+        let seen = Seen { object: Arc::new(object.object), unreadable: object.unreadable.map(Into::into) };
+        let before = self.objects.insert(place, Entry { seen: seen.clone(), version, written });
+        (before.map(|entry| entry.seen.object), Some(seen))
+    }
+
+    /// Takes from the watch that an object is gone. None if we knew, or if there is a newer one of that name.
+    pub(crate) fn told_gone(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
+        self.gone.remove(meta.uid.as_deref().unwrap_or_default());
+        self.remove(meta)
+    }
+
+    /// Takes from an answer to a delete of ours that the object is gone.
+    pub(crate) fn deleted(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
+        self.gone.extend(meta.uid.clone());
+        self.remove(meta)
+    }
+
+    fn remove(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
+        let place = place(meta);
+        let entry = self.objects.get(&place)?;
+        if entry.seen.object.meta().uid != meta.uid {
+            return None;
+        }
+        self.objects.remove(&place).map(|entry| (Some(entry.seen.object), None))
+    }
+
+    /// A list begins.
+    pub(crate) fn list_begins(&mut self) {
+        self.listing = Some(HashSet::new());
+    }
+
+    /// A list is complete: what it did not show is gone, unless we wrote it while it was on its way.
+    pub(crate) fn list_ends(&mut self) -> Vec<Change<K>> {
+        let Some(shown) = self.listing.take() else { return Vec::new() };
+        self.gone.clear();
+        let fresh = |entry: &Entry<K>| entry.written.is_some_and(|at| at.elapsed() < AHEAD);
+        let missing = self.objects.iter().filter(|(place, entry)| !shown.contains(*place) && !fresh(entry));
+        let missing: Vec<_> = missing.map(|(place, _)| place.clone()).collect();
+        let removed = missing.iter().filter_map(|place| self.objects.remove(place));
+        removed.map(|entry| (Some(entry.seen.object), None)).collect()
+    }
+}
+
+fn place(meta: &ObjectMeta) -> Place {
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+}
+
+/// Resource versions grow; Kubernetes promises that they can be compared within one kind.
+fn version(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use api::NonAdminBackup;
+    use kube::core::ObjectMeta;
+
+    use super::{Guarded, Store};
+
+    fn object(uid: &str, version: u64) -> Guarded<NonAdminBackup> {
+        let metadata = ObjectMeta {
+            name: Some("daily".into()),
+            namespace: Some("shop".into()),
+            uid: Some(uid.into()),
+            resource_version: Some(version.to_string()),
+            ..ObjectMeta::default()
+        };
+        Guarded { object: NonAdminBackup { metadata, ..NonAdminBackup::default() }, unreadable: None }
+    }
+
+    fn version(store: &Store<NonAdminBackup>) -> Option<String> {
+        store.get("shop", "daily")?.object.metadata.resource_version.clone()
+    }
+
+    #[test]
+    fn the_echo_of_our_own_write_is_no_news() {
+        let mut store = Store::default();
+        assert!(store.told(object("a", 1)).is_some());
+        assert!(store.wrote(object("a", 3)).is_some());
+        assert!(store.told(object("a", 2)).is_none(), "older than what we wrote");
+        assert!(store.told(object("a", 3)).is_none(), "the echo");
+        assert_eq!(version(&store).as_deref(), Some("3"));
+        assert!(store.told(object("a", 4)).is_some());
+    }
+
+    #[test]
+    fn the_end_of_an_older_namesake_does_not_remove_the_newer() {
+        let mut store = Store::default();
+        store.told(object("a", 1));
+        store.wrote(object("b", 5));
+        assert!(store.told_gone(&object("a", 4).object.metadata).is_none());
+        assert_eq!(version(&store).as_deref(), Some("5"));
+    }
+
+    #[test]
+    fn what_we_deleted_does_not_come_back_by_an_older_event() {
+        let mut store = Store::default();
+        store.told(object("a", 1));
+        assert!(store.deleted(&object("a", 1).object.metadata).is_some());
+        assert!(store.told(object("a", 2)).is_none());
+        assert!(store.told_gone(&object("a", 3).object.metadata).is_none());
+        assert!(store.told(object("b", 4)).is_some(), "a new one of that name");
+    }
+
+    #[test]
+    fn a_list_removes_what_it_does_not_show_but_not_what_we_just_wrote() {
+        let mut store = Store::default();
+        store.told(object("a", 1));
+        store.list_begins();
+        assert_eq!(store.list_ends().len(), 1);
+        assert!(version(&store).is_none());
+
+        store.list_begins();
+        store.wrote(object("b", 9));
+        assert!(store.list_ends().is_empty());
+        assert_eq!(version(&store).as_deref(), Some("9"));
+    }
+
+    #[test]
+    fn a_namespace_is_not_confused_with_one_whose_name_it_begins() {
+        let mut store = Store::default();
+        let mut other = object("b", 2);
+        other.object.metadata.namespace = Some("shop-two".into());
+        store.told(object("a", 1));
+        store.told(other);
+        assert_eq!(store.within("shop").count(), 1);
+        assert_eq!(store.len(), 2);
+    }
+}

@@ -1,0 +1,50 @@
+//! /livez, /readyz, /healthz and /metrics.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::args::Bind;
+
+/// What /readyz says: whether everything is known, and what is switched off for want of rights.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Readiness {
+    pub(crate) ready: bool,
+    pub(crate) details: Vec<String>,
+}
+
+/// Serves the probes, if they are wanted.
+pub(crate) async fn probes(bind: Bind, readiness: watch::Receiver<Readiness>) -> Result<()> {
+    let ready = move || async move {
+        let now = readiness.borrow().clone();
+        let code = if now.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let word = if now.ready { "ok" } else { "starting" };
+        (code, format!("{word}\n{}\n", now.details.join("\n")))
+    };
+    let alive = || async { "ok\n" };
+    serve(
+        bind,
+        Router::new().route("/livez", get(alive)).route("/healthz", get(alive)).route("/readyz", get(ready)),
+    )
+    .await
+}
+
+/// Serves the metrics, if they are wanted.
+pub(crate) async fn metrics(bind: Bind, text: Arc<dyn Fn() -> String + Send + Sync>) -> Result<()> {
+    serve(bind, Router::new().route("/metrics", get(move || async move { text() }))).await
+}
+
+async fn serve(bind: Bind, routes: Router) -> Result<()> {
+    let Some(address) = bind else { return Ok(()) };
+    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+    tokio::spawn(async move {
+        // Serving ends only with the process.
+        let _ = axum::serve(listener, routes).await;
+    });
+    Ok(())
+}

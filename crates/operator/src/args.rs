@@ -1,0 +1,112 @@
+//! Flags and environment. The environment is OADP's operator's, the flags are the Go controller's.
+
+use std::net::{Ipv6Addr, SocketAddr};
+
+use clap::Parser;
+
+/// Backup and restore for namespace owners, by way of Velero. With no arguments and WATCH_NAMESPACE set, runs the
+/// controller.
+#[derive(Clone, Debug, Parser)]
+#[command(version, about)]
+pub(crate) struct Args {
+    /// The namespace Velero is installed in
+    #[arg(long, env = "WATCH_NAMESPACE")]
+    pub(crate) watch_namespace: Option<String>,
+
+    /// How much to log: 0 (nothing but the end) to 6 (everything)
+    #[arg(long, env = "LOG_LEVEL", default_value = "4")]
+    pub(crate) log_level: String,
+
+    /// How to log: json, or anything else for text
+    #[arg(long, env = "LOG_FORMAT", default_value = "text")]
+    pub(crate) log_format: String,
+
+    /// Where to serve /metrics; 0 for nowhere
+    #[arg(long, default_value = ":8080", value_parser = address)]
+    pub(crate) metrics_bind_address: Bind,
+
+    /// Where to serve /livez, /readyz and /healthz; 0 for nowhere
+    #[arg(long, default_value = ":8081", value_parser = address)]
+    pub(crate) health_probe_bind_address: Bind,
+
+    /// How many objects are decided about at a time
+    #[arg(long, default_value_t = 32)]
+    pub(crate) workers: usize,
+
+    /// Taken for the Go controller's sake; there is always one leader
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
+    leader_elect: Option<bool>,
+
+    /// Taken for the Go controller's sake; has no effect
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
+    metrics_secure: Option<bool>,
+
+    /// Taken for the Go controller's sake; has no effect
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
+    enable_http2: Option<bool>,
+
+    /// Taken for the Go controller's sake; has no effect
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
+    zap_devel: Option<bool>,
+
+    /// Taken for the Go controller's sake; has no effect
+    #[arg(long, hide = true)]
+    zap_encoder: Option<String>,
+
+    /// Taken for the Go controller's sake; has no effect
+    #[arg(long, hide = true)]
+    zap_log_level: Option<String>,
+
+    /// Taken for the Go controller's sake; has no effect
+    #[arg(long, hide = true)]
+    zap_stacktrace_level: Option<String>,
+
+    /// Taken for the Go controller's sake; has no effect
+    #[arg(long, hide = true)]
+    zap_time_encoding: Option<String>,
+}
+
+/// An address to listen on, or none.
+pub(crate) type Bind = Option<SocketAddr>;
+
+/// Reads `0`, `:8080`, `127.0.0.1:8080` or `[::1]:8080`.
+fn address(text: &str) -> Result<Bind, String> {
+    if text == "0" {
+        return Ok(None);
+    }
+    if let Some(port) = text.strip_prefix(':') {
+        let port: u16 = port.parse().map_err(|_| format!("{text:?} has no port; write for example :8080"))?;
+        return Ok(Some((Ipv6Addr::UNSPECIFIED, port).into()));
+    }
+    text.parse()
+        .map(Some)
+        .map_err(|_| format!("{text:?} is no address; write for example :8080, 127.0.0.1:8080 or 0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::{Args, address};
+
+    #[test]
+    fn the_go_controllers_flags_are_taken() {
+        let given = [
+            "nacre",
+            "--leader-elect",
+            "--metrics-bind-address=0",
+            "--zap-devel=true",
+            "--enable-http2=false",
+        ];
+        let args = Args::try_parse_from(given).unwrap();
+        assert_eq!(args.metrics_bind_address, None);
+        assert!(Args::try_parse_from(["nacre"]).unwrap().health_probe_bind_address.is_some());
+    }
+
+    #[test]
+    fn addresses_are_read_as_go_writes_them() {
+        assert_eq!(address(":8080").unwrap().unwrap().port(), 8080);
+        assert_eq!(address("127.0.0.1:1").unwrap().unwrap().to_string(), "127.0.0.1:1");
+        assert!(address("8080").is_err() && address(":x").is_err());
+    }
+}

@@ -1,0 +1,223 @@
+//! The controller: watch everything, then decide about whatever is woken and carry it out.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use api::velero::{
+    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, PodVolumeBackup,
+    PodVolumeRestore, Restore,
+};
+use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use engine::{Cluster, Executor, Kept, Progress, Retry, Teller, Work, watch};
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Client;
+use kube::core::ObjectMeta;
+use planner::{Key, Plan, Policy, backup, restore};
+use prometheus_client::registry::Registry;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch as channel;
+use tokio::task::JoinSet;
+use tracing::{debug, error, info, warn};
+
+use crate::admin::{self, Readiness};
+use crate::args::Args;
+use crate::metrics::{self, Metrics, Written};
+use crate::queue;
+
+/// What a worker needs.
+struct Shared {
+    cluster: Arc<Cluster>,
+    work: Arc<Work>,
+    executor: Executor,
+    teller: Teller,
+    metrics: Metrics,
+}
+
+/// Runs until told to stop.
+pub(crate) async fn run(args: Args) -> Result<()> {
+    let Some(namespace) = args.watch_namespace.clone().filter(|namespace| !namespace.is_empty()) else {
+        bail!("WATCH_NAMESPACE is not set; it names the namespace Velero is installed in");
+    };
+    let client = engine::connect().await.context("cannot reach the API server")?;
+    let cluster = Arc::new(Cluster::new(&namespace, Policy::default()));
+    let work = Arc::new(Work::default());
+    let executor = Executor::new(client.clone(), cluster.clone(), work.clone());
+
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let (readiness, is_ready) = channel::channel(Readiness::default());
+    admin::probes(args.health_probe_bind_address, is_ready).await?;
+    registry.register_collector(Box::new(Written(executor.writes())));
+    admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
+
+    let watches = start_watches(&client, &namespace, &cluster, &work);
+    info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking at the cluster");
+    let closed = all_known(watches).await;
+    for (kind, reason) in &closed {
+        warn!(kind = kind.name(), reason, "cannot be watched; it counts as empty");
+    }
+    let details =
+        closed.iter().map(|(kind, reason)| format!("{} is not watched: {reason}", kind.plural())).collect();
+    readiness.send_replace(Readiness { ready: true, details });
+    info!("ready");
+
+    let teller = Teller::start(client, hostname());
+    let context = Arc::new(Shared { cluster, work, executor, teller, metrics });
+    let mut tasks = JoinSet::new();
+    tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone()));
+    for _ in 0..args.workers.max(1) {
+        tasks.spawn(worker(context.clone()));
+    }
+    told_to_stop().await?;
+    info!("stopping");
+    Ok(())
+}
+
+/// Watches every kind that decisions look at: tenants' everywhere, Velero's and the administrators' in one namespace.
+fn start_watches(
+    client: &Client,
+    namespace: &str,
+    cluster: &Arc<Cluster>,
+    work: &Arc<Work>,
+) -> Vec<(Kind, channel::Receiver<Progress>)> {
+    let starter = Starter { client, cluster, work, namespace };
+    vec![
+        starter.everywhere::<Namespace>(),
+        starter.everywhere::<NonAdminBackup>(),
+        starter.everywhere::<NonAdminRestore>(),
+        starter.everywhere::<NonAdminBackupStorageLocation>(),
+        starter.in_namespace::<Backup>(),
+        starter.in_namespace::<Restore>(),
+        starter.in_namespace::<BackupStorageLocation>(),
+        starter.in_namespace::<DeleteBackupRequest>(),
+        starter.in_namespace::<ConfigMap>(),
+        starter.in_namespace::<PodVolumeBackup>(),
+        starter.in_namespace::<PodVolumeRestore>(),
+        starter.in_namespace::<DataUpload>(),
+        starter.in_namespace::<DataDownload>(),
+    ]
+}
+
+struct Starter<'a> {
+    client: &'a Client,
+    cluster: &'a Arc<Cluster>,
+    work: &'a Arc<Work>,
+    namespace: &'a str,
+}
+
+impl Starter<'_> {
+    fn everywhere<K: Kept>(&self) -> (Kind, channel::Receiver<Progress>) {
+        self.start::<K>(None)
+    }
+
+    fn in_namespace<K: Kept>(&self) -> (Kind, channel::Receiver<Progress>) {
+        self.start::<K>(Some(self.namespace.to_owned()))
+    }
+
+    fn start<K: Kept>(&self, namespace: Option<String>) -> (Kind, channel::Receiver<Progress>) {
+        let (sender, receiver) = channel::channel(Progress::Listing);
+        tokio::spawn(watch::<K>(
+            self.client.clone(),
+            namespace,
+            self.cluster.clone(),
+            self.work.clone(),
+            sender,
+        ));
+        (K::KIND, receiver)
+    }
+}
+
+/// Waits until everything that exists is known, so that nothing is decided because its like is merely not seen yet.
+/// Returns what we may not look at.
+async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<(Kind, String)> {
+    let mut closed = Vec::new();
+    for (kind, mut progress) in watches {
+        // A watch ends only with the process.
+        if let Ok(progress) = progress.wait_for(|progress| *progress != Progress::Listing).await
+            && let Progress::Closed(reason) = &*progress
+        {
+            closed.push((kind, reason.clone()));
+        }
+    }
+    closed
+}
+
+async fn worker(context: Arc<Shared>) {
+    loop {
+        let key = context.work.next().await;
+        let began = Instant::now();
+        // One odd object must not stop the others, not even by a bug of ours.
+        let outcome = AssertUnwindSafe(reconcile(&context, &key)).catch_unwind().await;
+        let retry = match outcome {
+            Ok(retry) => retry,
+            Err(_) => Some(Retry::BackOff),
+        };
+        context.metrics.decided(began.elapsed(), retry.is_none());
+        let failures = context.work.done(&key, retry.is_none());
+        if let Some(delay) = retry.and_then(|retry| retry.delay(failures)) {
+            context.work.wake_in(key, delay);
+        }
+    }
+}
+
+/// Observe, decide, execute. Returns when to try again if it did not go through.
+async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
+    let (about, plan) = decide(&context.cluster, key)?;
+    debug!(
+        kind = key.kind.name(),
+        namespace = key.namespace,
+        name = key.name,
+        actions = plan.actions.len(),
+        "decided"
+    );
+    if let Err(failure) = context.executor.execute(key, &plan).await {
+        let retry = failure.retry();
+        match retry {
+            Retry::Now | Retry::WhenItChanges => debug!(%failure, "what we knew was out of date"),
+            Retry::After(_) | Retry::BackOff => error!(%failure, "not carried out; it is tried again"),
+        }
+        return Some(retry);
+    }
+    for event in &plan.events {
+        context.teller.tell(key.kind, &about, event);
+    }
+    if let Some(delay) = plan.wake {
+        context.work.wake_in(key.clone(), delay);
+    }
+    None
+}
+
+/// What shall be done about one object; none if it is gone.
+fn decide(cluster: &Cluster, key: &Key) -> Option<(ObjectMeta, Plan)> {
+    let look = cluster.look();
+    match key.kind {
+        Kind::NonAdminBackup => {
+            let seen = backup::observe(&*look, &key.namespace, &key.name)?;
+            drop(look);
+            Some((seen.backup.metadata.clone(), backup::decide(&seen)))
+        }
+        Kind::NonAdminRestore => {
+            let seen = restore::observe(&*look, &key.namespace, &key.name)?;
+            drop(look);
+            Some((seen.restore.metadata.clone(), restore::decide(&seen)))
+        }
+        _ => None,
+    }
+}
+
+async fn told_to_stop() -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        result = tokio::signal::ctrl_c() => result?,
+    }
+    Ok(())
+}
+
+fn hostname() -> String {
+    let name = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
+    name.unwrap_or_else(|| format!("nacre-{}", std::process::id()))
+}

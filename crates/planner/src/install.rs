@@ -1,0 +1,161 @@
+//! Everything nacre needs in a cluster beside the definitions of its kinds: who it is, what it may do, and what
+//! namespace owners may do with it. Each rule is here because something above uses it.
+
+use api::Kind;
+use serde_json::{Value, json};
+
+use crate::Object;
+
+/// The account nacre runs as. OADP's operator has it under this name too.
+pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
+
+const READ: &[&str] = &["get", "list", "watch"];
+const TENANT_KINDS: [Kind; 4] = [
+    Kind::NonAdminBackup,
+    Kind::NonAdminRestore,
+    Kind::NonAdminBackupStorageLocation,
+    Kind::NonAdminDownloadRequest,
+];
+
+/// All of it, for Velero in this namespace, in an order in which it can be applied.
+pub fn objects(namespace: &str) -> Vec<Object> {
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace},
+    });
+    let mut objects = vec![Object { kind: Kind::ServiceAccount, body: account }];
+    objects.extend(everywhere(namespace));
+    objects.extend(beside_velero(namespace));
+    objects.extend(tenant_roles());
+    objects
+}
+
+/// What nacre may do in every namespace: read requests, hold them, write their status, remove them, tell Events. It may
+/// not read a Secret.
+fn everywhere(namespace: &str) -> [Object; 2] {
+    let rules = json!([
+        rule(&[Kind::Namespace], READ),
+        rule(&TENANT_KINDS, READ),
+        rule(&[Kind::NonAdminBackup, Kind::NonAdminRestore], &["patch", "delete"]),
+        status_rule(&[Kind::NonAdminBackup, Kind::NonAdminRestore], &["patch"]),
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+    ]);
+    [
+        cluster_role("nacre", &json!({}), &rules),
+        Object {
+            kind: Kind::ClusterRoleBinding,
+            body: json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+                "metadata": {"name": "nacre"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "nacre"},
+                "subjects": [subject(namespace)],
+            }),
+        },
+    ]
+}
+
+/// What nacre may do where Velero is.
+fn beside_velero(namespace: &str) -> [Object; 2] {
+    let volumes = [Kind::PodVolumeBackup, Kind::PodVolumeRestore, Kind::DataUpload, Kind::DataDownload];
+    let rules = json!([
+        rule(&[Kind::Backup, Kind::Restore], &["get", "list", "watch", "create", "patch", "delete"]),
+        rule(&[Kind::DeleteBackupRequest], &["get", "list", "watch", "create", "delete"]),
+        rule(&[Kind::BackupStorageLocation], READ),
+        rule(&volumes, READ),
+        rule(&[Kind::ConfigMap], READ),
+    ]);
+    let metadata = json!({"name": "nacre", "namespace": namespace});
+    [
+        Object {
+            kind: Kind::Role,
+            body: json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules,
+            }),
+        },
+        Object {
+            kind: Kind::RoleBinding,
+            body: json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
+                "subjects": [subject(namespace)],
+            }),
+        },
+    ]
+}
+
+/// What namespace owners may do: admins and editors ask, viewers look. Statuses are for nacre alone to write, and the
+/// requests that administrators decide about are for administrators alone.
+fn tenant_roles() -> [Object; 3] {
+    let write = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    let ask = json!([rule(&TENANT_KINDS, &write), status_rule(&TENANT_KINDS, &["get"])]);
+    let look = json!([rule(&TENANT_KINDS, READ), status_rule(&TENANT_KINDS, &["get"])]);
+    let to_admin_and_edit = json!({
+        "rbac.authorization.k8s.io/aggregate-to-admin": "true",
+        "rbac.authorization.k8s.io/aggregate-to-edit": "true",
+    });
+    let to_view = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
+    [
+        cluster_role("nacre:edit", &to_admin_and_edit, &ask),
+        cluster_role("nacre:view", &to_view, &look),
+        // For users who are to ask for backups but are not editors of the namespace.
+        cluster_role("nonadminbackup-editor-role", &json!({}), &ask),
+    ]
+}
+
+fn cluster_role(name: &str, labels: &Value, rules: &Value) -> Object {
+    let body = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": labels}, "rules": rules,
+    });
+    Object { kind: Kind::ClusterRole, body }
+}
+
+fn subject(namespace: &str) -> Value {
+    json!({"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespace})
+}
+
+/// Kinds of one group, and what may be done with them.
+fn rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+    let group = kinds.first().map_or("", |kind| kind.group());
+    let resources: Vec<_> = kinds.iter().map(|kind| kind.plural()).collect();
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+    let group = kinds.first().map_or("", |kind| kind.group());
+    let resources: Vec<_> = kinds.iter().map(|kind| format!("{}/status", kind.plural())).collect();
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Kind;
+
+    use super::objects;
+
+    #[test]
+    fn nacre_reads_no_secret_and_writes_none() {
+        let text =
+            serde_json::to_string(&objects("velero").iter().map(|o| o.body.clone()).collect::<Vec<_>>())
+                .unwrap();
+        assert!(!text.contains("secrets") && !text.contains("\"*\""));
+    }
+
+    #[test]
+    fn tenants_may_not_touch_statuses_or_what_administrators_decide() {
+        for role in objects("velero")
+            .iter()
+            .filter(|object| object.kind == Kind::ClusterRole && object.name() != "nacre")
+        {
+            for rule in role.body["rules"].as_array().unwrap() {
+                let text = rule.to_string();
+                assert!(!text.contains("storagelocationrequests"), "{}", role.name());
+                assert!(
+                    !text.contains("/status") || rule["verbs"] == serde_json::json!(["get"]),
+                    "{}",
+                    role.name()
+                );
+            }
+        }
+    }
+}
