@@ -22,7 +22,9 @@ pub(super) fn action(action: &Action) -> String {
         | Action::Release(target, _) => {
             format!("change {}", named(target.kind, &target.namespace, &target.name))
         }
-        Action::Delete(target) => format!("delete {}", named(target.kind, &target.namespace, &target.name)),
+        Action::Delete(target) | Action::DeleteUnchanged(target) => {
+            format!("delete {}", named(target.kind, &target.namespace, &target.name))
+        }
     }
 }
 
@@ -57,7 +59,9 @@ pub(super) fn steps(plan: &Plan) -> Vec<Step> {
         .zip(objects(plan))
         .map(|(action, object)| match action {
             Action::Create(made) => Step { action: "create", object, body: made.body.clone() },
-            Action::Delete(_) => Step { action: "delete", object, body: Value::Null },
+            Action::Delete(_) | Action::DeleteUnchanged(_) => {
+                Step { action: "delete", object, body: Value::Null }
+            }
             Action::Patch(_, change) | Action::PatchStatus(_, change) => {
                 Step { action: "change", object, body: change.clone() }
             }

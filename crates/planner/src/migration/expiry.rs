@@ -47,8 +47,9 @@ fn judge(plan: Plan, kind: Kind, metadata: &ObjectMeta, role: &RoleRef, now: Tim
                 format!("{name} ends at {end:?}, which is not a time as RFC 3339 writes it; it is kept");
             plan.telling(Event::warning(GRANT_UNREADABLE, note)).waking_in(LOOK_AGAIN)
         }
+        // Extended a moment ago? Then it is not the grant that was judged, and it stays.
         Ok(end) if end <= now => plan
-            .then(Action::Delete(Target::of(kind, metadata)))
+            .then(Action::DeleteUnchanged(Target::of(kind, metadata)))
             .telling(Event::normal(GRANT_EXPIRED, format!("{name} ended at {end}"))),
         Ok(end) => plan.waking_in(end.duration_since(now).unsigned_abs().min(LOOK_AGAIN)),
     }
@@ -75,7 +76,7 @@ mod tests {
         plan.actions
             .iter()
             .map(|action| match action {
-                Action::Delete(target) => target.name.as_str(),
+                Action::DeleteUnchanged(target) => target.name.as_str(),
                 other => panic!("{other:?}"),
             })
             .collect()
