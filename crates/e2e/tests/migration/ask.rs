@@ -119,7 +119,7 @@ pub(crate) fn migrations(client: &Client, namespace: &str) -> Api<DynamicObject>
 }
 
 /// A migration as a user writes it, with these annotations.
-pub(crate) fn migration(name: &str, annotations: Value) -> DynamicObject {
+pub(crate) fn migration(name: &str, annotations: &Value) -> DynamicObject {
     serde_json::from_value(json!({
         "apiVersion": "kubevirt.io/v1",
         "kind": "VirtualMachineInstanceMigration",
@@ -149,7 +149,7 @@ pub(crate) async fn really(client: &Client, namespace: &str, verb: &str, resourc
         ("create", _) => let_in(
             api.create(
                 &PostParams { dry_run: true, ..PostParams::default() },
-                &migration("probe", json!({})),
+                &migration("probe", &json!({})),
             )
             .await,
         ),
@@ -161,9 +161,9 @@ pub(crate) async fn really(client: &Client, namespace: &str, verb: &str, resourc
             let_in(client.request_text(request).await)
         }
         ("update", _) => {
-            let_in(api.replace("nobody", &PostParams::default(), &migration("nobody", json!({}))).await)
+            let_in(api.replace("nobody", &PostParams::default(), &migration("nobody", &json!({}))).await)
         }
-        ("patch", _) => let_in(api.patch("nobody", &PatchParams::default(), &Patch::Merge(json!({}))).await),
+        ("patch", _) => let_in(api.patch("nobody", &PatchParams::default(), &Patch::Merge(&json!({}))).await),
         ("delete", _) => let_in(api.delete("nobody", &DeleteParams::default()).await),
         ("deletecollection", _) => {
             let nothing = kube::api::ListParams::default().labels("nobody=nothing");

@@ -5,5 +5,8 @@
 
 mod ask;
 mod cluster;
+mod door;
+mod poller;
 mod program;
 mod roles;
+mod upgrade;
