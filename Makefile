@@ -4,10 +4,49 @@ SHELL := bash
 
 # The cluster of `make up` lives here.
 BED := .bed
+CRATES := api planner engine operator cli bed e2e
 
 .PHONY: help
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: tools ## Tell the tenant's story on a real cluster, with real output
+	@echo "== Building nacre"
+	@cargo build --release --package operator --package e2e
+	@target/release/demo
+
+.PHONY: test
+test: tools check build ## Run every test: unit, property, real API server, end to end
+	cargo test --workspace
+	@echo "== All tests passed."
+
+.PHONY: check
+check: ## Formatting, lints, each crate by itself, generated files
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- --deny warnings
+	@# Cargo unifies features over a workspace, so only alone does each crate show what it really needs.
+	@for crate in $(CRATES); do \
+	  echo "== $$crate, alone"; cargo check --quiet --package $$crate || exit 1; \
+	done
+	cargo test --quiet --package api --test crds
+	cargo test --quiet --package planner --test manifests
+
+.PHONY: build
+build: ## Build both programs as they ship
+	cargo build --release --package operator --package cli
+
+.PHONY: gen
+gen: ## Write the generated files in deploy/ anew
+	NACRE_GEN=1 cargo test --quiet --package api --test crds
+	NACRE_GEN=1 cargo test --quiet --package planner --test manifests
+
+.PHONY: audit
+audit: ## Licences, advisories, unused dependencies, spelling (installs its tools first)
+	@for tool in cargo-deny cargo-machete typos-cli; do cargo install --quiet --locked $$tool || exit 1; done
+	cargo deny check
+	cargo machete
+	typos
 
 .PHONY: tools
 tools: ## Build the programs of the test cluster, once per machine; the last line is their folder

@@ -17,6 +17,9 @@ go_minor_needed=26 # the `go` line of the modules
 # The versions are empty in the binaries otherwise, and nacre asks for them.
 kubernetes_flags="-X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
 velero_flags="-X github.com/vmware-tanzu/velero/pkg/buildinfo.Version=v1.18.3"
+# Beside the metrics port that can be chosen, Velero opens its framework's default one, :8080, which no flag changes:
+# two beds at once, or anything else on that port, and it would not start. So the default becomes any free port.
+velero_flags+=" -X sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=127.0.0.1:0"
 
 say() { echo "tools: $*" >&2; }
 die() { say "$@"; exit 1; }

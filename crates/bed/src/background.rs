@@ -21,6 +21,9 @@ const KEEP: &str = "keep";
 pub(crate) fn up(dir: &Path, with_velero: bool) -> Result<String> {
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let dir = dir.canonicalize()?;
+    if lock(&dir)?.is_none() {
+        return Ok(usage(&dir, "The cluster was up already."));
+    }
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("serve").arg("--dir").arg(&dir);
     if with_velero {
@@ -38,30 +41,27 @@ pub(crate) fn up(dir: &Path, with_velero: bool) -> Result<String> {
     BufReader::new(said).read_line(&mut line)?;
     if line.trim_end() != READY {
         serve.wait()?;
-        bail!("the cluster did not start: {}", fs::read_to_string(complaints.path())?);
+        bail!("the cluster did not start:\n{}", fs::read_to_string(complaints.path())?.trim_end());
     }
     writeln!(lifeline, "{KEEP}")?;
-    Ok(format!(
-        "The cluster is up. Use it with\n\n  export KUBECONFIG={}\n\nIts logs are in {}. `make down` stops it.",
-        kubeconfig(&dir).display(),
-        dir.display(),
-    ))
+    Ok(usage(&dir, "The cluster is up."))
+}
+
+fn usage(dir: &Path, state: &str) -> String {
+    let (config, dir) = (kubeconfig(dir), dir.display());
+    let config = config.display();
+    format!(
+        "{state} Use it with\n\n  export KUBECONFIG={config}\n\nIts logs are in {dir}/cluster. `make down` stops it."
+    )
 }
 
 /// Runs the cluster: until standard input ends, or until a signal if that says `keep` first.
 pub(crate) fn serve(dir: &Path, with_velero: bool) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let dir = dir.canonicalize()?;
-    let lock = File::create(lock_file(&dir))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            bail!("a cluster runs in {} already; `make down` stops it", dir.display())
-        }
-        Err(TryLockError::Error(error)) => return Err(error).context("locking the folder"),
-    }
+    let Some(_lock) = lock(&dir)? else { bail!("a cluster runs in {} already", dir.display()) };
     fs::write(pid_file(&dir), std::process::id().to_string())?;
-    let mut builder = Bed::builder().folder(dir.join("cluster"));
+    let mut builder = Bed::builder().folder(cluster(&dir));
     if with_velero {
         builder = builder.with_velero();
     }
@@ -100,23 +100,23 @@ async fn abandoned() {
     }
 }
 
-/// Stops the `serve` of a folder, waits until it is gone and removes the folder.
+/// Stops the `serve` of a folder, waits until it is gone and removes what it left.
 pub(crate) fn down(dir: &Path) -> Result<String> {
-    let Ok(lock) = File::open(lock_file(dir)) else {
+    if !lock_file(dir).exists() {
         return Ok(format!("No cluster was started in {}.", dir.display()));
-    };
-    let was_running = match lock.try_lock() {
-        Ok(()) => false,
-        Err(TryLockError::Error(error)) => return Err(error).context("locking the folder"),
-        Err(TryLockError::WouldBlock) => {
-            let pid =
-                fs::read_to_string(pid_file(dir))?.parse().context("reading the cluster's process id")?;
-            bed::send_signal(pid, "TERM")?;
-            lock.lock()?;
-            true
-        }
-    };
-    fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
+    }
+    let was_running = lock(dir)?.is_none();
+    if was_running {
+        let pid = fs::read_to_string(pid_file(dir))?.parse().context("reading the cluster's process id")?;
+        bed::send_signal(pid, "TERM")?;
+        File::open(lock_file(dir))?.lock().context("waiting for the cluster's end")?;
+    }
+    if cluster(dir).exists() {
+        fs::remove_dir_all(cluster(dir))?;
+    }
+    fs::remove_file(pid_file(dir))?;
+    fs::remove_file(lock_file(dir))?;
+    fs::remove_dir(dir)?;
     Ok(if was_running { "The cluster is down." } else { "The cluster was down already." }.to_owned())
 }
 
@@ -126,8 +126,22 @@ pub(crate) fn env(dir: &Path) -> Result<String> {
     Ok(format!("export KUBECONFIG='{}' PATH='{}':\"$PATH\"", config.display(), bed::programs()?.display()))
 }
 
+/// Takes the folder, unless another process has it.
+fn lock(dir: &Path) -> Result<Option<File>> {
+    let file = File::create(lock_file(dir))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error).context("locking the folder"),
+    }
+}
+
+fn cluster(dir: &Path) -> PathBuf {
+    dir.join("cluster")
+}
+
 fn kubeconfig(dir: &Path) -> PathBuf {
-    dir.join("cluster/kubeconfig/admin")
+    cluster(dir).join("kubeconfig/admin")
 }
 
 fn lock_file(dir: &Path) -> PathBuf {

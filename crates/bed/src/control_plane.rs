@@ -173,3 +173,38 @@ fn allows(role: &ClusterRole, verb: &str, resource: &str) -> bool {
         has(&rule.verbs, verb) && has(rule.resources.as_deref().unwrap_or_default(), resource)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Starts a program on a port that is taken and tells whether its complaint is understood.
+    async fn is_understood(program: impl FnOnce(&Binaries, &Path, u16) -> Program) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let process = program(&Binaries::find().unwrap(), folder.path(), port).start().unwrap();
+        process.exited().await;
+        is_busy_port(&process.failure("ended"))
+    }
+
+    #[tokio::test]
+    async fn a_port_taken_meanwhile_is_understood() {
+        assert!(is_understood(|binaries, folder, port| etcd(binaries, folder, port, 0)).await);
+        assert!(
+            is_understood(|binaries, folder, port| {
+                let pki = Pki::make(folder).unwrap();
+                Program::new(binaries.path("kube-apiserver"), folder.join("log"))
+                    .args(api_server_flags(&pki, 1, port))
+            })
+            .await
+        );
+        assert!(
+            is_understood(|binaries, folder, port| {
+                fs::create_dir(folder.join("buckets")).unwrap();
+                crate::store::program(binaries, folder, port)
+            })
+            .await
+        );
+    }
+}

@@ -4,6 +4,7 @@ mod background;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -45,8 +46,19 @@ struct Cluster {
     with_velero: bool,
 }
 
-fn main() -> Result<()> {
-    let said = match Cli::parse().command {
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Where even that cannot be said, the exit code must do.
+            let _ = writeln!(io::stderr(), "bed: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    let said = match command {
         Command::Up(cluster) => background::up(&cluster.place.dir, cluster.with_velero)?,
         Command::Down(place) => background::down(&place.dir)?,
         Command::Env(place) => background::env(&place.dir)?,

@@ -15,20 +15,24 @@ use tokio::sync::watch;
 ///
 /// Only we hold the other end of that pipe, so it ends whenever we do: return, panic, Ctrl-C or `kill -9`.
 /// This needs no `unsafe`, no thread that must live on (as `PR_SET_PDEATHSIG` would) and no program of ours.
-/// `set -m` is what gives each job its group; whatever the program leaves behind in it dies with it. `wait -f`
-/// waits for its end, where a plain `wait` would be content with `SIGSTOP`.
+/// What the program leaves behind in its group dies with it.
+///
+/// `set -m` gives each job its group. It is taken back before the wait, which would else be content with a
+/// program that is merely stopped; and the shell's own remarks about its jobs have no place in the log.
 const KEEPER: &str = r#"
-set -m
 exec 3<&0
+set -m
 "$@" </dev/null >&2 3<&- &
 program=$!
-{ read -r line <&3; kill -s KILL -- "-$program"; } >/dev/null 2>&1 &
+exec 2>/dev/null
+{ read -r line <&3; kill -s KILL -- "-$program"; } >/dev/null &
 lifeline=$!
+set +m
 echo "$program"
-wait -f "$program" 2>/dev/null
+wait "$program"
 code=$?
-kill -s KILL -- "-$program" "-$lifeline" 2>/dev/null
-wait "$lifeline" 2>/dev/null
+kill -s KILL -- "-$program" "-$lifeline"
+wait
 exit "$code"
 "#;
 
@@ -106,7 +110,7 @@ impl Program {
     pub fn start(&self) -> Result<Process> {
         ensure!(
             self.path.is_file(),
-            "{} is not there: `make tools` builds the bed's programs",
+            "{} is not there (`make tools` builds the bed's own programs)",
             self.path.display()
         );
         let log = File::options()
@@ -201,11 +205,12 @@ impl Process {
     /// Fails as soon as the process ends: to be raced against whatever is waited for.
     pub async fn must_live<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
-            done = work => done,
+            biased; // when it is gone, an answer came from somebody else
             code = self.exited() => {
                 let code = code.map_or_else(|| "?".into(), |code| code.to_string());
                 Err(self.failure(&format!("ended with code {code}")))
             }
+            done = work => done,
         }
     }
 

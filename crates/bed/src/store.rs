@@ -32,15 +32,10 @@ pub struct Store {
 impl Store {
     pub(crate) async fn start(binaries: &Binaries, folder: &Path) -> Result<Self> {
         let [port] = free_ports()?;
-        let buckets = folder.join("buckets");
+        let buckets = buckets(folder);
         fs::create_dir_all(&buckets)?;
-        let address = format!("127.0.0.1:{port}");
-        let process = Program::new(binaries.path("versitygw"), folder.join("versitygw.log"))
-            .env("ROOT_ACCESS_KEY", ACCESS_KEY)
-            .env("ROOT_SECRET_KEY", SECRET_KEY)
-            .args(["--port", &address, "posix", "--nometa"])
-            .arg(buckets.display().to_string())
-            .start()?;
+        let process = program(binaries, folder, port).start()?;
+        let address = address(port);
         let up = eventually("the S3 store to listen", PATIENCE, async || TcpStream::connect(&address));
         process.must_do(up).await?;
         Ok(Self { _process: process, url: format!("http://{address}"), buckets })
@@ -84,4 +79,20 @@ impl Store {
         keys.sort();
         Ok(keys)
     }
+}
+
+pub(crate) fn program(binaries: &Binaries, folder: &Path, port: u16) -> Program {
+    Program::new(binaries.path("versitygw"), folder.join("versitygw.log"))
+        .env("ROOT_ACCESS_KEY", ACCESS_KEY)
+        .env("ROOT_SECRET_KEY", SECRET_KEY)
+        .args(["--port", &address(port), "posix", "--nometa"])
+        .arg(buckets(folder).display().to_string())
+}
+
+fn address(port: u16) -> String {
+    format!("127.0.0.1:{port}")
+}
+
+fn buckets(folder: &Path) -> PathBuf {
+    folder.join("buckets")
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use bed::Bed;
+use bed::{Bed, wait_until};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -96,6 +96,26 @@ items:
     assert_eq!(colour, "white");
     let refused = bed.kubectl(&["get", "pearl", "second"]).await?.ok().unwrap_err().to_string();
     assert!(refused.contains("kubectl get pearl second") && refused.contains("not found"), "{refused}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn waiting_in_vain_says_for_what_and_what_was_there_instead() -> Result<()> {
+    let bed = bed().await?;
+    bed.namespace("waiting").await?;
+    let maps = Api::<ConfigMap>::namespaced(bed.client().await?, "waiting");
+    let wait = |within| {
+        let full = |map: Option<&ConfigMap>| map?.data.clone();
+        wait_until("the map to be filled", within, maps.clone(), "map", full)
+    };
+    maps.create(&PostParams::default(), &config_map("map")).await?;
+    let error = wait(Duration::from_secs(5)).await.unwrap_err().to_string();
+    assert!(error.starts_with("waited 5s for the map to be filled; last seen: {"), "{error}");
+    assert!(error.contains(r#""namespace": "waiting""#) && !error.contains("managedFields"), "{error}");
+
+    let patch = Patch::Merge(json!({ "data": { "key": "value" } }));
+    maps.patch("map", &PatchParams::default(), &patch).await?;
+    assert_eq!(wait(Duration::from_secs(30)).await?["key"], "value");
     Ok(())
 }
 

@@ -1,1 +1,8 @@
-//! stub
+//! Stories on the real bed, told from outside: a real API server, real Velero, a real S3 store, and nacre as the
+//! program that ships.
+
+mod house;
+mod tenant;
+
+pub use house::{House, NACRE, Nacre, VELERO};
+pub use tenant::Tenant;

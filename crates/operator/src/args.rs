@@ -22,11 +22,11 @@ pub(crate) struct Args {
     pub(crate) log_format: String,
 
     /// Where to serve /metrics; 0 for nowhere
-    #[arg(long, default_value = ":8080", value_parser = address)]
+    #[arg(long, env = "METRICS_BIND_ADDRESS", default_value = ":8080", value_parser = address)]
     pub(crate) metrics_bind_address: Bind,
 
     /// Where to serve /livez, /readyz and /healthz; 0 for nowhere
-    #[arg(long, default_value = ":8081", value_parser = address)]
+    #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081", value_parser = address)]
     pub(crate) health_probe_bind_address: Bind,
 
     /// How many objects are decided about at a time

@@ -1,0 +1,165 @@
+//! `make demo`: the tenant's story on a real cluster, with real output.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use api::{NonAdminRestore, condition};
+use e2e::{House, Tenant};
+
+const SHOP: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: prices, namespace: shop }
+data: { tea: '3', coffee: '4' }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: web, namespace: shop }
+spec:
+  selector: { matchLabels: { app: web } }
+  template:
+    metadata: { labels: { app: web } }
+    spec: { containers: [{ name: web, image: web:1 }] }
+";
+
+const BACKUP: &str = "
+apiVersion: oadp.openshift.io/v1alpha1
+kind: NonAdminBackup
+metadata: { name: daily, namespace: shop }
+spec: { backupSpec: {} }
+";
+
+const RESTORE: &str = "
+apiVersion: oadp.openshift.io/v1alpha1
+kind: NonAdminRestore
+metadata: { name: back, namespace: shop }
+spec: { restoreSpec: { backupName: daily } }
+";
+
+const THEFT: &str = "
+apiVersion: oadp.openshift.io/v1alpha1
+kind: NonAdminRestore
+metadata: { name: theft, namespace: rival }
+spec: { restoreSpec: { backupName: daily } }
+";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let began = Instant::now();
+    let told = tokio::select! {
+        told = story() => told,
+        _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted; the cluster is gone")),
+    };
+    match told {
+        Ok(()) => {
+            say(&format!(
+                "SUCCESS: the whole story took {:.0} s; the cluster is gone again.",
+                began.elapsed().as_secs_f64()
+            ));
+            line("   To keep one and look around: make up, and make down when done.");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            say(&format!("FAILURE: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn story() -> Result<()> {
+    say("A real cluster: etcd, kube-apiserver, kube-controller-manager, an S3 store and Velero");
+    let house = House::build().await?;
+    say("nacre, running as its own ServiceAccount");
+    let _nacre = house.start_nacre().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    let rival = house.tenant("rival", "bob").await?;
+
+    say("ada owns the namespace shop, and has no right anywhere else");
+    apply(&shop, SHOP).await?;
+    show(&shop, &["get", "configmaps,deployments", "-n", "shop"]).await?;
+    refused(&shop, &["get", "backups.velero.io", "-n", "velero"]).await?;
+
+    say("She backs it up");
+    apply(&shop, BACKUP).await?;
+    let outcome = shop.backup_ends("daily").await?;
+    ensure!(outcome == "Completed", "the backup ended as {outcome}");
+    show(&shop, &["get", "nonadminbackups", "-n", "shop"]).await?;
+    let stored = house.bed.store()?.keys(bed::BUCKET)?;
+    line(&format!(
+        "   {} objects are in the bucket, for example {}",
+        stored.len(),
+        stored.first().context("one")?
+    ));
+
+    say("She loses a config map and a deployment");
+    show(&shop, &["delete", "configmap/prices", "deployment/web", "-n", "shop"]).await?;
+
+    say("She restores them");
+    apply(&shop, RESTORE).await?;
+    let outcome = shop.restore_ends("back").await?;
+    ensure!(outcome == "Completed", "the restore ended as {outcome}");
+    show(&shop, &["get", "nonadminrestores", "-n", "shop"]).await?;
+    show(&shop, &["get", "configmap/prices", "deployment/web", "-n", "shop"]).await?;
+
+    say("bob, who owns the namespace rival, tries to take her backup");
+    refused(&rival, &["get", "nonadminbackups", "-n", "shop"]).await?;
+    apply(&rival, THEFT).await?;
+    let reason = rival
+        .wait("the theft to be refused", "theft", |restore: Option<&NonAdminRestore>| {
+            let accepted = condition::get(&restore?.status.as_ref()?.conditions, condition::ACCEPTED)?;
+            (accepted.status == "False").then(|| accepted.message.clone())
+        })
+        .await?;
+    line(&format!("   refused: {reason}"));
+
+    say("And the cluster told each of them what happened");
+    show(&shop, &["get", "events", "-n", "shop", "-o", EVENTS]).await?;
+    show(&rival, &["get", "events", "-n", "rival", "-o", EVENTS]).await
+}
+
+const EVENTS: &str = "custom-columns=TYPE:.type,REASON:.reason,ABOUT:.involvedObject.name,MESSAGE:.message";
+
+async fn apply(who: &Tenant<'_>, manifest: &str) -> Result<()> {
+    let file = who.bed.folder().join("manifest.yaml");
+    std::fs::write(&file, manifest)?;
+    let path = file.to_string_lossy();
+    show(who, &["apply", "-f", &path]).await
+}
+
+/// Runs kubectl as this user and shows the command and what came of it.
+async fn show(who: &Tenant<'_>, args: &[&str]) -> Result<()> {
+    let text = kubectl(who, args).await?.ok()?;
+    text.lines().for_each(|text| line(&format!("   {text}")));
+    Ok(())
+}
+
+/// Runs kubectl as this user and shows how it is refused.
+async fn refused(who: &Tenant<'_>, args: &[&str]) -> Result<()> {
+    let output = kubectl(who, args).await?;
+    ensure!(!output.success, "{} was allowed to: kubectl {}", who.user, args.join(" "));
+    line(&format!("   {}", output.stderr.trim()));
+    Ok(())
+}
+
+async fn kubectl(who: &Tenant<'_>, args: &[&str]) -> Result<bed::Output> {
+    let user = format!("--as={}", who.user);
+    let shown =
+        args.iter().map(|arg| if arg.starts_with("custom-columns") { "custom-columns=..." } else { arg });
+    let shown: Vec<_> =
+        shown.map(|arg| arg.rsplit('/').next().filter(|_| arg.starts_with('/')).unwrap_or(arg)).collect();
+    line(&format!("   {} $ kubectl {}", who.user, shown.join(" ")));
+    who.bed.kubectl(&[args, &[user.as_str()]].concat()).await
+}
+
+/// A heading of the story, bold on a terminal.
+fn say(text: &str) {
+    let bold = std::io::stdout().is_terminal();
+    line(&if bold { format!("\n\x1b[1m== {text}\x1b[0m") } else { format!("\n== {text}") });
+}
+
+fn line(text: &str) {
+    // A reader that went away does not stop the story.
+    let _ = writeln!(std::io::stdout(), "{text}");
+}

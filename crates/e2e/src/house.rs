@@ -1,0 +1,114 @@
+//! A cluster with nacre installed.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use bed::{Bed, Builder, Process, eventually};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::Tenant;
+
+/// How nacre's requests begin in the audit log.
+pub const NACRE: &str = "nacre/";
+
+/// Where Velero is.
+pub const VELERO: &str = "velero";
+
+/// How long a start may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A cluster with nacre's definitions and roles in it. nacre itself is started as often as a story wants.
+pub struct House {
+    /// The cluster.
+    pub bed: Bed,
+}
+
+/// nacre, running.
+pub struct Nacre {
+    /// The process.
+    pub process: Process,
+    health: SocketAddr,
+}
+
+impl House {
+    /// A cluster with Velero and nacre's definitions and roles.
+    pub async fn build() -> Result<Self> {
+        Self::build_on(Bed::builder().with_velero()).await
+    }
+
+    /// The same on a bed of the story's choosing.
+    pub async fn build_on(bed: Builder) -> Result<Self> {
+        let bed = bed.start().await?;
+        bed.apply_path(&deploy("crds")).await.context("applying the definitions")?;
+        bed.apply_path(&deploy("nacre.yaml")).await.context("applying the roles")?;
+        Ok(Self { bed })
+    }
+
+    /// Starts nacre as OADP's operator does: no arguments, everything in the environment, its own account.
+    pub async fn start_nacre(&self) -> Result<Nacre> {
+        let kubeconfig = self.bed.service_account_kubeconfig(VELERO, "non-admin-controller").await?;
+        let (health, metrics) = (free_address()?, free_address()?);
+        let process = self
+            .bed
+            .program(program()?, "nacre", &kubeconfig)
+            .env("WATCH_NAMESPACE", VELERO)
+            .env("LOG_LEVEL", "5")
+            .env("HEALTH_PROBE_BIND_ADDRESS", health.to_string())
+            .env("METRICS_BIND_ADDRESS", metrics.to_string())
+            .start()?;
+        let nacre = Nacre { process, health };
+        nacre
+            .process
+            .must_live(eventually("nacre to be ready", PATIENCE, async || nacre.ready().await))
+            .await?;
+        Ok(nacre)
+    }
+
+    /// A namespace and somebody who has nothing but the `admin` role in it.
+    pub async fn tenant(&self, namespace: &str, user: &str) -> Result<Tenant<'_>> {
+        self.bed.namespace(namespace).await?;
+        self.bed.bind(namespace, user, "admin").await?;
+        self.bed.wait_allowed(user, namespace, "create", "oadp.openshift.io", "nonadminbackups").await?;
+        Tenant::new(&self.bed, namespace, user).await
+    }
+}
+
+impl Nacre {
+    /// Whether it says that it is ready.
+    pub async fn ready(&self) -> Result<()> {
+        let mut stream = TcpStream::connect(self.health).await?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: nacre\r\nconnection: close\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { bail!("{answer}") }
+    }
+}
+
+/// A file of the repository's `deploy` folder.
+fn deploy(name: &str) -> PathBuf {
+    root().join("deploy").join(name)
+}
+
+fn root() -> &'static Path {
+    // crates/e2e is two below the root, always.
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().and_then(Path::parent).unwrap_or(here)
+}
+
+/// The program that ships: `NACRE_BIN`, else the release build of this workspace.
+fn program() -> Result<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let path = std::env::var_os("NACRE_BIN").map_or_else(|| target.join("release/nacre"), PathBuf::from);
+    if !path.is_file() {
+        bail!("{} is not there: `make build` builds it", path.display());
+    }
+    Ok(path)
+}
+
+fn free_address() -> Result<SocketAddr> {
+    // Freed at once and taken again by nacre: nobody else is handed it in between, since the kernel goes round.
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}

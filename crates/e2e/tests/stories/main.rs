@@ -1,0 +1,4 @@
+//! Stories on the real bed.
+
+mod skeleton;
+mod velero_fields;
