@@ -29,11 +29,11 @@ pub(crate) struct Connection {
 
     /// Act as this user.
     #[arg(long = "as", value_name = "USER", global = true)]
-    user: Option<String>,
+    act_as: Option<String>,
 
     /// Act as a member of this group; may be repeated.
     #[arg(long = "as-group", value_name = "GROUP", global = true)]
-    groups: Vec<String>,
+    act_as_groups: Vec<String>,
 }
 
 /// A connection, and how to answer.
@@ -57,9 +57,9 @@ impl Session {
                 Err(_) => Config::infer().await.context("no kubeconfig, and not in a pod")?,
             },
         };
-        if let Some(user) = &connection.user {
+        if let Some(user) = &connection.act_as {
             config.auth_info.impersonate = Some(user.clone());
-            let groups = (!connection.groups.is_empty()).then(|| connection.groups.clone());
+            let groups = (!connection.act_as_groups.is_empty()).then(|| connection.act_as_groups.clone());
             config.auth_info.impersonate_groups = groups;
         }
         let agent = concat!("kubectl-nacre/", env!("CARGO_PKG_VERSION"));

@@ -118,7 +118,25 @@ pub(crate) fn remark(text: impl Display) {
 
 /// Says what went wrong, and why, on one line.
 pub(crate) fn complain(error: &anyhow::Error) {
-    remark(format_args!("error: {error:#}"));
+    let causes: Vec<String> = error.chain().map(in_short).collect();
+    // The API server's own words say it all; what wraps them would only repeat them.
+    let end = error.chain().position(is_answer).map_or(causes.len(), |position| position + 1);
+    remark(format_args!("error: {}", causes[..end].join(": ")));
+}
+
+fn is_answer(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(_))) || error.is::<engine::Failure>()
+}
+
+fn in_short(error: &(dyn std::error::Error + 'static)) -> String {
+    match (error.downcast_ref(), error.downcast_ref::<engine::Failure>()) {
+        (Some(kube::Error::Api(status)), _) => status.message.clone(),
+        (_, Some(failure)) => {
+            let answer = failure.status().map(|status| status.message.clone());
+            format!("{}: {}", failure.what, answer.unwrap_or_else(|| failure.source.to_string()))
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// Whether the reader of our output has gone, as `head` does.

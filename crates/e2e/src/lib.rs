@@ -4,5 +4,5 @@
 mod house;
 mod tenant;
 
-pub use house::{House, NACRE, Nacre, VELERO};
+pub use house::{House, NACRE, Nacre, VELERO, command_line};
 pub use tenant::Tenant;

@@ -25,7 +25,7 @@ use tracing::{debug, error, info, warn};
 use crate::admin::{self, Readiness};
 use crate::args::Args;
 use crate::metrics::{self, Metrics, Written};
-use crate::queue;
+use crate::{migration, queue};
 
 /// What a worker needs.
 struct Shared {
@@ -64,9 +64,10 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     readiness.send_replace(Readiness { ready: true, details });
     info!("ready");
 
-    let teller = Teller::start(client, hostname());
+    let teller = Teller::start(client.clone(), hostname());
     let context = Arc::new(Shared { cluster, work, executor, teller, metrics });
     let mut tasks = JoinSet::new();
+    tasks.spawn(migration::keep(client, context.teller.clone()));
     tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone()));
     for _ in 0..args.workers.max(1) {
         tasks.spawn(worker(context.clone()));

@@ -9,8 +9,8 @@ use planner::migration::{bridge, preview::grant_command};
 use tokio::time::Instant;
 
 use super::{
-    carry_out::{Done, carry_out},
-    gather, show,
+    gather::{self, Done, carry_out},
+    show,
 };
 use crate::{
     connect::Session,

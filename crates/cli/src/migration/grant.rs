@@ -14,8 +14,8 @@ use planner::{
 };
 
 use super::{
-    carry_out::{Done, carry_out},
-    gather, show,
+    gather::{self, Done, carry_out},
+    show,
 };
 use crate::{
     connect::Session,

@@ -1,7 +1,6 @@
 //! `kubectl nacre migration`: the right to live-migrate, from the roles to single grants.
 
 mod bridge;
-mod carry_out;
 mod explain;
 mod gather;
 mod grant;

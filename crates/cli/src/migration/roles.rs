@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ConfigMap;
+use engine::migration::{self, Seen};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use planner::{
     migration::{
         access, guard,
         preview::preview,
-        reconcile::{self, Observed},
+        reconcile,
         report::{Report, report},
         roles::Era,
         settings::{self, Settings},
@@ -22,7 +22,7 @@ use planner::{
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{carry_out::carry_out, gather, show};
+use super::{gather::carry_out, show};
 use crate::{
     connect::Session,
     output::{Outcome, Table, lines, print, remark},
@@ -52,7 +52,7 @@ pub(super) struct Install {
     #[arg(long)]
     take_over: bool,
 
-    /// Let nacre's controller, which runs as this service account, keep it all so.
+    /// Let nacre's controller, which runs as this service account, keep it all so; that of nacre's installation if absent.
     #[arg(long, value_name = "NAMESPACE:NAME", value_parser = super::grant::account)]
     controller: Option<Who>,
 
@@ -92,59 +92,35 @@ struct Answer {
 }
 
 /// All that was read for one decision.
-struct Seen {
-    config: Option<ConfigMap>,
+struct Looked {
+    seen: Seen,
     rbac: Rbac,
-    virt_operator: Option<String>,
-    guard: gather::Guard,
 }
 
-impl Seen {
+impl Looked {
     async fn now(session: &Session) -> Result<Self> {
-        let client = &session.client;
-        let (config, rbac, virt_operator, guard) = tokio::try_join!(
-            gather::config(client),
-            Box::pin(gather::rbac(client)),
-            gather::virt_operator(client),
-            Box::pin(gather::guard(client))
+        let (seen, rbac) = tokio::try_join!(
+            Box::pin(Seen::now(&session.client)),
+            Box::pin(migration::rbac(&session.client))
         )?;
-        Ok(Self { config, rbac, virt_operator, guard })
+        Ok(Self { seen, rbac })
     }
 
     fn settings(&self) -> Result<Option<Settings>> {
-        self.config.as_ref().map(Settings::read).transpose().map_err(anyhow::Error::msg)
+        self.seen.settings().map_err(anyhow::Error::msg)
     }
 
-    fn roles<'a>(&'a self, settings: &'a Settings) -> Observed<'a> {
-        Observed {
-            settings,
-            config: self.config.as_ref(),
-            cluster_roles: &self.rbac.cluster_roles,
-            virt_operator: self.virt_operator.as_deref(),
-            repairs: &[],
-            now: Timestamp::now(),
-        }
-    }
-
-    fn guard<'a>(&'a self, settings: &'a Settings) -> guard::Observed<'a> {
-        guard::Observed {
-            settings,
-            policies: &self.guard.policies,
-            bindings: &self.guard.bindings,
-            mutating: self
-                .guard
-                .mutating
-                .as_ref()
-                .map(|(policies, bindings)| (policies.as_slice(), bindings.as_slice())),
-            cluster_roles: &self.guard.cluster_roles,
-            cluster_role_bindings: &self.guard.cluster_role_bindings,
-        }
+    /// The service account nacre's own installation names.
+    fn controller(&self) -> Option<Who> {
+        let installed = |binding: &&ClusterRoleBinding| binding.metadata.name.as_deref() == Some("nacre");
+        let binding = self.rbac.cluster_role_bindings.iter().find(installed)?;
+        binding.subjects.iter().flatten().find_map(|subject| Who::of(subject, ""))
     }
 }
 
 pub(super) async fn install(session: &Session, install: &Install) -> Result<Outcome> {
-    let seen = Seen::now(session).await?;
-    let before = seen.settings()?;
+    let looked = Looked::now(session).await?;
+    let before = looked.settings()?;
     let mut asked =
         before.clone().unwrap_or_else(|| Settings { guard: settings::Guard::Warn, ..Settings::default() });
     asked.guard = install.guard.map_or(asked.guard, Into::into);
@@ -152,12 +128,12 @@ pub(super) async fn install(session: &Session, install: &Install) -> Result<Outc
     if let Some(namespace) = &install.kubevirt_namespace {
         asked.kubevirt_namespace.clone_from(namespace);
     }
-    match seen.roles(&asked).step_aside() {
+    match looked.seen.roles(&asked, &[]).step_aside() {
         // Should the operator ever go, nobody has asked nacre to take its place.
         Some(_) => asked.roles = None,
         None => asked.roles = asked.roles.or(Some(Era::Current)),
     }
-    let losses = preview(&seen.rbac, None).losses;
+    let losses = preview(&looked.rbac, None).losses;
     if asked.roles == Some(Era::Current) && !losses.is_empty() {
         remark(format_args!(
             "admin and edit still include migrations here, and {} would lose them: see `kubectl nacre migration preview`, \
@@ -166,12 +142,13 @@ pub(super) async fn install(session: &Session, install: &Install) -> Result<Outc
         ));
         return Ok(Outcome::Attention);
     }
-    converge(session, &asked, install.controller.as_ref(), &install.change).await
+    let controller = install.controller.clone().or_else(|| looked.controller());
+    converge(session, &asked, controller.as_ref(), &install.change).await
 }
 
 pub(super) async fn upgrade(session: &Session, change: &Change) -> Result<Outcome> {
-    let seen = Seen::now(session).await?;
-    for loss in preview(&seen.rbac, None).losses {
+    let looked = Looked::now(session).await?;
+    for loss in preview(&looked.rbac, None).losses {
         remark(format_args!(
             "{} loses {} in {}",
             loss.who,
@@ -179,12 +156,12 @@ pub(super) async fn upgrade(session: &Session, change: &Change) -> Result<Outcom
             show::place(&loss.scope)
         ));
     }
-    let before = seen.settings()?.unwrap_or_default();
+    let before = looked.settings()?.unwrap_or_default();
     converge(session, &Settings { roles: Some(Era::Current), ..before }, None, change).await
 }
 
 pub(super) async fn rollback(session: &Session, change: &Change) -> Result<Outcome> {
-    let before = Seen::now(session).await?.settings()?.unwrap_or_default();
+    let before = Looked::now(session).await?.settings()?.unwrap_or_default();
     converge(session, &Settings { roles: Some(Era::Old), ..before }, None, change).await
 }
 
@@ -198,19 +175,20 @@ async fn converge(
     let deadline = Instant::now() + change.timeout;
     let mut changes = Vec::new();
     loop {
-        let seen = Seen::now(session).await?;
+        let looked = Looked::now(session).await?;
         // Labels may have been remembered meanwhile.
-        let remembered = seen.settings()?.map(|settings| settings.remembered).unwrap_or_default();
+        let remembered = looked.settings()?.map(|settings| settings.remembered).unwrap_or_default();
         let asked = Settings { remembered, ..asked.clone() };
         let steps = [
-            controller.map_or_else(Plan::done, |who| access::decide(&seen.rbac, who)),
-            settings::decide(seen.config.as_ref(), &asked),
-            guard::decide(&seen.guard(&asked)),
-            reconcile::decide(&seen.roles(&asked)),
+            controller.map_or_else(Plan::done, |who| access::decide(&looked.rbac, who)),
+            settings::decide(looked.seen.config.as_ref(), &asked),
+            guard::decide(&looked.seen.guard(&asked)),
+            reconcile::decide(&looked.seen.roles(&asked, &[])),
         ];
-        let report = report(&seen.roles(&asked));
+        let report = report(&looked.seen.roles(&asked, &[]));
         if change.dry_run {
-            let outline = [&steps[0], &steps[1], &steps[2], &reconcile::outline(&seen.roles(&asked))];
+            let outline =
+                [&steps[0], &steps[1], &steps[2], &reconcile::outline(&looked.seen.roles(&asked, &[]))];
             let changes =
                 outline.into_iter().flat_map(|plan| plan.actions.iter().map(show::action)).collect();
             return answer(session, &Answer { dry_run: true, changes, guard: asked.guard.name(), report });

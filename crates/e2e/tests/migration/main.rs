@@ -10,3 +10,4 @@ mod poller;
 mod program;
 mod roles;
 mod upgrade;
+mod who_can;

@@ -1,27 +1,11 @@
-//! The programs under test, as a user would run them.
+//! The command line under test, as a user would run it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use tokio::process::Command;
-
-/// A program of this workspace, built as this test was.
-pub(crate) fn built(name: &str) -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let folder = BUILT.get_or_init(|| {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let arguments = ["build", "--quiet", "-p", "cli", "-p", "operator"];
-        let status = std::process::Command::new(cargo).args(arguments).status().unwrap();
-        assert!(status.success(), "the programs do not build");
-        // This test is target/debug/deps/migration-HASH.
-        let test = std::env::current_exe().unwrap();
-        test.parent().and_then(Path::parent).unwrap().to_owned()
-    });
-    folder.join(name)
-}
 
 /// How `kubectl nacre` ended.
 #[derive(Debug)]
@@ -33,7 +17,7 @@ pub(crate) struct Ended {
 
 /// Runs `kubectl nacre` with this kubeconfig.
 pub(crate) async fn nacre(kubeconfig: &Path, arguments: &[&str]) -> Result<Ended> {
-    let output = Command::new(built("kubectl-nacre"))
+    let output = Command::new(e2e::command_line()?)
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
         .stdin(Stdio::null())

@@ -10,6 +10,7 @@ use kube::{ResourceExt, core::ObjectMeta};
 use serde_json::{Value, json};
 
 use super::{
+    access,
     indirect::{Detour, roundabouts},
     roles::MIGRATE,
     subject::{RBAC, Who},
@@ -91,6 +92,12 @@ pub fn warnings(wish: &Wish, rbac: &Rbac) -> Vec<String> {
     let after = with_grants(wish, rbac);
     let detours = roundabouts(&after, &rights(&after));
     let mut warnings = Vec::new();
+    let kept = rbac.cluster_role_bindings.iter().any(|binding| binding.name_any() == access::NAME);
+    if wish.expires.is_some() && !kept {
+        warnings.push(
+            "no controller is set up to end this grant: see `kubectl nacre migration install`".to_owned(),
+        );
+    }
     for who in &wish.who {
         let Who::ServiceAccount { namespace, .. } = who else {
             continue;

@@ -127,6 +127,15 @@ fn a_service_account_among_tenants_is_warned_about_with_names() {
 }
 
 #[test]
+fn an_end_that_nobody_will_see_to_is_warned_about() {
+    let until = Wish { expires: Some(NOON + 1.hour()), ..wish(&[ann()]) };
+    assert_eq!(warnings(&until, &rbac()).len(), 1);
+    let mut kept = rbac();
+    kept.cluster_role_bindings = vec![bound_everywhere(access::NAME, access::NAME, &["sa:nacre:nacre"])];
+    assert!(warnings(&until, &kept).is_empty());
+}
+
+#[test]
 fn names_never_collide() {
     let name = |user: &str| binding_name(&Who::User(user.to_owned()));
     assert_ne!(name("a/b"), name("a_2fb"));
