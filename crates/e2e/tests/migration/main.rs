@@ -5,9 +5,13 @@
 
 mod ask;
 mod cluster;
+mod controller;
 mod door;
+mod grants;
+mod guard;
 mod poller;
 mod program;
 mod roles;
 mod upgrade;
+mod velero;
 mod who_can;
