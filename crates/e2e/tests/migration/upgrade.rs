@@ -174,7 +174,7 @@ async fn an_upgrade_killed_after_any_write_ends_the_same() -> Result<()> {
     };
     // Wherever it dies, whoever was bound in advance still may: these two have nothing else, once the roles have shrunk.
     bind(&bed, Some("shop"), "anns", MIGRATE, a_user("ann")).await?;
-    bind(&bed, Some("shop"), "direct", "kubevirt.io:edit", a_user("dan")).await?;
+    bind(&bed, Some("shop"), "direct", "kubevirt.io:admin", a_user("dan")).await?;
     bind(&bed, Some("shop"), "dans", MIGRATE, a_user("dan")).await?;
     let dead = async || {
         for name in ["ann", "dan"] {

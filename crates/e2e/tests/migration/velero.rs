@@ -27,6 +27,8 @@ async fn a_restore_revives_no_revoked_grant() -> Result<()> {
         expect_writes(&bed, &user(name), "shop", true).await?;
     }
     bed.velero_cli(&["backup", "create", "b", "--include-namespaces=shop", "--wait"]).await?.ok()?;
+    let saved = bed.velero_cli(&["backup", "describe", "b", "--details"]).await?.ok()?;
+    assert!(saved.contains("shop/kvmigrate") && !saved.contains("nacre:migrate:user:ann"), "{saved}");
 
     migration(&bed, &["revoke", "--user", "ann", "--user", "bob", "-n", "shop"]).await?.with(0)?;
     bed.kubectl(&["delete", "rolebinding", "control", "-n", "shop"]).await?.ok()?;
