@@ -43,6 +43,9 @@ pub const DELETION_PENDING: &str = "DeletionPending";
 /// The spec was edited after Velero got it; the edit changes nothing.
 pub const EDITED_TOO_LATE: &str = "EditedAfterCreation";
 
+/// What administrators allow cannot be read, so nothing new is allowed; it goes on by itself when that is mended.
+pub const POLICY_UNAVAILABLE: &str = "PolicyUnavailable";
+
 /// The restore is allowed.
 pub const RESTORE_ACCEPTED: &str = "RestoreAccepted";
 /// The restore is not allowed; the message says which field and what would be.

@@ -192,3 +192,16 @@ async fn a_quiet_program_is_told_from_one_that_writes() -> Result<()> {
     assert!(error.contains("create configmaps in default: 201"), "{error}");
     Ok(())
 }
+
+#[tokio::test]
+async fn reads_are_counted_on_request() -> Result<()> {
+    let bed = Bed::builder().audit_reads().start().await?;
+    let maps = Api::<ConfigMap>::namespaced(bed.client().await?, "default");
+    let mark = bed.audit().mark().await?;
+    maps.list(&ListParams::default()).await?;
+    maps.create(&PostParams::default(), &config_map("map")).await?;
+    let requests = bed.audit().since(mark).await?.by(bed::USER_AGENT);
+    assert_eq!(requests.only(|request| request.verb == "list").len(), 1);
+    assert_eq!(requests.writes().len(), 1);
+    Ok(())
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use bed::{Bed, Process, Program, eventually, send_signal};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The command lines of all living processes that mention a folder; what belongs to a bed does.
 fn processes(folder: &Path) -> Vec<String> {

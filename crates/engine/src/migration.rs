@@ -18,7 +18,7 @@ use planner::migration::grant::GRANT;
 use planner::migration::settings::{self, Settings};
 use planner::migration::who_can::Rbac;
 use planner::migration::{guard, reconcile};
-use planner::{Key, Plan, Policy};
+use planner::{Key, Plan};
 use serde::de::DeserializeOwned;
 
 use crate::cluster::Cluster;
@@ -115,7 +115,7 @@ pub async fn grants(client: &Client) -> Result<(Vec<ClusterRoleBinding>, Vec<Rol
 
 /// Carries out a plan made on what was read afresh: there is nothing to remember, and nobody to wake.
 pub async fn carry_out(client: &Client, plan: &Plan) -> Result<(), Failure> {
-    let cluster = Arc::new(Cluster::new(settings::NAMESPACE, Policy::default()));
+    let cluster = Arc::new(Cluster::new(settings::NAMESPACE));
     let executor = Executor::new(client.clone(), cluster, Arc::new(Work::default()));
     let about = Key {
         kind: api::Kind::ConfigMap,

@@ -7,6 +7,7 @@ use api::velero::{BackupSpec, RestoreSpec};
 use serde::Serialize;
 
 use crate::Refusal;
+use crate::policy::EnforcedLocation;
 
 /// A spec of which single fields can be required or filled in.
 pub(crate) trait Fields: Sized {
@@ -116,12 +117,25 @@ fields! {
     }
 }
 
+fields! {
+    EnforcedLocation {
+        provider: "provider",
+        config: "config",
+        credential: "credential",
+        object_storage: "objectStorage",
+        access_mode: "accessMode",
+        backup_sync_period: "backupSyncPeriod",
+        validation_frequency: "validationFrequency",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use api::velero::{BackupSpec, RestoreSpec};
     use serde_json::{Value, json};
 
     use super::Fields;
+    use crate::policy::EnforcedLocation;
 
     /// Every field with two values of its own, an empty one and another where the type has one.
     fn backup_values() -> Value {
@@ -168,6 +182,16 @@ mod tests {
         })
     }
 
+    fn location_values() -> Value {
+        let word = json!(["one", "two"]);
+        let wait = json!(["1m", "0s"]);
+        json!({
+            "provider": word, "config": [{"a": "b"}, {}], "credential": [{"name": "a", "key": "b"}, {"name": "c", "key": "b"}],
+            "objectStorage": [{"bucket": "a"}, {"bucket": "a", "prefix": "b"}], "accessMode": word,
+            "backupSyncPeriod": wait, "validationFrequency": wait,
+        })
+    }
+
     fn spec<S: serde::de::DeserializeOwned>(field: &str, value: &Value) -> S {
         serde_json::from_value(json!({ field: value })).unwrap()
     }
@@ -206,6 +230,11 @@ mod tests {
     }
 
     #[test]
+    fn each_field_of_a_location_can_be_enforced() {
+        each_field_is_enforced::<EnforcedLocation>(&location_values());
+    }
+
+    #[test]
     fn equal_durations_do_not_conflict_however_written() {
         let enforced: BackupSpec = spec("ttl", &json!("24h"));
         assert_eq!(enforced.conflict(&spec("ttl", &json!("24h0m0s"))), None);
@@ -215,5 +244,6 @@ mod tests {
     fn the_tables_above_miss_no_field() {
         assert_eq!(backup_values().as_object().unwrap().len(), BackupSpec::NAMES.len());
         assert_eq!(restore_values().as_object().unwrap().len(), RestoreSpec::NAMES.len());
+        assert_eq!(location_values().as_object().unwrap().len(), EnforcedLocation::NAMES.len());
     }
 }

@@ -13,6 +13,7 @@ pub mod concern;
 mod enforce;
 mod fence;
 pub mod install;
+pub mod location;
 mod merge;
 pub mod migration;
 pub mod ownership;

@@ -33,8 +33,8 @@ pub trait View {
     fn admin_namespace(&self) -> &str;
     /// The time of this look.
     fn now(&self) -> Timestamp;
-    /// What an administrator allows in this namespace.
-    fn policy(&self, namespace: &str) -> Arc<Policy>;
+    /// What an administrator allows in this namespace; none while that is not known. Then nothing new is begun.
+    fn policy(&self, namespace: &str) -> Option<Arc<Policy>>;
     /// A namespace.
     fn namespace(&self, name: &str) -> Option<Arc<Namespace>>;
     /// A ConfigMap of the administrators.

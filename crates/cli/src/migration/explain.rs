@@ -85,7 +85,7 @@ async fn confirm(
     let questions = answer.verdicts.iter().map(|verdict| Question {
         identity: identity.clone(),
         namespace: session.namespace.clone(),
-        power: verdict.power,
+        request: verdict.power.request(),
         name: name_for(verdict.power, machine),
     });
     let confirmed = review::allowed(&session.client, questions.collect()).await?;

@@ -10,7 +10,7 @@ use k8s_openapi::api::{
     },
 };
 use kube::{Api, Client, api::PostParams};
-use planner::migration::{power::Power, subject::Identity};
+use planner::migration::{power::Power, rules::Request, subject::Identity};
 
 /// Enough to keep an API server busy, and few enough not to be throttled.
 const AT_ONCE: usize = 32;
@@ -20,7 +20,7 @@ pub(super) struct Question {
     pub(super) identity: Identity,
     /// Empty for all namespaces.
     pub(super) namespace: String,
-    pub(super) power: Power,
+    pub(super) request: Request,
     /// Of which object; empty for any.
     pub(super) name: String,
 }
@@ -60,7 +60,7 @@ pub(super) async fn allowed_to_me(
     let question = Question {
         identity: Identity { user: String::new(), groups: Vec::new() },
         namespace: namespace.to_owned(),
-        power,
+        request: power.request(),
         name: name.to_owned(),
     };
     let review = SelfSubjectAccessReview {
@@ -83,7 +83,7 @@ pub(super) async fn myself(client: &Client) -> Result<Identity> {
 }
 
 fn attributes(question: &Question) -> ResourceAttributes {
-    let request = question.power.request();
+    let request = &question.request;
     let word = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     ResourceAttributes {
         group: word(request.group),

@@ -239,7 +239,12 @@ fn table(answer: &Answer) -> String {
     let opt_ins = lines(answer.report.opt_ins.iter().map(|given| {
         let steps: Vec<String> =
             given.via.iter().map(|via| format!("{} ({})", via.role, via.label)).collect();
-        format!("{} includes {} <- {}", given.role, show::powers(&given.powers), steps.join(" <- "))
+        let since = given.since.as_ref().map_or_else(String::new, |time| format!(" since {time}"));
+        let by = given
+            .set_by
+            .as_ref()
+            .map_or_else(String::new, |manager| format!(", labelled by {manager}{since}"));
+        format!("{} includes {} <- {}{by}", given.role, show::powers(&given.powers), steps.join(" <- "))
     }));
     format!("{changes}{roles}guard: {}\n{opt_ins}", answer.guard)
 }

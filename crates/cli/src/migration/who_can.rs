@@ -4,6 +4,8 @@ use anyhow::Result;
 use planner::migration::{
     indirect::{Roundabout, roundabouts},
     preview::dormant,
+    rules::Request,
+    subject::Who,
     who_can::{Right, Scope, rights},
 };
 use serde::Serialize;
@@ -35,19 +37,19 @@ pub(super) struct WhoCan {
     no_confirm: bool,
 }
 
-/// A right, and what the API server says of it.
+/// Something found, and what the API server says of it.
 #[derive(Serialize)]
-struct Confirmed {
+struct Confirmed<T> {
     #[serde(flatten)]
-    right: Right,
+    found: T,
     #[serde(skip_serializing_if = "Option::is_none")]
     confirmed: Option<bool>,
 }
 
 #[derive(Serialize)]
 struct Answer {
-    rights: Vec<Confirmed>,
-    indirect: Vec<Roundabout>,
+    rights: Vec<Confirmed<Right>>,
+    indirect: Vec<Confirmed<Roundabout>>,
     dormant: Vec<String>,
 }
 
@@ -58,24 +60,18 @@ pub(super) async fn run(session: &Session, args: &WhoCan) -> Result<Outcome> {
     let mut indirect = roundabouts(&rbac, &every);
     indirect.retain(|found| wanted(&found.scope));
     let found: Vec<Right> = every.into_iter().filter(|right| wanted(&right.scope)).collect();
-    let confirmations = if args.no_confirm {
-        vec![None; found.len()]
-    } else {
-        let questions = found.iter().map(question).collect();
-        review::allowed(&session.client, questions).await?.into_iter().map(Some).collect()
+    let answer = Answer {
+        rights: confirmed(session, args, found, direct).await?,
+        indirect: confirmed(session, args, indirect, by_detour).await?,
+        dormant: dormant(&rbac),
     };
-    let rights: Vec<Confirmed> = found
-        .into_iter()
-        .zip(confirmations)
-        .map(|(right, confirmed)| Confirmed { right, confirmed })
-        .collect();
-    let answer = Answer { rights, indirect, dormant: dormant(&rbac) };
     for binding in &answer.dormant {
         remark(format_args!(
             "{binding} names kubevirt.io:migrate, which does not exist; it gives nothing yet"
         ));
     }
-    let contradicted = answer.rights.iter().any(|right| right.confirmed == Some(false));
+    let contradicted = answer.rights.iter().any(|right| right.confirmed == Some(false))
+        || answer.indirect.iter().any(|right| right.confirmed == Some(false));
     if contradicted {
         remark(
             "the API server contradicts some of this: it may authorize by other means than RBAC, or just have changed",
@@ -85,13 +81,39 @@ pub(super) async fn run(session: &Session, args: &WhoCan) -> Result<Outcome> {
     Ok(Outcome::attention_if(contradicted))
 }
 
-fn question(right: &Right) -> Question {
+async fn confirmed<T>(
+    session: &Session,
+    args: &WhoCan,
+    found: Vec<T>,
+    ask: fn(&T) -> Question,
+) -> Result<Vec<Confirmed<T>>> {
+    let answers: Vec<Option<bool>> = if args.no_confirm {
+        vec![None; found.len()]
+    } else {
+        review::allowed(&session.client, found.iter().map(ask).collect())
+            .await?
+            .into_iter()
+            .map(Some)
+            .collect()
+    };
+    Ok(found.into_iter().zip(answers).map(|(found, confirmed)| Confirmed { found, confirmed }).collect())
+}
+
+fn direct(right: &Right) -> Question {
     // A right for some objects only is asked about by one of them.
     let name = if right.whole() { None } else { right.paths.iter().flat_map(|path| &path.only).next() };
+    question(&right.who, &right.scope, right.power.request(), name)
+}
+
+fn by_detour(found: &Roundabout) -> Question {
+    question(&found.who, &found.scope, found.request, found.path.only.first())
+}
+
+fn question(who: &Who, scope: &Scope, request: Request, name: Option<&String>) -> Question {
     Question {
-        identity: right.who.identity(),
-        namespace: right.scope.namespace().unwrap_or_default().to_owned(),
-        power: right.power,
+        identity: who.identity(),
+        namespace: scope.namespace().unwrap_or_default().to_owned(),
+        request,
         name: name.cloned().unwrap_or_default(),
     }
 }
@@ -99,8 +121,7 @@ fn question(right: &Right) -> Question {
 fn table(answer: &Answer, wide: bool) -> String {
     let mut rows = Table::new(&["SUBJECT", "NAMESPACE", "CAN", "CONFIRMED", "THROUGH"]);
     for found in &answer.rights {
-        let right = &found.right;
-        let confirmed = found.confirmed.map_or("-", |yes| if yes { "yes" } else { "NO" });
+        let right = &found.found;
         let through = if wide {
             right.paths.iter().map(show::path).collect::<Vec<_>>().join("; ")
         } else {
@@ -108,21 +129,25 @@ fn table(answer: &Answer, wide: bool) -> String {
         };
         let limited = if right.whole() { "" } else { " (some)" };
         let can = format!("{}{limited}", right.power.name());
-        rows.row([right.who.to_string(), show::place(&right.scope), can, confirmed.to_owned(), through]);
+        rows.row([right.who.to_string(), show::place(&right.scope), can, word(found.confirmed), through]);
     }
-    for found in &answer.indirect {
+    for Confirmed { found, confirmed } in &answer.indirect {
         // The word that JSON has for it.
         let detour = serde_json::to_value(found.detour).unwrap_or_default();
         let can = format!("~{}", detour.as_str().unwrap_or_default());
         let through =
             if wide { show::path(&found.path) } else { show::sources(std::slice::from_ref(&found.path)) };
-        rows.row([found.who.to_string(), show::place(&found.scope), can, "-".to_owned(), through]);
+        rows.row([found.who.to_string(), show::place(&found.scope), can, word(*confirmed), through]);
     }
     if rows.is_empty() { "nobody\n".to_owned() } else { rows.to_string() }
 }
 
+fn word(confirmed: Option<bool>) -> String {
+    confirmed.map_or("-", |yes| if yes { "yes" } else { "NO" }).to_owned()
+}
+
 fn names(answer: &Answer) -> Vec<String> {
-    let mut names: Vec<String> = answer.rights.iter().map(|found| found.right.who.to_string()).collect();
+    let mut names: Vec<String> = answer.rights.iter().map(|found| found.found.who.to_string()).collect();
     names.dedup();
     names
 }

@@ -100,6 +100,7 @@ async fn the_whole_matrix_before_and_after_labelling() -> Result<()> {
         "{answer:#}"
     );
     assert_eq!(answer["opt_ins"][0]["role"], "edit");
+    assert_eq!(answer["opt_ins"][0]["set_by"], "kubectl-label");
     let again = migration(&bed, &["install", "-o", "json"]).await?.json(0)?;
     assert_eq!(again["changes"], serde_json::json!([]), "settled");
     let role = Api::<ClusterRole>::all(admin.clone()).get(MIGRATE).await?;

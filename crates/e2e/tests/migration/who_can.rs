@@ -167,6 +167,11 @@ async fn who_can_is_what_the_api_server_says_and_quick() -> Result<()> {
     }
     let rights = answer["rights"].as_array().unwrap().clone();
     assert!(rights.iter().all(|right| right["confirmed"] == true), "every right is confirmed");
+    let indirect = answer["indirect"].as_array().unwrap();
+    assert!(
+        !indirect.is_empty() && indirect.iter().all(|found| found["confirmed"] == true),
+        "and every detour"
+    );
 
     let admin = bed.client().await?;
     let places: Vec<&str> = NAMESPACES.into_iter().chain([""]).collect();

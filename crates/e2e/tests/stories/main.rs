@@ -1,4 +1,5 @@
 //! Stories on the real bed.
 
+mod burst;
 mod skeleton;
 mod velero_fields;

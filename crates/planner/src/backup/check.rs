@@ -6,7 +6,7 @@ use api::{Duration, NonAdminBackup, Phase, labels};
 use super::generate::uses_scoped_filters;
 use super::{Observed, velero_of};
 use crate::ownership::label;
-use crate::policy::Bounds;
+use crate::policy::{Bounds, StorageMode};
 use crate::queue::{Queued, Stage};
 use crate::view::View;
 use crate::{Policy, Refusal, enforce};
@@ -26,20 +26,21 @@ pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option
         .or_else(|| ordered_resources(spec, namespace))
         .or_else(|| enforce::conflict(&policy.backup.enforce, spec, PATH))
         .or_else(|| ttl_bounds(spec, policy))
+        .or_else(|| whose_storage(spec, policy))
 }
 
 /// Refuses what anything decides: the spec first, then what it refers to.
-pub(super) fn refusal(seen: &Observed) -> Option<Refusal> {
+pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
     }
     let spec = &seen.spec().backup_spec;
     let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
-    namespace_allowed(seen, namespace)
-        .or_else(|| check_spec(spec, namespace, &seen.policy))
+    namespace_allowed(seen, policy, namespace)
+        .or_else(|| check_spec(spec, namespace, policy))
         .or_else(|| storage_location(seen))
         .or_else(|| resource_policy(seen))
-        .or_else(|| limits(seen))
+        .or_else(|| limits(seen, policy))
         .or_else(|| name_taken(seen))
 }
 
@@ -47,8 +48,8 @@ fn field(name: &str) -> String {
     format!("{PATH}.{name}")
 }
 
-fn namespace_allowed(seen: &Observed, namespace: &str) -> Option<Refusal> {
-    let closed = namespace == seen.admin_namespace || !seen.policy.namespaces.allows(namespace);
+fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Option<Refusal> {
+    let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
     closed.then(|| {
         let message =
             "backups cannot be asked for in this namespace; the administrators' policy leaves it out";
@@ -188,6 +189,19 @@ fn ttl_bounds(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
     }
 }
 
+fn whose_storage(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
+    let message = match (policy.storage_locations.mode, &spec.storage_location) {
+        (StorageMode::Own, None) => {
+            "the administrator requires backups to go to your own storage; name a NonAdminBackupStorageLocation of this namespace"
+        }
+        (StorageMode::Platform, Some(_)) => {
+            "the administrator requires backups to go to the cluster's storage; leave the field out"
+        }
+        _ => return None,
+    };
+    Some(Refusal::new(field("storageLocation"), message))
+}
+
 /// The named location must be this namespace's, handed to Velero, and reachable.
 fn storage_location(seen: &Observed) -> Option<Refusal> {
     let name = seen.spec().backup_spec.storage_location.as_deref()?;
@@ -234,8 +248,8 @@ fn resource_policy(seen: &Observed) -> Option<Refusal> {
     })
 }
 
-fn limits(seen: &Observed) -> Option<Refusal> {
-    let policy = &seen.policy.backup;
+fn limits(seen: &Observed, policy: &Policy) -> Option<Refusal> {
+    let policy = &policy.backup;
     let (alive, active) = seen.others;
     if let Some(most) = policy.max_per_namespace.filter(|most| alive >= *most) {
         let message =

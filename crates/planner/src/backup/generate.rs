@@ -10,13 +10,13 @@ use serde_json::json;
 use super::{Observed, own_name, storage_name};
 use crate::enforce::Fields;
 use crate::ownership::annotation;
-use crate::{Action, Target, fence};
+use crate::{Action, Policy, Target, fence};
 
 /// What the tenant asked for when the Velero Backup was made, so that a later edit can be told apart.
 pub(super) const SPEC_DIGEST: &str = "nacre.dev/spec-digest";
 
 /// The Velero Backup that this request shall get.
-pub(super) fn backup(seen: &Observed) -> Backup {
+pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
     let origin = seen.meta();
     let namespace = origin.namespace.clone().unwrap_or_default();
     let name = own_name(origin);
@@ -41,16 +41,16 @@ pub(super) fn backup(seen: &Observed) -> Backup {
             annotations: Some(annotations),
             ..ObjectMeta::default()
         },
-        spec: spec(seen, &namespace),
+        spec: spec(seen, policy, &namespace),
         status: None,
     }
 }
 
 /// What the user said, what the administrator adds, and the fence around both.
-fn spec(seen: &Observed, namespace: &str) -> BackupSpec {
+fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
     let mut spec = seen.spec().backup_spec.clone();
-    seen.policy.backup.enforce.fill(&mut spec);
-    seen.policy.backup.defaults.fill(&mut spec);
+    policy.backup.enforce.fill(&mut spec);
+    policy.backup.defaults.fill(&mut spec);
     spec.included_namespaces = Some(vec![namespace.to_owned()]);
     spec.storage_location = seen.location.as_deref().map(storage_name);
     for hook in spec.hooks.iter_mut().flat_map(|hooks| hooks.resources.iter_mut().flatten()) {

@@ -58,8 +58,8 @@ pub struct Observed {
     pub position: i64,
     /// How many other backups of this namespace Velero has, and how many of those are unfinished.
     pub others: (usize, usize),
-    /// What an administrator allows.
-    pub policy: Arc<Policy>,
+    /// What an administrator allows, if that is known.
+    pub policy: Option<Arc<Policy>>,
     /// Where Velero is.
     pub admin_namespace: String,
     /// The time.
@@ -105,7 +105,10 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
         position: view.backup_queue().position(velero.as_deref(), &own_name(&backup.metadata), view.now()),
-        others: if velero.is_none() { check::others(view, &backup, &policy) } else { (0, 0) },
+        others: policy
+            .as_deref()
+            .filter(|_| velero.is_none())
+            .map_or((0, 0), |policy| check::others(view, &backup, policy)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -223,15 +226,18 @@ pub fn decide(seen: &Observed) -> Plan {
     if seen.handed_over_before() || seen.synced() {
         return lost(seen);
     }
-    match check::refusal(seen) {
+    let Some(policy) = &seen.policy else {
+        return wait_for_policy(seen);
+    };
+    match check::refusal(seen, policy) {
         Some(refusal) => refuse(seen, &refusal),
-        None => create(seen),
+        None => create(seen, policy),
     }
 }
 
 /// Finalizer, Velero Backup, one status: three writes.
-fn create(seen: &Observed) -> Plan {
-    let velero = generate::backup(seen);
+fn create(seen: &Observed, policy: &Policy) -> Plan {
+    let velero = generate::backup(seen, policy);
     let name = velero.metadata.name.clone().unwrap_or_default();
     let status = status::created(seen, &velero);
     let mut plan = Plan::done();
@@ -267,6 +273,14 @@ fn lost(seen: &Observed) -> Plan {
     };
     let status = status::refused(seen, condition::VELERO_BACKUP_NOT_FOUND, message);
     tell_refusal(seen, &status, condition::VELERO_BACKUP_NOT_FOUND, message)
+}
+
+/// Allowing it would be a guess. Whoever waits is decided about again when the policy changes.
+fn wait_for_policy(seen: &Observed) -> Plan {
+    let message = "what the administrators allow cannot be read at the moment; \
+                   the backup waits, and goes on by itself when that is mended";
+    let status = status::refused(seen, condition::POLICY_UNAVAILABLE, message);
+    tell_refusal(seen, &status, condition::POLICY_UNAVAILABLE, message)
 }
 
 fn refuse(seen: &Observed, refusal: &Refusal) -> Plan {

@@ -43,6 +43,9 @@ pub struct Roundabout {
     pub detour: Detour,
     /// How it was come by.
     pub path: Path,
+    /// What the API server can be asked to confirm it.
+    #[serde(skip)]
+    pub request: Request,
 }
 
 const fn core(resource: &'static str, subresource: &'static str, verb: &'static str) -> Request {
@@ -85,6 +88,7 @@ pub fn roundabouts(rbac: &Rbac, rights: &[Right]) -> Vec<Roundabout> {
             scope: holding.scope,
             detour: ASKED[holding.request].0,
             path: holding.path,
+            request: ASKED[holding.request].1,
         })
         .filter(|found| leads_somewhere(found, &homes))
         .collect();

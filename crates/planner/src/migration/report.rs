@@ -1,5 +1,6 @@
 //! How far the roles have got, for whoever asked for them.
 
+use k8s_openapi::{api::rbac::v1::ClusterRole, apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry};
 use kube::ResourceExt;
 use serde::Serialize;
 
@@ -29,6 +30,12 @@ pub struct OptIn {
     pub powers: Vec<Power>,
     /// How.
     pub via: Vec<Via>,
+    /// Who set the label that does it, as the API server noted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set_by: Option<String>,
+    /// And when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
 }
 
 /// The whole picture.
@@ -105,11 +112,24 @@ fn opt_ins(seen: &Observed<'_>) -> Vec<OptIn> {
         for source in aggregate::sources(role, seen.cluster_roles) {
             let powers = Power::given_by(source.role.rules.as_deref().unwrap_or_default());
             if !powers.is_empty() && !shrinks(&source.role.name_any()) {
-                found.push(OptIn { role: name, powers, via: source.via });
+                let label = source.via.last().map_or("", |via| via.label.as_str());
+                let noted = labelled_by(source.role, label.split('=').next().unwrap_or_default());
+                let (set_by, since) = noted.unzip();
+                found.push(OptIn { role: name, powers, via: source.via, set_by, since: since.flatten() });
             }
         }
     }
     found
+}
+
+/// The field manager that owns a label, and when it last wrote.
+fn labelled_by(role: &ClusterRole, label: &str) -> Option<(String, Option<String>)> {
+    let owns = |entry: &&ManagedFieldsEntry| {
+        let fields = entry.fields_v1.as_ref();
+        fields.is_some_and(|fields| fields.0["f:metadata"]["f:labels"].get(format!("f:{label}")).is_some())
+    };
+    let entry = role.managed_fields().iter().find(owns)?;
+    Some((entry.manager.clone()?, entry.time.as_ref().map(|time| time.0.to_string())))
 }
 
 fn warnings(seen: &Observed<'_>) -> Vec<String> {
@@ -159,6 +179,23 @@ mod tests {
         assert_eq!(report.waiting_for, ["edit", "admin"]);
         world.settle_aggregation();
         assert!(report_of(&world, &asked).converged);
+    }
+
+    #[test]
+    fn who_labelled_it_and_when_is_told() {
+        let asked = Settings { roles: Some(Era::Current), ..Settings::default() };
+        let mut world = World::new(standard_roles(Era::Current), &asked);
+        labelled(&mut world.roles, MIGRATE, "rbac.authorization.k8s.io/aggregate-to-admin", "true");
+        world.edit(MIGRATE, |role| {
+            let noted = serde_json::json!([{
+                "manager": "kubectl-label", "time": "2026-01-01T00:00:00Z",
+                "fieldsV1": { "f:metadata": { "f:labels": { "f:rbac.authorization.k8s.io/aggregate-to-admin": {} } } },
+            }]);
+            role.metadata.managed_fields = serde_json::from_value(noted).unwrap();
+        });
+        let opt_in = report_of(&world, &asked).opt_ins.remove(0);
+        assert_eq!(opt_in.set_by.as_deref(), Some("kubectl-label"));
+        assert_eq!(opt_in.since.as_deref(), Some("2026-01-01T00:00:00Z"));
     }
 
     #[test]

@@ -27,14 +27,14 @@ pub fn check_spec(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Optio
 }
 
 /// Refuses what anything decides: the spec first, then what it refers to.
-pub(super) fn refusal(seen: &Observed) -> Verdict {
+pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Verdict {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
     }
     let spec = &seen.restore.spec.restore_spec;
     let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
-    namespace_allowed(seen, namespace)
-        .or_else(|| check_spec(spec, namespace, &seen.policy))
+    namespace_allowed(seen, policy, namespace)
+        .or_else(|| check_spec(spec, namespace, policy))
         .or_else(|| source(seen))
         .or_else(|| {
             config_map("resourceModifier", spec.resource_modifier.as_ref(), seen.config_maps[0].as_deref())
@@ -53,8 +53,8 @@ fn absent(name: &str, given: bool) -> Verdict {
     given.then(|| Refusal::new(field(name), "not available to namespace owners; leave the field out"))
 }
 
-fn namespace_allowed(seen: &Observed, namespace: &str) -> Verdict {
-    let closed = namespace == seen.admin_namespace || !seen.policy.namespaces.allows(namespace);
+fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Verdict {
+    let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
     closed.then(|| {
         let message =
             "restores cannot be asked for in this namespace; the administrators' policy leaves it out";

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::{Observed, own_name};
 use crate::enforce::Fields;
-use crate::{Action, Target, fence};
+use crate::{Action, Policy, Target, fence};
 
 /// The Velero Restore that this request shall get.
-pub(super) fn restore(seen: &Observed) -> Restore {
+pub(super) fn restore(seen: &Observed, policy: &Policy) -> Restore {
     let origin = seen.meta();
     let namespace = origin.namespace.clone().unwrap_or_default();
     let name = own_name(origin);
@@ -34,24 +34,23 @@ pub(super) fn restore(seen: &Observed) -> Restore {
             ])),
             ..ObjectMeta::default()
         },
-        spec: spec(seen, &namespace),
+        spec: spec(seen, policy, &namespace),
         status: None,
     }
 }
 
 /// What the user said, what the administrator adds, and the fence around both.
-fn spec(seen: &Observed, namespace: &str) -> RestoreSpec {
+fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> RestoreSpec {
     let mut spec = seen.restore.spec.restore_spec.clone();
-    seen.policy.restore.enforce.fill(&mut spec);
+    policy.restore.enforce.fill(&mut spec);
     spec.backup_name = seen.source.as_deref().and_then(|source| source.metadata.name.clone());
     spec.included_namespaces = Some(vec![namespace.to_owned()]);
     for hook in spec.hooks.iter_mut().flat_map(|hooks| hooks.resources.iter_mut().flatten()) {
         hook.included_namespaces = Some(vec![namespace.to_owned()]);
     }
     let excluded = spec.excluded_resources.get_or_insert_default();
-    let fenced = fence::out_of_restores()
-        .into_iter()
-        .chain(seen.policy.restore.excluded_from_platform_storage.clone());
+    let fenced =
+        fence::out_of_restores().into_iter().chain(policy.restore.excluded_from_platform_storage.clone());
     for name in fenced {
         if !excluded.contains(&name) {
             excluded.push(name);

@@ -48,8 +48,8 @@ pub struct Observed {
     pub volumes: (PodVolumeCounts, DataMoverCounts),
     /// Where it stands in Velero's queue, or would.
     pub position: i64,
-    /// What an administrator allows.
-    pub policy: Arc<Policy>,
+    /// What an administrator allows, if that is known.
+    pub policy: Option<Arc<Policy>>,
     /// Where Velero is.
     pub admin_namespace: String,
     /// The time.
@@ -161,15 +161,21 @@ pub fn decide(seen: &Observed) -> Plan {
         let message = "the Velero Restore is gone and does not run again; create a new NonAdminRestore";
         return refuse(seen, condition::VELERO_RESTORE_NOT_FOUND, message);
     }
-    match check::refusal(seen) {
+    let Some(policy) = &seen.policy else {
+        // Allowing it would be a guess. Whoever waits is decided about again when the policy changes.
+        let message = "what the administrators allow cannot be read at the moment; \
+                       the restore waits, and goes on by itself when that is mended";
+        return refuse(seen, condition::POLICY_UNAVAILABLE, message);
+    };
+    match check::refusal(seen, policy) {
         Some(refusal) => refuse(seen, condition::INVALID_RESTORE_SPEC, &refusal.to_string()),
-        None => create(seen),
+        None => create(seen, policy),
     }
 }
 
 /// Finalizer, Velero Restore, one status: three writes.
-fn create(seen: &Observed) -> Plan {
-    let velero = generate::restore(seen);
+fn create(seen: &Observed, policy: &Policy) -> Plan {
+    let velero = generate::restore(seen, policy);
     let name = velero.metadata.name.clone().unwrap_or_default();
     let status = status::mirrored(seen, &velero);
     let mut plan = Plan::done();

@@ -1,0 +1,153 @@
+//! Addresses that no tenant may name, however they are dressed.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Single addresses at which clouds hand out identities and settings to whoever asks from within.
+const METADATA: &[IpAddr] = &[
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
+];
+
+/// What is wrong with an address, if anything is.
+pub(super) fn forbidden(address: IpAddr) -> Option<&'static str> {
+    worn(address).into_iter().find_map(|address| {
+        if METADATA.contains(&address) {
+            return Some("is where a cloud hands out identities");
+        }
+        match address {
+            IpAddr::V4(address) => forbidden_v4(address),
+            IpAddr::V6(address) => forbidden_v6(address),
+        }
+    })
+}
+
+fn forbidden_v4(address: Ipv4Addr) -> Option<&'static str> {
+    let first = address.octets()[0];
+    if address.is_loopback() {
+        Some("is Velero's own pod")
+    } else if address.is_link_local() {
+        Some("is link-local, where clouds hand out identities")
+    } else if first == 0 {
+        Some("is no address to connect to")
+    } else if first >= 224 {
+        Some("is a multicast, broadcast or reserved address")
+    } else {
+        None
+    }
+}
+
+fn forbidden_v6(address: Ipv6Addr) -> Option<&'static str> {
+    let [first, second, ..] = address.segments();
+    if address.is_loopback() {
+        Some("is Velero's own pod")
+    } else if address.is_unspecified() {
+        Some("is no address to connect to")
+    } else if (0xfe80..=0xfeff).contains(&first) {
+        Some("is link-local, where clouds hand out identities")
+    } else if first >= 0xff00 {
+        Some("is a multicast address")
+    } else if (first, second) == (0xfd00, 0xec2) {
+        Some("is where a cloud hands out identities")
+    } else {
+        None
+    }
+}
+
+/// The address itself, and every IPv4 address that one of the schemes for carrying such makes of it.
+pub(super) fn worn(address: IpAddr) -> Vec<IpAddr> {
+    let mut found = vec![address];
+    let IpAddr::V6(v6) = address else {
+        return found;
+    };
+    let segments = v6.segments();
+    let pair = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+    };
+    let last = pair(segments[6], segments[7]);
+    match segments {
+        // ::1 and :: are addresses of their own.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => {}
+        // Compatible, mapped and translated; NAT64 with the well-known prefix and the local ones; ISATAP.
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..]
+        | [0, 0, 0, 0, 0xffff, 0, ..]
+        | [0x64, 0xff9b, ..]
+        | [_, _, _, _, 0 | 0x200, 0x5efe, ..] => found.push(last),
+        // 6to4.
+        [0x2002, high, low, ..] => found.push(pair(high, low)),
+        // Teredo keeps the client's address with every bit turned, and its server's as it is.
+        [0x2001, 0, ..] => found.extend([pair(!segments[6], !segments[7]), pair(segments[2], segments[3])]),
+        _ => {}
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::forbidden;
+
+    #[test]
+    fn what_is_near_or_hands_out_identities_is_forbidden_in_any_dress() {
+        for text in [
+            "127.0.0.1",
+            "127.255.0.9",
+            "169.254.169.254",
+            "169.254.0.1",
+            "0.0.0.0",
+            "0.1.2.3",
+            "224.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+            "100.100.100.200",
+            "168.63.129.16",
+            "192.0.0.192",
+            "::",
+            "::1",
+            "fe80::1",
+            "febf::1",
+            "fec0::1",
+            "ff02::1",
+            "fd00:ec2::254",
+            "fd00:ec2::253",
+            "fd20:ce::254",
+            "fd00:42::42",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::127.0.0.1",
+            "::ffff:0:127.0.0.1",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::7f00:1",
+            "2002:7f00:1::",
+            "2002:a9fe:a9fe::1",
+            "2001:0:1:2:3:4:80ff:fffe",
+            "2001:db8::5efe:7f00:1",
+            "2001:db8::200:5efe:a9fe:a9fe",
+        ] {
+            assert!(forbidden(text.parse().unwrap()).is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn stores_at_home_and_abroad_may_be_named() {
+        for text in [
+            "10.1.2.3",
+            "192.168.1.1",
+            "172.16.0.1",
+            "100.64.0.1",
+            "8.8.8.8",
+            "223.255.255.254",
+            "fd00::1",
+            "fc00::1",
+            "2001:db8::1",
+            "2001:4860::1",
+            "2002:808:808::",
+            "64:ff9b::808:808",
+            "::ffff:10.1.2.3",
+        ] {
+            assert_eq!(forbidden(text.parse().unwrap()), None, "{text}");
+        }
+    }
+}

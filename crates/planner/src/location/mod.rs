@@ -1,0 +1,38 @@
+//! Storage that namespace owners bring: a bucket of their own, with a key of their own.
+//!
+//! What a tenant writes into a location and its Secret is acted upon by Velero, in the administrators' namespace and
+//! with the network and files of its pod. Everything here decides how little of it gets there:
+//!
+//! - [`check_spec`] says no to a location, [`check_credential`] to the credential it names; both ask the modules below
+//! - [`credentials`] reads a credential, and writes it anew from what was understood
+//! - [`config`] knows the keys a provider is told things with, and what Velero gets of them
+//! - [`endpoint`] knows where Velero must not be sent
+//! - `prefix` and `ca` know the place in the bucket and the certificates of the endpoint
+//! - [`Place`] says whether two locations are in each other's way
+//! - [`policy`] is what an administrator allows, and [`fill`] what they fill in
+//! - [`table`] is what the administrators' guide is made of
+
+mod ca;
+mod check;
+pub mod config;
+pub mod credentials;
+pub mod endpoint;
+mod enforce;
+mod place;
+pub mod policy;
+mod prefix;
+mod provider;
+pub mod table;
+
+pub use check::{check_credential, check_limit, check_spec};
+pub use enforce::fill;
+pub use place::{Place, endpoint_of};
+pub use policy::LocationPolicy;
+pub use prefix::stored as stored_prefix;
+pub use provider::Provider;
+
+const PATH: &str = "spec.backupStorageLocationSpec";
+
+fn field(name: &str) -> String {
+    format!("{PATH}.{name}")
+}

@@ -1,0 +1,135 @@
+//! One policy of two sources: where both speak, both must be satisfied.
+//!
+//! - What either requires of a spec is required; where they require different things, there is no policy at all.
+//! - Approval is needed if either asks for it.
+//! - Periods: the more careful counts. Switched off by either, a loop is off. Otherwise storage is looked through as
+//!   often as the more frequent says, and leftovers are collected as seldom as the less frequent says, since that
+//!   deletes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::Duration;
+use kube::core::{Selector, SelectorExt};
+
+use super::dpa::Said;
+use super::problem::{Problem, Severity};
+use super::yaml::{Document, Written};
+use super::{Policy, rules};
+use crate::enforce::Fields;
+
+/// What an administrator allows, in every namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policies {
+    base: Arc<Policy>,
+    overrides: Vec<(Selector, Arc<Policy>)>,
+    /// What each source said, for when one of them cannot be read later.
+    pub(super) document: Document,
+    pub(super) said: Said,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        let (document, said) = (Document::default(), Said::default());
+        Self { base: Arc::default(), overrides: Vec::new(), document, said }
+    }
+}
+
+/// The label by which Kubernetes itself tells a namespace's name.
+const NAME: &str = "kubernetes.io/metadata.name";
+
+impl Policies {
+    /// What holds where no override fits, and for the whole cluster.
+    pub fn base(&self) -> &Arc<Policy> {
+        &self.base
+    }
+
+    /// What holds in a namespace of this name and with these labels: the first override that fits, else the base.
+    pub fn for_namespace(&self, name: &str, labels: &BTreeMap<String, String>) -> Arc<Policy> {
+        if self.overrides.is_empty() {
+            return Arc::clone(&self.base);
+        }
+        let mut labels = labels.clone();
+        labels.insert(NAME.to_owned(), name.to_owned());
+        let fitting = self.overrides.iter().find(|(selector, _)| selector.matches(&labels));
+        Arc::clone(fitting.map_or(&self.base, |(_, policy)| policy))
+    }
+}
+
+/// Makes one of what both sources say. It comes back only if there is no error.
+pub(super) fn combine(document: Document, said: Said) -> (Option<Policies>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let base = Arc::new(both(&document.base, &said, &mut problems));
+    let overrides = document.overrides.iter();
+    let overrides = overrides
+        .map(|(selector, written)| (selector.clone(), Arc::new(both(written, &said, &mut problems))))
+        .collect();
+    problems.sort();
+    problems.dedup();
+    let usable = !problems.iter().any(Problem::is_error);
+    (usable.then_some(Policies { base, overrides, document, said }), problems)
+}
+
+fn both(written: &Written, said: &Said, problems: &mut Vec<Problem>) -> Policy {
+    let mut policy = written.policy.clone();
+    let mut conflict = |path: &str, name: &str, found: Option<(&'static str, String)>| {
+        if let Some((field, wanted)) = found {
+            let message = format!(
+                "the DataProtectionApplication requires {wanted} in {name}.{field}, which is something else; make them agree"
+            );
+            problems.push(written.problem(Severity::Error, &format!("{path}.{field}"), message));
+        }
+    };
+    conflict("backup.enforce", "enforceBackupSpec", said.enforce_backup.conflict(&policy.backup.enforce));
+    conflict("restore.enforce", "enforceRestoreSpec", said.enforce_restore.conflict(&policy.restore.enforce));
+    let locations = &policy.storage_locations.enforce;
+    conflict("storageLocations.enforce", "enforceBSLSpec", said.enforce_location.conflict(locations));
+
+    said.enforce_backup.fill(&mut policy.backup.enforce);
+    said.enforce_restore.fill(&mut policy.restore.enforce);
+    said.enforce_location.fill(&mut policy.storage_locations.enforce);
+    policy.storage_locations.require_approval |= said.require_approval;
+    let sync = written.says("sync.period").then(|| policy.sync.period.clone());
+    let collection =
+        written.says("garbageCollection.period").then(|| policy.garbage_collection.period.clone());
+    if let Some(period) = sync_period(sync, said.sync_period.clone()) {
+        policy.sync.period = period;
+    }
+    if let Some(period) = collection_period(collection, said.collection_period.clone()) {
+        policy.garbage_collection.period = period;
+    }
+    policy.velero_sync_period.clone_from(&said.velero_sync_period);
+
+    // What makes no sense in one of them was said where that one was read.
+    let known = [rules::check(&written.policy), rules::check(&said.alone())].concat();
+    for found in rules::check(&policy).into_iter().filter(|found| !known.contains(found)) {
+        let message = format!("together with what the DataProtectionApplication says: {}", found.message);
+        problems.push(written.problem(found.severity, &found.path, message));
+    }
+    policy
+}
+
+/// The more careful of two periods of looking through storage.
+pub(super) fn sync_period(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    careful(one, other, |one, other| one <= other)
+}
+
+/// The more careful of two periods of collecting leftovers.
+pub(super) fn collection_period(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    careful(one, other, |one, other| one >= other)
+}
+
+fn careful(
+    one: Option<Duration>,
+    other: Option<Duration>,
+    better: impl Fn(i128, i128) -> bool,
+) -> Option<Duration> {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            let (first, second) = (one.nanos().unwrap_or_default(), other.nanos().unwrap_or_default());
+            let keep_first = first == 0 || (second != 0 && better(first, second));
+            Some(if keep_first { one } else { other })
+        }
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,217 @@
+//! What an administrator allows: one model, whatever it was read from.
+//!
+//! `yaml` reads it from a ConfigMap and `dpa` from a DataProtectionApplication; `rules` says what makes no sense in
+//! it, `combine` makes one of both, and `source` decides what holds when one of them cannot be read. The names of the
+//! fields below, in camel case, are the keys of `policy.yaml`.
+
+mod check;
+mod combine;
+mod dpa;
+mod namespaces;
+mod node;
+mod problem;
+mod read;
+mod resources;
+mod rules;
+mod source;
+mod storage;
+mod words;
+mod yaml;
+
+use std::time::Duration as Wait;
+
+use api::Duration;
+use api::velero::{BackupSpec, RestoreSpec};
+use serde::{Deserialize, Serialize};
+
+pub use check::{check, render};
+pub use combine::Policies;
+pub use namespaces::NamespacePolicy;
+pub(crate) use namespaces::matches;
+pub use problem::{Position, Problem, Severity, Source};
+pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
+pub use storage::{
+    EndpointPolicy, EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy,
+};
+
+/// What an administrator allows in a namespace; whatever is not said is not limited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Policy {
+    /// Of backups.
+    pub backup: BackupPolicy,
+    /// Of restores.
+    pub restore: RestorePolicy,
+    /// Of storage that tenants bring.
+    pub storage_locations: StoragePolicy,
+    /// Of downloads.
+    pub downloads: DownloadPolicy,
+    /// Of backups that are found in storage.
+    pub sync: SyncPolicy,
+    /// Of leftovers.
+    pub garbage_collection: GarbageCollectionPolicy,
+    /// Which namespaces may ask for anything at all.
+    pub namespaces: NamespacePolicy,
+    /// How often Velero looks for backups in a location that does not say, if OADP was told.
+    #[serde(skip)]
+    pub velero_sync_period: Option<Duration>,
+}
+
+/// What is allowed of backups.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackupPolicy {
+    /// Filled in where the user says nothing.
+    pub defaults: BackupSpec,
+    /// Filled in where the user says nothing, and refused where the user says otherwise.
+    pub enforce: BackupSpec,
+    /// The shortest and the longest time a backup may be kept.
+    pub ttl: Bounds,
+    /// How many backups a namespace may have in Velero at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_per_namespace: Option<usize>,
+    /// How many of them may be unfinished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_active_per_namespace: Option<usize>,
+    /// Whether specs may have hooks.
+    #[serde(rename = "hooks", with = "words::backup_hooks")]
+    pub forbid_hooks: bool,
+}
+
+/// What is allowed of restores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RestorePolicy {
+    /// Filled in where the user says nothing, and refused where the user says otherwise.
+    pub enforce: RestoreSpec,
+    /// Whether specs may have hooks.
+    #[serde(rename = "hooks", with = "words::restore_hooks")]
+    pub forbid_hooks: bool,
+    /// What may come back from storage that a tenant can write to.
+    pub from_tenant_storage: FromTenantStorage,
+    /// What never comes back from the cluster's own storage, as group-resources.
+    #[serde(rename = "fromPlatformStorage", with = "words::from_platform_storage")]
+    pub excluded_from_platform_storage: Vec<String>,
+}
+
+/// What may come back from storage that a tenant can write to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FromTenantStorage {
+    /// These and nothing else, as group-resources.
+    pub allowed_resources: Vec<String>,
+    /// Whether pods come back too; Velero needs them to bring back volumes that it saved from inside pods.
+    pub pods: bool,
+}
+
+/// The shortest and the longest that is allowed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bounds {
+    /// The shortest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<Duration>,
+    /// The longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<Duration>,
+}
+
+/// What is allowed of downloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DownloadPolicy {
+    /// What tenants may fetch of their backups that are kept in the cluster's own storage.
+    pub platform_storage: Downloads,
+}
+
+/// What tenants may fetch of a backup, from nothing to everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Downloads {
+    /// Nothing.
+    #[default]
+    None,
+    /// Logs and results.
+    Logs,
+    /// The contents as well.
+    All,
+}
+
+/// How backups that are found in storage become visible to tenants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SyncPolicy {
+    /// How often to look, beyond what events tell; 0 means never.
+    pub period: Duration,
+    /// What becomes of backups of a namespace that was deleted and made anew.
+    pub adoption: Adoption,
+}
+
+/// What becomes of backups of a namespace that was deleted and made anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Adoption {
+    /// An administrator hands them over.
+    #[default]
+    Approval,
+    /// Whoever has the name gets them: for disaster recovery.
+    Name,
+}
+
+/// How leftovers are collected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GarbageCollectionPolicy {
+    /// How often; 0 means never.
+    pub period: Duration,
+}
+
+impl Default for RestorePolicy {
+    fn default() -> Self {
+        Self {
+            enforce: RestoreSpec::default(),
+            forbid_hooks: false,
+            from_tenant_storage: FromTenantStorage::default(),
+            excluded_from_platform_storage: resources::GUARD_RAILS.map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+impl Default for FromTenantStorage {
+    fn default() -> Self {
+        Self { allowed_resources: resources::HARMLESS.map(str::to_owned).to_vec(), pods: false }
+    }
+}
+
+impl Default for SyncPolicy {
+    fn default() -> Self {
+        Self { period: Duration::from("2m"), adoption: Adoption::default() }
+    }
+}
+
+impl Default for GarbageCollectionPolicy {
+    fn default() -> Self {
+        Self { period: Duration::from("24h") }
+    }
+}
+
+impl SyncPolicy {
+    /// How long to wait between two looks; none if it is switched off.
+    pub fn every(&self) -> Option<Wait> {
+        every(&self.period)
+    }
+}
+
+impl GarbageCollectionPolicy {
+    /// How long to wait between two collections; none if they are switched off.
+    pub fn every(&self) -> Option<Wait> {
+        every(&self.period)
+    }
+}
+
+/// A loop that runs more often than this is a mistake, and would do nothing but load the API server.
+const MOST_OFTEN: Wait = Wait::from_secs(1);
+
+fn every(period: &Duration) -> Option<Wait> {
+    period.to_std().filter(|wait| !wait.is_zero()).map(|wait| wait.max(MOST_OFTEN))
+}

@@ -1,0 +1,132 @@
+//! What is allowed of storage that tenants bring.
+
+use std::collections::BTreeMap;
+
+use api::Duration;
+use k8s_openapi::api::core::v1::SecretKeySelector;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// What is allowed of storage that tenants bring.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoragePolicy {
+    /// Whose storage backups go to.
+    pub mode: StorageMode,
+    /// Whether Velero looks for backups in tenants' storage.
+    pub import: Import,
+    /// Filled in where the user says nothing, and refused where the user says otherwise.
+    pub enforce: EnforcedLocation,
+    /// Whether an administrator approves each location.
+    pub require_approval: bool,
+    /// Who may keep the bytes.
+    pub providers: Vec<String>,
+    /// Which endpoints may be named.
+    pub endpoints: EndpointPolicy,
+    /// Whether a location may do without checking certificates.
+    #[serde(rename = "allowInsecureSkipTLSVerify")]
+    pub allow_insecure_skip_tls_verify: bool,
+    /// How many locations a namespace may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_per_namespace: Option<usize>,
+}
+
+/// Whose storage backups go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StorageMode {
+    /// The cluster's or the tenant's own.
+    #[default]
+    Any,
+    /// Tenants must bring storage.
+    Own,
+    /// Tenants may not bring storage.
+    Platform,
+}
+
+/// Whether Velero looks for backups in tenants' storage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Import {
+    /// If Velero is new enough to be safe against what it may find there.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+/// Which endpoints may be named, beyond the rules that always hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EndpointPolicy {
+    /// Endpoints that may be named although the rules would refuse them.
+    pub allow: Vec<String>,
+    /// Endpoints that may not be named although the rules would let them.
+    pub deny: Vec<String>,
+}
+
+/// Fields of a location that must have this value where set: a location's spec in which everything is optional.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnforcedLocation {
+    /// Who keeps the bytes.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
+    pub provider: Option<String>,
+    /// What the provider needs to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<BTreeMap<String, String>>,
+    /// The Secret with the key to the storage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential: Option<SecretKeySelector>,
+    /// The bucket and the place in it, compared as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object_storage: Option<EnforcedObjectStorage>,
+    /// ReadOnly or ReadWrite.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
+    pub access_mode: Option<String>,
+    /// How often Velero looks for backups in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup_sync_period: Option<Duration>,
+    /// How often Velero checks that it can be reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_frequency: Option<Duration>,
+}
+
+/// A bucket and a place in it. Where this is enforced at all, what is left out must be left out by tenants too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnforcedObjectStorage {
+    /// The bucket.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
+    pub bucket: Option<String>,
+    /// The folder in it.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
+    pub prefix: Option<String>,
+    /// The certificate authority of the endpoint, in PEM, base64.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
+    pub ca_cert: Option<String>,
+}
+
+/// The providers whose credentials nacre can read, and so tell a static key from anything else.
+pub(super) const KNOWN_PROVIDERS: [&str; 3] = ["aws", "azure", "gcp"];
+
+impl Default for StoragePolicy {
+    fn default() -> Self {
+        Self {
+            mode: StorageMode::default(),
+            import: Import::default(),
+            enforce: EnforcedLocation::default(),
+            require_approval: false,
+            providers: KNOWN_PROVIDERS.map(str::to_owned).to_vec(),
+            endpoints: EndpointPolicy::default(),
+            allow_insecure_skip_tls_verify: false,
+            max_per_namespace: None,
+        }
+    }
+}
+
+/// An empty text is one that nobody set: Go clients always send those.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()))
+}

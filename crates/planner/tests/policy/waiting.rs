@@ -1,0 +1,153 @@
+//! While nobody knows what is allowed, nothing new begins and everything else goes on.
+
+use std::sync::Arc;
+
+use api::velero::{Backup, Restore};
+use api::{Kind, NonAdminBackup, NonAdminRestore, Phase, condition};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use planner::{Action, Plan, Policy, backup, restore};
+use serde_json::{Value, json};
+
+fn object<T: serde::de::DeserializeOwned>(kind: &str, spec: &Value) -> Arc<T> {
+    let whole = json!({
+        "apiVersion": "oadp.openshift.io/v1alpha1", "kind": kind, "spec": spec,
+        "metadata": {"name": "one", "namespace": "shop", "uid": "11111111-2222-4333-8444-555555555555"},
+    });
+    Arc::new(serde_json::from_value(whole).unwrap())
+}
+
+fn namespace() -> Arc<Namespace> {
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some("shop".to_owned());
+    namespace.metadata.uid = Some("space".to_owned());
+    Arc::new(namespace)
+}
+
+fn a_backup(spec: &Value, policy: Option<Policy>) -> backup::Observed {
+    backup::Observed {
+        backup: object::<NonAdminBackup>("NonAdminBackup", &json!({"backupSpec": spec})),
+        unreadable: None,
+        namespace: Some(namespace()),
+        velero: None,
+        name_taken: false,
+        kept_at: None,
+        location: None,
+        storage: None,
+        resource_policy: None,
+        delete_requests: Vec::new(),
+        restores: Vec::new(),
+        volumes: Default::default(),
+        position: 1,
+        others: (0, 0),
+        policy: policy.map(Arc::new),
+        admin_namespace: "velero".to_owned(),
+        now: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn a_restore(policy: Option<Policy>) -> restore::Observed {
+    let spec = json!({"restoreSpec": {"backupName": "one"}});
+    let mut source = Backup::default();
+    source.metadata.name = Some("source".to_owned());
+    source.status = serde_json::from_value(json!({"phase": "Completed"})).unwrap();
+    restore::Observed {
+        restore: object::<NonAdminRestore>("NonAdminRestore", &spec),
+        unreadable: None,
+        namespace: Some(namespace()),
+        velero: None,
+        name_taken: false,
+        backup: Some(object("NonAdminBackup", &json!({"backupSpec": {}}))),
+        source: Some(Arc::new(source)),
+        kept_at: None,
+        config_maps: [None, None],
+        volumes: Default::default(),
+        position: 1,
+        policy: policy.map(Arc::new),
+        admin_namespace: "velero".to_owned(),
+        now: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn creates(plan: &Plan, kind: Kind) -> bool {
+    plan.actions.iter().any(|action| matches!(action, Action::Create(object) if object.kind == kind))
+}
+
+/// The status that a plan writes.
+fn status(plan: &Plan) -> Value {
+    let written = plan.actions.iter().find_map(|action| match action {
+        Action::PatchStatus(_, body) => Some(body.clone()),
+        _ => None,
+    });
+    written.unwrap_or_default()
+}
+
+fn waits(plan: &Plan) {
+    let status = status(plan);
+    let text = status.to_string();
+    assert!(text.contains("BackingOff") && text.contains(condition::POLICY_UNAVAILABLE), "{text}");
+    assert!(text.contains("\"False\"") && text.contains("goes on by itself"), "{text}");
+}
+
+#[test]
+fn a_new_backup_waits_and_then_goes_on() {
+    let plan = backup::decide(&a_backup(&json!({}), None));
+    assert_eq!(plan.actions.len(), 1);
+    waits(&plan);
+    assert!(creates(&backup::decide(&a_backup(&json!({}), Some(Policy::default()))), Kind::Backup));
+}
+
+#[test]
+fn a_new_restore_waits_and_then_goes_on() {
+    let plan = restore::decide(&a_restore(None));
+    assert_eq!(plan.actions.len(), 1);
+    waits(&plan);
+    assert!(creates(&restore::decide(&a_restore(Some(Policy::default()))), Kind::Restore));
+}
+
+#[test]
+fn waiting_is_told_once() {
+    let mut seen = a_backup(&json!({}), None);
+    let status = status(&backup::decide(&seen));
+    let mut told = NonAdminBackup::clone(&seen.backup);
+    told.status = Some(serde_json::from_value(status["status"].clone()).unwrap());
+    assert_eq!(told.status.as_ref().unwrap().phase, Some(Phase::BackingOff));
+    seen.backup = Arc::new(told);
+    assert_eq!(backup::decide(&seen), Plan::done());
+}
+
+#[test]
+fn what_velero_has_is_mirrored_all_the_same() {
+    let mut seen = a_backup(&json!({}), None);
+    let mut velero = Backup::default();
+    velero.metadata.name = Some("velero-name".to_owned());
+    velero.status = serde_json::from_value(json!({"phase": "InProgress"})).unwrap();
+    seen.velero = Some(Arc::new(velero));
+    let text = status(&backup::decide(&seen)).to_string();
+    assert!(text.contains("\"Created\"") && text.contains("InProgress"), "{text}");
+
+    let mut seen = a_restore(None);
+    let mut velero = Restore::default();
+    velero.metadata.name = Some("velero-name".to_owned());
+    velero.status = serde_json::from_value(json!({"phase": "InProgress"})).unwrap();
+    seen.velero = Some(Arc::new(velero));
+    let text = status(&restore::decide(&seen)).to_string();
+    assert!(text.contains("\"Created\"") && text.contains("InProgress"), "{text}");
+}
+
+#[test]
+fn whose_storage_a_backup_may_go_to() {
+    let mode = |text: &str, spec| {
+        let policy = super::policy(text);
+        backup::check_spec(&serde_json::from_value(spec).unwrap(), "shop", &policy)
+            .map(|refusal| refusal.field)
+    };
+    let named = json!({"storageLocation": "mine"});
+    let refused = Some("spec.backupSpec.storageLocation".to_owned());
+    assert_eq!(mode("", json!({})), None);
+    assert_eq!(mode("", named.clone()), None);
+    assert_eq!(mode("storageLocations: { mode: own }", json!({})), refused);
+    assert_eq!(mode("storageLocations: { mode: own }", named.clone()), None);
+    assert_eq!(mode("storageLocations: { mode: platform }", json!({})), None);
+    assert_eq!(mode("storageLocations: { mode: platform }", named), refused);
+}
