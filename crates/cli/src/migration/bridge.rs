@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     connect::Session,
-    output::{Format, Outcome, print, remark},
+    output::{Outcome, print, remark},
 };
 
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -57,12 +57,6 @@ pub(super) async fn run(session: &Session, verb: &Bridge) -> Result<Outcome> {
 }
 
 async fn create(session: &Session, dry_run: bool, timeout: Duration) -> Result<Outcome> {
-    if dry_run && matches!(session.format, Format::Yaml | Format::Json) {
-        // Manifests that kubectl takes as they are.
-        let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": bridge::roles() });
-        print(session.format, &list, String::new, Vec::new)?;
-        return Ok(Outcome::Good);
-    }
     let deadline = Instant::now() + timeout;
     let plan = bridge::create(&gather::rbac(&session.client).await?);
     if !dry_run {
@@ -77,7 +71,10 @@ async fn create(session: &Session, dry_run: bool, timeout: Duration) -> Result<O
         }
     }
     let table = || show::plan(&plan, dry_run, "the bridge stands already");
-    print(session.format, &show::steps(&plan), table, || show::objects(&plan))?;
+    match show::manifests(&plan).filter(|_| dry_run) {
+        Some(manifests) => print(session.format, &manifests, table, || show::objects(&plan))?,
+        None => print(session.format, &show::steps(&plan), table, || show::objects(&plan))?,
+    }
     Ok(Outcome::Good)
 }
 

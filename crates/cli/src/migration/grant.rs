@@ -145,7 +145,10 @@ pub(super) async fn revoke(session: &Session, args: &Revoke) -> Result<Outcome> 
 
 fn answer(session: &Session, plan: &Plan, dry_run: bool, outcome: Outcome) -> Result<Outcome> {
     let table = || show::plan(plan, dry_run, "nothing to do");
-    print(session.format, &show::steps(plan), table, || show::objects(plan))?;
+    match show::manifests(plan).filter(|_| dry_run) {
+        Some(manifests) => print(session.format, &manifests, table, || show::objects(plan))?,
+        None => print(session.format, &show::steps(plan), table, || show::objects(plan))?,
+    }
     Ok(outcome)
 }
 

@@ -8,7 +8,7 @@ use planner::{
     plan::{Action, Plan},
 };
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::output::lines;
 
@@ -68,6 +68,16 @@ pub(super) fn steps(plan: &Plan) -> Vec<Step> {
             Action::Hold(..) | Action::Release(..) => Step { action: "change", object, body: Value::Null },
         })
         .collect()
+}
+
+/// A plan that only makes things, as manifests that kubectl takes.
+pub(super) fn manifests(plan: &Plan) -> Option<Value> {
+    let body = |action: &Action| match action {
+        Action::Create(made) => Some(made.body.clone()),
+        _ => None,
+    };
+    let items: Vec<Value> = plan.actions.iter().map(body).collect::<Option<_>>()?;
+    Some(json!({ "apiVersion": "v1", "kind": "List", "items": items }))
 }
 
 fn named(kind: api::Kind, namespace: &str, name: &str) -> String {

@@ -36,6 +36,9 @@ async fn grants_are_made_once_shown_before_and_taken_back() -> Result<()> {
         shown.contains("nacre:migrate:group:movers") && shown.contains("velero.io/exclude-from-backup"),
         "{shown}"
     );
+    let file = bed.folder().join("grants.yaml");
+    std::fs::write(&file, shown)?;
+    bed.kubectl(&["apply", "--dry-run=server", "-f", &file.display().to_string()]).await?.ok()?;
     expect_writes(&bed, &user("ann"), "shop", false).await?;
 
     let made = migration(&bed, &[&grant[..], &["-o", "name"]].concat()).await?.with(0)?;
