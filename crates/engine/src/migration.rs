@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
+use planner::migration::contest::Repairs;
 use planner::migration::grant::GRANT;
 use planner::migration::settings::{self, Settings};
 use planner::migration::who_can::Rbac;
@@ -69,19 +70,26 @@ impl Seen {
     }
 
     /// What the decision about roles reads.
-    pub fn roles<'a>(&'a self, settings: &'a Settings, repairs: &'a [Timestamp]) -> reconcile::Observed<'a> {
+    pub fn roles<'a>(
+        &'a self,
+        settings: &'a Settings,
+        repairs: &'a [(String, Timestamp)],
+    ) -> reconcile::Observed<'a> {
         reconcile::Observed {
             settings,
             config: self.config.as_ref(),
             cluster_roles: &self.cluster_roles,
             virt_operator: self.virt_operator.as_deref(),
-            repairs,
-            now: Timestamp::now(),
+            repairs: Repairs { at: repairs, now: Timestamp::now() },
         }
     }
 
     /// What the decision about the guard reads.
-    pub fn guard<'a>(&'a self, settings: &'a Settings) -> guard::Observed<'a> {
+    pub fn guard<'a>(
+        &'a self,
+        settings: &'a Settings,
+        repairs: &'a [(String, Timestamp)],
+    ) -> guard::Observed<'a> {
         let mutating = self.mutating.as_ref();
         guard::Observed {
             settings,
@@ -90,6 +98,7 @@ impl Seen {
             mutating: mutating.map(|(policies, bindings)| (policies.as_slice(), bindings.as_slice())),
             cluster_roles: &self.cluster_roles,
             cluster_role_bindings: &self.cluster_role_bindings,
+            repairs: Repairs { at: repairs, now: Timestamp::now() },
         }
     }
 }

@@ -20,7 +20,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::core::PartialObjectMeta as Meta;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
-use planner::migration::{expiry, grant::GRANT, guard, reconcile, settings};
+use planner::migration::{contest::repaired, expiry, grant::GRANT, guard, reconcile, settings};
 use planner::{Action, Plan};
 use thiserror::Error;
 use tokio::time::sleep;
@@ -50,10 +50,10 @@ enum Trouble {
 pub(crate) async fn keep(client: Client, teller: Teller) {
     wait_for_rights(&client).await;
     let mut changes = watch_all(&client).await;
-    let mut repairs = Vec::new();
+    let mut past = Past::default();
     let mut failures = 0;
     loop {
-        let pause = match round(&client, &teller, &mut repairs).await {
+        let pause = match round(&client, &teller, &mut past).await {
             Ok(wake) => {
                 failures = 0;
                 wake.unwrap_or(SAFETY_NET).min(SAFETY_NET)
@@ -81,42 +81,49 @@ pub(crate) async fn keep(client: Client, teller: Teller) {
     }
 }
 
+/// What earlier rounds did, as far as it matters to later ones.
+#[derive(Default)]
+struct Past {
+    /// What was repaired, and when.
+    repairs: Vec<(String, Timestamp)>,
+    /// Said last, and not said again.
+    told: String,
+}
+
 /// One look, one decision, one hand.
-async fn round(
-    client: &Client,
-    teller: &Teller,
-    repairs: &mut Vec<Timestamp>,
-) -> Result<Option<Duration>, Trouble> {
+async fn round(client: &Client, teller: &Teller, past: &mut Past) -> Result<Option<Duration>, Trouble> {
     let (cluster, namespaced) = grants(client).await?;
     let seen = Seen::now(client).await?;
     let mut plans = vec![expiry::decide(&cluster, &namespaced, Timestamp::now())];
     let asked = seen.settings().map_err(Trouble::Settings)?;
     if let Some(asked) = &asked {
-        repairs.retain(|at| Timestamp::now().duration_since(*at).unsigned_abs() < MEMORY);
-        plans.push(guard::decide(&seen.guard(asked)));
-        let roles = reconcile::decide(&seen.roles(asked, repairs));
-        if roles.actions.iter().any(is_repair) {
-            repairs.push(Timestamp::now());
-        }
-        plans.push(roles);
+        plans.push(guard::decide(&seen.guard(asked, &past.repairs)));
+        plans.push(reconcile::decide(&seen.roles(asked, &past.repairs)));
+        remember(&mut past.repairs, plans.iter().skip(1).flat_map(|plan| &plan.actions));
     }
     for plan in &plans {
-        tell(teller, &seen, plan);
+        tell(teller, &seen, plan, &mut past.told);
         carry_out(client, plan).await?;
     }
     Ok(plans.iter().filter_map(|plan| plan.wake).min())
 }
 
-fn is_repair(action: &Action) -> bool {
-    matches!(action, Action::Patch(target, _) if target.kind == api::Kind::ClusterRole)
+/// Keeps in mind what is being repaired, and forgets what is long ago.
+fn remember<'a>(repairs: &mut Vec<(String, Timestamp)>, actions: impl Iterator<Item = &'a Action>) {
+    let now = Timestamp::now();
+    repairs.retain(|(_, at)| now.duration_since(*at).unsigned_abs() < MEMORY);
+    repairs.extend(actions.map(|action| (repaired(action).to_owned(), now)));
 }
 
-fn tell(teller: &Teller, seen: &Seen, plan: &Plan) {
-    for event in &plan.events {
+fn tell(teller: &Teller, seen: &Seen, plan: &Plan, told: &mut String) {
+    for event in plan.events.iter().filter(|event| event.note != *told) {
         info!(reason = event.reason, "{}", event.note);
         if let Some(config) = &seen.config {
             teller.tell(api::Kind::ConfigMap, &config.metadata, event);
         }
+    }
+    if let Some(last) = plan.events.last() {
+        told.clone_from(&last.note);
     }
 }
 

@@ -182,7 +182,7 @@ async fn converge(
         let steps = [
             controller.map_or_else(Plan::done, |who| access::decide(&looked.rbac, who)),
             settings::decide(looked.seen.config.as_ref(), &asked),
-            guard::decide(&looked.seen.guard(&asked)),
+            guard::decide(&looked.seen.guard(&asked, &[])),
             reconcile::decide(&looked.seen.roles(&asked, &[])),
         ];
         let report = report(&looked.seen.roles(&asked, &[]));

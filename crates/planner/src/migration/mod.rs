@@ -7,6 +7,7 @@
 //! | `aggregate` | what the aggregation controller will make of labelled roles, and where a right came from |
 //! | `settings` | what the administrator asked of nacre, as kept in the cluster |
 //! | `reconcile` | roles: install, adopt, upgrade, roll back, repair |
+//! | `contest` | when to stop repairing what somebody keeps changing |
 //! | `bridge` | the temporary roles that keep an upgrade from disrupting anyone |
 //! | `grant` | grants and revocations; `expiry` ends them |
 //! | `who_can`, `indirect` | every subject with a migration right, and by which path |
@@ -17,6 +18,7 @@
 pub mod access;
 pub mod aggregate;
 pub mod bridge;
+pub mod contest;
 pub mod expiry;
 pub mod explain;
 #[cfg(test)]

@@ -6,12 +6,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use api::Kind;
-use jiff::Timestamp;
 use k8s_openapi::api::{core::v1::ConfigMap, rbac::v1::ClusterRole};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::{
+    contest::{CONTEST, Repairs, repaired},
     roles::{Era, Role},
     rules,
     settings::Settings,
@@ -20,9 +20,6 @@ use crate::plan::{Action, Event, Object, Plan, Target};
 
 /// Written by KubeVirt's operator, and by nobody else, on what it manages.
 const OPERATORS_MARK: &str = "kubevirt.io/install-strategy-version";
-/// Somebody who undoes this many repairs within the time below means it.
-const PATIENCE: usize = 5;
-const CONTEST: Duration = Duration::from_mins(10);
 
 /// Another hand keeps changing a role: nacre waits a while instead of fighting over it.
 pub const ROLES_CONTESTED: &str = "RolesContested";
@@ -41,9 +38,7 @@ pub struct Observed<'a> {
     /// Where KubeVirt's operator runs, if it does.
     pub virt_operator: Option<&'a str>,
     /// When roles were repaired of late.
-    pub repairs: &'a [Timestamp],
-    /// The time.
-    pub now: Timestamp,
+    pub repairs: Repairs<'a>,
 }
 
 impl<'a> Observed<'a> {
@@ -67,11 +62,6 @@ impl<'a> Observed<'a> {
         let why = || format!("{} carries virt-operator's annotation {OPERATORS_MARK}", left.name_any());
         (!self.settings.take_over).then(why)
     }
-
-    fn contested(&self) -> bool {
-        let recent = |at: &&Timestamp| self.now.duration_since(**at).unsigned_abs() < CONTEST;
-        self.repairs.iter().filter(recent).count() >= PATIENCE
-    }
 }
 
 /// Decides what to do about the four roles.
@@ -82,28 +72,32 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
     if seen.step_aside().is_some() {
         return Plan::done();
     }
-    let Some(_) = seen.role(Role::Migrate) else {
-        // Bindings that wait for this role come alive with it; nothing is taken away before it is there to be read.
-        return Plan::done()
-            .then(create(Role::Migrate, era, &seen.settings.remembered))
-            .waking_in(Duration::ZERO);
-    };
     let plan = Plan::done().then_if(remember(seen));
-    let wrong: Vec<(Role, Action)> =
-        Role::ALL.into_iter().filter_map(|role| Some((role, put_right(seen, role, era)?))).collect();
-    let repairs = wrong.iter().any(|(_, action)| matches!(action, Action::Patch(..)));
-    if repairs && seen.contested() {
-        let note = format!("something else keeps changing {}; nacre will try again", names(&wrong));
-        return plan.telling(Event::warning(ROLES_CONTESTED, note)).waking_in(CONTEST);
-    }
-    let plan = if repairs {
-        plan.telling(Event::normal(ROLE_REPAIRED, format!("put right: {}", names(&wrong))))
-    } else {
+    let (contested, wrong): (Vec<_>, Vec<_>) =
+        wrong(seen, era).into_iter().partition(|action| seen.repairs.contested(repaired(action)));
+    let plan = if contested.is_empty() {
         plan
+    } else {
+        let note = format!("something else keeps changing {}; nacre will try again", names(&contested));
+        plan.telling(Event::warning(ROLES_CONTESTED, note)).waking_in(CONTEST)
     };
+    if wrong.is_empty() {
+        return plan;
+    }
+    let plan = plan.telling(Event::normal(ROLE_REPAIRED, format!("put right: {}", names(&wrong))));
+    let plan = if seen.role(Role::Migrate).is_none() { plan.waking_in(Duration::ZERO) } else { plan };
+    wrong.into_iter().fold(plan, Plan::then)
+}
+
+/// What is not as it should be, and how to put it right.
+fn wrong(seen: &Observed<'_>, era: Era) -> Vec<Action> {
+    if seen.role(Role::Migrate).is_none() {
+        // Bindings that wait for this role come alive with it; nothing is taken away before it is there to be read.
+        return vec![create(Role::Migrate, era, &seen.settings.remembered)];
+    }
     // The role to migrate comes before those that lose it. The authorizer and the aggregation controller see cluster roles change in
     // this order, so that neither ever knows of the loss but not of a bridge or a label that makes up for it.
-    wrong.into_iter().fold(plan, |plan, (_, action)| plan.then(action))
+    Role::ALL.into_iter().filter_map(|role| put_right(seen, role, era)).collect()
 }
 
 /// All the steps from here, for whoever wants to see them before the first is taken.
@@ -118,8 +112,8 @@ pub fn outline(seen: &Observed<'_>) -> Plan {
     rest.actions.into_iter().fold(first, Plan::then)
 }
 
-fn names(wrong: &[(Role, Action)]) -> String {
-    wrong.iter().map(|(role, _)| role.name()).collect::<Vec<_>>().join(", ")
+fn names(wrong: &[Action]) -> String {
+    wrong.iter().map(repaired).collect::<Vec<_>>().join(", ")
 }
 
 fn create(role: Role, era: Era, labels: &BTreeMap<String, String>) -> Action {

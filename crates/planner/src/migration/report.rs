@@ -149,6 +149,7 @@ fn warnings(seen: &Observed<'_>) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::migration::{
+        contest::Repairs,
         fixtures::{labelled, standard_roles},
         roles::MIGRATE,
         settings::Settings,
@@ -161,8 +162,7 @@ mod tests {
             config: None,
             cluster_roles: &world.roles,
             virt_operator: None,
-            repairs: &[],
-            now: jiff::Timestamp::UNIX_EPOCH,
+            repairs: Repairs { at: &[], now: jiff::Timestamp::UNIX_EPOCH },
         })
     }
 

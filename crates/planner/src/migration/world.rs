@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::{
     aggregate,
+    contest::Repairs,
     fixtures::standard_roles,
     power::Power,
     reconcile::{self, Observed},
@@ -58,8 +59,7 @@ impl World {
             config: Some(&self.config),
             cluster_roles: &self.roles,
             virt_operator: None,
-            repairs: &[],
-            now: jiff::Timestamp::UNIX_EPOCH,
+            repairs: Repairs { at: &[], now: jiff::Timestamp::UNIX_EPOCH },
         })
     }
 

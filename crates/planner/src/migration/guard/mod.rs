@@ -28,7 +28,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 pub use infrastructure::{INFRASTRUCTURE, binding as infrastructure_binding, role as infrastructure_role};
 pub(in crate::migration) use repair::wanted;
-pub use repair::{Observed, decide};
+pub use repair::{GUARD_CONTESTED, Observed, decide};
 pub use stamp::REQUESTED_BY;
 
 use super::settings::Guard;

@@ -14,8 +14,11 @@ use serde_json::{Map, Value, json};
 
 use super::{infrastructure, mutating, policies, policy_bindings};
 use crate::{
-    migration::settings::{Guard, Settings},
-    plan::{Action, Object, Plan, Target},
+    migration::{
+        contest::{CONTEST, Repairs, repaired},
+        settings::{Guard, Settings},
+    },
+    plan::{Action, Event, Object, Plan, Target},
 };
 
 /// All that the decision reads. Objects that are not the guard's may be among them and are not looked at.
@@ -33,14 +36,28 @@ pub struct Observed<'a> {
     pub cluster_roles: &'a [ClusterRole],
     /// Cluster role bindings.
     pub cluster_role_bindings: &'a [ClusterRoleBinding],
+    /// When the guard was repaired of late.
+    pub repairs: Repairs<'a>,
 }
+
+/// Another hand keeps changing the guard: nacre waits a while instead of fighting over it.
+pub const GUARD_CONTESTED: &str = "GuardContested";
 
 /// Decides about the guard. Going up, infrastructure is known before anything is refused; going down, refusals end first.
 pub fn decide(seen: &Observed<'_>) -> Plan {
-    match seen.settings.guard {
+    let plan = match seen.settings.guard {
         Guard::Off => take_down(seen),
         guard => put_up(seen, guard),
+    };
+    let (contested, actions): (Vec<_>, Vec<_>) =
+        plan.actions.into_iter().partition(|action| seen.repairs.contested(repaired(action)));
+    let plan = actions.into_iter().fold(Plan::done(), Plan::then);
+    if contested.is_empty() {
+        return plan;
     }
+    let names: Vec<&str> = contested.iter().map(repaired).collect();
+    let note = format!("something else keeps changing {}; nacre will try again", names.join(", "));
+    plan.telling(Event::warning(GUARD_CONTESTED, note)).waking_in(CONTEST)
 }
 
 fn put_up(seen: &Observed<'_>, guard: Guard) -> Plan {

@@ -1,3 +1,4 @@
+use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -7,7 +8,11 @@ use super::{
     *,
 };
 use crate::{
-    migration::{fixtures::subject, settings::Settings},
+    migration::{
+        contest::{PATIENCE, Repairs},
+        fixtures::subject,
+        settings::Settings,
+    },
     plan::{Action, Plan},
 };
 
@@ -320,6 +325,10 @@ impl Standing {
     }
 
     fn plan(&self) -> Plan {
+        self.plan_after(&[])
+    }
+
+    fn plan_after(&self, repairs: &[(String, Timestamp)]) -> Plan {
         decide(&Observed {
             settings: &self.settings,
             policies: &self.policies,
@@ -327,6 +336,7 @@ impl Standing {
             mutating: None,
             cluster_roles: &self.roles,
             cluster_role_bindings: &self.role_bindings,
+            repairs: Repairs { at: repairs, now: Timestamp::UNIX_EPOCH },
         })
     }
 }
@@ -348,6 +358,17 @@ fn a_guard_that_stands_is_left_alone_and_one_that_was_bent_is_straightened() {
     assert_eq!(infra["subjects"].as_array().unwrap().len(), 8, "whom an administrator added stays");
     assert_eq!(policy["spec"]["matchConstraints"], json!({ "excludeResourceRules": null }));
     assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+}
+
+#[test]
+fn a_guard_that_somebody_keeps_bending_is_left_alone_for_a_while() {
+    let mut standing = Standing::new(Guard::Deny);
+    standing.bindings.remove(0);
+    let repair = ("nacre-migration-protected".to_owned(), Timestamp::UNIX_EPOCH);
+    assert_eq!(standing.plan_after(&vec![repair.clone(); PATIENCE - 1]).actions.len(), 1);
+    let waiting = standing.plan_after(&vec![repair.clone(); PATIENCE]);
+    assert!(waiting.actions.is_empty() && waiting.wake.is_some() && waiting.events[0].warning);
+    assert_eq!(Standing::new(Guard::Deny).plan_after(&vec![repair; PATIENCE]), Plan::done());
 }
 
 #[test]

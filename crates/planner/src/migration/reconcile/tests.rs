@@ -1,10 +1,11 @@
-use jiff::ToSpan;
+use jiff::{Timestamp, ToSpan};
 use k8s_openapi::api::rbac::v1::AggregationRule;
 use proptest::prelude::*;
 
 use super::*;
 use crate::migration::{
     bridge,
+    contest::PATIENCE,
     fixtures::{aggregated, bound, labelled, standard_roles},
     power::Power,
     roles::MIGRATE,
@@ -59,8 +60,7 @@ fn an_outline_shows_every_step_in_order() {
         config: Some(&world.config),
         cluster_roles: &world.roles,
         virt_operator: None,
-        repairs: &[],
-        now: Timestamp::UNIX_EPOCH,
+        repairs: Repairs { at: &[], now: Timestamp::UNIX_EPOCH },
     });
     let name = |action: &Action| match action {
         Action::Create(object) => object.name().to_owned(),
@@ -102,8 +102,7 @@ fn where_an_operator_manages_the_roles_nacre_steps_aside() {
             config: Some(&world.config),
             cluster_roles: &world.roles,
             virt_operator: operator,
-            repairs: &[],
-            now: Timestamp::UNIX_EPOCH,
+            repairs: Repairs { at: &[], now: Timestamp::UNIX_EPOCH },
         })
     };
     assert_ne!(seen(&world, None, &settings), Plan::done());
@@ -205,8 +204,7 @@ fn a_role_that_somebody_keeps_changing_is_left_alone_for_a_while() {
             config: Some(&world.config),
             cluster_roles: &world.roles,
             virt_operator: None,
-            repairs: &vec![now - ago.seconds(); times],
-            now,
+            repairs: Repairs { at: &vec![(MIGRATE.to_owned(), now - ago.seconds()); times], now },
         })
     };
     assert_eq!(plan(10, PATIENCE - 1).actions.len(), 1);
@@ -214,6 +212,27 @@ fn a_role_that_somebody_keeps_changing_is_left_alone_for_a_while() {
     assert!(waiting.actions.is_empty() && waiting.wake == Some(CONTEST));
     assert_eq!(waiting.events[0].reason, ROLES_CONTESTED);
     assert_eq!(plan(700, PATIENCE).actions.len(), 1);
+
+    // That is about one role, and says nothing of the others.
+    let other = decide(&Observed {
+        settings: &world.settings(),
+        config: Some(&world.config),
+        cluster_roles: &world.roles,
+        virt_operator: None,
+        repairs: Repairs { at: &vec![("kubevirt.io:view".to_owned(), now); PATIENCE], now },
+    });
+    assert_eq!(other.actions.len(), 1);
+
+    // Somebody who keeps deleting it means it as much.
+    world.roles.retain(|role| role.name_any() != MIGRATE);
+    let deleted = decide(&Observed {
+        settings: &world.settings(),
+        config: Some(&world.config),
+        cluster_roles: &world.roles,
+        virt_operator: None,
+        repairs: Repairs { at: &vec![(MIGRATE.to_owned(), now); PATIENCE], now },
+    });
+    assert!(deleted.actions.is_empty());
 }
 
 #[test]
