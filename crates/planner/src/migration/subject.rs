@@ -86,7 +86,7 @@ impl Who {
     pub fn identity(&self) -> Identity {
         match self {
             Self::User(name) => Identity { user: name.clone(), groups: Vec::new() },
-            // The name of a user that no binding can mean, for a group is asked about without one.
+            // No binding can name the empty user, so that only the group is asked about.
             Self::Group(name) => Identity { user: String::new(), groups: vec![name.clone()] },
             Self::ServiceAccount { namespace, name } => Identity {
                 user: format!("{ACCOUNT_PREFIX}{namespace}:{name}"),
