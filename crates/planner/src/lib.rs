@@ -15,6 +15,7 @@ mod fence;
 pub mod install;
 pub mod location;
 mod merge;
+pub mod migration;
 pub mod ownership;
 pub mod plan;
 pub mod policy;
