@@ -52,7 +52,7 @@ pub(crate) async fn keep_fresh(cluster: Arc<Cluster>, work: Arc<Work>, due: Arc<
         let changes: u64 = queues.iter().map(|queue| queue.changes()).sum();
         let (new, waiting) = (changes - seen, queues.iter().map(|queue| queue.len()).sum::<usize>());
         seen = changes;
-        let pouring = new > POURING && waiting > FEW;
+        let pouring = waiting > FEW && (new > POURING || work.waiting() > 0);
         if settled_at == Some(changes) || (pouring && held_back < PATIENCE) {
             held_back += u32::from(pouring);
             continue;
