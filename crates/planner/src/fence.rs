@@ -38,6 +38,8 @@ pub(crate) fn out_of_restores() -> Vec<String> {
     out.extend(velero.map(|kind| kind.group_resource()));
     let rest = ["schedules", "backuprepositories", "volumesnapshotlocations"];
     out.extend(rest.map(|plural| format!("{plural}.{}", Kind::Backup.group())));
+    // Whatever else these groups have or will have; Velero takes patterns.
+    out.extend([Kind::NonAdminBackup, Kind::Backup].map(|kind| format!("*.{}", kind.group())));
     out.push(MIGRATIONS.to_owned());
     out.push("volumesnapshotclasses".to_owned());
     // The namespace exists: its labels and annotations are an administrator's, not the backup's.

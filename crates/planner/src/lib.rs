@@ -12,6 +12,7 @@ pub mod backup;
 pub mod concern;
 mod enforce;
 mod fence;
+mod filters;
 pub mod install;
 pub mod location;
 mod merge;

@@ -3,30 +3,37 @@
 use api::velero::{BackupSpec, ExecHook};
 use api::{Duration, NonAdminBackup, Phase, labels};
 
-use super::generate::uses_scoped_filters;
+use super::generate::{effective, uses_scoped_filters};
 use super::{Observed, velero_of};
 use crate::ownership::label;
 use crate::policy::{Bounds, StorageMode};
 use crate::queue::{Queued, Stage};
 use crate::view::View;
-use crate::{Policy, Refusal, enforce};
+use crate::{Policy, Refusal, enforce, fence, filters};
 
 const PATH: &str = "spec.backupSpec";
 
 /// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
 pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
+    rules(spec, namespace, policy)
+        .or_else(|| enforce::conflict(&policy.backup.enforce, spec, PATH))
+        .or_else(|| rules(&effective(spec, policy), namespace, policy).map(Refusal::together))
+        .or_else(|| ttl_bounds(spec, policy))
+        .or_else(|| whose_storage(spec, policy))
+}
+
+/// What holds for a spec, whoever said what in it.
+fn rules(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
     included_namespaces(spec, namespace)
         .or_else(|| absent("excludedNamespaces", spec.excluded_namespaces.is_some()))
         .or_else(|| cluster_resources(spec))
         .or_else(|| absent("volumeSnapshotLocations", spec.volume_snapshot_locations.is_some()))
         .or_else(|| mixed_filters(spec))
+        .or_else(|| resource_lists(spec))
         .or_else(|| mixed_selectors(spec))
         .or_else(|| durations(spec))
         .or_else(|| hooks(spec, namespace, policy))
         .or_else(|| ordered_resources(spec, namespace))
-        .or_else(|| enforce::conflict(&policy.backup.enforce, spec, PATH))
-        .or_else(|| ttl_bounds(spec, policy))
-        .or_else(|| whose_storage(spec, policy))
 }
 
 /// Refuses what anything decides: the spec first, then what it refers to.
@@ -102,9 +109,38 @@ fn mixed_filters(spec: &BackupSpec) -> Option<Refusal> {
     })
 }
 
+/// Velero would refuse these only after the backup was queued.
+fn resource_lists(spec: &BackupSpec) -> Option<Refusal> {
+    let (namespaced, cluster_scoped) =
+        (fence::namespaced_out_of_backups(), fence::cluster_scoped_out_of_backups());
+    let both: Vec<_> = namespaced.iter().chain(&cluster_scoped).cloned().collect();
+    let families = [
+        ("Resources", &spec.included_resources, &spec.excluded_resources, false, both),
+        (
+            "NamespaceScopedResources",
+            &spec.included_namespace_scoped_resources,
+            &spec.excluded_namespace_scoped_resources,
+            true,
+            namespaced,
+        ),
+        (
+            "ClusterScopedResources",
+            &spec.included_cluster_scoped_resources,
+            &spec.excluded_cluster_scoped_resources,
+            true,
+            cluster_scoped,
+        ),
+    ];
+    families.into_iter().find_map(|(family, included, excluded, lone_star, fence)| {
+        let names = (field(&format!("included{family}")), field(&format!("excluded{family}")));
+        let fenced = filters::fenced_off(names.0.clone(), included.as_deref(), &fence);
+        filters::refusal(names, included.as_deref(), excluded.as_deref(), lone_star).or(fenced)
+    })
+}
+
+/// Velero minds even an empty list.
 fn mixed_selectors(spec: &BackupSpec) -> Option<Refusal> {
-    let both = spec.label_selector.is_some()
-        && spec.or_label_selectors.as_ref().is_some_and(|list| !list.is_empty());
+    let both = spec.label_selector.is_some() && spec.or_label_selectors.is_some();
     both.then(|| {
         Refusal::new(
             field("orLabelSelectors"),
