@@ -10,6 +10,7 @@
 
 pub mod backup;
 pub mod concern;
+pub mod download;
 mod enforce;
 mod fence;
 mod filters;

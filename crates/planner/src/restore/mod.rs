@@ -20,6 +20,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
 pub use check::check_spec;
+pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, storage};
 use crate::view::{Seen, View};

@@ -44,9 +44,13 @@ const NEVER: [&str; 20] = [
     "virtualmachinecluster*.**",
 ];
 
-/// What the ConfigMap is called; whether pods may come back makes two of them.
+/// What the ConfigMaps are called: without pods, and with them.
+pub const MODIFIERS: [&str; 2] =
+    ["nacre-restore-from-tenant-storage", "nacre-restore-from-tenant-storage-pods"];
+
+/// What the ConfigMap is called that goes with a policy.
 pub(super) fn name(policy: &FromTenantStorage) -> &'static str {
-    if policy.pods { "nacre-restore-from-tenant-storage-pods" } else { "nacre-restore-from-tenant-storage" }
+    MODIFIERS[usize::from(policy.pods)]
 }
 
 /// How a Restore refers to it.

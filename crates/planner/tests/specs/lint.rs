@@ -64,7 +64,7 @@ pub(crate) fn restore(made: &Made, source: Source) -> Lint {
         must(spec[absent].is_null(), absent)?;
     }
     let hooks = spec["hooks"]["resources"].as_array();
-    let commands = hooks.into_iter().flatten().flat_map(|hook| hook["postHooks"].as_array()).flatten();
+    let commands = hooks.into_iter().flatten().filter_map(|hook| hook["postHooks"].as_array()).flatten();
     must(commands.into_iter().all(|hook| hook["init"].is_null()), "an init hook")?;
     let (included, excluded) = (names(&spec["includedResources"]), names(&spec["excludedResources"]));
     filters(&included, &excluded)?;

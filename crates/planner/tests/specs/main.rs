@@ -3,6 +3,8 @@
 //! `given` makes arbitrary specs, `accepted` asks nacre about them, `lint` says what is wrong with what came out, and
 //! `properties` puts the three together, with bugs planted to show that they are found.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod accepted;
 mod given;
 mod lint;

@@ -1,0 +1,330 @@
+//! A forged tarball: a tenant rewrites a backup in its own bucket and restores it through real Velero. What would give
+//! rights, lift limits or reach beyond the namespace does not come back; the innocent rest does.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use api::{Kind, NonAdminBackup, NonAdminRestore, labels};
+use bed::{Bed, wait_until};
+use e2e::{House, Tenant, VELERO};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, Secret, Service,
+};
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::tarball::Tarball;
+
+/// The tenant's bucket, its Velero location, and the backup in it.
+const BUCKET: &str = "tenants";
+const LOCATION: &str = "shop-own";
+const BACKUP: &str = "shop-daily";
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(90);
+
+/// Velero's word that whatever an object brings along comes back, whatever the filters say.
+const MUST_INCLUDE: &str = "restore.velero.io/must-include-additional-items";
+
+async fn apply(bed: &Bed, objects: Vec<Value>) -> Result<()> {
+    let objects: Vec<DynamicObject> =
+        objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+    bed.apply(&objects).await
+}
+
+/// The tenant's storage as an administrator finds it after a NonAdminBackupStorageLocation was approved.
+async fn tenant_storage(bed: &Bed) -> Result<()> {
+    let store = bed.store()?;
+    store.make_bucket(BUCKET)?;
+    let metadata = json!({
+        "name": LOCATION, "namespace": VELERO,
+        "labels": {labels::NABSL_NACUUID: LOCATION},
+        "annotations": {labels::NABSL_NAME: "own", labels::NABSL_NAMESPACE: "shop"},
+    });
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata,
+        "stringData": {"cloud": store.credentials()}});
+    let location = json!({"apiVersion": "velero.io/v1", "kind": "BackupStorageLocation", "metadata": metadata,
+    "spec": {
+        "provider": "aws", "objectStorage": {"bucket": BUCKET, "prefix": "shop"},
+        "credential": {"name": LOCATION, "key": "cloud"}, "backupSyncPeriod": "0s",
+        "config": {"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": store.url()},
+    }});
+    apply(bed, vec![secret, location]).await?;
+    let api = bed.velero_api("BackupStorageLocation").await?;
+    wait_until("the tenant's storage to be available", PATIENCE, api, LOCATION, |location| {
+        (location?.data["status"]["phase"] == "Available").then_some(())
+    })
+    .await
+}
+
+/// A genuine backup in it, as nacre's sync would find it.
+async fn genuine_backup(bed: &Bed, spec: Value) -> Result<()> {
+    let mut spec = spec;
+    spec["includedNamespaces"] = json!(["shop"]);
+    spec["storageLocation"] = json!(LOCATION);
+    let backup = json!({"apiVersion": "velero.io/v1", "kind": "Backup", "spec": spec, "metadata": {
+        "name": BACKUP, "namespace": VELERO,
+        "annotations": {labels::NAB_NAME: "daily", labels::NAB_NAMESPACE: "shop"},
+        "labels": {labels::NAB_NACUUID: BACKUP},
+    }});
+    apply(bed, vec![backup]).await?;
+    let api = bed.velero_api("Backup").await?;
+    let phase = wait_until("the backup to end", PATIENCE, api, BACKUP, |backup| {
+        let status = &backup?.data["status"];
+        status["completionTimestamp"].as_str().and(status["phase"].as_str().map(str::to_owned))
+    })
+    .await?;
+    ensure!(phase == "Completed", "the backup ended as {phase}");
+    let request = json!({"apiVersion": Kind::NonAdminBackup.api_version(), "kind": "NonAdminBackup",
+        "metadata": {"name": "daily", "namespace": "shop", "labels": {labels::SYNCED_FROM: BACKUP}},
+        "spec": {"backupSpec": {}}});
+    apply(bed, vec![request]).await
+}
+
+fn in_shop(api_version: &str, kind: &str, name: &str, rest: Value) -> Value {
+    let mut object = json!({"apiVersion": api_version, "kind": kind});
+    object["metadata"] = json!({"name": name, "namespace": "shop"});
+    for (key, value) in rest.as_object().into_iter().flatten() {
+        object[key] = value.clone();
+    }
+    object
+}
+
+fn web() -> Value {
+    let labels = json!({"app": "web"});
+    json!({"spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {
+        "metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}})
+}
+
+fn claim() -> Value {
+    let size = json!({"requests": {"storage": "1Gi"}});
+    json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": size, "storageClassName": "none"}})
+}
+
+/// Deletes the claim, which nobody on the bed lets go of by itself.
+async fn drop_claim(shop: &Tenant<'_>, client: &Client) -> Result<()> {
+    shop.delete::<PersistentVolumeClaim>("data").await?;
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    let claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), "shop");
+    claims.patch("data", &PatchParams::default(), &release).await?;
+    shop.gone::<PersistentVolumeClaim>("data").await
+}
+
+/// Puts into the tarball what its owner may not have.
+fn forge(tarball: &Tarball) -> Result<()> {
+    let subjects = json!([{"kind": "User", "name": "ada", "apiGroup": "rbac.authorization.k8s.io"}]);
+    let role =
+        json!({"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"});
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let binding = json!({"roleRef": role, "subjects": subjects});
+    let cluster = |api_version: &str, kind: &str, name: &str, rest: &Value| {
+        let mut object = in_shop(api_version, kind, name, rest.clone());
+        object["metadata"] = json!({"name": name});
+        object
+    };
+    tarball.add_cluster(
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        &cluster(rbac, "ClusterRoleBinding", "evil", &binding),
+    )?;
+    tarball.add("rolebindings.rbac.authorization.k8s.io", &in_shop(rbac, "RoleBinding", "evil", binding))?;
+    let container =
+        json!({"name": "x", "image": "x", "securityContext": {"privileged": true}, "command": ["x"]});
+    tarball.add("pods", &in_shop("v1", "Pod", "evil", json!({"spec": {"containers": [container]}})))?;
+    let volume = json!({"spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/"},
+        "persistentVolumeReclaimPolicy": "Retain", "storageClassName": "none",
+    }});
+    tarball.add_cluster("persistentvolumes", &cluster("v1", "PersistentVolume", "evil", &volume))?;
+    // A claim that is bound to it, and says that it must come along.
+    let mut bound = in_shop("v1", "PersistentVolumeClaim", "data", claim());
+    bound["metadata"]["annotations"] = json!({MUST_INCLUDE: "true"});
+    bound["spec"]["volumeName"] = json!("evil");
+    bound["status"] = json!({"phase": "Bound"});
+    tarball.add("persistentvolumeclaims", &bound)?;
+    let migration = json!({"spec": {"vmiName": "vm"}});
+    tarball.add(
+        "virtualmachineinstancemigrations.kubevirt.io",
+        &in_shop("kubevirt.io/v1", "VirtualMachineInstanceMigration", "evil", migration),
+    )?;
+    let request = json!({"spec": {"backupSpec": {}}, "status": {"phase": "Created",
+        "veleroBackup": {"nacuuid": "somebody-elses", "name": "somebody-elses"}}});
+    tarball.add(
+        "nonadminbackups.oadp.openshift.io",
+        &in_shop("oadp.openshift.io/v1alpha1", "NonAdminBackup", "evil", request),
+    )?;
+    let quota = json!({"spec": {"hard": {"pods": "1000"}}});
+    tarball.add("resourcequotas", &in_shop("v1", "ResourceQuota", "evil", quota))?;
+    // The own namespace with other labels, a new one, and something in Velero's.
+    let labelled = |name: &str| {
+        let mut object = cluster("v1", "Namespace", name, &json!({}));
+        object["metadata"]["labels"] = json!({"pod-security.kubernetes.io/enforce": "privileged"});
+        object
+    };
+    tarball.add_cluster("namespaces", &labelled("shop"))?;
+    tarball.add_cluster("namespaces", &labelled("evil"))?;
+    let mut elsewhere = in_shop("v1", "ConfigMap", "evil", json!({"data": {"a": "b"}}));
+    elsewhere["metadata"]["namespace"] = json!(VELERO);
+    tarball.add("configmaps", &elsewhere)?;
+    // A service that says it has somebody's address.
+    let mut service = in_shop(
+        "v1",
+        "Service",
+        "front",
+        json!({"spec": {"type": "LoadBalancer",
+        "ports": [{"port": 80}]}, "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}),
+    );
+    service["metadata"]["annotations"] = json!({"velero.io/restore-status": "true"});
+    tarball.add("services", &service)
+}
+
+/// Makes room for another restore.
+async fn empty(shop: &Tenant<'_>, client: &Client) -> Result<()> {
+    drop_claim(shop, client).await?;
+    shop.delete::<Service>("front").await?;
+    shop.gone::<Service>("front").await
+}
+
+/// Restores the tarball as a careless administrator, and returns how it ended.
+async fn unfenced(bed: &Bed, name: &str, more: Value) -> Result<String> {
+    let mut spec =
+        json!({"backupName": BACKUP, "includeClusterResources": true, "includedNamespaces": ["shop"]});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    let restore = json!({"apiVersion": "velero.io/v1", "kind": "Restore",
+        "metadata": {"name": name, "namespace": VELERO}, "spec": spec});
+    let restores = bed.velero_api("Restore").await?;
+    restores.create(&PostParams::default(), &serde_json::from_value(restore)?).await?;
+    wait_until("the restore to end", PATIENCE, restores, name, |restore| {
+        let status = &restore?.data["status"];
+        status["completionTimestamp"].as_str().and(status["phase"].as_str().map(str::to_owned))
+    })
+    .await
+}
+
+/// What of the forgery is in the cluster.
+async fn arrived(client: &Client) -> Result<Vec<&'static str>> {
+    let mut arrived = Vec::new();
+    let shop = "shop";
+    let migrations: Api<DynamicObject> = Api::namespaced_with(
+        client.clone(),
+        shop,
+        &kube::core::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
+            "kubevirt.io",
+            "v1",
+            "VirtualMachineInstanceMigration",
+        )),
+    );
+    let found = [
+        (
+            "ClusterRoleBinding",
+            Api::<ClusterRoleBinding>::all(client.clone()).get_opt("evil").await?.is_some(),
+        ),
+        (
+            "RoleBinding",
+            Api::<RoleBinding>::namespaced(client.clone(), shop).get_opt("evil").await?.is_some(),
+        ),
+        ("Pod", Api::<Pod>::namespaced(client.clone(), shop).get_opt("evil").await?.is_some()),
+        ("PersistentVolume", Api::<PersistentVolume>::all(client.clone()).get_opt("evil").await?.is_some()),
+        ("Migration", migrations.get_opt("evil").await?.is_some()),
+        (
+            "NonAdminBackup",
+            Api::<NonAdminBackup>::namespaced(client.clone(), shop).get_opt("evil").await?.is_some(),
+        ),
+        (
+            "ResourceQuota",
+            Api::<ResourceQuota>::namespaced(client.clone(), shop).get_opt("evil").await?.is_some(),
+        ),
+        ("Namespace", Api::<Namespace>::all(client.clone()).get_opt("evil").await?.is_some()),
+        ("elsewhere", Api::<ConfigMap>::namespaced(client.clone(), VELERO).get_opt("evil").await?.is_some()),
+    ];
+    arrived.extend(found.into_iter().filter(|(_, there)| *there).map(|(what, _)| what));
+    let own = Api::<Namespace>::all(client.clone()).get(shop).await?;
+    if own.metadata.labels.is_some_and(|labels| labels.contains_key("pod-security.kubernetes.io/enforce")) {
+        arrived.push("labels of the namespace");
+    }
+    let front = Api::<Service>::namespaced(client.clone(), shop).get_opt("front").await?;
+    let address = front.and_then(|front| front.status?.load_balancer?.ingress);
+    if address.is_some_and(|ingress| !ingress.is_empty()) {
+        arrived.push("the address of a service");
+    }
+    Ok(arrived)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
+    let house = House::build().await?;
+    house
+        .bed
+        .apply_path(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stories/migration.yaml")))
+        .await?;
+    let _nacre = house.start_nacre().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    let client = house.bed.client().await?;
+    tenant_storage(&house.bed).await?;
+    shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+    shop.create::<Secret>("till", json!({"stringData": {"pin": "1234"}})).await?;
+    shop.create::<Deployment>("web", web()).await?;
+    shop.create::<PersistentVolumeClaim>("data", claim()).await?;
+    genuine_backup(&house.bed, json!({})).await?;
+
+    shop.delete::<ConfigMap>("prices").await?;
+    shop.delete::<Secret>("till").await?;
+    shop.delete::<Deployment>("web").await?;
+    drop_claim(&shop, &client).await?;
+    shop.gone::<Deployment>("web").await?;
+    let key = format!("shop/backups/{BACKUP}/{BACKUP}.tar.gz");
+    let tarball = Tarball::open(&house.bed.store()?.path(BUCKET, &key))?;
+    forge(&tarball)?;
+    tarball.save()?;
+
+    // The tenant restores it, with nothing but the `admin` role.
+    shop.restore("back", "daily").await?;
+    let ended = shop.restore_ends("back").await?;
+    // If Velero happens to follow the claim to its volume, nacre's modifier makes that an error.
+    assert!(["Completed", "PartiallyFailed"].contains(&ended.as_str()), "{ended}");
+    assert_eq!(arrived(&client).await?, [""; 0]);
+    let prices = shop.api::<ConfigMap>().get("prices").await?;
+    assert_eq!(prices.data.unwrap_or_default().get("tea").map(String::as_str), Some("3"));
+    shop.api::<Secret>().get("till").await?;
+    shop.api::<Deployment>().get("web").await?;
+    shop.api::<Service>().get("front").await?;
+    let data = shop.api::<PersistentVolumeClaim>().get("data").await?;
+    assert_eq!(data.spec.context("a spec")?.volume_name, None, "the claim let go of its volume");
+
+    // A request that names what cannot come back is told so, and makes nothing.
+    let ask =
+        json!({"spec": {"restoreSpec": {"backupName": "daily", "includedResources": ["rolebindings"]}}});
+    shop.create::<NonAdminRestore>("more", ask).await?;
+    let refusal = shop.restore_refused("more").await?;
+    assert!(refusal.contains("\"rolebindings\" does not come back from your own storage"), "{refusal}");
+
+    // nacre's modifier holds alone, should Velero take more than the filters say.
+    empty(&shop, &client).await?;
+    let modifier = json!({"kind": "ConfigMap", "name": "nacre-restore-from-tenant-storage"});
+    let ended = unfenced(&house.bed, "modified", json!({"resourceModifier": modifier})).await?;
+    assert_eq!(ended, "PartiallyFailed", "Velero says that something was not brought back");
+    assert_eq!(arrived(&client).await?, [""; 0]);
+    shop.api::<Service>().get("front").await?;
+
+    // The same without any fence: the forgery was a good one.
+    empty(&shop, &client).await?;
+    unfenced(&house.bed, "unfenced", json!({"includedNamespaces": ["*"]})).await?;
+    let arrived = arrived(&client).await?;
+    for expected in [
+        "ClusterRoleBinding",
+        "RoleBinding",
+        "Pod",
+        "PersistentVolume",
+        "Migration",
+        "NonAdminBackup",
+        "ResourceQuota",
+        "Namespace",
+        "elsewhere",
+        "the address of a service",
+    ] {
+        assert!(arrived.contains(&expected), "{expected} is not in {arrived:?}");
+    }
+    Ok(())
+}
