@@ -2,6 +2,8 @@
 //!
 //! Each function is given an object as it was and as it is, at least one of which is there.
 
+use std::collections::BTreeSet;
+
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
     DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest,
@@ -29,7 +31,8 @@ pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&
     keys
 }
 
-/// A restore request: itself, and the downloads that wait for it.
+/// A restore request: itself, the downloads that wait for it, and the backup it names if that is being deleted with its
+/// data, because the restore goes with it.
 pub fn restore(
     view: &impl View,
     before: Option<&NonAdminRestore>,
@@ -37,7 +40,11 @@ pub fn restore(
 ) -> Vec<Key> {
     let Some(restore) = after.or(before) else { return Vec::new() };
     let (namespace, name) = place(&restore.metadata);
+    let named = restore.spec.restore_spec.backup_name.as_deref();
+    let going = named.and_then(|name| view.backup(namespace, name)).map(|seen| seen.object);
+    let going = going.filter(|backup| backup.spec.delete_backup == Some(true));
     let mut keys = vec![Key::of(Kind::NonAdminRestore, &restore.metadata)];
+    keys.extend(going.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)));
     keys.extend(waiting_downloads(view, namespace, name, download::concerns_restores));
     keys
 }
@@ -94,13 +101,14 @@ pub fn velero_backup(view: &impl View, before: Option<&Backup>, after: Option<&B
     if after.is_some() && velero.stage() != Stage::Over {
         return keys;
     }
+    let owner = annotation(&velero.metadata, labels::NAB_NAMESPACE).map(str::to_owned);
+    let mut namespaces = BTreeSet::from_iter(owner);
     for key in keys.clone() {
         keys.extend(waiting_restores(view, &key.namespace, &key.name));
         keys.extend(waiting_downloads(view, &key.namespace, &key.name, download::concerns_backups));
+        namespaces.insert(key.namespace);
     }
-    if let Some(namespace) = annotation(&velero.metadata, labels::NAB_NAMESPACE) {
-        keys.extend(refused_backups(view, namespace));
-    }
+    keys.extend(namespaces.iter().flat_map(|namespace| refused_backups(view, namespace)));
     keys
 }
 
@@ -145,8 +153,8 @@ pub fn volume<K: Resource>(view: &impl View, before: Option<&K>, after: Option<&
     backup.into_iter().chain(restore).flatten().collect()
 }
 
-/// Velero's side of a location: of a tenant's, the backups that name it; if it can be reached again or no more, also
-/// whoever else waits.
+/// Velero's side of a location: of a tenant's, the backups that name it; of any that came, went, or can be reached again,
+/// whoever else waits, for what they want may be kept there.
 pub fn storage_location(
     view: &impl View,
     before: Option<&BackupStorageLocation>,
@@ -155,12 +163,12 @@ pub fn storage_location(
     let Some(storage) = after.or(before) else { return Vec::new() };
     let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);
     let name = annotation(&storage.metadata, labels::NABSL_NAME);
-    let named =
-        namespace.zip(name).map_or_else(Vec::new, |(namespace, name)| naming_location(view, namespace, name));
-    let unchanged = before.map(BackupStorageLocation::phase) == after.map(BackupStorageLocation::phase);
-    let mut keys = if unchanged { Vec::new() } else { view.backing_off() };
-    keys.retain(|key| key.kind != Kind::NonAdminBackup);
-    keys.extend(named);
+    let backups = namespace.zip(name).map(|(namespace, name)| naming_location(view, namespace, name));
+    let mut keys = backups.unwrap_or_default();
+    if before.map(BackupStorageLocation::phase) != after.map(BackupStorageLocation::phase) {
+        let waiting = view.backing_off().into_iter().filter(|key| key.kind != Kind::NonAdminBackup);
+        keys.extend(waiting.filter(|key| namespace.is_none_or(|namespace| key.namespace == namespace)));
+    }
     keys
 }
 

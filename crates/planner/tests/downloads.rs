@@ -26,7 +26,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 /// A request for this kind of file.
-fn request(kind: &str, status: Value) -> Arc<NonAdminDownloadRequest> {
+fn request(kind: &str, status: &Value) -> Arc<NonAdminDownloadRequest> {
     read(json!({
         "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminDownloadRequest",
         "metadata": {"name": "log", "namespace": "shop", "uid": UID},
@@ -54,7 +54,7 @@ fn behind(tenants: bool) -> Behind {
 
 fn seen(kind: &str, sought: Sought) -> Observed {
     Observed {
-        request: request(kind, json!({})),
+        request: request(kind, &json!({})),
         unreadable: None,
         namespace: Some(read(json!({"metadata": {"name": "shop", "uid": "space"}}))),
         velero: None,
@@ -67,7 +67,7 @@ fn seen(kind: &str, sought: Sought) -> Observed {
 }
 
 /// Velero's side of the request.
-fn velero(status: Value) -> Arc<DownloadRequest> {
+fn velero(status: &Value) -> Arc<DownloadRequest> {
     read(json!({
         "apiVersion": "velero.io/v1", "kind": "DownloadRequest",
         "metadata": {"name": format!("nadr-{UID}"), "namespace": "velero", "uid": "v"},
@@ -210,17 +210,17 @@ fn what_is_not_there_yet_is_waited_for() {
 #[test]
 fn a_link_is_shown_until_its_time_is_over_and_then_everything_goes() {
     let mut seen = seen("BackupLog", Sought::Backup(None));
-    seen.velero = Some(velero(json!({"phase": "New", "expiration": at(900).to_string()})));
+    seen.velero = Some(velero(&json!({"phase": "New", "expiration": at(900).to_string()})));
     assert_eq!(decide(&seen), Plan::done(), "Velero has yet to answer");
 
-    seen.velero = Some(velero(answer(1600)));
+    seen.velero = Some(velero(&answer(1600)));
     let plan = decide(&seen);
     assert_eq!(told(&plan).0, condition::PROCESSED);
-    assert_eq!(plan.wake, Some(Duration::from_secs(600)));
+    assert_eq!(plan.wake, Some(Duration::from_mins(10)));
 
     // Shown, there is nothing to write, whatever has become of the backup; not even if Velero's side is gone.
     let Action::PatchStatus(_, shown) = &plan.actions[0] else { panic!("{plan:?}") };
-    seen.request = request("BackupLog", shown["status"].clone());
+    seen.request = request("BackupLog", &shown["status"]);
     assert!(decide(&seen).actions.is_empty());
     let mirrored = seen.velero.take();
     assert!(decide(&seen).actions.is_empty());
@@ -241,7 +241,7 @@ fn a_name_that_is_taken_is_not_taken_over() {
 
 #[test]
 fn a_velero_object_goes_when_its_request_is_gone_and_not_before() {
-    let velero = velero(answer(1600));
+    let velero = velero(&answer(1600));
     let orphan = Leftover { velero: velero.clone(), orphaned: true };
     assert_eq!(deleted(&decide_leftover(&orphan)), [Kind::DownloadRequest]);
     assert_eq!(decide_leftover(&Leftover { velero, orphaned: false }), Plan::done());

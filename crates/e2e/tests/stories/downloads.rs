@@ -147,7 +147,7 @@ async fn a_link_leads_to_the_bytes_in_the_bucket_and_only_for_the_owner() -> Res
     link(&shop, "late").await?;
     let uid = shop.api::<NonAdminDownloadRequest>().get("late").await?.uid().context("a uid")?;
     house.bed.velero_stop()?;
-    let past = Timestamp::now() - Duration::from_secs(60);
+    let past = Timestamp::now() - Duration::from_mins(1);
     let expired = json!({"expiration": past.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()});
     house.bed.velero_status("DownloadRequest", &format!("nadr-{uid}"), expired).await?;
     shop.gone::<NonAdminDownloadRequest>("late").await?;

@@ -72,7 +72,7 @@ async fn genuine_backup(bed: &Bed, spec: Value) -> Result<()> {
     let api = bed.velero_api("Backup").await?;
     let phase = wait_until("the backup to end", PATIENCE, api, BACKUP, |backup| {
         let status = &backup?.data["status"];
-        status["completionTimestamp"].as_str().and(status["phase"].as_str().map(str::to_owned))
+        status["completionTimestamp"].as_str().and_then(|_| status["phase"].as_str().map(str::to_owned))
     })
     .await?;
     ensure!(phase == "Completed", "the backup ended as {phase}");
@@ -82,7 +82,7 @@ async fn genuine_backup(bed: &Bed, spec: Value) -> Result<()> {
     apply(bed, vec![request]).await
 }
 
-fn in_shop(api_version: &str, kind: &str, name: &str, rest: Value) -> Value {
+fn in_shop(api_version: &str, kind: &str, name: &str, rest: &Value) -> Value {
     let mut object = json!({"apiVersion": api_version, "kind": kind});
     object["metadata"] = json!({"name": name, "namespace": "shop"});
     for (key, value) in rest.as_object().into_iter().flatten() {
@@ -119,7 +119,7 @@ fn forge(tarball: &Tarball) -> Result<()> {
     let rbac = "rbac.authorization.k8s.io/v1";
     let binding = json!({"roleRef": role, "subjects": subjects});
     let cluster = |api_version: &str, kind: &str, name: &str, rest: &Value| {
-        let mut object = in_shop(api_version, kind, name, rest.clone());
+        let mut object = in_shop(api_version, kind, name, rest);
         object["metadata"] = json!({"name": name});
         object
     };
@@ -127,17 +127,17 @@ fn forge(tarball: &Tarball) -> Result<()> {
         "clusterrolebindings.rbac.authorization.k8s.io",
         &cluster(rbac, "ClusterRoleBinding", "evil", &binding),
     )?;
-    tarball.add("rolebindings.rbac.authorization.k8s.io", &in_shop(rbac, "RoleBinding", "evil", binding))?;
+    tarball.add("rolebindings.rbac.authorization.k8s.io", &in_shop(rbac, "RoleBinding", "evil", &binding))?;
     let container =
         json!({"name": "x", "image": "x", "securityContext": {"privileged": true}, "command": ["x"]});
-    tarball.add("pods", &in_shop("v1", "Pod", "evil", json!({"spec": {"containers": [container]}})))?;
+    tarball.add("pods", &in_shop("v1", "Pod", "evil", &json!({"spec": {"containers": [container]}})))?;
     let volume = json!({"spec": {
         "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/"},
         "persistentVolumeReclaimPolicy": "Retain", "storageClassName": "none",
     }});
     tarball.add_cluster("persistentvolumes", &cluster("v1", "PersistentVolume", "evil", &volume))?;
     // A claim that is bound to it, and says that it must come along.
-    let mut bound = in_shop("v1", "PersistentVolumeClaim", "data", claim());
+    let mut bound = in_shop("v1", "PersistentVolumeClaim", "data", &claim());
     bound["metadata"]["annotations"] = json!({MUST_INCLUDE: "true"});
     bound["spec"]["volumeName"] = json!("evil");
     bound["status"] = json!({"phase": "Bound"});
@@ -145,16 +145,16 @@ fn forge(tarball: &Tarball) -> Result<()> {
     let migration = json!({"spec": {"vmiName": "vm"}});
     tarball.add(
         "virtualmachineinstancemigrations.kubevirt.io",
-        &in_shop("kubevirt.io/v1", "VirtualMachineInstanceMigration", "evil", migration),
+        &in_shop("kubevirt.io/v1", "VirtualMachineInstanceMigration", "evil", &migration),
     )?;
     let request = json!({"spec": {"backupSpec": {}}, "status": {"phase": "Created",
         "veleroBackup": {"nacuuid": "somebody-elses", "name": "somebody-elses"}}});
     tarball.add(
         "nonadminbackups.oadp.openshift.io",
-        &in_shop("oadp.openshift.io/v1alpha1", "NonAdminBackup", "evil", request),
+        &in_shop("oadp.openshift.io/v1alpha1", "NonAdminBackup", "evil", &request),
     )?;
-    let quota = json!({"spec": {"hard": {"pods": "1000"}}});
-    tarball.add("resourcequotas", &in_shop("v1", "ResourceQuota", "evil", quota))?;
+    let quota = json!({"spec": {"hard": {"count/jobs.batch": "1000"}}});
+    tarball.add("resourcequotas", &in_shop("v1", "ResourceQuota", "evil", &quota))?;
     // The own namespace with other labels, a new one, and something in Velero's.
     let labelled = |name: &str| {
         let mut object = cluster("v1", "Namespace", name, &json!({}));
@@ -163,7 +163,7 @@ fn forge(tarball: &Tarball) -> Result<()> {
     };
     tarball.add_cluster("namespaces", &labelled("shop"))?;
     tarball.add_cluster("namespaces", &labelled("evil"))?;
-    let mut elsewhere = in_shop("v1", "ConfigMap", "evil", json!({"data": {"a": "b"}}));
+    let mut elsewhere = in_shop("v1", "ConfigMap", "evil", &json!({"data": {"a": "b"}}));
     elsewhere["metadata"]["namespace"] = json!(VELERO);
     tarball.add("configmaps", &elsewhere)?;
     // A service that says it has somebody's address.
@@ -171,7 +171,7 @@ fn forge(tarball: &Tarball) -> Result<()> {
         "v1",
         "Service",
         "front",
-        json!({"spec": {"type": "LoadBalancer",
+        &json!({"spec": {"type": "LoadBalancer",
         "ports": [{"port": 80}]}, "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}),
     );
     service["metadata"]["annotations"] = json!({"velero.io/restore-status": "true"});
@@ -198,7 +198,7 @@ async fn unfenced(bed: &Bed, name: &str, more: Value) -> Result<String> {
     restores.create(&PostParams::default(), &serde_json::from_value(restore)?).await?;
     wait_until("the restore to end", PATIENCE, restores, name, |restore| {
         let status = &restore?.data["status"];
-        status["completionTimestamp"].as_str().and(status["phase"].as_str().map(str::to_owned))
+        status["completionTimestamp"].as_str().and_then(|_| status["phase"].as_str().map(str::to_owned))
     })
     .await
 }
@@ -304,8 +304,8 @@ async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     empty(&shop, &client).await?;
     let modifier = json!({"kind": "ConfigMap", "name": "nacre-restore-from-tenant-storage"});
     // Namespaces are made before a modifier sees them; they are left out by name.
-    let modified = json!({"resourceModifier": modifier, "excludedResources": ["namespaces"]});
-    let ended = unfenced(&house.bed, "modified", modified).await?;
+    let more = json!({"resourceModifier": modifier, "excludedResources": ["namespaces"]});
+    let ended = unfenced(&house.bed, "modified", more).await?;
     assert_eq!(ended, "PartiallyFailed", "Velero says that something was not brought back");
     assert_eq!(arrived(&client).await?, [""; 0]);
     shop.api::<Service>().get("front").await?;

@@ -1,5 +1,7 @@
 //! Stories on the real bed.
 
+#![expect(clippy::print_stdout, reason = "measured figures belong in the output of a test run")]
+
 mod burst;
 mod downloads;
 mod forged;

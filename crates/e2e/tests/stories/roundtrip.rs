@@ -72,6 +72,9 @@ async fn what_was_lost_comes_back_as_it_was() -> Result<()> {
     let _nacre = house.start_nacre().await?;
     let shop = house.tenant("shop", "ada").await?;
     house.bed.apply_yaml(NAMESPACE).await?;
+    // Velero looks for new kinds when it starts, and then every five minutes.
+    house.bed.velero_stop()?;
+    house.bed.velero_start().await?;
     let client = house.bed.client().await?;
     let before = everything(&client).await?;
     assert_eq!(before.len(), 9, "{:#?}", before.keys());

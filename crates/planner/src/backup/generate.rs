@@ -46,19 +46,11 @@ pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
     }
 }
 
-/// What will be in effect: what the user said, what the administrator requires, and what they fill in.
-pub(super) fn effective(spec: &BackupSpec, policy: &Policy) -> BackupSpec {
-    let mut spec = spec.clone();
-    policy.backup.enforce.fill(&mut spec);
-    policy.backup.defaults.fill(&mut spec);
-    spec
-}
-
 /// What is in effect, with a fence around it. Every field is named: one that Velero adds is decided about here, or it
 /// does not compile.
 fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
-    let effective = effective(&seen.spec().backup_spec, policy);
-    let scoped = uses_scoped_filters(&effective);
+    let effective = filled(&seen.spec().backup_spec, policy);
+    let scoped = scoped_filter(&effective).is_some();
     let BackupSpec {
         metadata,
         included_namespaces: _,
@@ -99,7 +91,8 @@ fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
         included_namespace_scoped_resources,
         excluded_namespace_scoped_resources,
         label_selector,
-        or_label_selectors,
+        // Velero takes an empty list for a second kind of selector.
+        or_label_selectors: or_label_selectors.filter(|list| !list.is_empty()),
         snapshot_volumes,
         ttl,
         // Unset lets a claim bring its volume; true would bring everything.
@@ -157,16 +150,24 @@ fn fenced_hooks(hooks: BackupHooks, namespace: &str) -> BackupHooks {
     BackupHooks { resources: resources.map(|hooks| hooks.into_iter().map(fenced).collect()) }
 }
 
-/// Velero has two families of filters that cannot be mixed; these are the newer one.
-pub(super) fn uses_scoped_filters(spec: &BackupSpec) -> bool {
-    [
-        &spec.included_cluster_scoped_resources,
-        &spec.excluded_cluster_scoped_resources,
-        &spec.included_namespace_scoped_resources,
-        &spec.excluded_namespace_scoped_resources,
-    ]
-    .into_iter()
-    .any(|filter| filter.as_ref().is_some_and(|names| !names.is_empty()))
+/// What the user said and what the administrator adds where the user said nothing.
+pub(super) fn filled(spec: &BackupSpec, policy: &Policy) -> BackupSpec {
+    let mut spec = spec.clone();
+    policy.backup.enforce.fill(&mut spec);
+    policy.backup.defaults.fill(&mut spec);
+    spec
+}
+
+/// Velero has two families of filters that cannot be mixed; this is the first given of the newer one.
+pub(super) fn scoped_filter(spec: &BackupSpec) -> Option<&'static str> {
+    let filters = [
+        ("includedClusterScopedResources", &spec.included_cluster_scoped_resources),
+        ("excludedClusterScopedResources", &spec.excluded_cluster_scoped_resources),
+        ("includedNamespaceScopedResources", &spec.included_namespace_scoped_resources),
+        ("excludedNamespaceScopedResources", &spec.excluded_namespace_scoped_resources),
+    ];
+    let given = |filter: &Option<Vec<String>>| filter.as_ref().is_some_and(|names| !names.is_empty());
+    filters.into_iter().find(|(_, filter)| given(filter)).map(|(name, _)| name)
 }
 
 /// Marks a Velero Backup that the Go controller made as this request's, by uid.
@@ -184,7 +185,8 @@ pub(super) fn stamp(seen: &Observed, velero: &Backup) -> Option<Action> {
 
 /// Whether the request was edited after its Velero Backup was made.
 pub(super) fn edited_since(seen: &Observed, velero: &Backup) -> bool {
-    annotation(&velero.metadata, SPEC_DIGEST).is_some_and(|then| then != digest(&seen.spec().backup_spec))
+    let same = |then| seen.unreadable.is_none() && then == digest(&seen.spec().backup_spec);
+    annotation(&velero.metadata, SPEC_DIGEST).is_some_and(|then| !same(then))
         && annotation(&velero.metadata, labels::ORIGIN_UID) == seen.meta().uid.as_deref()
 }
 

@@ -80,7 +80,8 @@ fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> RestoreSpec {
         excluded_resources,
         namespace_mapping: None,
         label_selector,
-        or_label_selectors,
+        // Velero takes an empty list for a second kind of selector.
+        or_label_selectors: or_label_selectors.filter(|list| !list.is_empty()),
         restore_pvs,
         restore_status: None,
         preserve_node_ports,

@@ -1,0 +1,114 @@
+//! What holds for every write, in every story: nobody reaches beyond the namespace a plan is about.
+
+use api::{Kind, labels};
+use planner::{Action, Key, Target, restore};
+use serde_json::{Value, json};
+
+use super::{ADMIN, World};
+
+impl World {
+    /// Complains of a write that must never be made, whatever a tenant has written where.
+    pub(super) fn check_rules(&mut self, about: &Key, action: &Action) {
+        let wrong = match action {
+            Action::Create(object) => self.wrong_to_create(about, object.kind, &object.body),
+            Action::Hold(target, _)
+            | Action::Release(target, _)
+            | Action::PatchStatus(target, _)
+            | Action::Patch(target, _)
+            | Action::Delete(target) => self.wrong_to_touch(about, target),
+        };
+        if let Some(wrong) = wrong {
+            self.complain(&format!("a plan about {}/{} {wrong}: {action:?}", about.namespace, about.name));
+        }
+    }
+
+    fn wrong_to_create(&self, about: &Key, kind: Kind, body: &Value) -> Option<&'static str> {
+        if body["metadata"]["namespace"] != ADMIN {
+            return Some("creates something outside the administrators' namespace");
+        }
+        match kind {
+            Kind::Backup | Kind::Restore => {
+                let only_here = body["spec"]["includedNamespaces"] == json!([about.namespace]);
+                (!only_here).then_some("gives Velero another namespace")
+            }
+            Kind::DeleteBackupRequest => {
+                let backup = body["spec"]["backupName"].as_str().unwrap_or_default();
+                if !self.belongs(&Key::new(Kind::Backup, ADMIN, backup), &about.namespace) {
+                    return Some("has somebody else's data deleted");
+                }
+                let request = self.objects.get(about).map(|stored| &stored.json["status"]["phase"]);
+                (request != Some(&json!("Deleting"))).then_some("deletes data before it says so")
+            }
+            Kind::ConfigMap => {
+                let own = restore::MODIFIERS.iter().any(|name| body["metadata"]["name"] == *name);
+                (!own).then_some("creates somebody's ConfigMap")
+            }
+            Kind::DownloadRequest => {
+                let named = body["spec"]["target"]["name"].as_str().unwrap_or_default();
+                let own = [Kind::Backup, Kind::Restore]
+                    .iter()
+                    .any(|kind| self.belongs(&Key::new(*kind, ADMIN, named), &about.namespace));
+                (!own).then_some("hands out somebody else's files")
+            }
+            _ => Some("creates something unheard of"),
+        }
+    }
+
+    /// Whether a Velero DownloadRequest is for a request that is no more.
+    fn orphaned(&self, key: &Key) -> bool {
+        let metadata = self.objects.get(key).map(|stored| &stored.json["metadata"]);
+        let uid = metadata.map(|metadata| &metadata["labels"][labels::NADR_UID]);
+        let alive = self.objects.iter().any(|(key, stored)| {
+            key.kind == Kind::NonAdminDownloadRequest && Some(&stored.json["metadata"]["uid"]) == uid
+        });
+        key.kind == Kind::DownloadRequest && !alive
+    }
+
+    fn wrong_to_touch(&self, about: &Key, target: &Target) -> Option<&'static str> {
+        let key = Key::new(target.kind, &target.namespace, &target.name);
+        let same =
+            self.objects.get(&key).is_some_and(|stored| stored.json["metadata"]["uid"] == json!(target.uid));
+        let velero = target.kind.group() == Kind::Backup.group() && target.namespace == ADMIN;
+        let own = match velero {
+            _ if !same => true,
+            _ if key == *about && key.kind == Kind::DownloadRequest => self.orphaned(&key),
+            _ if key.kind == Kind::ConfigMap => {
+                key.namespace == ADMIN && restore::MODIFIERS.contains(&key.name.as_str())
+            }
+            true => self.belongs(&key, &about.namespace),
+            false => target.namespace == about.namespace,
+        };
+        (!own).then_some("touches what is somebody else's")
+    }
+
+    /// Whose an object of Velero's is, worked out anew: by the place it is kept in if that is a tenant's, by what it
+    /// says about itself if not. A request to delete belongs to whomever its Backup belongs to.
+    fn belongs(&self, key: &Key, namespace: &str) -> bool {
+        let Some(object) = self.objects.get(key).map(|stored| &stored.json) else {
+            return false;
+        };
+        let annotation =
+            |object: &Value, name: &str| object["metadata"]["annotations"][name].as_str().map(str::to_owned);
+        if key.kind == Kind::DeleteBackupRequest {
+            let backup = object["spec"]["backupName"].as_str().unwrap_or_default();
+            return self.belongs(&Key::new(Kind::Backup, ADMIN, backup), namespace);
+        }
+        let place = object["spec"]["storageLocation"].as_str().unwrap_or_default();
+        let place = self.objects.get(&Key::new(Kind::BackupStorageLocation, ADMIN, place));
+        let tenant = place.and_then(|place| annotation(&place.json, labels::NABSL_NAMESPACE));
+        let origin = match key.kind {
+            Kind::Restore => labels::NAR_NAMESPACE,
+            Kind::DownloadRequest => labels::NADR_NAMESPACE,
+            _ => labels::NAB_NAMESPACE,
+        };
+        let said = annotation(object, origin);
+        if let Some(tenant) = tenant {
+            return tenant == namespace && said.is_none_or(|said| said == namespace);
+        }
+        let space = self.objects.get(&Key::new(Kind::Namespace, "", namespace));
+        let space_uid = space.and_then(|space| space.json["metadata"]["uid"].as_str());
+        let same_space = annotation(object, labels::ORIGIN_NAMESPACE_UID)
+            .is_none_or(|uid| Some(uid.as_str()) == space_uid);
+        said.as_deref() == Some(namespace) && same_space
+    }
+}
