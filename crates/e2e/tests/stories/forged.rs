@@ -4,15 +4,13 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use api::{Kind, NonAdminBackup, NonAdminRestore, labels};
+use api::{Kind, NonAdminRestore, labels};
 use bed::{Bed, wait_until};
 use e2e::{House, Tenant, VELERO};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{
-    ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, Secret, Service,
-};
-use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Secret, Service};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
@@ -203,43 +201,33 @@ async fn unfenced(bed: &Bed, name: &str, more: Value) -> Result<String> {
     .await
 }
 
+/// What of the forgery can be found by name: what to call it, its kind, and where it would be.
+const FORGED: [(&str, &str, &str, &str, &str); 9] = [
+    ("ClusterRoleBinding", "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", ""),
+    ("RoleBinding", "rbac.authorization.k8s.io", "v1", "RoleBinding", "shop"),
+    ("Pod", "", "v1", "Pod", "shop"),
+    ("PersistentVolume", "", "v1", "PersistentVolume", ""),
+    ("Migration", "kubevirt.io", "v1", "VirtualMachineInstanceMigration", "shop"),
+    ("NonAdminBackup", "oadp.openshift.io", "v1alpha1", "NonAdminBackup", "shop"),
+    ("ResourceQuota", "", "v1", "ResourceQuota", "shop"),
+    ("Namespace", "", "v1", "Namespace", ""),
+    ("elsewhere", "", "v1", "ConfigMap", VELERO),
+];
+
 /// What of the forgery is in the cluster.
 async fn arrived(client: &Client) -> Result<Vec<&'static str>> {
     let mut arrived = Vec::new();
+    for (what, group, version, kind, namespace) in FORGED {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let api: Api<DynamicObject> = match namespace {
+            "" => Api::all_with(client.clone(), &resource),
+            namespace => Api::namespaced_with(client.clone(), namespace, &resource),
+        };
+        if api.get_opt("evil").await?.is_some() {
+            arrived.push(what);
+        }
+    }
     let shop = "shop";
-    let migrations: Api<DynamicObject> = Api::namespaced_with(
-        client.clone(),
-        shop,
-        &kube::core::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
-            "kubevirt.io",
-            "v1",
-            "VirtualMachineInstanceMigration",
-        )),
-    );
-    let found = [
-        (
-            "ClusterRoleBinding",
-            Api::<ClusterRoleBinding>::all(client.clone()).get_opt("evil").await?.is_some(),
-        ),
-        (
-            "RoleBinding",
-            Api::<RoleBinding>::namespaced(client.clone(), shop).get_opt("evil").await?.is_some(),
-        ),
-        ("Pod", Api::<Pod>::namespaced(client.clone(), shop).get_opt("evil").await?.is_some()),
-        ("PersistentVolume", Api::<PersistentVolume>::all(client.clone()).get_opt("evil").await?.is_some()),
-        ("Migration", migrations.get_opt("evil").await?.is_some()),
-        (
-            "NonAdminBackup",
-            Api::<NonAdminBackup>::namespaced(client.clone(), shop).get_opt("evil").await?.is_some(),
-        ),
-        (
-            "ResourceQuota",
-            Api::<ResourceQuota>::namespaced(client.clone(), shop).get_opt("evil").await?.is_some(),
-        ),
-        ("Namespace", Api::<Namespace>::all(client.clone()).get_opt("evil").await?.is_some()),
-        ("elsewhere", Api::<ConfigMap>::namespaced(client.clone(), VELERO).get_opt("evil").await?.is_some()),
-    ];
-    arrived.extend(found.into_iter().filter(|(_, there)| *there).map(|(what, _)| what));
     let own = Api::<Namespace>::all(client.clone()).get(shop).await?;
     if own.metadata.labels.is_some_and(|labels| labels.contains_key("pod-security.kubernetes.io/enforce")) {
         arrived.push("labels of the namespace");
