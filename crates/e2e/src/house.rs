@@ -50,11 +50,20 @@ impl House {
 
     /// Starts nacre as OADP's operator does: no arguments, everything in the environment, its own account.
     pub async fn start_nacre(&self) -> Result<Nacre> {
-        let kubeconfig = self.bed.service_account_kubeconfig(VELERO, "non-admin-controller").await?;
+        self.start_nacre_with(&self.account().await?).await
+    }
+
+    /// The kubeconfig of nacre's own account.
+    pub async fn account(&self) -> Result<PathBuf> {
+        self.bed.service_account_kubeconfig(VELERO, "non-admin-controller").await
+    }
+
+    /// The same by another way to the API server.
+    pub async fn start_nacre_with(&self, kubeconfig: &Path) -> Result<Nacre> {
         let (health, metrics) = (free_address()?, free_address()?);
         let process = self
             .bed
-            .program(program()?, "nacre", &kubeconfig)
+            .program(program()?, "nacre", kubeconfig)
             .env("WATCH_NAMESPACE", VELERO)
             .env("LOG_LEVEL", "5")
             .env("HEALTH_PROBE_BIND_ADDRESS", health.to_string())
@@ -82,6 +91,11 @@ impl Nacre {
     pub async fn ready(&self) -> Result<()> {
         let answer = get(self.health, "/readyz").await?;
         if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { bail!("{answer}") }
+    }
+
+    /// What it says about itself beside being ready.
+    pub async fn details(&self) -> Result<String> {
+        get(self.health, "/readyz").await
     }
 
     /// A number it counts.

@@ -2,7 +2,9 @@
 //! program that ships.
 
 mod house;
+mod tap;
 mod tenant;
 
 pub use house::{House, NACRE, Nacre, VELERO};
+pub use tap::Tap;
 pub use tenant::Tenant;

@@ -5,6 +5,8 @@
 mod burst;
 mod downloads;
 mod forged;
+mod killed;
+mod policy;
 mod roundtrip;
 mod skeleton;
 mod tarball;
