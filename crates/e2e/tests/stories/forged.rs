@@ -1,15 +1,13 @@
 //! A forged tarball: a tenant rewrites a backup in its own bucket and restores it through real Velero. What would give
 //! rights, lift limits or reach beyond the namespace does not come back; the innocent rest does.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, ensure};
 use api::{Kind, NonAdminRestore, labels};
 use bed::{Bed, wait_until};
 use e2e::{House, Tenant, VELERO};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Secret, Service};
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -57,10 +55,8 @@ async fn tenant_storage(bed: &Bed) -> Result<()> {
 }
 
 /// A genuine backup in it, as nacre's sync would find it.
-async fn genuine_backup(bed: &Bed, spec: Value) -> Result<()> {
-    let mut spec = spec;
-    spec["includedNamespaces"] = json!(["shop"]);
-    spec["storageLocation"] = json!(LOCATION);
+async fn genuine_backup(bed: &Bed) -> Result<()> {
+    let spec = json!({"includedNamespaces": ["shop"], "storageLocation": LOCATION});
     let backup = json!({"apiVersion": "velero.io/v1", "kind": "Backup", "spec": spec, "metadata": {
         "name": BACKUP, "namespace": VELERO,
         "annotations": {labels::NAB_NAME: "daily", labels::NAB_NAMESPACE: "shop"},
@@ -242,11 +238,10 @@ async fn arrived(client: &Client) -> Result<Vec<&'static str>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
-    let house = House::build().await?;
-    house
-        .bed
-        .apply_path(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stories/migration.yaml")))
-        .await?;
+    // The forged pod is a good one: the API server would take it.
+    let bed = Bed::builder().with_velero().api_server_flag("--allow-privileged=true");
+    let house = House::build_on(bed).await?;
+    house.bed.apply_yaml(include_str!("migration.yaml")).await?;
     let _nacre = house.start_nacre().await?;
     let shop = house.tenant("shop", "ada").await?;
     let client = house.bed.client().await?;
@@ -255,7 +250,7 @@ async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     shop.create::<Secret>("till", json!({"stringData": {"pin": "1234"}})).await?;
     shop.create::<Deployment>("web", web()).await?;
     shop.create::<PersistentVolumeClaim>("data", claim()).await?;
-    genuine_backup(&house.bed, json!({})).await?;
+    genuine_backup(&house.bed).await?;
 
     shop.delete::<ConfigMap>("prices").await?;
     shop.delete::<Secret>("till").await?;
@@ -316,5 +311,94 @@ async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     ] {
         assert!(arrived.contains(&expected), "{expected} is not in {arrived:?}");
     }
+    Ok(())
+}
+
+/// Puts into the tarball a snapshot of somebody else's disk, and a word that a Secret in another namespace must come
+/// along with it.
+fn forge_snapshots(tarball: &Tarball) -> Result<()> {
+    let group = "snapshot.storage.k8s.io";
+    let api_version = "snapshot.storage.k8s.io/v1";
+    let mut snapshot = in_shop(
+        api_version,
+        "VolumeSnapshot",
+        "evil",
+        &json!({
+            "spec": {"source": {"persistentVolumeClaimName": "data"}},
+            "status": {"boundVolumeSnapshotContentName": "evil", "readyToUse": true},
+        }),
+    );
+    snapshot["metadata"]["annotations"] = json!({MUST_INCLUDE: "true"});
+    tarball.add(&format!("volumesnapshots.{group}"), &snapshot)?;
+    let mut content = in_shop(
+        api_version,
+        "VolumeSnapshotContent",
+        "evil",
+        &json!({
+            "spec": {"driver": "disk.example.com", "deletionPolicy": "Retain", "source": {"volumeHandle": "v"},
+                "volumeSnapshotRef": {"namespace": "shop", "name": "evil"}},
+            "status": {"snapshotHandle": "somebody-elses-disk", "readyToUse": true},
+        }),
+    );
+    content["metadata"] = json!({"name": "evil", "annotations": {
+        MUST_INCLUDE: "true",
+        "csi.storage.k8s.io/snapshotter-secret-name": "evil",
+        "csi.storage.k8s.io/snapshotter-secret-namespace": VELERO,
+    }});
+    tarball.add_cluster(&format!("volumesnapshotcontents.{group}"), &content)?;
+    let mut secret = in_shop("v1", "Secret", "evil", &json!({"stringData": {"a": "b"}}));
+    secret["metadata"]["namespace"] = json!(VELERO);
+    tarball.add("secrets", &secret)?;
+    let mut bound = in_shop("v1", "PersistentVolumeClaim", "data", &claim());
+    bound["metadata"]["annotations"] = json!({
+        MUST_INCLUDE: "true", "velero.io/volume-snapshot-name": "evil",
+    });
+    tarball.add("persistentvolumeclaims", &bound)
+}
+
+/// What of the forged snapshots is in the cluster. Velero gives them names of its own.
+async fn snapshots_arrived(client: &Client) -> Result<Vec<String>> {
+    let mut arrived = Vec::new();
+    for kind in ["VolumeSnapshot", "VolumeSnapshotContent"] {
+        let gvk = GroupVersionKind::gvk("snapshot.storage.k8s.io", "v1", kind);
+        let api = Api::<DynamicObject>::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
+        let found = api.list(&ListParams::default()).await?.items;
+        arrived.extend(found.iter().map(|_| kind.to_owned()));
+    }
+    if Api::<Secret>::namespaced(client.clone(), VELERO).get_opt("evil").await?.is_some() {
+        arrived.push("Secret".to_owned());
+    }
+    Ok(arrived)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_forged_snapshots_nothing_comes_back() -> Result<()> {
+    let house = House::build_on(Bed::builder().with_velero().velero_flag("--features=EnableCSI")).await?;
+    house.bed.apply_yaml(include_str!("snapshots.yaml")).await?;
+    // Velero looks for new kinds when it starts.
+    house.bed.velero_stop()?;
+    house.bed.velero_start().await?;
+    let _nacre = house.start_nacre().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    let client = house.bed.client().await?;
+    tenant_storage(&house.bed).await?;
+    shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+    genuine_backup(&house.bed).await?;
+    let key = format!("shop/backups/{BACKUP}/{BACKUP}.tar.gz");
+    let tarball = Tarball::open(&house.bed.store()?.path(BUCKET, &key))?;
+    forge_snapshots(&tarball)?;
+    tarball.save()?;
+
+    shop.restore("back", "daily").await?;
+    assert_eq!(shop.restore_ends("back").await?, "Completed");
+    assert_eq!(snapshots_arrived(&client).await?, [""; 0]);
+    shop.api::<PersistentVolumeClaim>().get("data").await?;
+
+    // Without the fence: the forgery was a good one, even for a restore of claims alone.
+    drop_claim(&shop, &client).await?;
+    let more = json!({"includeClusterResources": false, "includedResources": ["persistentvolumeclaims"]});
+    unfenced(&house.bed, "unfenced", more).await?;
+    let arrived = snapshots_arrived(&client).await?;
+    assert!(arrived.iter().any(|kind| kind == "VolumeSnapshotContent"), "{arrived:?}");
     Ok(())
 }
