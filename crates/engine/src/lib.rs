@@ -12,6 +12,7 @@ mod execute;
 mod guard;
 mod index;
 mod kept;
+pub mod migration;
 mod store;
 mod watch;
 mod work;

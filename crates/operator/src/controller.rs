@@ -28,6 +28,7 @@ use tracing::{debug, error, info, warn};
 use crate::admin::{self, Readiness};
 use crate::args::Args;
 use crate::metrics::{self, Metrics, Written};
+use crate::migration;
 use crate::queue::{self, Due};
 
 /// What a worker needs.
@@ -68,9 +69,10 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let _ = closed.set(unwatched);
     info!("ready");
 
-    let teller = Teller::start(client, hostname());
+    let teller = Teller::start(client.clone(), hostname());
     let context = Arc::new(Shared { cluster, work, executor, teller, metrics, due: Arc::default() });
     let mut tasks = JoinSet::new();
+    tasks.spawn(migration::keep(client, context.teller.clone()));
     tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone(), context.due.clone()));
     for _ in 0..args.workers.max(1) {
         tasks.spawn(worker(context.clone()));

@@ -4,6 +4,7 @@ mod admin;
 mod args;
 mod controller;
 mod metrics;
+mod migration;
 mod queue;
 mod telemetry;
 

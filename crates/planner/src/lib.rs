@@ -17,6 +17,7 @@ mod filters;
 pub mod install;
 pub mod location;
 mod merge;
+pub mod migration;
 pub mod ownership;
 pub mod plan;
 pub mod policy;

@@ -43,6 +43,8 @@ pub enum Action {
     PatchStatus(Target, Value),
     /// Delete exactly this object; one that is gone already counts as done.
     Delete(Target),
+    /// Delete this object only as it was seen; if somebody changed it meanwhile, that is decided about anew.
+    DeleteUnchanged(Target),
 }
 
 /// An object to be created, whole.
