@@ -14,12 +14,12 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-const REQUESTS: usize = 1000;
-const NAMESPACES: usize = 20;
+pub(crate) const REQUESTS: usize = 1000;
+pub(crate) const NAMESPACES: usize = 20;
 /// As many as nacre has workers: beyond 16 the API server takes no more in the same time.
-const AT_A_TIME: usize = 32;
+pub(crate) const AT_A_TIME: usize = 32;
 
-fn namespace(series: &str, number: usize) -> String {
+pub(crate) fn namespace(series: &str, number: usize) -> String {
     format!("{series}-{}", number % NAMESPACES)
 }
 
@@ -29,7 +29,7 @@ fn request(number: usize) -> Result<NonAdminBackup> {
     Ok(serde_json::from_value(body)?)
 }
 
-async fn make_namespaces(bed: &Bed, series: &str) -> Result<()> {
+pub(crate) async fn make_namespaces(bed: &Bed, series: &str) -> Result<()> {
     for number in 0..NAMESPACES {
         bed.namespace(&namespace(series, number)).await?;
     }

@@ -7,6 +7,7 @@ mod downloads;
 mod forged;
 mod killed;
 mod policy;
+mod restore_burst;
 mod roundtrip;
 mod skeleton;
 mod tarball;
