@@ -22,7 +22,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	@# Stories mostly wait for Velero: several at a time.
 	RUST_TEST_THREADS=4 cargo test --package e2e --lib --test stories --test migration
 	@# Alone, since it measures.
-	cargo test --package e2e --test burst -- --nocapture
+	RUST_TEST_THREADS=1 cargo test --package e2e --test burst -- --nocapture
 	@echo "== All tests passed."
 
 .PHONY: check

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::Result;
-use api::{NonAdminBackup, NonAdminRestore};
+use api::{NonAdminBackup, NonAdminRestore, condition};
 use bed::{Bed, wait_until};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
@@ -122,6 +122,15 @@ impl<'a> Tenant<'a> {
         self.wait("the restore to end", name, |restore: Option<&NonAdminRestore>| {
             let velero = restore?.status.as_ref()?.velero_restore.as_ref()?.status.as_ref()?;
             velero.completion_timestamp.as_ref().and_then(|_| velero.phase.clone())
+        })
+        .await
+    }
+
+    /// Waits until a restore is refused, and returns why.
+    pub async fn restore_refused(&self, name: &str) -> Result<String> {
+        self.wait("the restore to be refused", name, |restore: Option<&NonAdminRestore>| {
+            let accepted = condition::get(&restore?.status.as_ref()?.conditions, condition::ACCEPTED)?;
+            (accepted.status == "False").then(|| accepted.message.clone())
         })
         .await
     }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use api::velero::{
-    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, PodVolumeBackup,
-    PodVolumeRestore, Restore, VolumeStatus,
+    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
+    PodVolumeBackup, PodVolumeRestore, Restore, VolumeStatus,
 };
 use api::{
     DataMoverCounts, DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminRestore, Phase, PodVolumeCounts, labels,
+    NonAdminDownloadRequest, NonAdminRestore, Phase, PodVolumeCounts, labels,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -43,6 +43,8 @@ pub struct State {
     pub(crate) backups: Store<NonAdminBackup>,
     pub(crate) restores: Store<NonAdminRestore>,
     pub(crate) locations: Store<NonAdminBackupStorageLocation>,
+    pub(crate) downloads: Store<NonAdminDownloadRequest>,
+    pub(crate) download_requests: Store<DownloadRequest>,
     pub(crate) velero_backups: Store<Backup>,
     pub(crate) velero_restores: Store<Restore>,
     pub(crate) storage_locations: Store<BackupStorageLocation>,
@@ -103,6 +105,8 @@ impl State {
             backups: Store::default(),
             restores: Store::default(),
             locations: Store::default(),
+            downloads: Store::default(),
+            download_requests: Store::default(),
             velero_backups: Store::default(),
             velero_restores: Store::default(),
             storage_locations: Store::default(),
@@ -161,6 +165,16 @@ impl State {
         let names = |restore: Option<&NonAdminRestore>| restore.map(restore::references).unwrap_or_default();
         self.references.shift(&key, &names(before), &names(after));
         self.note_backing_off(key, after.and_then(|restore| restore.status.as_ref()?.phase));
+    }
+
+    pub(crate) fn index_download(
+        &mut self,
+        before: Option<&NonAdminDownloadRequest>,
+        after: Option<&NonAdminDownloadRequest>,
+    ) {
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(Kind::NonAdminDownloadRequest, &object.metadata);
+        self.note_backing_off(key, after.and_then(|request| request.status.as_ref()?.phase));
     }
 
     fn note_backing_off(&mut self, key: Key, phase: Option<Phase>) {
@@ -306,6 +320,18 @@ impl View for State {
 
     fn location(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminBackupStorageLocation>> {
         self.locations.get(namespace, name).cloned()
+    }
+
+    fn download(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminDownloadRequest>> {
+        self.downloads.get(namespace, name).cloned()
+    }
+
+    fn downloads_in(&self, namespace: &str) -> Vec<Seen<NonAdminDownloadRequest>> {
+        self.downloads.within(namespace).cloned().collect()
+    }
+
+    fn download_request(&self, name: &str) -> Option<Arc<DownloadRequest>> {
+        self.admin(name)
     }
 
     fn velero_backup(&self, name: &str) -> Option<Arc<Backup>> {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use api::velero::{Backup, DeleteBackupRequest, Restore};
-use api::{Kind, NonAdminBackup, NonAdminRestore};
+use api::velero::{Backup, DeleteBackupRequest, DownloadRequest, Restore};
+use api::{Kind, NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::params::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request::Request;
 use kube::core::{ObjectMeta, Status};
@@ -181,6 +182,7 @@ impl Executor {
         let latest = match target.kind {
             Kind::NonAdminBackup => meta_of::<NonAdminBackup>(&state, target),
             Kind::NonAdminRestore => meta_of::<NonAdminRestore>(&state, target),
+            Kind::NonAdminDownloadRequest => meta_of::<NonAdminDownloadRequest>(&state, target),
             _ => None,
         };
         latest.and_then(|meta| meta.resource_version).unwrap_or_else(|| target.resource_version.clone())
@@ -190,6 +192,9 @@ impl Executor {
         self.cluster.change(|state| match kind {
             Kind::NonAdminBackup => wrote::<NonAdminBackup>(state, text),
             Kind::NonAdminRestore => wrote::<NonAdminRestore>(state, text),
+            Kind::NonAdminDownloadRequest => wrote::<NonAdminDownloadRequest>(state, text),
+            Kind::DownloadRequest => wrote::<DownloadRequest>(state, text),
+            Kind::ConfigMap => wrote::<ConfigMap>(state, text),
             Kind::Backup => wrote::<Backup>(state, text),
             Kind::Restore => wrote::<Restore>(state, text),
             Kind::DeleteBackupRequest => wrote::<DeleteBackupRequest>(state, text),
@@ -201,6 +206,8 @@ impl Executor {
         self.cluster.change(|state| match target.kind {
             Kind::NonAdminBackup => deleted::<NonAdminBackup>(state, target),
             Kind::NonAdminRestore => deleted::<NonAdminRestore>(state, target),
+            Kind::NonAdminDownloadRequest => deleted::<NonAdminDownloadRequest>(state, target),
+            Kind::DownloadRequest => deleted::<DownloadRequest>(state, target),
             Kind::Backup => deleted::<Backup>(state, target),
             Kind::Restore => deleted::<Restore>(state, target),
             Kind::DeleteBackupRequest => deleted::<DeleteBackupRequest>(state, target),

@@ -3,10 +3,13 @@
 use std::fmt::Debug;
 
 use api::velero::{
-    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, PodVolumeBackup,
-    PodVolumeRestore, Restore,
+    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
+    PodVolumeBackup, PodVolumeRestore, Restore,
 };
-use api::{DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{
+    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest,
+    NonAdminRestore,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
 use planner::{Key, concern};
@@ -62,6 +65,8 @@ kept! {
     NonAdminBackup in backups, indexed by State::index_backup, concerns concern::backup;
     NonAdminRestore in restores, indexed by State::index_restore, concerns concern::restore;
     NonAdminBackupStorageLocation in locations, indexed by nothing, concerns concern::location;
+    NonAdminDownloadRequest in downloads, indexed by State::index_download, concerns concern::download;
+    DownloadRequest in download_requests, indexed by nothing, concerns concern::download_request;
     Backup in velero_backups, indexed by State::queue_backup, concerns concern::velero_backup;
     Restore in velero_restores, indexed by State::queue_restore, concerns concern::velero_restore;
     BackupStorageLocation in storage_locations, indexed by nothing, concerns concern::storage_location;

@@ -6,16 +6,19 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use api::velero::{
-    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, PodVolumeBackup,
-    PodVolumeRestore, Restore,
+    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
+    PodVolumeBackup, PodVolumeRestore, Restore,
 };
-use api::{DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{
+    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest,
+    NonAdminRestore,
+};
 use engine::{Cluster, Executor, Kept, Progress, Retry, Teller, Work, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::core::ObjectMeta;
-use planner::{Key, Plan, backup, restore};
+use planner::{Key, Plan, backup, download, restore};
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
@@ -104,6 +107,8 @@ fn start_watches(
         starter.everywhere::<NonAdminBackup>(),
         starter.everywhere::<NonAdminRestore>(),
         starter.everywhere::<NonAdminBackupStorageLocation>(),
+        starter.everywhere::<NonAdminDownloadRequest>(),
+        starter.in_namespace::<DownloadRequest>(),
         starter.in_namespace::<Backup>(),
         starter.in_namespace::<Restore>(),
         starter.in_namespace::<BackupStorageLocation>(),
@@ -222,6 +227,16 @@ fn decide(context: &Shared, key: &Key) -> Option<(ObjectMeta, Plan)> {
                 restore::Observed { position_due, ..restore::observe(&*look, &key.namespace, &key.name)? };
             drop(look);
             Some((seen.restore.metadata.clone(), restore::decide(&seen)))
+        }
+        Kind::NonAdminDownloadRequest => {
+            let seen = download::observe(&*look, &key.namespace, &key.name)?;
+            drop(look);
+            Some((seen.request.metadata.clone(), download::decide(&seen)))
+        }
+        Kind::DownloadRequest => {
+            let seen = download::observe_leftover(&*look, &key.name)?;
+            drop(look);
+            Some((seen.velero.metadata.clone(), download::decide_leftover(&seen)))
         }
         _ => None,
     }

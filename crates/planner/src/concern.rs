@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
-    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase,
-    labels,
+    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest,
+    NonAdminRestore, Phase, labels,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
@@ -16,7 +16,7 @@ use kube::core::ObjectMeta;
 use crate::ownership::{annotation, label};
 use crate::queue::{Queued, Stage};
 use crate::view::View;
-use crate::{Key, policy};
+use crate::{Key, download, policy};
 
 /// A backup request: itself, and the restores that wait for it. One that is gone makes room for others.
 pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) -> Vec<Key> {
@@ -24,26 +24,56 @@ pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&
     let (namespace, name) = place(&backup.metadata);
     let mut keys = vec![Key::of(Kind::NonAdminBackup, &backup.metadata)];
     keys.extend(waiting_restores(view, namespace, name));
+    keys.extend(waiting_downloads(view, namespace, name, download::concerns_backups));
     if after.is_none() {
         keys.extend(refused_backups(view, namespace));
     }
     keys
 }
 
-/// A restore request: itself, and the backup it names if that is being deleted with its data, because the restore goes
-/// with it.
+/// A restore request: itself, the downloads that wait for it, and the backup it names if that is being deleted with its
+/// data, because the restore goes with it.
 pub fn restore(
     view: &impl View,
     before: Option<&NonAdminRestore>,
     after: Option<&NonAdminRestore>,
 ) -> Vec<Key> {
     let Some(restore) = after.or(before) else { return Vec::new() };
-    let (namespace, _) = place(&restore.metadata);
+    let (namespace, name) = place(&restore.metadata);
     let named = restore.spec.restore_spec.backup_name.as_deref();
     let going = named.and_then(|name| view.backup(namespace, name)).map(|seen| seen.object);
     let going = going.filter(|backup| backup.spec.delete_backup == Some(true));
     let mut keys = vec![Key::of(Kind::NonAdminRestore, &restore.metadata)];
     keys.extend(going.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)));
+    keys.extend(waiting_downloads(view, namespace, name, download::concerns_restores));
+    keys
+}
+
+/// A request for a download: itself; if it is gone, its Velero DownloadRequest.
+pub fn download(
+    view: &impl View,
+    before: Option<&NonAdminDownloadRequest>,
+    after: Option<&NonAdminDownloadRequest>,
+) -> Vec<Key> {
+    if let Some(request) = after {
+        return vec![Key::of(Kind::NonAdminDownloadRequest, &request.metadata)];
+    }
+    let uid = before.and_then(|request| request.metadata.uid.as_deref());
+    let velero = uid.and_then(|uid| view.download_request(&download::velero_name(uid)));
+    velero.map(|velero| Key::of(Kind::DownloadRequest, &velero.metadata)).into_iter().collect()
+}
+
+/// A Velero DownloadRequest: the request it was made for, or itself if that is gone.
+pub fn download_request(
+    view: &impl View,
+    before: Option<&DownloadRequest>,
+    after: Option<&DownloadRequest>,
+) -> Vec<Key> {
+    let Some(velero) = after.or(before) else { return Vec::new() };
+    let mut keys: Vec<_> = download::origin(&velero.metadata).map(|(key, _)| key).into_iter().collect();
+    if after.is_some() && download::orphaned(view, &velero.metadata) {
+        keys.push(Key::of(Kind::DownloadRequest, &velero.metadata));
+    }
     keys
 }
 
@@ -77,6 +107,7 @@ pub fn velero_backup(view: &impl View, before: Option<&Backup>, after: Option<&B
     let mut namespaces = BTreeSet::from_iter(owner);
     for key in keys.clone() {
         keys.extend(waiting_restores(view, &key.namespace, &key.name));
+        keys.extend(waiting_downloads(view, &key.namespace, &key.name, download::concerns_backups));
         namespaces.insert(key.namespace);
     }
     keys.extend(namespaces.iter().flat_map(|namespace| refused_backups(view, namespace)));
@@ -95,10 +126,16 @@ fn only_queue_moved(before: &Backup, after: &Backup) -> bool {
     alike == *was && before.spec == after.spec && before.metadata.annotations == after.metadata.annotations
 }
 
-/// A Velero Restore: whoever refers to it.
+/// A Velero Restore: whoever refers to it; once it is over, also the downloads that wait for it.
 pub fn velero_restore(view: &impl View, before: Option<&Restore>, after: Option<&Restore>) -> Vec<Key> {
-    let velero = after.or(before).and_then(|velero| velero.metadata.name.as_deref());
-    velero.map_or_else(Vec::new, |name| view.restores_of(name))
+    let Some(velero) = after.or(before) else { return Vec::new() };
+    let mut keys = view.restores_of(velero.metadata.name.as_deref().unwrap_or_default());
+    if velero.stage() == Stage::Over {
+        for key in keys.clone() {
+            keys.extend(waiting_downloads(view, &key.namespace, &key.name, download::concerns_restores));
+        }
+    }
+    keys
 }
 
 /// A request to delete a Velero Backup: whoever refers to that.
@@ -118,8 +155,8 @@ pub fn volume<K: Resource>(view: &impl View, before: Option<&K>, after: Option<&
     backup.into_iter().chain(restore).flatten().collect()
 }
 
-/// Velero's side of a location: of a tenant's, the backups that name it; of any that came or went, the restores that
-/// wait, for what they restore may be kept there.
+/// Velero's side of a location: of a tenant's, the backups that name it; of any that came, went, or can be reached again,
+/// whoever else waits, for what they want may be kept there.
 pub fn storage_location(
     view: &impl View,
     before: Option<&BackupStorageLocation>,
@@ -130,8 +167,8 @@ pub fn storage_location(
     let name = annotation(&storage.metadata, labels::NABSL_NAME);
     let backups = namespace.zip(name).map(|(namespace, name)| naming_location(view, namespace, name));
     let mut keys = backups.unwrap_or_default();
-    if before.is_none() || after.is_none() {
-        let waiting = view.backing_off().into_iter().filter(|key| key.kind == Kind::NonAdminRestore);
+    if before.map(BackupStorageLocation::phase) != after.map(BackupStorageLocation::phase) {
+        let waiting = view.backing_off().into_iter().filter(|key| key.kind != Kind::NonAdminBackup);
         keys.extend(waiting.filter(|key| namespace.is_none_or(|namespace| key.namespace == namespace)));
     }
     keys
@@ -144,7 +181,10 @@ pub fn namespace(view: &impl View, before: Option<&Namespace>, after: Option<&Na
     let backups = view.backups_in(name).into_iter().filter(|seen| !backup_created(&seen.object));
     let restores = view.restores_in(name).into_iter().filter(|seen| !restore_created(&seen.object));
     let backups = backups.map(|seen| Key::of(Kind::NonAdminBackup, &seen.object.metadata));
-    backups.chain(restores.map(|seen| Key::of(Kind::NonAdminRestore, &seen.object.metadata))).collect()
+    let restores = restores.map(|seen| Key::of(Kind::NonAdminRestore, &seen.object.metadata));
+    let downloads = view.downloads_in(name).into_iter();
+    let downloads = downloads.map(|seen| Key::of(Kind::NonAdminDownloadRequest, &seen.object.metadata));
+    backups.chain(restores).chain(downloads).collect()
 }
 
 /// A ConfigMap of the administrators: if it is the policy, or one that requests may name, whoever was refused.
@@ -183,6 +223,24 @@ fn waiting_restores(view: &impl View, namespace: &str, backup: &str) -> Vec<Key>
         restore.spec.restore_spec.backup_name.as_deref() == Some(backup) && !restore_created(restore)
     });
     waiting.map(|restore| Key::of(Kind::NonAdminRestore, &restore.metadata)).collect()
+}
+
+fn waiting_downloads(
+    view: &impl View,
+    namespace: &str,
+    name: &str,
+    of_kind: fn(&str) -> bool,
+) -> impl Iterator<Item = Key> {
+    let requests = view.downloads_in(namespace).into_iter().map(|seen| seen.object);
+    let waiting = requests.filter(move |request| {
+        let target = &request.spec.target;
+        let answered = request.status.as_ref().and_then(|status| status.phase) == Some(Phase::Created);
+        !answered && target.name == name && of_kind(&target.kind)
+    });
+    waiting
+        .map(|request| Key::of(Kind::NonAdminDownloadRequest, &request.metadata))
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 fn refused_backups(view: &impl View, namespace: &str) -> Vec<Key> {

@@ -38,6 +38,8 @@ pub(crate) fn out_of_restores() -> Vec<String> {
     out.extend(velero.map(|kind| kind.group_resource()));
     let rest = ["schedules", "backuprepositories", "volumesnapshotlocations"];
     out.extend(rest.map(|plural| format!("{plural}.{}", Kind::Backup.group())));
+    // Whatever else these groups have or will have; Velero takes patterns.
+    out.extend([Kind::NonAdminBackup, Kind::Backup].map(|kind| format!("*.{}", kind.group())));
     out.push(MIGRATIONS.to_owned());
     out.push("volumesnapshotclasses".to_owned());
     // The namespace exists: its labels and annotations are an administrator's, not the backup's.
@@ -57,6 +59,22 @@ fn own_kinds() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    /// What is deliberately not brought back is in the user guide, by name or by group.
+    #[test]
+    fn the_user_guide_lists_what_does_not_come_back_and_what_does() {
+        let guide = include_str!("../../../docs/user-guide.md");
+        let told = |name: &str| {
+            let group = name.split_once('.').map(|(_, group)| format!("`*.{group}`"));
+            guide.contains(&format!("`{name}`")) || group.is_some_and(|group| guide.contains(&group))
+        };
+        let policy = crate::Policy::default().restore;
+        let away = super::out_of_restores().into_iter().chain(policy.excluded_from_platform_storage);
+        for name in away.chain(policy.from_tenant_storage.allowed_resources) {
+            assert!(told(&name), "{name} is not in the user guide");
+        }
+        assert!(!told("pods") && !told("configmaps.example.com"), "anything would be found");
+    }
+
     #[test]
     fn our_whole_group_velero_and_migrations_are_fenced_off() {
         let backup = super::namespaced_out_of_backups();

@@ -4,7 +4,7 @@
 use api::Kind;
 use serde_json::{Value, json};
 
-use crate::Object;
+use crate::{Object, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
@@ -37,7 +37,11 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         rule(&[Kind::Namespace], READ),
         rule(&TENANT_KINDS, READ),
         rule(&[Kind::NonAdminBackup, Kind::NonAdminRestore], &["patch", "delete"]),
-        status_rule(&[Kind::NonAdminBackup, Kind::NonAdminRestore], &["patch"]),
+        rule(&[Kind::NonAdminDownloadRequest], &["delete"]),
+        status_rule(
+            &[Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminDownloadRequest],
+            &["patch"],
+        ),
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
     ]);
     [
@@ -59,10 +63,16 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
     let volumes = [Kind::PodVolumeBackup, Kind::PodVolumeRestore, Kind::DataUpload, Kind::DataDownload];
     let rules = json!([
         rule(&[Kind::Backup, Kind::Restore], &["get", "list", "watch", "create", "patch", "delete"]),
-        rule(&[Kind::DeleteBackupRequest], &["get", "list", "watch", "create", "delete"]),
+        rule(
+            &[Kind::DeleteBackupRequest, Kind::DownloadRequest],
+            &["get", "list", "watch", "create", "delete"]
+        ),
         rule(&[Kind::BackupStorageLocation], READ),
         rule(&volumes, READ),
         rule(&[Kind::ConfigMap], READ),
+        // nacre's own modifiers for what comes back from tenants' storage.
+        rule(&[Kind::ConfigMap], &["create"]),
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": restore::MODIFIERS, "verbs": ["patch"]},
         rule(&[Kind::DataProtectionApplication], READ),
     ]);
     let metadata = json!({"name": "nacre", "namespace": namespace});

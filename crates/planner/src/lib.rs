@@ -10,8 +10,10 @@
 
 pub mod backup;
 pub mod concern;
+pub mod download;
 mod enforce;
 mod fence;
+mod filters;
 pub mod install;
 pub mod location;
 mod merge;

@@ -17,6 +17,12 @@ impl Refusal {
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
+
+    /// The request alone would do; what the administrators add to it does not go with it.
+    #[must_use]
+    pub(crate) fn together(self) -> Self {
+        Self { message: format!("together with what the administrators add: {}", self.message), ..self }
+    }
 }
 
 impl fmt::Display for Refusal {

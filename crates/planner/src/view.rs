@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
-use api::{DataMoverCounts, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, PodVolumeCounts};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
+use api::{
+    DataMoverCounts, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
+    PodVolumeCounts,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 
@@ -51,12 +54,19 @@ pub trait View {
     /// A tenant's storage location.
     fn location(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminBackupStorageLocation>>;
 
+    /// A tenant's request for a download.
+    fn download(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminDownloadRequest>>;
+    /// All of a tenant's requests for downloads.
+    fn downloads_in(&self, namespace: &str) -> Vec<Seen<NonAdminDownloadRequest>>;
+
     /// A Velero Backup.
     fn velero_backup(&self, name: &str) -> Option<Arc<Backup>>;
     /// A Velero Restore.
     fn velero_restore(&self, name: &str) -> Option<Arc<Restore>>;
     /// A Velero BackupStorageLocation.
     fn storage_location(&self, name: &str) -> Option<Arc<BackupStorageLocation>>;
+    /// A Velero DownloadRequest.
+    fn download_request(&self, name: &str) -> Option<Arc<DownloadRequest>>;
     /// The requests to delete this Velero Backup, oldest first.
     fn delete_requests(&self, backup: &str) -> Vec<Arc<DeleteBackupRequest>>;
     /// How far the volumes of this Velero Backup are.

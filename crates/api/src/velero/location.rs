@@ -86,3 +86,10 @@ pub struct BackupStorageLocationStatus {
     #[schemars(schema_with = "schema::access_mode")]
     pub access_mode: Option<String>,
 }
+
+impl BackupStorageLocation {
+    /// Velero's phase; empty before Velero has looked at it.
+    pub fn phase(&self) -> &str {
+        self.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+    }
+}

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use api::velero::Backup;
-use api::{NonAdminBackup, Phase};
+use api::velero::{Backup, Restore};
+use api::{NonAdminBackup, NonAdminRestore, Phase};
 use e2e::{House, NACRE, Tap, Tenant, VELERO};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
@@ -107,4 +108,49 @@ async fn death_between_any_two_writes_changes_nothing_in_the_end() -> Result<()>
 fn keys_of(house: &House, backup: &str) -> Result<usize> {
     let folder = format!("backups/{backup}/");
     Ok(house.bed.store()?.keys(bed::BUCKET)?.iter().filter(|key| key.starts_with(&folder)).count())
+}
+
+/// The Velero Restores made for this tenant.
+async fn restores_of(tenant: &Tenant<'_>) -> Result<usize> {
+    let restores = Api::<Restore>::namespaced(tenant.bed.client().await?, VELERO);
+    let all = restores.list(&ListParams::default()).await?.items;
+    let own = |restore: &&Restore| {
+        let annotations = restore.metadata.annotations.as_ref();
+        annotations.and_then(|all| all.get("openshift.io/oadp-nar-origin-namespace"))
+            == Some(&tenant.namespace)
+    };
+    Ok(all.iter().filter(own).count())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn death_between_any_two_writes_of_a_restore_changes_nothing_in_the_end() -> Result<()> {
+    let house = House::build().await?;
+    let tap = Tap::open(&house.account().await?).await?;
+    for writes in 1..=3 {
+        let tenant = house.tenant(&format!("restore-{writes}"), "ada").await?;
+        let nacre = house.start_nacre().await?;
+        tenant.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+        tenant.back_up("daily").await?;
+        ensure!(tenant.backup_ends("daily").await? == "Completed");
+        tenant.delete::<ConfigMap>("prices").await?;
+        nacre.process.kill().await?;
+
+        // Restoring: finalizer, Velero Restore, status.
+        let step = async || tenant.restore("back", "daily").await.map(|_| ());
+        ensure!(dying_after(&house, &tap, writes, step).await?, "restoring takes at least {writes} writes");
+        let nacre = house.start_nacre().await?;
+        ensure!(tenant.restore_ends("back").await? == "Completed");
+        ensure!(restores_of(&tenant).await? == 1, "after {writes} writes");
+        tenant.api::<ConfigMap>().get("prices").await?;
+        nacre.process.kill().await?;
+
+        // Deleting: status, Velero Restore, finalizer.
+        let step = async || tenant.delete::<NonAdminRestore>("back").await;
+        ensure!(dying_after(&house, &tap, writes, step).await?, "deleting takes at least {writes} writes");
+        let nacre = house.start_nacre().await?;
+        tenant.gone::<NonAdminRestore>("back").await?;
+        ensure!(restores_of(&tenant).await? == 0, "after {writes} writes");
+        nacre.process.kill().await?;
+    }
+    Ok(())
 }

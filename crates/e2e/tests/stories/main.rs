@@ -1,6 +1,10 @@
 //! Stories on the real bed.
 
+mod downloads;
+mod forged;
 mod killed;
 mod policy;
+mod roundtrip;
 mod skeleton;
+mod tarball;
 mod velero_fields;

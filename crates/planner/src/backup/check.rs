@@ -9,7 +9,7 @@ use crate::ownership::label;
 use crate::policy::{Bounds, StorageMode};
 use crate::queue::{Queued, Stage};
 use crate::view::View;
-use crate::{Policy, Refusal, enforce};
+use crate::{Policy, Refusal, enforce, fence, filters};
 
 const PATH: &str = "spec.backupSpec";
 
@@ -21,11 +21,13 @@ pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option
         .or_else(|| cluster_resources(spec))
         .or_else(|| absent("volumeSnapshotLocations", spec.volume_snapshot_locations.is_some()))
         .or_else(|| mixed_filters(spec, &effective))
+        .or_else(|| resource_lists(spec))
         .or_else(|| mixed_selectors(spec, &effective))
         .or_else(|| durations(spec))
         .or_else(|| hooks(spec, namespace, policy))
         .or_else(|| ordered_resources(spec, namespace))
         .or_else(|| enforce::conflict(&policy.backup.enforce, spec, PATH))
+        .or_else(|| resource_lists(&effective).map(Refusal::together))
         .or_else(|| ttl_bounds(&effective, policy))
         .or_else(|| whose_storage(spec, policy))
 }
@@ -102,6 +104,35 @@ fn mixed_filters(spec: &BackupSpec, effective: &BackupSpec) -> Option<Refusal> {
         }
     };
     Some(Refusal::new(field(name), message))
+}
+
+/// Velero would refuse these only after the backup was queued.
+fn resource_lists(spec: &BackupSpec) -> Option<Refusal> {
+    let (namespaced, cluster_scoped) =
+        (fence::namespaced_out_of_backups(), fence::cluster_scoped_out_of_backups());
+    let both: Vec<_> = namespaced.iter().chain(&cluster_scoped).cloned().collect();
+    let families = [
+        ("Resources", &spec.included_resources, &spec.excluded_resources, false, both),
+        (
+            "NamespaceScopedResources",
+            &spec.included_namespace_scoped_resources,
+            &spec.excluded_namespace_scoped_resources,
+            true,
+            namespaced,
+        ),
+        (
+            "ClusterScopedResources",
+            &spec.included_cluster_scoped_resources,
+            &spec.excluded_cluster_scoped_resources,
+            true,
+            cluster_scoped,
+        ),
+    ];
+    families.into_iter().find_map(|(family, included, excluded, lone_star, fence)| {
+        let names = (field(&format!("included{family}")), field(&format!("excluded{family}")));
+        let fenced = filters::fenced_off(names.0.clone(), included.as_deref(), &fence);
+        filters::refusal(names, included.as_deref(), excluded.as_deref(), lone_star).or(fenced)
+    })
 }
 
 fn older_filter(spec: &BackupSpec) -> Option<&'static str> {

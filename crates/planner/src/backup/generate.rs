@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::velero::{Backup, BackupSpec};
+use api::velero::{Backup, BackupHooks, BackupResourceHook, BackupSpec};
 use api::{Kind, labels};
 use kube::core::ObjectMeta;
 use serde_json::json;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Observed, own_name, storage_name};
 use crate::enforce::Fields;
 use crate::ownership::annotation;
-use crate::{Action, Policy, Target, fence};
+use crate::{Action, Policy, Target, fence, filters};
 
 /// What the tenant asked for when the Velero Backup was made, so that a later edit can be told apart.
 pub(super) const SPEC_DIGEST: &str = "nacre.dev/spec-digest";
@@ -46,24 +46,108 @@ pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
     }
 }
 
-/// What the user said, what the administrator adds, and the fence around both.
+/// What is in effect, with a fence around it. Every field is named: one that Velero adds is decided about here, or it
+/// does not compile.
 fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
-    let mut spec = filled(&seen.spec().backup_spec, policy);
-    spec.included_namespaces = Some(vec![namespace.to_owned()]);
-    spec.storage_location = seen.location.as_deref().map(storage_name);
-    for hook in spec.hooks.iter_mut().flat_map(|hooks| hooks.resources.iter_mut().flatten()) {
-        hook.included_namespaces = Some(vec![namespace.to_owned()]);
-    }
+    let effective = filled(&seen.spec().backup_spec, policy);
+    let scoped = scoped_filter(&effective).is_some();
+    let BackupSpec {
+        metadata,
+        included_namespaces: _,
+        excluded_namespaces: _,
+        included_resources,
+        excluded_resources,
+        included_cluster_scoped_resources: _,
+        excluded_cluster_scoped_resources,
+        included_namespace_scoped_resources,
+        excluded_namespace_scoped_resources,
+        label_selector,
+        or_label_selectors,
+        snapshot_volumes,
+        ttl,
+        include_cluster_resources,
+        hooks,
+        storage_location: _,
+        volume_snapshot_locations: _,
+        default_volumes_to_restic,
+        default_volumes_to_fs_backup,
+        ordered_resources,
+        csi_snapshot_timeout,
+        item_operation_timeout,
+        resource_policy,
+        snapshot_move_data,
+        datamover,
+        uploader_config,
+        volume_group_snapshot_label_key,
+    } = effective;
+    let mut fenced = BackupSpec {
+        metadata,
+        included_namespaces: Some(vec![namespace.to_owned()]),
+        excluded_namespaces: None,
+        included_resources,
+        excluded_resources,
+        included_cluster_scoped_resources: None,
+        excluded_cluster_scoped_resources,
+        included_namespace_scoped_resources,
+        excluded_namespace_scoped_resources,
+        label_selector,
+        // Velero takes an empty list for a second kind of selector.
+        or_label_selectors: or_label_selectors.filter(|list| !list.is_empty()),
+        snapshot_volumes,
+        ttl,
+        // Unset lets a claim bring its volume; true would bring everything.
+        include_cluster_resources: include_cluster_resources.filter(|included| !included),
+        hooks: hooks.map(|hooks| fenced_hooks(hooks, namespace)),
+        storage_location: seen.location.as_deref().map(storage_name),
+        volume_snapshot_locations: None,
+        default_volumes_to_restic,
+        default_volumes_to_fs_backup,
+        ordered_resources,
+        csi_snapshot_timeout,
+        item_operation_timeout,
+        resource_policy,
+        snapshot_move_data,
+        datamover,
+        uploader_config,
+        volume_group_snapshot_label_key,
+    };
     let (namespaced, cluster_scoped) =
         (fence::namespaced_out_of_backups(), fence::cluster_scoped_out_of_backups());
-    if scoped_filter(&spec).is_some() {
-        append(&mut spec.excluded_namespace_scoped_resources, namespaced);
-        append(&mut spec.excluded_cluster_scoped_resources, cluster_scoped);
+    if scoped {
+        filters::leave_out(&mut fenced.excluded_namespace_scoped_resources, namespaced);
+        filters::leave_out(&mut fenced.excluded_cluster_scoped_resources, cluster_scoped);
     } else {
-        append(&mut spec.excluded_resources, namespaced);
-        append(&mut spec.excluded_resources, cluster_scoped);
+        filters::leave_out(&mut fenced.excluded_resources, namespaced.into_iter().chain(cluster_scoped));
     }
-    spec
+    fenced
+}
+
+/// Commands run in pods of the own namespace.
+fn fenced_hooks(hooks: BackupHooks, namespace: &str) -> BackupHooks {
+    let BackupHooks { resources } = hooks;
+    let fenced = |hook: BackupResourceHook| {
+        let BackupResourceHook {
+            name,
+            included_namespaces: _,
+            excluded_namespaces: _,
+            included_resources,
+            excluded_resources,
+            label_selector,
+            pre,
+            post,
+        } = hook;
+        BackupResourceHook {
+            name,
+            included_namespaces: Some(vec![namespace.to_owned()]),
+            excluded_namespaces: None,
+            included_resources,
+            excluded_resources,
+            label_selector,
+            pre,
+            post,
+        }
+    };
+    BackupHooks { resources: resources.map(|hooks| hooks.into_iter().map(fenced).collect()) }
 }
 
 /// What the user said and what the administrator adds where the user said nothing.
@@ -84,15 +168,6 @@ pub(super) fn scoped_filter(spec: &BackupSpec) -> Option<&'static str> {
     ];
     let given = |filter: &Option<Vec<String>>| filter.as_ref().is_some_and(|names| !names.is_empty());
     filters.into_iter().find(|(_, filter)| given(filter)).map(|(name, _)| name)
-}
-
-fn append(list: &mut Option<Vec<String>>, more: Vec<String>) {
-    let list = list.get_or_insert_default();
-    for name in more {
-        if !list.contains(&name) {
-            list.push(name);
-        }
-    }
 }
 
 /// Marks a Velero Backup that the Go controller made as this request's, by uid.

@@ -29,6 +29,7 @@ pub use combine::Policies;
 pub use namespaces::NamespacePolicy;
 pub(crate) use namespaces::matches;
 pub use problem::{Position, Problem, Severity, Source};
+pub(crate) use resources::never_from_tenants;
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
 pub use storage::{
     EndpointPolicy, EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy,

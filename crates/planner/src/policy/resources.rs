@@ -28,7 +28,7 @@ pub(super) const HARMLESS: [&str; 18] = [
 
 /// Resources that would give rights, lift limits or start something by themselves. They never come back from storage
 /// that a tenant can write to, whatever group claims the name, and however Velero lets it be spelled.
-const NEVER: [&str; 24] = [
+const NEVER: [&str; 33] = [
     "roles",
     "role",
     "rolebindings",
@@ -53,6 +53,15 @@ const NEVER: [&str; 24] = [
     "crds",
     "namespaces",
     "virtualmachineinstancemigrations",
+    "persistentvolumes",
+    "persistentvolume",
+    "pv",
+    "volumesnapshots",
+    "volumesnapshotcontents",
+    "volumesnapshotclasses",
+    "storageclasses",
+    "priorityclasses",
+    "nodes",
 ];
 
 /// Groups that are nacre's and Velero's own.
@@ -79,12 +88,12 @@ const CORE: [&str; 16] = [
 ];
 
 /// Why a resource cannot be allowed back from storage that a tenant can write to.
-pub(super) fn never_from_tenants(name: &str) -> Option<&'static str> {
+pub(crate) fn never_from_tenants(name: &str) -> Option<&'static str> {
     let (resource, group) = split(name);
     if matches!(resource.as_str(), "pods" | "pod" | "po") {
         return Some("pods come back only where fromTenantStorage.pods is true; remove it here");
     }
-    if resource.contains('*') {
+    if name.contains(['*', '?', '[', ']', '{', '}', '\\', '!']) {
         return Some("a star would let everything back; name each resource, for example deployments.apps");
     }
     let never = NEVER.contains(&resource.as_str()) || NEVER_GROUPS.contains(&group.as_str());

@@ -4,15 +4,23 @@ use api::labels;
 use api::velero::RestoreSpec;
 use k8s_openapi::api::core::v1::{ConfigMap, TypedLocalObjectReference};
 
-use super::{Observed, Verdict};
+use super::generate::{effective, moved_its_data};
+use super::{Observed, Verdict, from_tenants};
 use crate::ownership::{Storage, label, storage};
 use crate::queue::{Queued, Stage};
-use crate::{Policy, Refusal, enforce};
+use crate::{Policy, Refusal, enforce, fence, filters};
 
 const PATH: &str = "spec.restoreSpec";
 
 /// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
 pub fn check_spec(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
+    rules(spec, namespace, policy)
+        .or_else(|| enforce::conflict(&policy.restore.enforce, spec, PATH))
+        .or_else(|| rules(&effective(spec, policy), namespace, policy).map(Refusal::together))
+}
+
+/// What holds for a spec, whoever said what in it.
+fn rules(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
     absent("scheduleName", spec.schedule_name.is_some())
         .or_else(|| backup_name(spec))
         .or_else(|| absent("includedNamespaces", spec.included_namespaces.is_some()))
@@ -20,10 +28,11 @@ pub fn check_spec(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Optio
         .or_else(|| absent("namespaceMapping", spec.namespace_mapping.is_some()))
         .or_else(|| cluster_resources(spec))
         .or_else(|| absent("restoreStatus", spec.restore_status.is_some()))
+        .or_else(|| resource_lists(spec))
         .or_else(|| mixed_selectors(spec))
+        .or_else(|| existing_resources(spec))
         .or_else(|| item_operation_timeout(spec))
         .or_else(|| hooks(spec, namespace, policy))
-        .or_else(|| enforce::conflict(&policy.restore.enforce, spec, PATH))
 }
 
 /// Refuses what anything decides: the spec first, then what it refers to.
@@ -36,6 +45,7 @@ pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Verdict {
     namespace_allowed(seen, policy, namespace)
         .or_else(|| check_spec(spec, namespace, policy))
         .or_else(|| source(seen))
+        .or_else(|| provenance(seen, policy))
         .or_else(|| {
             config_map("resourceModifier", spec.resource_modifier.as_ref(), seen.config_maps[0].as_deref())
         })
@@ -45,7 +55,55 @@ pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Verdict {
         .or_else(|| name_taken(seen))
 }
 
-fn field(name: &str) -> String {
+/// What depends on whose bytes the backup is made of.
+fn provenance(seen: &Observed, policy: &Policy) -> Verdict {
+    let spec = effective(&seen.restore.spec.restore_spec, policy);
+    if seen.trusted() {
+        let guard_rails = &policy.restore.excluded_from_platform_storage;
+        let included = spec.included_resources.as_deref();
+        return filters::fenced_off(field("includedResources"), included, guard_rails);
+    }
+    let policy = &policy.restore.from_tenant_storage;
+    from_tenants::resources(&spec, policy)
+        .err()
+        .or_else(|| own_modifier(&spec))
+        .or_else(|| snapshots(seen))
+        .or_else(|| volumes_in_pods(seen, policy.pods))
+}
+
+/// A tarball can name anybody's snapshot, so none is followed; what was moved into the storage location is there.
+fn snapshots(seen: &Observed) -> Verdict {
+    let asked = seen.restore.spec.restore_spec.restore_pvs == Some(true);
+    let moved = seen.source.as_deref().is_some_and(moved_its_data);
+    (asked && !moved).then(|| {
+        let message = "volumes come back from your own storage only if the backup was made with snapshotMoveData: true; \
+                       leave the field out to get empty volumes";
+        Refusal::new(field("restorePVs"), message)
+    })
+}
+
+/// Two modifiers cannot be had, and nacre's own must be there.
+fn own_modifier(spec: &RestoreSpec) -> Verdict {
+    spec.resource_modifier.is_some().then(|| {
+        let message = "is not available for what comes back from your own storage; leave the field out, \
+                       or ask the administrators if it is they who require it";
+        Refusal::new(field("resourceModifier"), message)
+    })
+}
+
+/// Without its pod Velero brings back no volume that it saved from inside the pod, and says that all is well.
+fn volumes_in_pods(seen: &Observed, pods: bool) -> Verdict {
+    let saved = seen.source_volumes.total;
+    (saved > 0 && !pods).then(|| {
+        let message = format!(
+            "the backup has {saved} volumes that were saved from inside pods, and pods do not come back from your own \
+             storage, so their data would be missing; the administrators can allow it"
+        );
+        Refusal::new(field("backupName"), message)
+    })
+}
+
+pub(super) fn field(name: &str) -> String {
     format!("{PATH}.{name}")
 }
 
@@ -54,6 +112,10 @@ fn absent(name: &str, given: bool) -> Verdict {
 }
 
 fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Verdict {
+    if seen.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some()) {
+        let message = "the namespace is being deleted; nothing is restored into it";
+        return Some(Refusal::new("metadata.namespace", message));
+    }
     let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
     closed.then(|| {
         let message =
@@ -72,6 +134,21 @@ fn cluster_resources(spec: &RestoreSpec) -> Verdict {
     (spec.include_cluster_resources == Some(true)).then(|| {
         let message = "cluster-scoped resources cannot be restored; leave the field out or set it to false";
         Refusal::new(field("includeClusterResources"), message)
+    })
+}
+
+/// Velero would refuse these only after the restore was queued.
+fn resource_lists(spec: &RestoreSpec) -> Verdict {
+    let (included, excluded) = (spec.included_resources.as_deref(), spec.excluded_resources.as_deref());
+    let fields = (field("includedResources"), field("excludedResources"));
+    filters::refusal(fields, included, excluded, false)
+        .or_else(|| filters::fenced_off(field("includedResources"), included, &fence::out_of_restores()))
+}
+
+fn existing_resources(spec: &RestoreSpec) -> Verdict {
+    let asked = spec.existing_resource_policy.as_deref()?;
+    (!matches!(asked, "none" | "update")).then(|| {
+        Refusal::new(field("existingResourcePolicy"), format!("{asked:?} is not known; write none or update"))
     })
 }
 
@@ -142,6 +219,12 @@ fn source(seen: &Observed) -> Verdict {
     if storage(source, seen.kept_at.as_deref()) == Storage::Unknown {
         return refuse(format!(
             "the storage location of NonAdminBackup {name:?} is not there; it cannot be restored until it is back"
+        ));
+    }
+    let reached = seen.kept_at.as_deref().and_then(|location| location.status.as_ref()?.phase.as_deref());
+    if reached == Some("Unavailable") {
+        return refuse(format!(
+            "Velero cannot reach the storage of NonAdminBackup {name:?}; the restore starts when it can"
         ));
     }
     match (source.phase(), source.stage()) {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use api::velero::{Restore, RestoreSpec};
+use api::velero::{Backup, Restore, RestoreHook, RestoreHooks, RestoreResourceHook, RestoreSpec};
 use api::{Kind, labels};
 use kube::core::ObjectMeta;
 use serde_json::json;
 
-use super::{Observed, own_name};
+use super::{Observed, from_tenants, modifier, own_name};
 use crate::enforce::Fields;
-use crate::{Action, Policy, Target, fence};
+use crate::{Action, Policy, Target, fence, filters};
 
 /// The Velero Restore that this request shall get.
 pub(super) fn restore(seen: &Observed, policy: &Policy) -> Restore {
@@ -39,24 +39,124 @@ pub(super) fn restore(seen: &Observed, policy: &Policy) -> Restore {
     }
 }
 
-/// What the user said, what the administrator adds, and the fence around both.
-fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> RestoreSpec {
-    let mut spec = seen.restore.spec.restore_spec.clone();
+/// What will be in effect: what the user said, and what the administrator adds to it.
+pub(super) fn effective(spec: &RestoreSpec, policy: &Policy) -> RestoreSpec {
+    let mut spec = spec.clone();
     policy.restore.enforce.fill(&mut spec);
-    spec.backup_name = seen.source.as_deref().and_then(|source| source.metadata.name.clone());
-    spec.included_namespaces = Some(vec![namespace.to_owned()]);
-    for hook in spec.hooks.iter_mut().flat_map(|hooks| hooks.resources.iter_mut().flatten()) {
-        hook.included_namespaces = Some(vec![namespace.to_owned()]);
-    }
-    let excluded = spec.excluded_resources.get_or_insert_default();
-    let fenced =
-        fence::out_of_restores().into_iter().chain(policy.restore.excluded_from_platform_storage.clone());
-    for name in fenced {
-        if !excluded.contains(&name) {
-            excluded.push(name);
-        }
-    }
     spec
+}
+
+/// What is in effect, with a fence around it. Every field is named: one that Velero adds is decided about here, or it
+/// does not compile.
+fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> RestoreSpec {
+    let RestoreSpec {
+        backup_name: _,
+        schedule_name: _,
+        included_namespaces: _,
+        excluded_namespaces: _,
+        included_resources,
+        excluded_resources,
+        namespace_mapping: _,
+        label_selector,
+        or_label_selectors,
+        restore_pvs,
+        restore_status: _,
+        preserve_node_ports,
+        include_cluster_resources,
+        hooks,
+        existing_resource_policy,
+        item_operation_timeout,
+        resource_modifier,
+        resource_policy,
+        uploader_config,
+    } = effective(&seen.restore.spec.restore_spec, policy);
+    let source = seen.source.as_deref();
+    let fenced = RestoreSpec {
+        backup_name: source.and_then(|source| source.metadata.name.clone()),
+        schedule_name: None,
+        included_namespaces: Some(vec![namespace.to_owned()]),
+        excluded_namespaces: None,
+        included_resources,
+        excluded_resources,
+        namespace_mapping: None,
+        label_selector,
+        // Velero takes an empty list for a second kind of selector.
+        or_label_selectors: or_label_selectors.filter(|list| !list.is_empty()),
+        restore_pvs,
+        restore_status: None,
+        preserve_node_ports,
+        // Unset lets a claim bring its volume; true would bring everything.
+        include_cluster_resources: include_cluster_resources.filter(|included| !included),
+        hooks: hooks.map(|hooks| fenced_hooks(hooks, namespace)),
+        existing_resource_policy,
+        item_operation_timeout,
+        resource_modifier,
+        resource_policy,
+        uploader_config,
+    };
+    if seen.trusted() {
+        from_platform(fenced, policy)
+    } else {
+        from_tenants(fenced, policy, source.is_some_and(moved_its_data))
+    }
+}
+
+/// The bytes are an administrator's: all but the guard rails comes back.
+fn from_platform(mut spec: RestoreSpec, policy: &Policy) -> RestoreSpec {
+    let guard_rails = policy.restore.excluded_from_platform_storage.iter().cloned();
+    filters::leave_out(&mut spec.excluded_resources, fence::out_of_restores().into_iter().chain(guard_rails));
+    spec
+}
+
+/// The bytes are the tenant's, and may be forged: nothing cluster-scoped, nothing but what is listed, no snapshot that
+/// the tarball names, and nacre's own modifier over all of it.
+fn from_tenants(spec: RestoreSpec, policy: &Policy, data_moved: bool) -> RestoreSpec {
+    let policy = &policy.restore.from_tenant_storage;
+    // A list that cannot be made is refused before; an empty one would mean everything.
+    let listed = from_tenants::resources(&spec, policy).unwrap_or_else(|_| vec!["none.nacre.dev".to_owned()]);
+    let out = fence::out_of_restores().into_iter().filter(|name| !listed.contains(name));
+    RestoreSpec {
+        excluded_resources: Some(out.collect()),
+        included_resources: Some(listed),
+        include_cluster_resources: Some(false),
+        restore_pvs: if data_moved { spec.restore_pvs } else { Some(false) },
+        resource_modifier: Some(modifier::reference(policy)),
+        ..spec
+    }
+}
+
+/// Its volumes are in the storage location itself, rather than in snapshots that somebody else may own.
+pub(super) fn moved_its_data(backup: &Backup) -> bool {
+    backup.spec.snapshot_move_data == Some(true)
+}
+
+/// Commands run in pods of the own namespace, and nothing is put before a pod's own containers.
+fn fenced_hooks(hooks: RestoreHooks, namespace: &str) -> RestoreHooks {
+    let RestoreHooks { resources } = hooks;
+    let fenced = |hook: RestoreResourceHook| {
+        let RestoreResourceHook {
+            name,
+            included_namespaces: _,
+            excluded_namespaces: _,
+            included_resources,
+            excluded_resources,
+            label_selector,
+            post_hooks,
+        } = hook;
+        let commands = post_hooks.map(|hooks| {
+            hooks.into_iter().map(|RestoreHook { exec, init: _ }| RestoreHook { exec, init: None }).collect()
+        });
+        RestoreResourceHook {
+            name,
+            included_namespaces: Some(vec![namespace.to_owned()]),
+            excluded_namespaces: None,
+            included_resources,
+            excluded_resources,
+            label_selector,
+            post_hooks: commands,
+        }
+    };
+    RestoreHooks { resources: resources.map(|hooks| hooks.into_iter().map(fenced).collect()) }
 }
 
 /// Marks a Velero Restore that the Go controller made as this request's, by uid.

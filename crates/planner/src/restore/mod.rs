@@ -1,7 +1,9 @@
 //! NonAdminRestore: from a tenant's wish to a Velero Restore. It runs once.
 
 mod check;
+mod from_tenants;
 mod generate;
+mod modifier;
 mod status;
 
 use std::sync::Arc;
@@ -18,8 +20,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
 pub use check::check_spec;
+pub use modifier::MODIFIERS;
 
-use crate::ownership::{annotation, made_for, made_in};
+use crate::ownership::{Storage, annotation, made_for, made_in, storage};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Object, Plan, Policy, Refusal, Target, backup};
 
@@ -42,6 +45,10 @@ pub struct Observed {
     pub source: Option<Arc<Backup>>,
     /// Where that is kept, if the location exists.
     pub kept_at: Option<Arc<BackupStorageLocation>>,
+    /// The volumes of that backup that were saved from inside pods.
+    pub source_volumes: PodVolumeCounts,
+    /// nacre's own modifier for what comes from tenants' storage, if it exists.
+    pub modifier: Option<Arc<ConfigMap>>,
     /// The ConfigMaps the request names as modifier and as policy, if they exist.
     pub config_maps: [Option<Arc<ConfigMap>>; 2],
     /// How far the volumes are.
@@ -84,6 +91,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
     let source = backup.as_deref().and_then(|backup| backup::velero_of(view, backup));
     let location = source.as_deref().and_then(|source| source.spec.storage_location.as_deref());
     let named = [&spec.resource_modifier, &spec.resource_policy];
+    let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     Some(Observed {
         name_taken: velero.is_none() && view.velero_restore(&own_name(&restore.metadata)).is_some(),
@@ -92,7 +100,14 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
         position: view.restore_queue().position(velero.as_deref(), &own_name(&restore.metadata), view.now()),
         position_due: true,
-        policy: view.policy(namespace),
+        source_volumes: source
+            .as_deref()
+            .and_then(|source| source.metadata.name.as_deref())
+            .map_or_else(PodVolumeCounts::default, |name| view.backup_volumes(name).0),
+        modifier: policy
+            .as_deref()
+            .and_then(|policy| view.config_map(modifier::name(&policy.restore.from_tenant_storage))),
+        policy,
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: space,
@@ -135,6 +150,12 @@ impl Observed {
     /// Our finalizer is on it.
     fn held(&self) -> bool {
         self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NAR_FINALIZER)
+    }
+
+    /// The bytes are an administrator's; any others may be forged.
+    fn trusted(&self) -> bool {
+        let source = self.source.as_deref();
+        source.is_some_and(|source| storage(source, self.kept_at.as_deref()) == Storage::Platform)
     }
 
     /// Velero has had it before.
@@ -195,6 +216,9 @@ fn create(seen: &Observed, policy: &Policy) -> Plan {
     let mut plan = Plan::done();
     if !seen.held() {
         plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
+    }
+    if !seen.trusted() {
+        plan = plan.then_if(modifier::ensure(seen, &policy.restore.from_tenant_storage));
     }
     plan.then(Action::Create(Object::of(Kind::Restore, &velero)))
         .then_if(status::patch(seen, &status))

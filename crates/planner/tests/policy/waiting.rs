@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::velero::{Backup, Restore};
-use api::{Kind, NonAdminBackup, NonAdminRestore, Phase, condition};
+use api::{Kind, NonAdminBackup, NonAdminRestore, Phase, PodVolumeCounts, condition};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use planner::{Action, Plan, Policy, backup, restore};
@@ -61,6 +61,8 @@ fn a_restore(policy: Option<Policy>) -> restore::Observed {
         backup: Some(object("NonAdminBackup", &json!({"backupSpec": {}}))),
         source: Some(Arc::new(source)),
         kept_at: None,
+        source_volumes: PodVolumeCounts::default(),
+        modifier: None,
         config_maps: [None, None],
         volumes: Default::default(),
         position: 1,

@@ -99,6 +99,8 @@ fn what_is_written_is_complete() {
         "schedules.velero.io",
         "backuprepositories.velero.io",
         "volumesnapshotlocations.velero.io",
+        "*.oadp.openshift.io",
+        "*.velero.io",
         "virtualmachineinstancemigrations.kubevirt.io",
         "volumesnapshotclasses",
         "namespaces",

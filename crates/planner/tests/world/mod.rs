@@ -200,6 +200,8 @@ fn key(object: &str) -> Key {
         "backup" => Kind::Backup,
         "restore" => Kind::Restore,
         "bsl" => Kind::BackupStorageLocation,
+        "nadr" => Kind::NonAdminDownloadRequest,
+        "dr" => Kind::DownloadRequest,
         "dbr" => Kind::DeleteBackupRequest,
         "ns" => return Key::new(Kind::Namespace, "", place),
         "cm" => Kind::ConfigMap,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::Kind;
 use jiff::Timestamp;
-use planner::{Action, Key, Plan, Target, backup, restore};
+use planner::{Action, Key, Plan, Target, backup, download, restore};
 use serde_json::{Value, json};
 
 use super::trace::{shown_action, shown_event};
@@ -198,6 +198,12 @@ impl World {
                 .map(|seen| backup::decide(&backup::Observed { position_due, ..seen })),
             Kind::NonAdminRestore => restore::observe(self, namespace, name)
                 .map(|seen| restore::decide(&restore::Observed { position_due, ..seen })),
+            Kind::NonAdminDownloadRequest => {
+                download::observe(self, namespace, name).map(|seen| download::decide(&seen))
+            }
+            Kind::DownloadRequest => {
+                download::observe_leftover(self, name).map(|seen| download::decide_leftover(&seen))
+            }
             other => panic!("nobody decides about a {}", other.name()),
         };
         let plan = plan.unwrap_or_default();
@@ -208,7 +214,15 @@ impl World {
     }
 
     fn requests(&self) -> Vec<Key> {
-        let ours = |key: &&Key| matches!(key.kind, Kind::NonAdminBackup | Kind::NonAdminRestore);
+        let ours = |key: &&Key| {
+            matches!(
+                key.kind,
+                Kind::NonAdminBackup
+                    | Kind::NonAdminRestore
+                    | Kind::NonAdminDownloadRequest
+                    | Kind::DownloadRequest
+            )
+        };
         self.objects.keys().filter(ours).cloned().collect()
     }
 

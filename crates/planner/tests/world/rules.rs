@@ -1,7 +1,7 @@
 //! What holds for every write, in every story: nobody reaches beyond the namespace a plan is about.
 
 use api::{Kind, labels};
-use planner::{Action, Key, Target};
+use planner::{Action, Key, Target, restore};
 use serde_json::{Value, json};
 
 use super::{ADMIN, World};
@@ -40,8 +40,29 @@ impl World {
                 let request = self.objects.get(about).map(|stored| &stored.json["status"]["phase"]);
                 (request != Some(&json!("Deleting"))).then_some("deletes data before it says so")
             }
+            Kind::ConfigMap => {
+                let own = restore::MODIFIERS.iter().any(|name| body["metadata"]["name"] == *name);
+                (!own).then_some("creates somebody's ConfigMap")
+            }
+            Kind::DownloadRequest => {
+                let named = body["spec"]["target"]["name"].as_str().unwrap_or_default();
+                let own = [Kind::Backup, Kind::Restore]
+                    .iter()
+                    .any(|kind| self.belongs(&Key::new(*kind, ADMIN, named), &about.namespace));
+                (!own).then_some("hands out somebody else's files")
+            }
             _ => Some("creates something unheard of"),
         }
+    }
+
+    /// Whether a Velero DownloadRequest is for a request that is no more.
+    fn orphaned(&self, key: &Key) -> bool {
+        let metadata = self.objects.get(key).map(|stored| &stored.json["metadata"]);
+        let uid = metadata.map(|metadata| &metadata["labels"][labels::NADR_UID]);
+        let alive = self.objects.iter().any(|(key, stored)| {
+            key.kind == Kind::NonAdminDownloadRequest && Some(&stored.json["metadata"]["uid"]) == uid
+        });
+        key.kind == Kind::DownloadRequest && !alive
     }
 
     fn wrong_to_touch(&self, about: &Key, target: &Target) -> Option<&'static str> {
@@ -51,6 +72,10 @@ impl World {
         let velero = target.kind.group() == Kind::Backup.group() && target.namespace == ADMIN;
         let own = match velero {
             _ if !same => true,
+            _ if key == *about && key.kind == Kind::DownloadRequest => self.orphaned(&key),
+            _ if key.kind == Kind::ConfigMap => {
+                key.namespace == ADMIN && restore::MODIFIERS.contains(&key.name.as_str())
+            }
             true => self.belongs(&key, &about.namespace),
             false => target.namespace == about.namespace,
         };
@@ -72,7 +97,11 @@ impl World {
         let place = object["spec"]["storageLocation"].as_str().unwrap_or_default();
         let place = self.objects.get(&Key::new(Kind::BackupStorageLocation, ADMIN, place));
         let tenant = place.and_then(|place| annotation(&place.json, labels::NABSL_NAMESPACE));
-        let origin = if key.kind == Kind::Restore { labels::NAR_NAMESPACE } else { labels::NAB_NAMESPACE };
+        let origin = match key.kind {
+            Kind::Restore => labels::NAR_NAMESPACE,
+            Kind::DownloadRequest => labels::NADR_NAMESPACE,
+            _ => labels::NAB_NAMESPACE,
+        };
         let said = annotation(object, origin);
         if let Some(tenant) = tenant {
             return tenant == namespace && said.is_none_or(|said| said == namespace);

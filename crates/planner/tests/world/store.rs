@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, PodVolumeBackup, Restore};
-use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, labels};
+use api::velero::{
+    Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, PodVolumeBackup, Restore,
+};
+use api::{
+    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, labels,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use planner::Key;
 use planner::view::Seen;
@@ -30,9 +34,11 @@ pub(super) enum Typed {
     BackupStorageLocation(Arc<BackupStorageLocation>),
     ConfigMap(Arc<ConfigMap>),
     DeleteBackupRequest(Arc<DeleteBackupRequest>),
+    DownloadRequest(Arc<DownloadRequest>),
     Namespace(Arc<Namespace>),
     NonAdminBackup(Seen<NonAdminBackup>),
     NonAdminBackupStorageLocation(Seen<NonAdminBackupStorageLocation>),
+    NonAdminDownloadRequest(Seen<NonAdminDownloadRequest>),
     NonAdminRestore(Seen<NonAdminRestore>),
     Restore(Arc<Restore>),
     /// A volume on its way; of it only the labels and the phase are read.
@@ -215,6 +221,10 @@ fn typed(kind: Kind, json: &Value) -> Typed {
         Kind::BackupStorageLocation => Typed::BackupStorageLocation(read(json)),
         Kind::ConfigMap => Typed::ConfigMap(read(json)),
         Kind::DeleteBackupRequest => Typed::DeleteBackupRequest(read(json)),
+        Kind::DownloadRequest => Typed::DownloadRequest(read(json)),
+        Kind::NonAdminDownloadRequest => {
+            Typed::NonAdminDownloadRequest(seen(json, &json!({"target": {"kind": "", "name": ""}})))
+        }
         Kind::Namespace => Typed::Namespace(read(json)),
         Kind::NonAdminBackup => Typed::NonAdminBackup(seen(json, &json!({"backupSpec": {}}))),
         Kind::NonAdminBackupStorageLocation => {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
-    DataMoverCounts, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase,
-    PodVolumeCounts, labels,
+    DataMoverCounts, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest,
+    NonAdminRestore, Phase, PodVolumeCounts, labels,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -73,6 +73,18 @@ impl View for World {
         read!(self, NonAdminBackupStorageLocation, namespace, name)
     }
 
+    fn download(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminDownloadRequest>> {
+        read!(self, NonAdminDownloadRequest, namespace, name)
+    }
+
+    fn downloads_in(&self, namespace: &str) -> Vec<Seen<NonAdminDownloadRequest>> {
+        read!(self, NonAdminDownloadRequest, namespace).cloned().collect()
+    }
+
+    fn download_request(&self, name: &str) -> Option<Arc<DownloadRequest>> {
+        read!(self, DownloadRequest, ADMIN, name)
+    }
+
     fn velero_backup(&self, name: &str) -> Option<Arc<Backup>> {
         read!(self, Backup, ADMIN, name)
     }
@@ -127,12 +139,16 @@ impl View for World {
             let phase = match typed {
                 Typed::NonAdminBackup(seen) => seen.object.status.as_ref().and_then(|status| status.phase),
                 Typed::NonAdminRestore(seen) => seen.object.status.as_ref().and_then(|status| status.phase),
+                Typed::NonAdminDownloadRequest(seen) => {
+                    seen.object.status.as_ref().and_then(|status| status.phase)
+                }
                 _ => None,
             };
             phase == Some(Phase::BackingOff)
         };
         let mut keys = self.keys_of(Kind::NonAdminBackup, backs_off);
         keys.extend(self.keys_of(Kind::NonAdminRestore, backs_off));
+        keys.extend(self.keys_of(Kind::NonAdminDownloadRequest, backs_off));
         keys
     }
 
@@ -172,6 +188,12 @@ impl World {
             Typed::ConfigMap(_) => ask!(concern::config_map, ConfigMap, map => map.clone()),
             Typed::DeleteBackupRequest(_) => {
                 ask!(concern::delete_request, DeleteBackupRequest, request => request.clone())
+            }
+            Typed::DownloadRequest(_) => {
+                ask!(concern::download_request, DownloadRequest, velero => velero.clone())
+            }
+            Typed::NonAdminDownloadRequest(_) => {
+                ask!(concern::download, NonAdminDownloadRequest, seen => seen.object.clone())
             }
             Typed::Namespace(_) => ask!(concern::namespace, Namespace, namespace => namespace.clone()),
             Typed::NonAdminBackup(_) => ask!(concern::backup, NonAdminBackup, seen => seen.object.clone()),

@@ -1,0 +1,53 @@
+//! A Velero DownloadRequest whose request is gone.
+//!
+//! Requests for downloads are not held by a finalizer, since released clients do not expect one. So the Velero object
+//! is looked at itself, when its request goes and whenever nacre starts.
+
+use std::sync::Arc;
+
+use api::velero::DownloadRequest;
+use api::{Kind, labels};
+use kube::core::ObjectMeta;
+
+use crate::ownership::{annotation, label};
+use crate::view::View;
+use crate::{Action, Key, Plan, Target};
+
+/// Everything a decision about a Velero DownloadRequest reads.
+#[derive(Clone, Debug)]
+pub struct Leftover {
+    /// The Velero DownloadRequest.
+    pub velero: Arc<DownloadRequest>,
+    /// Whether nacre made it, and the request it was made for is gone.
+    pub orphaned: bool,
+}
+
+/// The request that a Velero DownloadRequest was made for; none if it is not one of ours.
+pub(crate) fn origin(meta: &ObjectMeta) -> Option<(Key, &str)> {
+    let uid = label(meta, labels::NADR_UID)?;
+    let namespace = annotation(meta, labels::NADR_NAMESPACE)?;
+    let name = annotation(meta, labels::NADR_NAME)?;
+    Some((Key::new(Kind::NonAdminDownloadRequest, namespace, name), uid))
+}
+
+/// Whether the request that a Velero DownloadRequest was made for is gone, or another one has taken its name.
+pub(crate) fn orphaned(view: &impl View, meta: &ObjectMeta) -> bool {
+    origin(meta).is_some_and(|(key, uid)| {
+        let request = view.download(&key.namespace, &key.name);
+        request.is_none_or(|request| request.object.metadata.uid.as_deref() != Some(uid))
+    })
+}
+
+/// Gathers what a decision about this Velero DownloadRequest reads; none if there is none.
+pub fn observe_leftover(view: &impl View, name: &str) -> Option<Leftover> {
+    let velero = view.download_request(name)?;
+    Some(Leftover { orphaned: orphaned(view, &velero.metadata), velero })
+}
+
+/// Decides what to do about a Velero DownloadRequest.
+pub fn decide_leftover(seen: &Leftover) -> Plan {
+    if !seen.orphaned || seen.velero.metadata.deletion_timestamp.is_some() {
+        return Plan::done();
+    }
+    Plan::done().then(Action::Delete(Target::of(Kind::DownloadRequest, &seen.velero.metadata)))
+}

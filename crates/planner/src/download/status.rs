@@ -1,0 +1,52 @@
+//! What the tenant is shown. There is one condition at a time, as released clients expect.
+
+use api::condition::{self, Finding};
+use api::velero::DownloadRequestStatus;
+use api::{NonAdminDownloadRequestStatus, Phase, VeleroDownloadRequest};
+
+use super::Observed;
+use crate::{Action, tell};
+
+/// Velero was asked, and nothing is in the way any more.
+pub(super) fn asked() -> NonAdminDownloadRequestStatus {
+    NonAdminDownloadRequestStatus { velero: None, phase: Some(Phase::New), conditions: Vec::new() }
+}
+
+/// The link is there.
+pub(super) fn processed(seen: &Observed, answer: DownloadRequestStatus) -> NonAdminDownloadRequestStatus {
+    let mut status = only(seen, condition::PROCESSED, true, condition::SUCCESS, "");
+    status.velero = Some(VeleroDownloadRequest { status: Some(answer) });
+    status.phase = Some(Phase::Created);
+    status
+}
+
+/// Refused, or waiting for something.
+pub(super) fn refused(
+    seen: &Observed,
+    type_: &'static str,
+    reason: &'static str,
+    message: &str,
+) -> NonAdminDownloadRequestStatus {
+    let mut status = only(seen, type_, type_ != condition::PROCESSED, reason, message);
+    status.phase = Some(Phase::BackingOff);
+    status
+}
+
+fn only(
+    seen: &Observed,
+    type_: &'static str,
+    is: bool,
+    reason: &'static str,
+    message: &str,
+) -> NonAdminDownloadRequestStatus {
+    let mut status = seen.status();
+    status.conditions.retain(|condition| condition.type_ == type_);
+    let finding = Finding { type_, status: is, reason, message };
+    condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+    status
+}
+
+/// The write that makes the status so, if it is not already.
+pub(super) fn patch(seen: &Observed, wanted: &NonAdminDownloadRequestStatus) -> Option<Action> {
+    tell::status(seen.target(), seen.request.status.as_ref(), wanted)
+}

@@ -1,0 +1,152 @@
+//! What a download means: found by the tenant's own requests, checked for ownership, allowed by policy.
+
+use std::sync::Arc;
+
+use api::velero::{Backup, BackupStorageLocation};
+use api::{DownloadTarget, condition};
+
+use super::Observed;
+use crate::ownership::{Storage, owns_backup, storage};
+use crate::policy::{Downloads, Policy};
+use crate::queue::{Queued, Stage};
+use crate::view::View;
+use crate::{backup, restore};
+
+/// What a request names.
+#[derive(Clone, Debug)]
+pub enum Sought {
+    /// No kind of file we know.
+    Unknown,
+    /// A backup, if the namespace has a request of that name.
+    Backup(Option<Behind>),
+    /// A restore, if the namespace has a request of that name.
+    Restore(Option<Behind>),
+}
+
+/// What is behind a tenant's request.
+#[derive(Clone, Debug, Default)]
+pub struct Behind {
+    /// The Velero Backup or Restore, how far it is, and its phase.
+    pub velero: Option<(String, Stage, String)>,
+    /// The Velero Backup whose storage holds the file, if it is the namespace's own.
+    pub backup: Option<Arc<Backup>>,
+    /// Where that is kept, if the location exists.
+    pub kept_at: Option<Arc<BackupStorageLocation>>,
+}
+
+/// Whether a kind of file speaks of backups.
+pub(crate) fn concerns_backups(kind: &str) -> bool {
+    kind.starts_with("Backup") || kind.starts_with("CSIBackup")
+}
+
+/// Whether a kind of file speaks of restores.
+pub(crate) fn concerns_restores(kind: &str) -> bool {
+    kind.starts_with("Restore")
+}
+
+/// What must be open for a kind of file of the cluster's own storage.
+fn needed(kind: &str) -> Downloads {
+    match kind {
+        "BackupLog" | "BackupResults" | "RestoreLog" | "RestoreResults" => Downloads::Logs,
+        _ => Downloads::All,
+    }
+}
+
+/// Follows a target through the tenant's own requests to what is the namespace's own, and no further.
+pub(super) fn seek(view: &impl View, namespace: &str, target: &DownloadTarget) -> Sought {
+    if concerns_backups(&target.kind) {
+        let request = view.backup(namespace, &target.name).map(|seen| seen.object);
+        Sought::Backup(request.map(|request| {
+            let Some(velero) = backup::velero_of(view, &request) else { return Behind::default() };
+            let kept_at = place(view, &velero);
+            Behind { velero: Some(described(&*velero)), backup: Some(velero), kept_at }
+        }))
+    } else if concerns_restores(&target.kind) {
+        let request = view.restore(namespace, &target.name).map(|seen| seen.object);
+        Sought::Restore(request.map(|request| {
+            let Some(velero) = restore::velero_of(view, &request) else { return Behind::default() };
+            // Where a restore's files are is for Velero's own object to say: a tenant may edit the request.
+            let named = velero.spec.backup_name.as_deref().and_then(|name| view.velero_backup(name));
+            let kept_at = named.as_deref().and_then(|backup| place(view, backup));
+            let space = view.namespace(namespace);
+            let backup = named.filter(|backup| {
+                space.as_deref().is_some_and(|space| owns_backup(space, backup, kept_at.as_deref()))
+            });
+            Behind { velero: Some(described(&*velero)), backup, kept_at }
+        }))
+    } else {
+        Sought::Unknown
+    }
+}
+
+fn described(velero: &impl Queued) -> (String, Stage, String) {
+    (velero.meta().name.clone().unwrap_or_default(), velero.stage(), velero.phase().to_owned())
+}
+
+fn place(view: &impl View, backup: &Backup) -> Option<Arc<BackupStorageLocation>> {
+    backup.spec.storage_location.as_deref().and_then(|name| view.storage_location(name))
+}
+
+type Refused = (&'static str, String);
+
+/// The name of the Velero object to ask for, or what is in the way: the condition's type, and a sentence.
+pub(super) fn resolve<'a>(seen: &'a Observed, policy: &Policy) -> Result<&'a str, Refused> {
+    let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
+    let target = &seen.request.spec.target;
+    let refused = |message: String| Err((condition::PROCESSED, message));
+    if let Some(error) = &seen.unreadable {
+        return refused(format!("spec: cannot be read: {error}"));
+    }
+    if namespace == seen.admin_namespace || !policy.namespaces.allows(namespace) {
+        let message = "metadata.namespace: downloads cannot be asked for in this namespace; \
+                       the administrators' policy leaves it out";
+        return refused(message.to_owned());
+    }
+    if seen.name_taken {
+        let message = "metadata.name: Velero already has an object under the name this download would get; \
+                       create it under another name";
+        return refused(message.to_owned());
+    }
+    let (missing, request, behind) = match &seen.sought {
+        Sought::Unknown => {
+            return refused(format!("spec.target.kind: {:?} is not a kind of file", target.kind));
+        }
+        Sought::Backup(behind) => (condition::BACKUP_NOT_AVAILABLE, "NonAdminBackup", behind),
+        Sought::Restore(behind) => (condition::RESTORE_NOT_AVAILABLE, "NonAdminRestore", behind),
+    };
+    let wait = |message: String| Err((missing, format!("spec.target.name: {message}")));
+    let name = &target.name;
+    let Some(behind) = behind else {
+        return wait(format!("there is no {request} {name:?} in this namespace; create it or name another"));
+    };
+    let Some((velero, stage, phase)) = &behind.velero else {
+        return wait(format!("Velero does not have {request} {name:?}; its conditions say why"));
+    };
+    match (stage, phase.as_str()) {
+        (_, "FailedValidation") => {
+            return wait(format!("Velero refused {request} {name:?}, which left nothing to download"));
+        }
+        (Stage::Over | Stage::Aside, _) => {}
+        _ => return wait(format!("{request} {name:?} is not finished; the link comes when it is")),
+    }
+    let Some(backup) = behind.backup.as_deref() else {
+        let message =
+            format!("the backup that {request} {name:?} was made from is gone, and its files with it");
+        return Err((condition::BACKUP_NOT_AVAILABLE, format!("spec.target.name: {message}")));
+    };
+    match storage(backup, behind.kept_at.as_deref()) {
+        Storage::Tenant(_) => Ok(velero),
+        Storage::Platform if policy.downloads.platform_storage >= needed(&target.kind) => Ok(velero),
+        Storage::Platform => {
+            let message = format!(
+                "spec.target.kind: {} of a backup in the cluster's own storage cannot be downloaded; \
+                 keep backups in a NonAdminBackupStorageLocation, or ask the administrators to allow it",
+                target.kind
+            );
+            Err((condition::LOCATION_NOT_USED, message))
+        }
+        Storage::Unknown => wait(format!(
+            "the storage location of {request} {name:?} is not there; the link comes when it is back"
+        )),
+    }
+}

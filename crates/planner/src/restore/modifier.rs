@@ -1,0 +1,132 @@
+//! nacre's own resource modifier for restores from storage that a tenant can write to: the last fence before an
+//! object is made.
+//!
+//! Velero brings back more than its filters say: an annotation on a claim in the tarball makes it fetch the claim's
+//! volume although cluster-scoped objects are left out, and plugins pull in what they like. Whatever is fetched goes
+//! through the modifier, though. So the modifier turns what must never come back into a kind that does not exist,
+//! which Velero reports as an error and does not make.
+
+use std::collections::BTreeMap;
+
+use api::{Kind, labels};
+use k8s_openapi::api::core::v1::{ConfigMap, TypedLocalObjectReference};
+use kube::core::ObjectMeta;
+use serde_json::{Value, json};
+
+use super::Observed;
+use crate::policy::FromTenantStorage;
+use crate::{Action, Object, Target};
+
+const KEY: &str = "modifiers.yaml";
+
+/// What must never come back from storage that a tenant can write to, in Velero's patterns: a star ends at a dot, two
+/// do not.
+const NEVER: [&str; 20] = [
+    "persistentvolumes",
+    "namespaces",
+    "nodes",
+    "resourcequotas",
+    "limitranges",
+    "networkpolicies.**",
+    "priorityclasses.**",
+    "*.rbac.authorization.k8s.io",
+    "*.admissionregistration.k8s.io",
+    "*.apiregistration.k8s.io",
+    "*.apiextensions.k8s.io",
+    "*.certificates.k8s.io",
+    "*.storage.k8s.io",
+    "*.snapshot.storage.k8s.io",
+    "*.groupsnapshot.storage.k8s.io",
+    "*.security.openshift.io",
+    "*.oadp.openshift.io",
+    "*.velero.io",
+    "virtualmachineinstancemigrations.kubevirt.io",
+    "virtualmachinecluster*.**",
+];
+
+/// What the ConfigMaps are called: without pods, and with them.
+pub const MODIFIERS: [&str; 2] =
+    ["nacre-restore-from-tenant-storage", "nacre-restore-from-tenant-storage-pods"];
+
+/// What the ConfigMap is called that goes with a policy.
+pub(super) fn name(policy: &FromTenantStorage) -> &'static str {
+    MODIFIERS[usize::from(policy.pods)]
+}
+
+/// How a Restore refers to it.
+pub(super) fn reference(policy: &FromTenantStorage) -> TypedLocalObjectReference {
+    TypedLocalObjectReference { api_group: None, kind: "ConfigMap".to_owned(), name: name(policy).to_owned() }
+}
+
+/// The write that makes the ConfigMap what it must be, if it is not.
+pub(super) fn ensure(seen: &Observed, policy: &FromTenantStorage) -> Option<Action> {
+    let wanted = config_map(&seen.admin_namespace, policy);
+    let Some(found) = seen.modifier.as_deref() else {
+        return Some(Action::Create(Object::of(Kind::ConfigMap, &wanted)));
+    };
+    if found.data == wanted.data && found.binary_data.is_none() {
+        return None;
+    }
+    // Velero takes a ConfigMap with one key and no other.
+    let mut data: BTreeMap<_, _> = found.data.iter().flatten().map(|(key, _)| (key, Value::Null)).collect();
+    let wanted = wanted.data.unwrap_or_default();
+    data.extend(wanted.iter().map(|(key, text)| (key, json!(text))));
+    let body = json!({"data": data, "binaryData": null});
+    Some(Action::Patch(Target::of(Kind::ConfigMap, &found.metadata), body))
+}
+
+fn config_map(namespace: &str, policy: &FromTenantStorage) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name(policy).to_owned()),
+            namespace: Some(namespace.to_owned()),
+            labels: Some(BTreeMap::from([
+                (labels::OADP.to_owned(), labels::OADP_VALUE.to_owned()),
+                (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
+            ])),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([(KEY.to_owned(), rules(policy).to_string())])),
+        ..ConfigMap::default()
+    }
+}
+
+/// The rules, in JSON, which is YAML.
+fn rules(policy: &FromTenantStorage) -> Value {
+    let patch = |of: &str, patch: &Value| {
+        // Velero reads the patch as text within the text.
+        json!({"conditions": {"groupResource": of}, "mergePatches": [{"patchData": patch.to_string()}]})
+    };
+    // A volume of that name may be gone, or somebody else's.
+    let unbound = json!({"spec": {"volumeName": null}});
+    // An annotation would bring back a status, such as the address a service says it has.
+    let no_status = json!({"metadata": {"annotations": {"velero.io/restore-status": null}}});
+    let refused = json!({"kind": "RefusedByNacre"});
+    let mut rules = vec![patch("persistentvolumeclaims", &unbound), patch("**", &no_status)];
+    rules.extend(NEVER.iter().map(|of| patch(of, &refused)));
+    if !policy.pods {
+        rules.push(patch("pods", &refused));
+    }
+    json!({"version": "v1", "resourceModifierRules": rules})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{config_map, name, rules};
+    use crate::policy::FromTenantStorage;
+
+    #[test]
+    fn claims_let_go_of_their_volumes_and_pods_pass_only_where_the_policy_lets_them() {
+        let closed = FromTenantStorage::default();
+        let open = FromTenantStorage { pods: true, ..FromTenantStorage::default() };
+        assert_ne!(name(&closed), name(&open));
+        let of_pods = |policy| rules(policy).to_string().contains(r#""conditions":{"groupResource":"pods"}"#);
+        assert!(of_pods(&closed) && !of_pods(&open));
+        let map = config_map("velero", &closed);
+        assert_eq!(map.data.map(|data| data.len()), Some(1), "Velero takes one key and no other");
+        assert_eq!(
+            rules(&closed)["resourceModifierRules"][0]["mergePatches"][0]["patchData"],
+            r#"{"spec":{"volumeName":null}}"#
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! The properties, and bugs that they find.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::Value;
+
+use crate::accepted::{self, Made, Source};
+use crate::{given, lint};
+
+/// Enough to meet every field in company of every other.
+const CASES: u32 = 4000;
+
+fn runner() -> TestRunner {
+    // Always the same cases: a failure can be repeated, and a planted bug is found or not.
+    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let seed = proptest::test_runner::TestRng::deterministic_rng(config.rng_algorithm);
+    TestRunner::new_with_rng(config, seed)
+}
+
+fn source() -> impl Strategy<Value = Source> {
+    (any::<bool>(), any::<bool>()).prop_map(|(tenants, data_moved)| Source { tenants, data_moved })
+}
+
+/// Asks for many restores; the first that comes out wrong is told. Returns how many were accepted.
+fn restores(decide: impl Fn(&Value, &Value, Source) -> Option<Made>) -> Result<u32, String> {
+    let accepted = std::cell::Cell::new(0);
+    let given = (given::restore_spec(), given::enforced_restore(), source());
+    let outcome = runner().run(&given, |(spec, enforced, source)| {
+        if let Some(made) = decide(&spec, &enforced, source) {
+            accepted.set(accepted.get() + 1);
+            lint::restore(&made, source).map_err(TestCaseError::fail)?;
+        }
+        Ok(())
+    });
+    outcome.map(|()| accepted.get()).map_err(|error| error.to_string())
+}
+
+fn backups(decide: impl Fn(&Value, &Value) -> Option<Made>) -> Result<u32, String> {
+    let accepted = std::cell::Cell::new(0);
+    let given = (given::backup_spec(), given::enforced_backup());
+    let outcome = runner().run(&given, |(spec, enforced)| {
+        if let Some(made) = decide(&spec, &enforced) {
+            accepted.set(accepted.get() + 1);
+            lint::backup(&made).map_err(TestCaseError::fail)?;
+        }
+        Ok(())
+    });
+    outcome.map(|()| accepted.get()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_accepted_restore_stays_inside_the_fence() {
+    let accepted = restores(accepted::restore).unwrap();
+    assert!(accepted > CASES / 20, "only {accepted} of {CASES} were accepted: the property says little");
+}
+
+#[test]
+fn every_accepted_backup_stays_inside_the_fence() {
+    let accepted = backups(accepted::backup).unwrap();
+    assert!(accepted > CASES / 20, "only {accepted} of {CASES} were accepted: the property says little");
+}
+
+/// A bug: nobody looks at this field, and it is passed on as it came.
+fn unchecked(field: &str, spec: &Value, decide: impl FnOnce(&Value) -> Option<Made>) -> Option<Made> {
+    let mut rest = spec.clone();
+    let passed_on = rest.as_object_mut()?.remove(field);
+    let mut made = decide(&rest)?;
+    if let Some(value) = passed_on {
+        made.object["spec"][field] = value;
+    }
+    Some(made)
+}
+
+#[test]
+fn a_field_of_a_restore_that_nobody_looks_at_is_found() {
+    for field in [
+        "scheduleName",
+        "includedNamespaces",
+        "excludedNamespaces",
+        "includedResources",
+        "excludedResources",
+        "namespaceMapping",
+        "labelSelector",
+        "orLabelSelectors",
+        "restorePVs",
+        "restoreStatus",
+        "includeClusterResources",
+        "hooks",
+        "resourceModifier",
+    ] {
+        let found = restores(|spec, enforced, source| {
+            unchecked(field, spec, |rest| accepted::restore(rest, enforced, source))
+        });
+        assert!(found.is_err(), "{field} was passed on and nothing was found");
+    }
+}
+
+#[test]
+fn a_field_of_a_backup_that_nobody_looks_at_is_found() {
+    for field in [
+        "includedNamespaces",
+        "excludedNamespaces",
+        "includedResources",
+        "excludedResources",
+        "includedClusterScopedResources",
+        "excludedClusterScopedResources",
+        "includedNamespaceScopedResources",
+        "excludedNamespaceScopedResources",
+        "labelSelector",
+        "orLabelSelectors",
+        "includeClusterResources",
+        "hooks",
+        "storageLocation",
+        "volumeSnapshotLocations",
+        "orderedResources",
+    ] {
+        let found = backups(|spec, enforced| unchecked(field, spec, |rest| accepted::backup(rest, enforced)));
+        assert!(found.is_err(), "{field} was passed on and nothing was found");
+    }
+}
+
+#[test]
+fn a_forgotten_fence_is_found() {
+    let found = restores(|spec, enforced, source| {
+        let mut made = accepted::restore(spec, enforced, source)?;
+        made.object["spec"]["excludedResources"] = spec["excludedResources"].clone();
+        Some(made)
+    });
+    assert!(found.is_err());
+    let found = backups(|spec, enforced| {
+        let mut made = accepted::backup(spec, enforced)?;
+        made.object["spec"]["excludedResources"] = spec["excludedResources"].clone();
+        Some(made)
+    });
+    assert!(found.is_err());
+}
+
+#[test]
+fn tenant_storage_that_is_taken_for_the_platforms_is_found() {
+    let found = restores(|spec, enforced, source| {
+        accepted::restore(spec, enforced, Source { tenants: false, ..source })
+    });
+    assert!(found.is_err());
+}
+
+#[test]
+fn what_administrators_add_is_checked_too() {
+    // A bug: the request is checked alone, and what is added comes after.
+    let found = restores(|spec, enforced, source| {
+        let mut made = accepted::restore(spec, &serde_json::json!({}), source)?;
+        for (field, value) in enforced.as_object().into_iter().flatten() {
+            if spec[field].is_null() {
+                made.object["spec"][field] = value.clone();
+            }
+        }
+        Some(made)
+    });
+    assert!(found.is_err());
+}

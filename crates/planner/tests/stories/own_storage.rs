@@ -1,0 +1,141 @@
+//! Restoring from storage that a tenant can write to: nothing in it is believed.
+
+use api::{Kind, labels};
+use insta::assert_snapshot;
+use planner::restore::MODIFIERS;
+use serde_json::json;
+
+use crate::world::World;
+use crate::world::manifests::{imported, nab_with, nar, nar_with, object, origin};
+
+/// A world with one completed backup in the tenant's own storage.
+fn completed(spec: serde_json::Value) -> World {
+    let mut world = World::with(&["shop"]);
+    world.tenant_storage("shop/bucket");
+    let mut spec = spec;
+    spec["storageLocation"] = json!("bucket");
+    world.apply(nab_with("shop/daily", spec));
+    world.settle();
+    world.velero_starts("shop-daily-<1>");
+    world.velero_completes("shop-daily-<1>");
+    world.trace();
+    world
+}
+
+#[test]
+fn the_modifier_comes_first_and_only_the_list_comes_back() {
+    let mut world = completed(json!({}));
+    world.apply(nar("shop/again", "daily"));
+    assert_snapshot!(world.trace(), @r"
+    hold NonAdminRestore shop/again
+    create ConfigMap velero/nacre-restore-from-tenant-storage
+    create Restore velero/shop-again-<r1>
+    status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=1
+    event Normal RestoreScheduled: Velero was given the restore as shop-again-<r1>
+    ");
+    let spec = world.get("restore shop-again-<r1>")["spec"].clone();
+    assert_eq!(spec["includeClusterResources"], false);
+    assert_eq!(spec["restorePVs"], false);
+    assert_eq!(spec["resourceModifier"]["name"], MODIFIERS[0]);
+    assert_eq!(spec["includedResources"].as_array().map(Vec::len), Some(18));
+    assert!(!spec["includedResources"].to_string().contains("rbac"));
+
+    // The second time the modifier is there already.
+    world.apply(nar("shop/twice", "daily"));
+    assert!(!world.trace().contains("ConfigMap"));
+}
+
+#[test]
+fn a_modifier_that_somebody_changed_is_mended_before_it_is_used() {
+    let mut world = completed(json!({}));
+    world.apply(nar("shop/again", "daily"));
+    world.settle();
+    let genuine = world.get(&format!("cm {}", MODIFIERS[0]))["data"].clone();
+    world.edit(
+        &format!("cm {}", MODIFIERS[0]),
+        json!({"data": {"modifiers.yaml": "version: v1", "more": "x"}}),
+    );
+    world.trace();
+    world.apply(nar("shop/twice", "daily"));
+    let trace = world.trace();
+    let (mended, made) = (trace.find("ConfigMap"), trace.find("create Restore"));
+    assert!(mended.is_some() && mended < made, "{trace}");
+    assert_eq!(world.get(&format!("cm {}", MODIFIERS[0]))["data"], genuine);
+}
+
+#[test]
+fn data_that_was_moved_into_the_storage_comes_back() {
+    let mut world = completed(json!({"snapshotMoveData": true}));
+    world.apply(nar_with("shop/again", json!({"backupName": "daily", "restorePVs": true})));
+    world.settle();
+    assert_eq!(world.get("restore shop-again-<r1>")["spec"]["restorePVs"], true);
+}
+
+#[test]
+fn what_cannot_come_back_is_refused_and_told_which() {
+    for (asked, says) in [
+        (
+            json!({"includedResources": ["secrets", "roles"]}),
+            "\"roles\" does not come back from your own storage",
+        ),
+        (json!({"includedResources": ["pods"]}), "\"pods\" does not come back"),
+        (json!({"includedResources": ["sec*"]}), "\"sec*\" does not come back"),
+        (json!({"excludedResources": ["*.apps"]}), "is a pattern"),
+        (json!({"includedResources": ["cm"], "excludedResources": ["configmaps"]}), "nothing is left"),
+        (json!({"restorePVs": true}), "snapshotMoveData: true"),
+        (json!({"resourceModifier": {"kind": "ConfigMap", "name": "any"}}), "leave the field out"),
+    ] {
+        let mut world = completed(json!({}));
+        let mut spec = asked;
+        spec["backupName"] = json!("daily");
+        world.apply(nar_with("shop/again", spec));
+        world.settle();
+        let told = world.condition("nar shop/again", "Accepted");
+        assert!(told.contains("InvalidRestoreSpec") && told.contains(says), "{told}");
+        assert!(world.names(Kind::Restore).is_empty());
+    }
+}
+
+#[test]
+fn volumes_saved_from_inside_pods_need_the_policys_word() {
+    let mut world = completed(json!({}));
+    let volume = json!({"metadata": {"labels": {labels::VELERO_BACKUP_NAME: world.velero_name("nab shop/daily")}},
+        "spec": {}, "status": {"phase": "Completed"}});
+    world.apply(object(Kind::PodVolumeBackup, "velero/volume", volume));
+    world.settle();
+    world.apply(nar("shop/again", "daily"));
+    world.settle();
+    let told = world.condition("nar shop/again", "Accepted");
+    assert!(told.contains("1 volumes that were saved from inside pods"), "{told}");
+
+    // Allowed, it goes on by itself, with the pods and another modifier.
+    world.policy(|policy| policy.restore.from_tenant_storage.pods = true);
+    world.settle();
+    let spec = world.get("restore shop-again-<r1>")["spec"].clone();
+    assert!(spec["includedResources"].as_array().unwrap().contains(&json!("pods")));
+    assert_eq!(spec["resourceModifier"]["name"], MODIFIERS[1]);
+}
+
+#[test]
+fn the_same_backup_in_the_clusters_storage_brings_all_but_the_guard_rails() {
+    let mut world = World::with(&["shop"]);
+    let mut found = imported("found", "default", origin("shop", "daily"));
+    found["metadata"]["labels"][labels::NAB_NACUUID] = json!("found");
+    world.apply(found);
+    let mut request = nab_with("shop/daily", json!({}));
+    request["metadata"]["labels"] = json!({labels::SYNCED_FROM: "found"});
+    world.apply(request);
+    world.settle();
+    world.apply(nar_with(
+        "shop/again",
+        json!({"backupName": "daily", "includedResources": ["ResourceQuotas"]}),
+    ));
+    world.apply(nar("shop/all", "daily"));
+    world.settle();
+    let told = world.condition("nar shop/again", "Accepted");
+    assert!(told.contains("\"ResourceQuotas\" is always left out"), "{told}");
+    let spec = world.get("restore shop-all-<r2>")["spec"].clone();
+    assert_eq!((&spec["includedResources"], &spec["restorePVs"]), (&json!(null), &json!(null)));
+    assert!(spec["excludedResources"].as_array().unwrap().contains(&json!("resourcequotas")));
+    assert_eq!(spec["resourceModifier"], json!(null));
+}
