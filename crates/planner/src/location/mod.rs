@@ -9,7 +9,7 @@
 //! - [`endpoint`] knows where Velero must not be sent
 //! - `prefix` and `ca` know the place in the bucket and the certificates of the endpoint
 //! - [`Place`] says whether two locations are in each other's way
-//! - [`policy`] is what an administrator allows, and [`fill`] what they fill in
+//! - [`fill`] sets what an administrator requires, as `policy::storage` has it
 //! - [`table`] is what the administrators' guide is made of
 
 mod ca;
@@ -19,7 +19,6 @@ pub mod credentials;
 pub mod endpoint;
 mod enforce;
 mod place;
-pub mod policy;
 mod prefix;
 mod provider;
 pub mod table;
@@ -27,7 +26,6 @@ pub mod table;
 pub use check::{check_credential, check_limit, check_spec};
 pub use enforce::fill;
 pub use place::{Place, endpoint_of};
-pub use policy::LocationPolicy;
 pub use prefix::stored as stored_prefix;
 pub use provider::Provider;
 
