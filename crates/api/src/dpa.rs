@@ -13,7 +13,12 @@ use crate::{Duration, schema};
 /// What OADP installs and how; everything nacre does not read is kept as it is.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(group = "oadp.openshift.io", version = "v1alpha1", kind = "DataProtectionApplication", namespaced)]
-#[kube(shortname = "dpa", status = "DataProtectionApplicationStatus", derive = "PartialEq")]
+#[kube(
+    shortname = "dpa",
+    status = "DataProtectionApplicationStatus",
+    derive = "PartialEq",
+    derive = "Default"
+)]
 #[kube(
     doc = "OADP's configuration. This definition is for clusters without OADP and knows only what nacre reads."
 )]

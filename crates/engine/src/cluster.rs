@@ -8,16 +8,18 @@ use api::velero::{
     PodVolumeRestore, Restore, VolumeStatus,
 };
 use api::{
-    DataMoverCounts, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase,
-    PodVolumeCounts, labels,
+    DataMoverCounts, DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminRestore, Phase, PodVolumeCounts, labels,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
 use planner::ownership::label;
+use planner::policy::{self, Policies, Problem, Reading, Readings};
 use planner::queue::Queue;
 use planner::view::{Seen, View};
 use planner::{Key, Policy, backup, restore};
+use tracing::{info, warn};
 
 use crate::guard::Guarded;
 use crate::index::Index;
@@ -34,7 +36,10 @@ pub struct Cluster {
 #[derive(Debug)]
 pub struct State {
     admin_namespace: String,
-    policy: Arc<Policy>,
+    /// Whether the sources of the policy are known, so that it can be said to be absent.
+    policy_known: bool,
+    policies: Option<Policies>,
+    policy_problems: Vec<Problem>,
     pub(crate) backups: Store<NonAdminBackup>,
     pub(crate) restores: Store<NonAdminRestore>,
     pub(crate) locations: Store<NonAdminBackupStorageLocation>,
@@ -44,6 +49,7 @@ pub struct State {
     pub(crate) delete_requests: Store<DeleteBackupRequest>,
     pub(crate) namespaces: Store<Namespace>,
     pub(crate) config_maps: Store<ConfigMap>,
+    pub(crate) applications: Store<DataProtectionApplication>,
     pub(crate) pod_volume_backups: Store<PodVolumeBackup>,
     pub(crate) pod_volume_restores: Store<PodVolumeRestore>,
     pub(crate) data_uploads: Store<DataUpload>,
@@ -61,8 +67,18 @@ pub struct State {
 
 impl Cluster {
     /// Nothing seen yet.
-    pub fn new(admin_namespace: &str, policy: Policy) -> Self {
-        Self { state: RwLock::new(State::new(admin_namespace, policy)) }
+    pub fn new(admin_namespace: &str) -> Self {
+        Self { state: RwLock::new(State::new(admin_namespace)) }
+    }
+
+    /// Everything has been seen once: the policy can be read, and is read anew from now on whenever a source changes.
+    /// Until then there is none, and nothing should be decided.
+    pub fn read_policy(&self) {
+        self.change(|state| {
+            state.policy_known = true;
+            state.load_policy();
+            Vec::new()
+        });
     }
 
     /// A look at everything, for as long as it is held.
@@ -78,10 +94,12 @@ impl Cluster {
 }
 
 impl State {
-    fn new(admin_namespace: &str, policy: Policy) -> Self {
+    fn new(admin_namespace: &str) -> Self {
         Self {
             admin_namespace: admin_namespace.to_owned(),
-            policy: Arc::new(policy),
+            policy_known: false,
+            policies: None,
+            policy_problems: Vec::new(),
             backups: Store::default(),
             restores: Store::default(),
             locations: Store::default(),
@@ -91,6 +109,7 @@ impl State {
             delete_requests: Store::default(),
             namespaces: Store::default(),
             config_maps: Store::default(),
+            applications: Store::default(),
             pod_volume_backups: Store::default(),
             pod_volume_restores: Store::default(),
             data_uploads: Store::default(),
@@ -164,6 +183,47 @@ impl State {
         }
     }
 
+    /// What is wrong with the policy as it was last read.
+    pub fn policy_problems(&self) -> &[Problem] {
+        &self.policy_problems
+    }
+
+    pub(crate) fn index_config_map(&mut self, before: Option<&ConfigMap>, after: Option<&ConfigMap>) {
+        let name = after.or(before).and_then(|map| map.metadata.name.as_deref());
+        if name == Some(policy::CONFIG_MAP) {
+            self.load_policy();
+        }
+    }
+
+    pub(crate) fn index_application<K>(&mut self, _: Option<&K>, _: Option<&K>) {
+        self.load_policy();
+    }
+
+    fn load_policy(&mut self) {
+        if !self.policy_known {
+            return;
+        }
+        let reading = |seen: &Seen<ConfigMap>| match &seen.unreadable {
+            Some(why) => Reading::Unreadable(why.to_string()),
+            None => Reading::Found(seen.object.clone()),
+        };
+        let map = self.config_maps.get(&self.admin_namespace, policy::CONFIG_MAP);
+        let odd = self.applications.all().find_map(|seen| seen.unreadable.as_ref());
+        let applications = match odd {
+            Some(why) => Reading::Unreadable(why.to_string()),
+            None if self.applications.is_empty() => Reading::Absent,
+            None => Reading::Found(self.applications.all().map(|seen| seen.object.clone()).collect()),
+        };
+        let readings = Readings { config_map: map.map_or(Reading::Absent, reading), applications };
+        let loaded = policy::load(self.policies.as_ref(), &readings);
+        for problem in &loaded.problems {
+            warn!(%problem, "the policy as written does not count in full");
+        }
+        info!(outdated = loaded.is_outdated(), in_effect = loaded.policies.is_some(), "read the policy");
+        self.policies = loaded.policies;
+        self.policy_problems = loaded.problems;
+    }
+
     pub(crate) fn index_delete_request(
         &mut self,
         before: Option<&DeleteBackupRequest>,
@@ -214,8 +274,10 @@ impl View for State {
         Timestamp::now()
     }
 
-    fn policy(&self, _namespace: &str) -> Option<Arc<Policy>> {
-        Some(self.policy.clone())
+    fn policy(&self, namespace: &str) -> Option<Arc<Policy>> {
+        let labels =
+            self.namespace(namespace).and_then(|space| space.metadata.labels.clone()).unwrap_or_default();
+        Some(self.policies.as_ref()?.for_namespace(namespace, &labels))
     }
 
     fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {

@@ -6,7 +6,7 @@ use api::velero::{
     Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, PodVolumeBackup,
     PodVolumeRestore, Restore,
 };
-use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
 use planner::{Key, concern};
@@ -67,7 +67,8 @@ kept! {
     BackupStorageLocation in storage_locations, indexed by nothing, concerns concern::storage_location;
     DeleteBackupRequest in delete_requests, indexed by State::index_delete_request, concerns concern::delete_request;
     Namespace in namespaces, indexed by nothing, concerns concern::namespace;
-    ConfigMap in config_maps, indexed by nothing, concerns concern::config_map;
+    ConfigMap in config_maps, indexed by State::index_config_map, concerns concern::config_map;
+    DataProtectionApplication in applications, indexed by State::index_application, concerns concern::application;
     PodVolumeBackup in pod_volume_backups, indexed by State::index_volume, concerns concern::volume;
     PodVolumeRestore in pod_volume_restores, indexed by State::index_volume, concerns concern::volume;
     DataUpload in data_uploads, indexed by State::index_volume, concerns concern::volume;

@@ -7,7 +7,6 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
 use crate::args::Bind;
 
@@ -19,19 +18,21 @@ pub(crate) struct Readiness {
 }
 
 /// Serves the probes, if they are wanted.
-pub(crate) async fn probes(bind: Bind, readiness: watch::Receiver<Readiness>) -> Result<()> {
+pub(crate) async fn probes(
+    bind: Bind,
+    readiness: impl Fn() -> Readiness + Send + Sync + 'static,
+) -> Result<()> {
+    let readiness = Arc::new(readiness);
     let ready = move || async move {
-        let now = readiness.borrow().clone();
+        let now = readiness();
         let code = if now.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         let word = if now.ready { "ok" } else { "starting" };
         (code, format!("{word}\n{}\n", now.details.join("\n")))
     };
     let alive = || async { "ok\n" };
-    serve(
-        bind,
-        Router::new().route("/livez", get(alive)).route("/healthz", get(alive)).route("/readyz", get(ready)),
-    )
-    .await
+    let routes =
+        Router::new().route("/livez", get(alive)).route("/healthz", get(alive)).route("/readyz", get(ready));
+    serve(bind, routes).await
 }
 
 /// Serves the metrics, if they are wanted.

@@ -1,7 +1,7 @@
 //! The controller: watch everything, then decide about whatever is woken and carry it out.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -9,13 +9,13 @@ use api::velero::{
     Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, PodVolumeBackup,
     PodVolumeRestore, Restore,
 };
-use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
 use engine::{Cluster, Executor, Kept, Progress, Retry, Teller, Work, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::core::ObjectMeta;
-use planner::{Key, Plan, Policy, backup, restore};
+use planner::{Key, Plan, backup, restore};
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
@@ -42,26 +42,26 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         bail!("WATCH_NAMESPACE is not set; it names the namespace Velero is installed in");
     };
     let client = engine::connect().await.context("cannot reach the API server")?;
-    let cluster = Arc::new(Cluster::new(&namespace, Policy::default()));
+    let cluster = Arc::new(Cluster::new(&namespace));
     let work = Arc::new(Work::default());
     let executor = Executor::new(client.clone(), cluster.clone(), work.clone());
 
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let (readiness, is_ready) = channel::channel(Readiness::default());
-    admin::probes(args.health_probe_bind_address, is_ready).await?;
+    let closed = Arc::new(OnceLock::new());
+    admin::probes(args.health_probe_bind_address, readiness(cluster.clone(), closed.clone())).await?;
     registry.register_collector(Box::new(Written(executor.writes())));
     admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
 
     let watches = start_watches(&client, &namespace, &cluster, &work);
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking at the cluster");
-    let closed = all_known(watches).await;
-    for (kind, reason) in &closed {
+    let unwatched = all_known(watches).await;
+    for (kind, reason) in &unwatched {
         warn!(kind = kind.name(), reason, "cannot be watched; it counts as empty");
     }
-    let details =
-        closed.iter().map(|(kind, reason)| format!("{} is not watched: {reason}", kind.plural())).collect();
-    readiness.send_replace(Readiness { ready: true, details });
+    cluster.read_policy();
+    // Nobody else sets it.
+    let _ = closed.set(unwatched);
     info!("ready");
 
     let teller = Teller::start(client, hostname());
@@ -74,6 +74,18 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     told_to_stop().await?;
     info!("stopping");
     Ok(())
+}
+
+/// Ready once everything has been seen; with a word on what we may not look at, and on what is wrong with the policy.
+fn readiness(cluster: Arc<Cluster>, closed: Arc<OnceLock<Vec<(Kind, String)>>>) -> impl Fn() -> Readiness {
+    move || {
+        let unwatched = closed.get();
+        let kinds = unwatched.into_iter().flatten();
+        let mut details: Vec<_> =
+            kinds.map(|(kind, why)| format!("{} is not watched: {why}", kind.plural())).collect();
+        details.extend(cluster.look().policy_problems().iter().map(|problem| format!("policy: {problem}")));
+        Readiness { ready: unwatched.is_some(), details }
+    }
 }
 
 /// Watches every kind that decisions look at: tenants' everywhere, Velero's and the administrators' in one namespace.
@@ -94,6 +106,7 @@ fn start_watches(
         starter.in_namespace::<BackupStorageLocation>(),
         starter.in_namespace::<DeleteBackupRequest>(),
         starter.in_namespace::<ConfigMap>(),
+        starter.in_namespace::<DataProtectionApplication>(),
         starter.in_namespace::<PodVolumeBackup>(),
         starter.in_namespace::<PodVolumeRestore>(),
         starter.in_namespace::<DataUpload>(),

@@ -3,15 +3,18 @@
 //! Each function is given an object as it was and as it is, at least one of which is there.
 
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
-use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase, labels};
+use api::{
+    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase,
+    labels,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
 use kube::core::ObjectMeta;
 
-use crate::Key;
 use crate::ownership::{annotation, label};
 use crate::queue::{Queued, Stage};
 use crate::view::View;
+use crate::{Key, policy};
 
 /// A backup request: itself, and the restores that wait for it. One that is gone makes room for others.
 pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) -> Vec<Key> {
@@ -120,8 +123,21 @@ pub fn namespace(view: &impl View, before: Option<&Namespace>, after: Option<&Na
     backups.chain(restores.map(|seen| Key::of(Kind::NonAdminRestore, &seen.object.metadata))).collect()
 }
 
-/// A ConfigMap of the administrators, which a request may name: whoever was refused.
-pub fn config_map(view: &impl View, _: Option<&ConfigMap>, _: Option<&ConfigMap>) -> Vec<Key> {
+/// A ConfigMap of the administrators: if it is the policy, or one that requests may name, whoever was refused.
+pub fn config_map(view: &impl View, before: Option<&ConfigMap>, after: Option<&ConfigMap>) -> Vec<Key> {
+    let matters = |map: &ConfigMap| {
+        map.metadata.name.as_deref() == Some(policy::CONFIG_MAP)
+            || label(&map.metadata, labels::TENANT_USABLE).is_some()
+    };
+    if before.is_some_and(matters) || after.is_some_and(matters) { view.backing_off() } else { Vec::new() }
+}
+
+/// OADP's configuration, which is a source of the policy: whoever was refused.
+pub fn application(
+    view: &impl View,
+    _: Option<&DataProtectionApplication>,
+    _: Option<&DataProtectionApplication>,
+) -> Vec<Key> {
     view.backing_off()
 }
 

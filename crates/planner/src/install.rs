@@ -63,6 +63,7 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
         rule(&[Kind::BackupStorageLocation], READ),
         rule(&volumes, READ),
         rule(&[Kind::ConfigMap], READ),
+        rule(&[Kind::DataProtectionApplication], READ),
     ]);
     let metadata = json!({"name": "nacre", "namespace": namespace});
     [
