@@ -25,7 +25,7 @@ use tracing::{debug, error, info, warn};
 use crate::admin::{self, Readiness};
 use crate::args::Args;
 use crate::metrics::{self, Metrics, Written};
-use crate::queue;
+use crate::queue::{self, Due};
 
 /// What a worker needs.
 struct Shared {
@@ -34,6 +34,7 @@ struct Shared {
     executor: Executor,
     teller: Teller,
     metrics: Metrics,
+    due: Arc<Due>,
 }
 
 /// Runs until told to stop.
@@ -65,9 +66,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     info!("ready");
 
     let teller = Teller::start(client, hostname());
-    let context = Arc::new(Shared { cluster, work, executor, teller, metrics });
+    let context = Arc::new(Shared { cluster, work, executor, teller, metrics, due: Arc::default() });
     let mut tasks = JoinSet::new();
-    tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone()));
+    tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone(), context.due.clone()));
     for _ in 0..args.workers.max(1) {
         tasks.spawn(worker(context.clone()));
     }
@@ -178,7 +179,7 @@ async fn worker(context: Arc<Shared>) {
 
 /// Observe, decide, execute. Returns when to try again if it did not go through.
 async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
-    let (about, plan) = decide(&context.cluster, key)?;
+    let (about, plan) = decide(context, key)?;
     debug!(
         kind = key.kind.name(),
         namespace = key.namespace,
@@ -204,16 +205,19 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
 }
 
 /// What shall be done about one object; none if it is gone.
-fn decide(cluster: &Cluster, key: &Key) -> Option<(ObjectMeta, Plan)> {
-    let look = cluster.look();
+fn decide(context: &Shared, key: &Key) -> Option<(ObjectMeta, Plan)> {
+    let look = context.cluster.look();
+    let position_due = context.due.take(key);
     match key.kind {
         Kind::NonAdminBackup => {
-            let seen = backup::observe(&*look, &key.namespace, &key.name)?;
+            let seen =
+                backup::Observed { position_due, ..backup::observe(&*look, &key.namespace, &key.name)? };
             drop(look);
             Some((seen.backup.metadata.clone(), backup::decide(&seen)))
         }
         Kind::NonAdminRestore => {
-            let seen = restore::observe(&*look, &key.namespace, &key.name)?;
+            let seen =
+                restore::Observed { position_due, ..restore::observe(&*look, &key.namespace, &key.name)? };
             drop(look);
             Some((seen.restore.metadata.clone(), restore::decide(&seen)))
         }

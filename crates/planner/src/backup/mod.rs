@@ -56,6 +56,8 @@ pub struct Observed {
     pub volumes: (PodVolumeCounts, DataMoverCounts),
     /// Where it stands in Velero's queue, or would.
     pub position: i64,
+    /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
+    pub position_due: bool,
     /// How many other backups of this namespace Velero has, and how many of those are unfinished.
     pub others: (usize, usize),
     /// What an administrator allows, if that is known.
@@ -105,6 +107,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
         position: view.backup_queue().position(velero.as_deref(), &own_name(&backup.metadata), view.now()),
+        position_due: true,
         others: policy
             .as_deref()
             .filter(|_| velero.is_none())

@@ -145,7 +145,11 @@ fn fit(seen: &Observed, mut status: NonAdminBackupStatus) -> NonAdminBackupStatu
 
 /// The write that makes the status so, if it is not already.
 pub(super) fn patch(seen: &Observed, wanted: &NonAdminBackupStatus) -> Option<Action> {
-    tell::status(seen.target(), seen.backup.status.as_ref(), wanted)
+    let found = seen.backup.status.as_ref();
+    if !seen.position_due && found.is_some_and(|found| tell::only_waits_elsewhere(found, wanted)) {
+        return None;
+    }
+    tell::status(seen.target(), found, wanted)
 }
 
 /// What has happened at Velero since the tenant was last told.

@@ -48,6 +48,8 @@ pub struct Observed {
     pub volumes: (PodVolumeCounts, DataMoverCounts),
     /// Where it stands in Velero's queue, or would.
     pub position: i64,
+    /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
+    pub position_due: bool,
     /// What an administrator allows, if that is known.
     pub policy: Option<Arc<Policy>>,
     /// Where Velero is.
@@ -89,6 +91,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
         position: view.restore_queue().position(velero.as_deref(), &own_name(&restore.metadata), view.now()),
+        position_due: true,
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),

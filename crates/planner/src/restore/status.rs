@@ -84,7 +84,11 @@ fn steady(before: Option<RestoreStatus>, now: Option<RestoreStatus>) -> Option<R
 
 /// The write that makes the status so, if it is not already.
 pub(super) fn patch(seen: &Observed, wanted: &NonAdminRestoreStatus) -> Option<Action> {
-    tell::status(seen.target(), seen.restore.status.as_ref(), wanted)
+    let found = seen.restore.status.as_ref();
+    if !seen.position_due && found.is_some_and(|found| tell::only_waits_elsewhere(found, wanted)) {
+        return None;
+    }
+    tell::status(seen.target(), found, wanted)
 }
 
 /// What has happened at Velero since the tenant was last told.
