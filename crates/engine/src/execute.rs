@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use api::velero::{Backup, DeleteBackupRequest, Restore};
-use api::{Kind, NonAdminBackup, NonAdminRestore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
+use api::{
+    HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
+    NonAdminRestore,
+};
 use kube::core::params::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request::Request;
 use kube::core::{ObjectMeta, Status};
@@ -164,6 +167,10 @@ impl Executor {
         let latest = match target.kind {
             Kind::NonAdminBackup => meta_of::<NonAdminBackup>(&state, target),
             Kind::NonAdminRestore => meta_of::<NonAdminRestore>(&state, target),
+            Kind::NonAdminBackupStorageLocation => meta_of::<NonAdminBackupStorageLocation>(&state, target),
+            Kind::NonAdminBackupStorageLocationRequest => {
+                meta_of::<NonAdminBackupStorageLocationRequest>(&state, target)
+            }
             _ => None,
         };
         latest.and_then(|meta| meta.resource_version).unwrap_or_else(|| target.resource_version.clone())
@@ -176,6 +183,12 @@ impl Executor {
             Kind::Backup => wrote::<Backup>(state, text),
             Kind::Restore => wrote::<Restore>(state, text),
             Kind::DeleteBackupRequest => wrote::<DeleteBackupRequest>(state, text),
+            Kind::NonAdminBackupStorageLocation => wrote::<NonAdminBackupStorageLocation>(state, text),
+            Kind::NonAdminBackupStorageLocationRequest => {
+                wrote::<NonAdminBackupStorageLocationRequest>(state, text)
+            }
+            Kind::BackupStorageLocation => wrote::<BackupStorageLocation>(state, text),
+            Kind::Secret => wrote::<HiddenSecret>(state, text),
             _ => Vec::new(),
         })
     }
@@ -187,6 +200,12 @@ impl Executor {
             Kind::Backup => deleted::<Backup>(state, target),
             Kind::Restore => deleted::<Restore>(state, target),
             Kind::DeleteBackupRequest => deleted::<DeleteBackupRequest>(state, target),
+            Kind::NonAdminBackupStorageLocation => deleted::<NonAdminBackupStorageLocation>(state, target),
+            Kind::NonAdminBackupStorageLocationRequest => {
+                deleted::<NonAdminBackupStorageLocationRequest>(state, target)
+            }
+            Kind::BackupStorageLocation => deleted::<BackupStorageLocation>(state, target),
+            Kind::Secret => deleted::<HiddenSecret>(state, target),
             _ => Vec::new(),
         })
     }

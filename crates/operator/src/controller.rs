@@ -9,13 +9,16 @@ use api::velero::{
     Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, PodVolumeBackup,
     PodVolumeRestore, Restore,
 };
-use api::{DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{
+    DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminBackupStorageLocationRequest, NonAdminRestore,
+};
 use engine::{Cluster, Executor, Kept, Progress, Retry, Teller, Work, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::core::ObjectMeta;
-use planner::{Key, Plan, backup, restore};
+use planner::{Key, Plan, backup, location, restore, sync};
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
@@ -24,8 +27,13 @@ use tracing::{debug, error, info, warn};
 
 use crate::admin::{self, Readiness};
 use crate::args::Args;
+use crate::chores::{self, Chores};
 use crate::metrics::{self, Metrics, Written};
 use crate::queue::{self, Due};
+
+/// The kinds that own what is collected when they are gone.
+const OWNERS: [Kind; 4] =
+    [Kind::Namespace, Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
 
 /// What a worker needs.
 struct Shared {
@@ -35,6 +43,7 @@ struct Shared {
     teller: Teller,
     metrics: Metrics,
     due: Arc<Due>,
+    chores: Chores,
 }
 
 /// Runs until told to stop.
@@ -61,14 +70,34 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         warn!(kind = kind.name(), reason, "cannot be watched; it counts as empty");
     }
     cluster.read_policy();
+    // An owner that we may not see is not one that is gone.
+    let everything_seen = unwatched.iter().all(|(kind, _)| !OWNERS.contains(kind));
     // Nobody else sets it.
     let _ = closed.set(unwatched);
     info!("ready");
 
-    let teller = Teller::start(client, hostname());
-    let context = Arc::new(Shared { cluster, work, executor, teller, metrics, due: Arc::default() });
+    let teller = Teller::start(client.clone(), hostname());
+    let context = Arc::new(Shared {
+        cluster,
+        work,
+        executor,
+        teller,
+        metrics,
+        due: Arc::default(),
+        chores: Chores::default(),
+    });
     let mut tasks = JoinSet::new();
     tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone(), context.due.clone()));
+    tasks.spawn(engine::look_after_credentials(
+        client.clone(),
+        context.cluster.clone(),
+        context.work.clone(),
+    ));
+    tasks.spawn(engine::ask_velero(client, namespace, context.cluster.clone(), context.work.clone()));
+    tasks.spawn(chores::synchronise(context.cluster.clone(), context.work.clone()));
+    if everything_seen {
+        tasks.spawn(chores::collect(context.cluster.clone(), context.executor.clone()));
+    }
     for _ in 0..args.workers.max(1) {
         tasks.spawn(worker(context.clone()));
     }
@@ -102,6 +131,8 @@ fn start_watches(
         starter.everywhere::<NonAdminBackup>(),
         starter.everywhere::<NonAdminRestore>(),
         starter.everywhere::<NonAdminBackupStorageLocation>(),
+        starter.in_namespace::<NonAdminBackupStorageLocationRequest>(),
+        starter.in_namespace::<HiddenSecret>(),
         starter.in_namespace::<Backup>(),
         starter.in_namespace::<Restore>(),
         starter.in_namespace::<BackupStorageLocation>(),
@@ -179,7 +210,7 @@ async fn worker(context: Arc<Shared>) {
 
 /// Observe, decide, execute. Returns when to try again if it did not go through.
 async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
-    let (about, plan) = decide(context, key)?;
+    let (kind, about, plan) = decide(context, key)?;
     debug!(
         kind = key.kind.name(),
         namespace = key.namespace,
@@ -196,7 +227,10 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
         return Some(retry);
     }
     for event in &plan.events {
-        context.teller.tell(key.kind, &about, event);
+        // A backup found in storage is looked at again and again, but its story is told once.
+        if key.kind != Kind::Backup || context.chores.is_news(key, event) {
+            context.teller.tell(kind, &about, event);
+        }
     }
     if let Some(delay) = plan.wake {
         context.work.wake_in(key.clone(), delay);
@@ -204,8 +238,8 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
     None
 }
 
-/// What shall be done about one object; none if it is gone.
-fn decide(context: &Shared, key: &Key) -> Option<(ObjectMeta, Plan)> {
+/// What shall be done about one object, and what its Events are about; none if it is gone.
+fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
     let look = context.cluster.look();
     let position_due = context.due.take(key);
     match key.kind {
@@ -213,13 +247,27 @@ fn decide(context: &Shared, key: &Key) -> Option<(ObjectMeta, Plan)> {
             let seen =
                 backup::Observed { position_due, ..backup::observe(&*look, &key.namespace, &key.name)? };
             drop(look);
-            Some((seen.backup.metadata.clone(), backup::decide(&seen)))
+            Some((key.kind, seen.backup.metadata.clone(), backup::decide(&seen)))
         }
         Kind::NonAdminRestore => {
             let seen =
                 restore::Observed { position_due, ..restore::observe(&*look, &key.namespace, &key.name)? };
             drop(look);
-            Some((seen.restore.metadata.clone(), restore::decide(&seen)))
+            Some((key.kind, seen.restore.metadata.clone(), restore::decide(&seen)))
+        }
+        Kind::NonAdminBackupStorageLocation => {
+            let seen = location::observe(&*look, &key.namespace, &key.name)?;
+            drop(look);
+            Some((key.kind, seen.location.metadata.clone(), location::decide(&seen)))
+        }
+        Kind::Backup => {
+            let (about, plan) = sync::decide(&*look, &key.name)?;
+            let meta = ObjectMeta {
+                name: Some(about.name),
+                namespace: Some(about.namespace),
+                ..ObjectMeta::default()
+            };
+            Some((about.kind, meta, plan))
         }
         _ => None,
     }

@@ -12,6 +12,7 @@ pub mod backup;
 pub mod concern;
 mod enforce;
 mod fence;
+pub mod gc;
 pub mod install;
 pub mod location;
 mod merge;
@@ -22,6 +23,7 @@ pub mod queue;
 pub mod refresh;
 mod refusal;
 pub mod restore;
+pub mod sync;
 mod tell;
 pub mod view;
 

@@ -3,6 +3,8 @@
 use api::Duration;
 use api::velero::{BackupStorageLocationSpec, ObjectStorageLocation};
 
+use k8s_openapi::api::core::v1::SecretKeySelector;
+
 use super::config::{self, Asker, Settings};
 use super::credentials::{self, Credential};
 use super::provider::Provider;
@@ -122,6 +124,11 @@ fn credential(spec: &BackupStorageLocationSpec) -> Option<Refusal> {
         }
         Some(_) => None,
     }
+}
+
+/// Whether a reference can be one to a key of a Secret: both parts stand in paths.
+pub(super) fn names_a_secret(reference: &SecretKeySelector) -> bool {
+    is_object_name(&reference.name) && !reference.key.is_empty() && is_secret_key(&reference.key)
 }
 
 /// As the API server has it: parts joined by dots, each of lower-case letters, digits and inner dashes.

@@ -117,9 +117,9 @@ const REFUSED: &[(&str, &[&str])] = &[
         &["2:26: backup.maxActivePerNamespace: -1 was found where a whole number, 0 or more, belongs"],
     ),
     (
-        "storageLocations:\n  endpoints:\n    allow: [\"10.*\"]\n",
+        "storageLocations:\n  endpoints:\n    allow: [\"https://s3\"]\n",
         &[
-            "3:13: storageLocations.endpoints.allow[0]: \"10.*\" is neither a host, a pattern of hosts such as \
+            "3:13: storageLocations.endpoints.allow[0]: \"https://s3\" is neither a host, a pattern of hosts such as \
              *.example.com, nor a network such as 10.0.0.0/8",
         ],
     ),
