@@ -1,5 +1,6 @@
 //! Stories on the real bed.
 
 mod burst;
+mod location;
 mod skeleton;
 mod velero_fields;

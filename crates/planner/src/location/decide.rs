@@ -335,3 +335,7 @@ fn missing(seen: &Observed, since: Timestamp) -> Verdict {
         None => Verdict::Refused(refusal),
     }
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;
