@@ -34,6 +34,8 @@ pub const RECONCILED: &str = "Reconciled";
 pub const BACKUP_ACCEPTED: &str = "BackupAccepted";
 /// The backup is not allowed; the message says which field and what would be.
 pub const INVALID_BACKUP_SPEC: &str = "InvalidBackupSpec";
+/// The backup is allowed, but the namespace has as many as it may have; it goes on when there is room.
+pub const NAMESPACE_LIMIT_REACHED: &str = "NamespaceLimitReached";
 /// The Velero Backup is gone and will not be made again.
 pub const VELERO_BACKUP_NOT_FOUND: &str = "VeleroBackupNotFound";
 /// Velero has the backup.

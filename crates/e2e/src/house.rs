@@ -31,6 +31,7 @@ pub struct Nacre {
     /// The process.
     pub process: Process,
     health: SocketAddr,
+    metrics: SocketAddr,
 }
 
 impl House {
@@ -49,17 +50,26 @@ impl House {
 
     /// Starts nacre as OADP's operator does: no arguments, everything in the environment, its own account.
     pub async fn start_nacre(&self) -> Result<Nacre> {
-        let kubeconfig = self.bed.service_account_kubeconfig(VELERO, "non-admin-controller").await?;
+        self.start_nacre_with(&self.account().await?).await
+    }
+
+    /// The kubeconfig of nacre's own account.
+    pub async fn account(&self) -> Result<PathBuf> {
+        self.bed.service_account_kubeconfig(VELERO, "non-admin-controller").await
+    }
+
+    /// The same by another way to the API server.
+    pub async fn start_nacre_with(&self, kubeconfig: &Path) -> Result<Nacre> {
         let (health, metrics) = (free_address()?, free_address()?);
         let process = self
             .bed
-            .program(program()?, "nacre", &kubeconfig)
+            .program(program()?, "nacre", kubeconfig)
             .env("WATCH_NAMESPACE", VELERO)
             .env("LOG_LEVEL", "5")
             .env("HEALTH_PROBE_BIND_ADDRESS", health.to_string())
             .env("METRICS_BIND_ADDRESS", metrics.to_string())
             .start()?;
-        let nacre = Nacre { process, health };
+        let nacre = Nacre { process, health, metrics };
         nacre
             .process
             .must_live(eventually("nacre to be ready", PATIENCE, async || nacre.ready().await))
@@ -79,12 +89,25 @@ impl House {
 impl Nacre {
     /// Whether it says that it is ready.
     pub async fn ready(&self) -> Result<()> {
-        let mut stream = TcpStream::connect(self.health).await?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: nacre\r\nconnection: close\r\n\r\n").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
+        let answer = get(self.health, "/readyz").await?;
         if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { bail!("{answer}") }
     }
+
+    /// A number it counts.
+    pub async fn metric(&self, name: &str) -> Result<f64> {
+        let answer = get(self.metrics, "/metrics").await?;
+        let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        Ok(line.with_context(|| format!("no {name} in {answer}"))?.trim().parse()?)
+    }
+}
+
+async fn get(address: SocketAddr, path: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: nacre\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 /// A file of the repository's `deploy` folder.

@@ -3,7 +3,9 @@
 
 mod house;
 mod location;
+mod tap;
 mod tenant;
 
 pub use house::{House, NACRE, Nacre, VELERO};
+pub use tap::Tap;
 pub use tenant::Tenant;

@@ -11,6 +11,12 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Writes a second, in all.
 const BUDGET: usize = 10;
+/// So few may wait that each position is kept exact.
+const FEW: usize = 20;
+/// Comings and goings a second that count as a flood.
+const POURING: u64 = 40;
+/// How many seconds a flood may hold positions back.
+const PATIENCE: u32 = 30;
 
 /// The requests whose position may be written at the next decision, though nothing else is new.
 #[derive(Debug, Default)]
@@ -31,18 +37,27 @@ impl Due {
     }
 }
 
-/// Wakes the requests whose shown position is most out of date, so many a second, while positions change.
+/// Wakes the requests whose shown position is most out of date, so many a second, while positions change. While requests
+/// pour in, those come first.
 pub(crate) async fn keep_fresh(cluster: Arc<Cluster>, work: Arc<Work>, due: Arc<Due>) {
     let mut pace = interval(Duration::from_secs(1));
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut settled_at = None;
+    let mut seen = 0;
+    let mut held_back = 0;
     loop {
         pace.tick().await;
         let look = cluster.look();
-        let changes = (look.backup_queue().changes(), look.restore_queue().changes());
-        if settled_at == Some(changes) {
+        let queues = [look.backup_queue(), look.restore_queue()];
+        let changes: u64 = queues.iter().map(|queue| queue.changes()).sum();
+        let (new, waiting) = (changes - seen, queues.iter().map(|queue| queue.len()).sum::<usize>());
+        seen = changes;
+        let pouring = new > POURING && waiting > FEW;
+        if settled_at == Some(changes) || (pouring && held_back < PATIENCE) {
+            held_back += u32::from(pouring);
             continue;
         }
+        held_back = 0;
         let keys = refresh::out_of_date(&*look, BUDGET);
         drop(look);
         if keys.is_empty() {

@@ -2,6 +2,8 @@
 //!
 //! Each function is given an object as it was and as it is, at least one of which is there.
 
+use std::collections::BTreeSet;
+
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
 use api::{
     DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase,
@@ -30,9 +32,21 @@ pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&
     keys
 }
 
-/// A restore request: itself.
-pub fn restore(_: &impl View, before: Option<&NonAdminRestore>, after: Option<&NonAdminRestore>) -> Vec<Key> {
-    after.or(before).map(|restore| Key::of(Kind::NonAdminRestore, &restore.metadata)).into_iter().collect()
+/// A restore request: itself, and the backup it names if that is being deleted with its data, because the restore goes
+/// with it.
+pub fn restore(
+    view: &impl View,
+    before: Option<&NonAdminRestore>,
+    after: Option<&NonAdminRestore>,
+) -> Vec<Key> {
+    let Some(restore) = after.or(before) else { return Vec::new() };
+    let (namespace, _) = place(&restore.metadata);
+    let named = restore.spec.restore_spec.backup_name.as_deref();
+    let going = named.and_then(|name| view.backup(namespace, name)).map(|seen| seen.object);
+    let going = going.filter(|backup| backup.spec.delete_backup == Some(true));
+    let mut keys = vec![Key::of(Kind::NonAdminRestore, &restore.metadata)];
+    keys.extend(going.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)));
+    keys
 }
 
 /// A tenant's location: itself, and the backups that name it and wait. One that is gone makes room for others.
@@ -70,12 +84,13 @@ pub fn velero_backup(view: &impl View, before: Option<&Backup>, after: Option<&B
     if after.is_some() && velero.stage() != Stage::Over {
         return keys;
     }
+    let owner = annotation(&velero.metadata, labels::NAB_NAMESPACE).map(str::to_owned);
+    let mut namespaces = BTreeSet::from_iter(owner);
     for key in keys.clone() {
         keys.extend(waiting_restores(view, &key.namespace, &key.name));
+        namespaces.insert(key.namespace);
     }
-    if let Some(namespace) = annotation(&velero.metadata, labels::NAB_NAMESPACE) {
-        keys.extend(refused_backups(view, namespace));
-    }
+    keys.extend(namespaces.iter().flat_map(|namespace| refused_backups(view, namespace)));
     // It may have been found in storage, and want a request.
     keys.extend(after.map(|velero| Key::of(Kind::Backup, &velero.metadata)));
     keys
@@ -116,8 +131,9 @@ pub fn volume<K: Resource>(view: &impl View, before: Option<&K>, after: Option<&
     backup.into_iter().chain(restore).flatten().collect()
 }
 
-/// Velero's side of a location: of a tenant's, that location and the backups that name it. One that is gone leaves its
-/// place in the bucket to others.
+/// Velero's side of a location: of a tenant's, that location and the backups that name it; of any that came or went, the
+/// restores that wait, for what they restore may be kept there. One that is gone leaves its place in the bucket to
+/// others.
 pub fn storage_location(
     view: &impl View,
     before: Option<&BackupStorageLocation>,
@@ -140,6 +156,11 @@ pub fn storage_location(
         // Velero may have found its backups first.
         let name = storage.metadata.name.as_deref();
         keys.extend(found(view, |velero| velero.spec.storage_location.as_deref() == name));
+    }
+    if before.is_none() || after.is_none() {
+        let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);
+        let waiting = view.backing_off().into_iter().filter(|key| key.kind == Kind::NonAdminRestore);
+        keys.extend(waiting.filter(|key| namespace.is_none_or(|namespace| key.namespace == namespace)));
     }
     keys
 }

@@ -12,7 +12,7 @@ type Place = (Timestamp, String);
 
 /// An ordered index of what waits or runs in Velero, kept current object by object. A position costs O(log n);
 /// nothing is ever listed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Queue {
     places: BTreeSet<Place>,
     made: HashMap<String, Timestamp>,

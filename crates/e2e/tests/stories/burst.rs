@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use api::NonAdminBackup;
 use api::velero::Backup;
 use bed::Bed;
-use e2e::{House, NACRE, VELERO};
+use e2e::{House, NACRE, Nacre, VELERO};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -88,10 +88,9 @@ async fn remove_raw(bed: &Bed) -> Result<()> {
 }
 
 /// Submits all requests and returns how long it took until the last was `Created`.
-async fn burst(bed: &Bed) -> Result<Duration> {
+async fn burst(bed: &Bed, nacre: &Nacre) -> Result<Duration> {
     make_namespaces(bed, "shop").await?;
     let client = bed.client().await?;
-    let created = tokio::spawn(all_created(client.clone()));
     let began = Instant::now();
     stream::iter(0..REQUESTS)
         .map(|number| {
@@ -101,27 +100,21 @@ async fn burst(bed: &Bed) -> Result<Duration> {
         .buffer_unordered(AT_A_TIME)
         .try_collect::<Vec<_>>()
         .await?;
-    let last = created.await??;
-    Ok(last - began)
-}
-
-/// Watches until every request is `Created`.
-async fn all_created(client: kube::Client) -> Result<Instant> {
-    use kube::runtime::{WatchStreamExt, watcher};
-    let requests = Api::<NonAdminBackup>::all(client);
-    let events = watcher(requests, watcher::Config::default()).default_backoff().touched_objects();
-    futures::pin_mut!(events);
-    let mut created = std::collections::HashSet::new();
-    while let Some(request) = events.try_next().await? {
-        let phase = request.status.and_then(|status| status.phase);
-        if phase == Some(api::Phase::Created) {
-            created.insert(request.metadata.uid);
-        }
-        if created.len() >= REQUESTS {
-            return Ok(Instant::now());
-        }
-    }
-    anyhow::bail!("the watch ended")
+    // Watching a thousand requests from here would cost the machine as much as nacre's own work: nacre counts its
+    // writes, and whether they did what they should is looked at once, afterwards.
+    let three_each = f64::from(u32::try_from(REQUESTS)?) * 3.0;
+    let written = async || {
+        let written = nacre.metric("nacre_api_writes_total").await?;
+        if written >= three_each { Ok(()) } else { Err(anyhow::anyhow!("{written} writes")) }
+    };
+    bed::eventually("three writes for each request", Duration::from_mins(1), written).await?;
+    let took = began.elapsed();
+    let all = Api::<NonAdminBackup>::all(client).list(&kube::api::ListParams::default()).await?;
+    let created = all.items.iter().filter(|request| {
+        request.status.as_ref().and_then(|status| status.phase) == Some(api::Phase::Created)
+    });
+    ensure!(created.count() == REQUESTS, "not all were Created");
+    Ok(took)
 }
 
 async fn velero_status(backups: &Api<Backup>, name: &str, status: Value) -> Result<()> {
@@ -140,7 +133,7 @@ async fn a_thousand_requests_at_once_cost_little_more_than_their_writes() -> Res
 
     let nacre = house.start_nacre().await?;
     let mark = bed.audit().mark().await?;
-    let took = burst(bed).await?;
+    let took = burst(bed, &nacre).await?;
     let busy = nacre.process.usage()?;
     let writes = bed.audit().since(mark).await?.writes().by(NACRE);
     let events = writes.only(|write| write.resource == "events");
@@ -157,9 +150,7 @@ async fn a_thousand_requests_at_once_cost_little_more_than_their_writes() -> Res
         busy.peak_rss >> 20,
     );
     ensure!(conflicts.is_empty(), "{:#?}", own.tally());
-    // Positions may be refreshed meanwhile, ten a second: that is the queue's budget, not the requests' cost.
-    let refreshed = usize::try_from(took.as_secs())? * 10 + 10;
-    ensure!(own.len() <= REQUESTS * 301 / 100 + refreshed, "{} writes: {:#?}", own.len(), own.tally());
+    ensure!(own.len() <= REQUESTS * 301 / 100, "{} writes: {:#?}", own.len(), own.tally());
     ensure!(took < raw.mul_f64(1.3), "{took:?} against {raw:?}");
     ensure!(busy.peak_rss < 40 << 20, "{} bytes", busy.peak_rss);
 
@@ -168,10 +159,10 @@ async fn a_thousand_requests_at_once_cost_little_more_than_their_writes() -> Res
 }
 
 /// Ten progress ticks of one running backup among a thousand waiting: ten writes to its request, none to others.
-async fn ticks_write_to_one(house: &House, nacre: &e2e::Nacre) -> Result<()> {
+async fn ticks_write_to_one(house: &House, nacre: &Nacre) -> Result<()> {
     let bed = &house.bed;
     let settle = async || bed.audit().quiet(NACRE, Duration::from_secs(3)).await;
-    bed::eventually("positions to be settled", Duration::from_secs(240), settle).await?;
+    bed::eventually("positions to be settled", Duration::from_mins(4), settle).await?;
     let backups = Api::<Backup>::namespaced(bed.client().await?, VELERO);
     let first = backups.list(&kube::api::ListParams::default().limit(1)).await?.items.remove(0);
     let name = first.metadata.name.context("a name")?;

@@ -1,9 +1,9 @@
 //! What a tenant may ask for. Each rule is a small function; the first that objects is told to the user.
 
 use api::velero::{BackupSpec, ExecHook};
-use api::{Duration, NonAdminBackup, Phase, labels};
+use api::{Duration, NonAdminBackup, Phase, condition, labels};
 
-use super::generate::uses_scoped_filters;
+use super::generate::{filled, scoped_filter};
 use super::{Observed, velero_of};
 use crate::ownership::label;
 use crate::policy::{Bounds, StorageMode};
@@ -15,17 +15,18 @@ const PATH: &str = "spec.backupSpec";
 
 /// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
 pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
+    let effective = filled(spec, policy);
     included_namespaces(spec, namespace)
         .or_else(|| absent("excludedNamespaces", spec.excluded_namespaces.is_some()))
         .or_else(|| cluster_resources(spec))
         .or_else(|| absent("volumeSnapshotLocations", spec.volume_snapshot_locations.is_some()))
-        .or_else(|| mixed_filters(spec))
-        .or_else(|| mixed_selectors(spec))
+        .or_else(|| mixed_filters(spec, &effective))
+        .or_else(|| mixed_selectors(spec, &effective))
         .or_else(|| durations(spec))
         .or_else(|| hooks(spec, namespace, policy))
         .or_else(|| ordered_resources(spec, namespace))
         .or_else(|| enforce::conflict(&policy.backup.enforce, spec, PATH))
-        .or_else(|| ttl_bounds(spec, policy))
+        .or_else(|| ttl_bounds(&effective, policy))
         .or_else(|| whose_storage(spec, policy))
 }
 
@@ -40,7 +41,6 @@ pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Option<Refusal> {
         .or_else(|| check_spec(spec, namespace, policy))
         .or_else(|| storage_location(seen))
         .or_else(|| resource_policy(seen))
-        .or_else(|| limits(seen, policy))
         .or_else(|| name_taken(seen))
 }
 
@@ -83,34 +83,54 @@ fn cluster_resources(spec: &BackupSpec) -> Option<Refusal> {
     })
 }
 
-/// Velero would refuse it only after it was queued.
-fn mixed_filters(spec: &BackupSpec) -> Option<Refusal> {
-    let given = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|names| !names.is_empty());
-    let older = if given(&spec.included_resources) {
-        "includedResources"
-    } else if given(&spec.excluded_resources) {
-        "excludedResources"
-    } else if spec.include_cluster_resources.is_some() {
-        "includeClusterResources"
-    } else {
-        return None;
+/// Velero has two families of filters that do not go together, and would refuse them only after they were queued.
+fn mixed_filters(spec: &BackupSpec, effective: &BackupSpec) -> Option<Refusal> {
+    let (older, newer) = (older_filter(effective)?, scoped_filter(effective)?);
+    let (name, message) = match (older_filter(spec), scoped_filter(spec)) {
+        (None, Some(given)) => {
+            let instead = "use includedResources and excludedResources";
+            (given, format!("cannot be used together with {older}, which the administrator sets; {instead}"))
+        }
+        (Some(given), None) => {
+            let instead = "use the filters for namespace-scoped and cluster-scoped resources";
+            (given, format!("cannot be used together with {newer}, which the administrator sets; {instead}"))
+        }
+        _ => {
+            let message = "cannot be used together with the filters for namespace-scoped and cluster-scoped \
+                           resources; use one or the other";
+            (older, message.to_owned())
+        }
     };
-    uses_scoped_filters(spec).then(|| {
-        let message = "cannot be used together with the filters for namespace-scoped and cluster-scoped resources; \
-                       use one or the other";
-        Refusal::new(field(older), message)
-    })
+    Some(Refusal::new(field(name), message))
 }
 
-fn mixed_selectors(spec: &BackupSpec) -> Option<Refusal> {
-    let both = spec.label_selector.is_some()
-        && spec.or_label_selectors.as_ref().is_some_and(|list| !list.is_empty());
-    both.then(|| {
-        Refusal::new(
-            field("orLabelSelectors"),
-            "cannot be used together with labelSelector; use one or the other",
-        )
-    })
+fn older_filter(spec: &BackupSpec) -> Option<&'static str> {
+    let given = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|names| !names.is_empty());
+    let filters = [
+        ("includedResources", given(&spec.included_resources)),
+        ("excludedResources", given(&spec.excluded_resources)),
+        ("includeClusterResources", spec.include_cluster_resources.is_some()),
+    ];
+    filters.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+}
+
+fn mixed_selectors(spec: &BackupSpec, effective: &BackupSpec) -> Option<Refusal> {
+    let several = |spec: &BackupSpec| spec.or_label_selectors.as_ref().is_some_and(|list| !list.is_empty());
+    if effective.label_selector.is_none() || !several(effective) {
+        return None;
+    }
+    let refuse = |name, message| Some(Refusal::new(field(name), message));
+    match (spec.label_selector.is_some(), several(spec)) {
+        (true, false) => refuse(
+            "labelSelector",
+            "cannot be used together with orLabelSelectors, which the administrator sets; leave the field out",
+        ),
+        (false, true) => refuse(
+            "orLabelSelectors",
+            "cannot be used together with labelSelector, which the administrator sets; leave the field out",
+        ),
+        _ => refuse("orLabelSelectors", "cannot be used together with labelSelector; use one or the other"),
+    }
 }
 
 fn durations(spec: &BackupSpec) -> Option<Refusal> {
@@ -171,12 +191,13 @@ fn ordered_resources(spec: &BackupSpec, namespace: &str) -> Option<Refusal> {
     Some(Refusal::new(field(&format!("orderedResources[{kind}]")), message))
 }
 
-/// The bounds hold for what will be in effect, defaults and enforcement included.
-fn ttl_bounds(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
-    let filled =
-        spec.ttl.as_ref().or(policy.backup.enforce.ttl.as_ref()).or(policy.backup.defaults.ttl.as_ref());
+/// How long Velero keeps a backup that does not say, unless its own administrator says otherwise.
+const VELERO_KEEPS: &str = "720h";
+
+/// The bounds hold for what will be in effect: defaults, enforcement and Velero's own choice included.
+fn ttl_bounds(effective: &BackupSpec, policy: &Policy) -> Option<Refusal> {
     let Bounds { min, max } = &policy.backup.ttl;
-    let asked = filled?.nanos()?;
+    let asked = effective.ttl.clone().unwrap_or_else(|| VELERO_KEEPS.into()).nanos()?;
     let refuse = |message: String| Some(Refusal::new(field("ttl"), message));
     match (min, max) {
         (Some(min), _) if min.nanos().is_some_and(|least| asked < least) => refuse(format!(
@@ -248,19 +269,35 @@ fn resource_policy(seen: &Observed) -> Option<Refusal> {
     })
 }
 
-fn limits(seen: &Observed, policy: &Policy) -> Option<Refusal> {
+/// Why Velero cannot be given one more backup of this namespace at the moment.
+pub(super) struct NoRoom {
+    /// In words.
+    pub(super) refusal: Refusal,
+    /// There is room, but older requests come first.
+    pub(super) contested: bool,
+}
+
+/// Whether the namespace has as much as it may have. Older requests that are yet to get their place count too, so
+/// that of many decided at once only as many go ahead as there is room for, and the oldest first.
+pub(super) fn no_room(seen: &Observed, policy: &Policy) -> Option<NoRoom> {
+    let Others { alive, active, ahead } = seen.others;
+    let full = |most: Option<usize>, taken: usize, message: &dyn Fn(usize) -> String| {
+        let most = most.filter(|most| taken + ahead >= *most)?;
+        let refusal = Refusal::new("metadata.namespace", message(most));
+        Some(NoRoom { refusal, contested: taken < most })
+    };
     let policy = &policy.backup;
-    let (alive, active) = seen.others;
-    if let Some(most) = policy.max_per_namespace.filter(|most| alive >= *most) {
-        let message =
-            format!("this namespace has {alive} backups and may have {most}; delete one to make room");
-        return Some(Refusal::new("metadata.namespace", message));
-    }
-    let most = policy.max_active_per_namespace.filter(|most| active >= *most)?;
-    let message = format!(
-        "this namespace has {active} unfinished backups and may have {most}; this one starts when one is done"
-    );
-    Some(Refusal::new("metadata.namespace", message))
+    let too_many = |most| {
+        format!("this namespace has as many backups as it may have, which is {most}; delete one to make room")
+    };
+    let too_busy = |most| {
+        format!(
+            "this namespace has as many unfinished backups as it may have, which is {most}; \
+             this one starts when one of them is done"
+        )
+    };
+    full(policy.max_per_namespace, alive, &too_many)
+        .or_else(|| full(policy.max_active_per_namespace, active, &too_busy))
 }
 
 fn name_taken(seen: &Observed) -> Option<Refusal> {
@@ -270,36 +307,57 @@ fn name_taken(seen: &Observed) -> Option<Refusal> {
     })
 }
 
-/// How many other backups of the namespace count before this one, and how many of those are unfinished. An older
-/// request that is yet to be decided counts too, so that of many made at once the first ones win, however many are
-/// decided at a time.
-pub(super) fn others(view: &impl View, backup: &NonAdminBackup, policy: &Policy) -> (usize, usize) {
+/// The other backups of a namespace, as far as limits are concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Velero has these.
+    pub alive: usize,
+    /// And is not done with these.
+    pub active: usize,
+    /// Older requests that Velero is yet to be given.
+    pub ahead: usize,
+}
+
+/// Counts the other backups of the namespace, if anybody has set a limit.
+pub(super) fn others(view: &impl View, backup: &NonAdminBackup, policy: &Policy) -> Others {
+    let mut counts = Others::default();
     if policy.backup.max_per_namespace.is_none() && policy.backup.max_active_per_namespace.is_none() {
-        return (0, 0);
+        return counts;
     }
     let namespace = backup.metadata.namespace.as_deref().unwrap_or_default();
-    let place = |of: &NonAdminBackup| {
+    let age = |of: &NonAdminBackup| {
         (of.metadata.creation_timestamp.as_ref().map(|time| time.0), of.metadata.name.clone())
     };
-    let mine = place(backup);
-    let mut counts = (0, 0);
-    for other in view.backups_in(namespace) {
-        let other = other.object;
-        if other.metadata.uid == backup.metadata.uid {
-            continue;
+    let mine = age(backup);
+    let others = view.backups_in(namespace).into_iter().map(|seen| seen.object);
+    for other in others.filter(|other| other.metadata.uid != backup.metadata.uid) {
+        if let Some(velero) = velero_of(view, &other) {
+            counts.alive += 1;
+            counts.active += usize::from(velero.stage() != Stage::Over);
+        } else if is_next(&other) && age(&other) < mine {
+            counts.ahead += 1;
         }
-        let stage = match velero_of(view, &other) {
-            Some(velero) => velero.stage(),
-            None if undecided(&other) && place(&other) < mine => Stage::Waiting,
-            None => continue,
-        };
-        counts.0 += 1;
-        counts.1 += usize::from(stage != Stage::Over);
     }
     counts
 }
 
-fn undecided(backup: &NonAdminBackup) -> bool {
-    let phase = backup.status.as_ref().and_then(|status| status.phase);
-    matches!(phase, None | Some(Phase::New)) && backup.metadata.deletion_timestamp.is_none()
+/// Whether a request without a Velero Backup may yet get one by itself: nobody has decided about it, or it waits for
+/// room or for the administrators.
+fn is_next(backup: &NonAdminBackup) -> bool {
+    let leaving = backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true);
+    if leaving || label(&backup.metadata, labels::SYNCED_FROM).is_some() {
+        return false;
+    }
+    let Some(status) = &backup.status else {
+        return true;
+    };
+    let accepted = condition::get(&status.conditions, condition::ACCEPTED);
+    match status.phase {
+        None | Some(Phase::New) => true,
+        Some(Phase::BackingOff) => accepted.is_some_and(|found| {
+            [condition::NAMESPACE_LIMIT_REACHED, condition::POLICY_UNAVAILABLE]
+                .contains(&found.reason.as_str())
+        }),
+        Some(Phase::Created | Phase::Deleting) => false,
+    }
 }

@@ -9,7 +9,7 @@ use api::{Kind, labels};
 use kube::core::ObjectMeta;
 
 use super::{Observed, status};
-use crate::ownership::{Storage, label, storage};
+use crate::ownership::{Storage, label, made_for, storage};
 use crate::queue::{Queued, Stage};
 use crate::{Action, Event, Object, Plan, Target};
 
@@ -31,15 +31,29 @@ pub(super) fn decide(seen: &Observed) -> Plan {
                        because deleting that needs spec.deleteBackup: true",
         );
     }
+    if nothing_was_stored(velero) {
+        return forget(
+            seen,
+            velero,
+            "the Velero Backup is being removed; Velero never stored any data for it",
+        );
+    }
     match why_data_must_stay(seen, velero) {
-        Some(reason) => forget(seen, velero, &reason).telling(Event::warning("DataNotDeleted", reason)),
+        Some(reason) => {
+            let plan = forget(seen, velero, &reason);
+            let news = !plan.actions.is_empty();
+            if news { plan.telling(Event::warning("DataNotDeleted", reason)) } else { plan }
+        }
         None => delete_data(seen, velero),
     }
 }
 
-/// Nothing of it is left at Velero: let go.
+/// Nothing of it is left at Velero: let go. What was restored from deleted data goes with it.
 fn vanish(seen: &Observed) -> Plan {
     let mut plan = Plan::done();
+    if seen.data_shall_go() {
+        plan.actions.extend(delete_restores(seen));
+    }
     if seen.held() {
         plan = plan.then(Action::Release(seen.target(), labels::NAB_FINALIZER));
     }
@@ -54,7 +68,7 @@ fn vanish(seen: &Observed) -> Plan {
 
 /// Removes Velero's object and leaves the data where it is.
 fn forget(seen: &Observed, velero: &Backup, message: &str) -> Plan {
-    let status = status::deleting(seen, message);
+    let status = status::deleting(seen, message, None);
     let mut plan = Plan::done().then_if(status::patch(seen, &status));
     for request in not_begun(seen) {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &request.metadata)));
@@ -70,38 +84,50 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     let refusal = last_refusal(seen);
     let obstacle = obstacle(seen, velero);
     let asking = seen.delete_requests.iter().any(|request| !processed(request));
+    let ask = (!asking && obstacle.is_none() && due(seen)).then(|| request(seen, velero));
     let message = match (&obstacle, &refusal) {
+        _ if asking || ask.is_some() => "the backup and its data are being deleted".to_owned(),
         (Some(obstacle), _) => format!("waiting to delete the backup and its data: {obstacle}"),
-        (None, Some(words)) if !asking => {
+        (None, Some(words)) => {
             format!("Velero refused to delete the backup and its data: {words}; it is asked again")
         }
-        _ => "the backup and its data are being deleted".to_owned(),
+        (None, None) => "the backup and its data are being deleted".to_owned(),
     };
-    let status = status::deleting(seen, &message);
-    let written = status::patch(seen, &status);
+    let mut plan = Plan::done();
+    // The API server lets nobody hold what is on its way out already.
+    if !seen.held() && !seen.leaving() {
+        plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
+    }
+    let written = status::patch(seen, &status::deleting(seen, &message, ask.as_ref()));
     let news = written.is_some();
-    let mut plan = Plan::done().then_if(written);
-    for restore in seen.restores.iter().filter(|restore| restore.metadata.deletion_timestamp.is_none()) {
-        plan = plan.then(Action::Delete(Target::of(Kind::NonAdminRestore, &restore.metadata)));
+    plan = plan.then_if(written);
+    plan.actions.extend(delete_restores(seen));
+    if let Some(ask) = &ask {
+        return plan.then(Action::Create(Object::of(Kind::DeleteBackupRequest, ask)));
     }
     if asking {
         return plan;
     }
-    if obstacle.is_some() || !due(seen) {
-        if news && let Some(words) = refusal.filter(|_| obstacle.is_none()) {
-            plan = plan.telling(Event::warning("DeletionRefused", words));
-        }
-        return plan.waking_in(LOOK_AGAIN);
+    if news && let Some(words) = refusal.filter(|_| obstacle.is_none()) {
+        plan = plan.telling(Event::warning("DeletionRefused", words));
     }
-    if !seen.held() {
-        plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
-    }
-    plan.then(Action::Create(Object::of(Kind::DeleteBackupRequest, &request(seen, velero))))
+    plan.waking_in(LOOK_AGAIN)
+}
+
+fn delete_restores(seen: &Observed) -> impl Iterator<Item = Action> {
+    let staying = seen.restores.iter().filter(|restore| restore.metadata.deletion_timestamp.is_none());
+    staying.map(|restore| Action::Delete(Target::of(Kind::NonAdminRestore, &restore.metadata)))
+}
+
+/// Velero writes the location into the Backup when it takes it up: one that is over without a location was never
+/// taken up, and Velero would refuse to delete it for ever.
+fn nothing_was_stored(velero: &Backup) -> bool {
+    velero.spec.storage_location.is_none() && velero.stage() == Stage::Over
 }
 
 /// Why the data cannot be deleted at all, now or later.
 fn why_data_must_stay(seen: &Observed, velero: &Backup) -> Option<String> {
-    if seen.namespace_leaving() || seen.namespace.is_none() {
+    if seen.namespace_leaving() {
         return Some(
             "the namespace is being deleted: the Velero Backup is removed, its data stays in the storage"
                 .to_owned(),
@@ -118,7 +144,6 @@ fn obstacle(seen: &Observed, velero: &Backup) -> Option<String> {
     if velero.stage() != Stage::Over {
         return Some("Velero is not done with it yet".to_owned());
     }
-    velero.spec.storage_location.as_ref()?;
     let Some(location) = seen.kept_at.as_deref() else {
         return Some("its storage location is not there at the moment".to_owned());
     };
@@ -129,15 +154,18 @@ fn obstacle(seen: &Observed, velero: &Backup) -> Option<String> {
     (phase == Some("Unavailable")).then(|| "its storage location cannot be reached".to_owned())
 }
 
-/// Our own requests that Velero has not looked at: these can be taken back.
+/// What was asked of Velero for this very request and Velero has not looked at: that can be taken back.
 pub(super) fn not_begun(seen: &Observed) -> impl Iterator<Item = &Arc<DeleteBackupRequest>> {
     seen.delete_requests.iter().filter(|request| {
-        ours(request) && request.metadata.deletion_timestamp.is_none() && matches!(phase(request), "" | "New")
+        ours(seen, request)
+            && request.metadata.deletion_timestamp.is_none()
+            && matches!(phase(request), "" | "New")
     })
 }
 
-fn ours(request: &DeleteBackupRequest) -> bool {
+fn ours(seen: &Observed, request: &DeleteBackupRequest) -> bool {
     label(&request.metadata, labels::MANAGED_BY) == Some(labels::MANAGED_BY_VALUE)
+        && made_for(&request.metadata, seen.meta(), labels::NAB_NAME, labels::NAB_NAMESPACE)
 }
 
 fn phase(request: &DeleteBackupRequest) -> &str {

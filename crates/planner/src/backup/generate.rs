@@ -48,18 +48,15 @@ pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
 
 /// What the user said, what the administrator adds, and the fence around both.
 fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
-    let mut spec = seen.spec().backup_spec.clone();
-    policy.backup.enforce.fill(&mut spec);
-    policy.backup.defaults.fill(&mut spec);
+    let mut spec = filled(&seen.spec().backup_spec, policy);
     spec.included_namespaces = Some(vec![namespace.to_owned()]);
     spec.storage_location = seen.location.as_deref().map(storage_name);
     for hook in spec.hooks.iter_mut().flat_map(|hooks| hooks.resources.iter_mut().flatten()) {
         hook.included_namespaces = Some(vec![namespace.to_owned()]);
     }
-    let scoped = uses_scoped_filters(&spec);
     let (namespaced, cluster_scoped) =
         (fence::namespaced_out_of_backups(), fence::cluster_scoped_out_of_backups());
-    if scoped {
+    if scoped_filter(&spec).is_some() {
         append(&mut spec.excluded_namespace_scoped_resources, namespaced);
         append(&mut spec.excluded_cluster_scoped_resources, cluster_scoped);
     } else {
@@ -69,16 +66,24 @@ fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
     spec
 }
 
-/// Velero has two families of filters that cannot be mixed; these are the newer one.
-pub(super) fn uses_scoped_filters(spec: &BackupSpec) -> bool {
-    [
-        &spec.included_cluster_scoped_resources,
-        &spec.excluded_cluster_scoped_resources,
-        &spec.included_namespace_scoped_resources,
-        &spec.excluded_namespace_scoped_resources,
-    ]
-    .into_iter()
-    .any(|filter| filter.as_ref().is_some_and(|names| !names.is_empty()))
+/// What the user said and what the administrator adds where the user said nothing.
+pub(super) fn filled(spec: &BackupSpec, policy: &Policy) -> BackupSpec {
+    let mut spec = spec.clone();
+    policy.backup.enforce.fill(&mut spec);
+    policy.backup.defaults.fill(&mut spec);
+    spec
+}
+
+/// Velero has two families of filters that cannot be mixed; this is the first given of the newer one.
+pub(super) fn scoped_filter(spec: &BackupSpec) -> Option<&'static str> {
+    let filters = [
+        ("includedClusterScopedResources", &spec.included_cluster_scoped_resources),
+        ("excludedClusterScopedResources", &spec.excluded_cluster_scoped_resources),
+        ("includedNamespaceScopedResources", &spec.included_namespace_scoped_resources),
+        ("excludedNamespaceScopedResources", &spec.excluded_namespace_scoped_resources),
+    ];
+    let given = |filter: &Option<Vec<String>>| filter.as_ref().is_some_and(|names| !names.is_empty());
+    filters.into_iter().find(|(_, filter)| given(filter)).map(|(name, _)| name)
 }
 
 fn append(list: &mut Option<Vec<String>>, more: Vec<String>) {
@@ -105,7 +110,8 @@ pub(super) fn stamp(seen: &Observed, velero: &Backup) -> Option<Action> {
 
 /// Whether the request was edited after its Velero Backup was made.
 pub(super) fn edited_since(seen: &Observed, velero: &Backup) -> bool {
-    annotation(&velero.metadata, SPEC_DIGEST).is_some_and(|then| then != digest(&seen.spec().backup_spec))
+    let same = |then| seen.unreadable.is_none() && then == digest(&seen.spec().backup_spec);
+    annotation(&velero.metadata, SPEC_DIGEST).is_some_and(|then| !same(then))
         && annotation(&velero.metadata, labels::ORIGIN_UID) == seen.meta().uid.as_deref()
 }
 

@@ -21,11 +21,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
-pub use check::check_spec;
+pub use check::{Others, check_spec};
+
+use check::NoRoom;
 
 use crate::ownership::{annotation, label, made_for, owns_backup};
 use crate::view::{Seen, View};
-use crate::{Action, Event, Object, Plan, Policy, Refusal, Target};
+use crate::{Action, Event, Object, Plan, Policy, Target};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
@@ -58,8 +60,8 @@ pub struct Observed {
     pub position: i64,
     /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
     pub position_due: bool,
-    /// How many other backups of this namespace Velero has, and how many of those are unfinished.
-    pub others: (usize, usize),
+    /// The other backups of this namespace, where their number is limited.
+    pub others: Others,
     /// What an administrator allows, if that is known.
     pub policy: Option<Arc<Policy>>,
     /// Where Velero is.
@@ -111,7 +113,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         others: policy
             .as_deref()
             .filter(|_| velero.is_none())
-            .map_or((0, 0), |policy| check::others(view, &backup, policy)),
+            .map_or_else(Others::default, |policy| check::others(view, &backup, policy)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -206,6 +208,16 @@ impl Observed {
         status.phase == Some(Phase::Created) || condition::is_true(&status.conditions, condition::QUEUED)
     }
 
+    /// It was said to be lost: from then on it stays so, whatever made nacre think that Velero had it.
+    fn lost_before(&self) -> bool {
+        let accepted = self
+            .backup
+            .status
+            .as_ref()
+            .and_then(|status| condition::get(&status.conditions, condition::ACCEPTED));
+        accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_BACKUP_NOT_FOUND)
+    }
+
     /// The namespace itself is on its way out.
     fn namespace_leaving(&self) -> bool {
         self.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some())
@@ -215,25 +227,32 @@ impl Observed {
 /// How long to wait for a namespace that a watch has yet to tell us about.
 const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
 
+/// How long to wait for older requests of the namespace that may take the room there is.
+const UNTIL_THE_OLDER_ARE_DECIDED: Duration = Duration::from_secs(5);
+
 /// Decides what to do about one backup.
 pub fn decide(seen: &Observed) -> Plan {
+    if seen.namespace.is_none() {
+        // Whose a Velero Backup is cannot be told yet: neither make one nor let go of one.
+        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+    }
     if seen.leaving() || seen.data_shall_go() {
         return delete::decide(seen);
-    }
-    if seen.namespace.is_none() {
-        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
     }
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
     }
-    if seen.handed_over_before() || seen.synced() {
+    if seen.handed_over_before() || seen.lost_before() || seen.synced() {
         return lost(seen);
     }
     let Some(policy) = &seen.policy else {
         return wait_for_policy(seen);
     };
-    match check::refusal(seen, policy) {
-        Some(refusal) => refuse(seen, &refusal),
+    if let Some(refusal) = check::refusal(seen, policy) {
+        return refuse(seen, condition::INVALID_BACKUP_SPEC, &refusal.to_string());
+    }
+    match check::no_room(seen, policy) {
+        Some(no_room) => wait_for_room(seen, &no_room),
         None => create(seen, policy),
     }
 }
@@ -269,33 +288,37 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
 
 /// Velero had it, or should have had it, and has it no more. It is never made a second time.
 fn lost(seen: &Observed) -> Plan {
-    let message = if seen.handed_over_before() {
-        "the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup"
-    } else {
+    let shown_before = seen.backup.status.as_ref().is_some_and(|status| status.velero_backup.is_some());
+    let message = if seen.synced() && !shown_before {
         "there is no backup of this namespace to synchronise from; remove this object and create a new NonAdminBackup"
+    } else {
+        "the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup"
     };
-    let status = status::refused(seen, condition::VELERO_BACKUP_NOT_FOUND, message);
-    tell_refusal(seen, &status, condition::VELERO_BACKUP_NOT_FOUND, message)
+    refuse(seen, condition::VELERO_BACKUP_NOT_FOUND, message)
+}
+
+/// Fine as it is, but there are too many others.
+fn wait_for_room(seen: &Observed, no_room: &NoRoom) -> Plan {
+    let plan = refuse(seen, condition::NAMESPACE_LIMIT_REACHED, &no_room.refusal.to_string());
+    // Whoever leaves room wakes this one; an older one that does not take the room after all does not.
+    if no_room.contested { plan.waking_in(UNTIL_THE_OLDER_ARE_DECIDED) } else { plan }
 }
 
 /// Allowing it would be a guess. Whoever waits is decided about again when the policy changes.
 fn wait_for_policy(seen: &Observed) -> Plan {
     let message = "what the administrators allow cannot be read at the moment; \
                    the backup waits, and goes on by itself when that is mended";
-    let status = status::refused(seen, condition::POLICY_UNAVAILABLE, message);
-    tell_refusal(seen, &status, condition::POLICY_UNAVAILABLE, message)
+    refuse(seen, condition::POLICY_UNAVAILABLE, message)
 }
 
-fn refuse(seen: &Observed, refusal: &Refusal) -> Plan {
-    let message = refusal.to_string();
-    let status = status::refused(seen, condition::INVALID_BACKUP_SPEC, &message);
-    tell_refusal(seen, &status, condition::INVALID_BACKUP_SPEC, &message)
-}
-
-/// Writes a refusal and tells it, but only when it is news.
-fn tell_refusal(seen: &Observed, status: &NonAdminBackupStatus, reason: &'static str, message: &str) -> Plan {
-    match status::patch(seen, status) {
-        None => Plan::done(),
-        Some(write) => Plan::done().then(write).telling(Event::warning(reason, message)),
+/// Writes a refusal and tells it, but only when it is news. There is nothing at Velero to hold the request for.
+fn refuse(seen: &Observed, reason: &'static str, message: &str) -> Plan {
+    let mut plan = Plan::done();
+    if seen.held() {
+        plan = plan.then(Action::Release(seen.target(), labels::NAB_FINALIZER));
+    }
+    match status::patch(seen, &status::refused(seen, reason, message)) {
+        None => plan,
+        Some(write) => plan.then(write).telling(Event::warning(reason, message)),
     }
 }

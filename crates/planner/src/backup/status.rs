@@ -1,7 +1,7 @@
 //! What the tenant is shown.
 
 use api::condition::{self, Finding};
-use api::velero::{Backup, BackupStatus};
+use api::velero::{Backup, BackupStatus, DeleteBackupRequest};
 use api::{NonAdminBackupStatus, Phase, QueueInfo, VeleroBackup, VeleroDeleteBackupRequest};
 
 use super::{Observed, generate};
@@ -25,20 +25,7 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
     mirror(seen, velero, &mut status);
     status.velero_delete_backup_request = None;
     condition::remove(&mut status.conditions, condition::DELETING);
-    if seen.synced() {
-        // Nobody asked for it here, so nobody accepted it; a refusal from before it was found is out of date.
-        condition::remove(&mut status.conditions, condition::ACCEPTED);
-    } else {
-        find(
-            seen,
-            &mut status,
-            condition::ACCEPTED,
-            true,
-            condition::BACKUP_ACCEPTED,
-            "the backup is allowed",
-        );
-    }
-    find(seen, &mut status, condition::QUEUED, true, condition::BACKUP_SCHEDULED, "Velero has the backup");
+    velero_has_it(seen, &mut status);
     if generate::edited_since(seen, velero) {
         let message = "the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead";
         find(seen, &mut status, condition::SPEC_APPLIED, false, condition::EDITED_TOO_LATE, message);
@@ -46,6 +33,17 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
         condition::remove(&mut status.conditions, condition::SPEC_APPLIED);
     }
     fit(seen, status)
+}
+
+/// Whatever becomes of it: that Velero has had it is not forgotten, so that it is never made a second time.
+fn velero_has_it(seen: &Observed, status: &mut NonAdminBackupStatus) {
+    if seen.synced() {
+        // Nobody asked for it here, so nobody accepted it; a refusal from before it was found is out of date.
+        condition::remove(&mut status.conditions, condition::ACCEPTED);
+    } else {
+        find(seen, status, condition::ACCEPTED, true, condition::BACKUP_ACCEPTED, "the backup is allowed");
+    }
+    find(seen, status, condition::QUEUED, true, condition::BACKUP_SCHEDULED, "Velero has the backup");
 }
 
 /// Refused, or lost.
@@ -58,14 +56,19 @@ pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> N
     status
 }
 
-/// On its way out.
-pub(super) fn deleting(seen: &Observed, message: &str) -> NonAdminBackupStatus {
+/// On its way out, with the latest request to Velero: one that there is, or one that is about to be made.
+pub(super) fn deleting(
+    seen: &Observed,
+    message: &str,
+    request: Option<&DeleteBackupRequest>,
+) -> NonAdminBackupStatus {
     let mut status = seen.status();
     status.phase = Some(Phase::Deleting);
     if let Some(velero) = &seen.velero {
         mirror(seen, velero, &mut status);
+        velero_has_it(seen, &mut status);
     }
-    if let Some(request) = seen.delete_requests.last() {
+    if let Some(request) = request.or_else(|| seen.delete_requests.last().map(AsRef::as_ref)) {
         let name = request.metadata.name.clone();
         status.velero_delete_backup_request = Some(VeleroDeleteBackupRequest {
             status: request.status.clone(),
@@ -152,8 +155,19 @@ pub(super) fn patch(seen: &Observed, wanted: &NonAdminBackupStatus) -> Option<Ac
     tell::status(seen.target(), found, wanted)
 }
 
-/// What has happened at Velero since the tenant was last told.
+/// What has happened since the tenant was last told.
 pub(super) fn news(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event> {
+    let mut news = news_from_velero(seen, wanted);
+    let edited = |status: &NonAdminBackupStatus| {
+        condition::get(&status.conditions, condition::SPEC_APPLIED).map(|found| found.message.clone())
+    };
+    if let Some(message) = edited(wanted).filter(|_| edited(&seen.status()).is_none()) {
+        news.push(Event::warning(condition::EDITED_TOO_LATE, message));
+    }
+    news
+}
+
+fn news_from_velero(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event> {
     let phase = |status: &NonAdminBackupStatus| -> Option<(Stage, String)> {
         let velero = status.velero_backup.as_ref()?.status.as_ref()?;
         let phase = velero.phase.clone()?;
@@ -168,7 +182,7 @@ pub(super) fn news(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event>
         return Vec::new();
     }
     match (stage, now.as_str()) {
-        (Stage::Running, _) if !seen.synced() => {
+        (Stage::Running, _) if !seen.synced() && stage_before != Some(Stage::Aside) => {
             vec![Event::normal("BackupStarted", "Velero has started the backup")]
         }
         (Stage::Over, "Completed") => vec![Event::normal("BackupCompleted", "the backup is complete")],

@@ -178,7 +178,7 @@ impl Observed {
 /// How long the location of a Secret that went away is kept: rotation is often a deletion and a creation.
 const GRACE: Duration = Duration::from_mins(5);
 /// How long to wait for a namespace that a watch has yet to tell us about, or for a first look at a Secret.
-const SOON: Duration = Duration::from_secs(2);
+pub(super) const SOON: Duration = Duration::from_secs(2);
 
 /// What is to become of a location.
 #[derive(Debug)]

@@ -92,7 +92,7 @@ impl Play {
     fn act(&mut self, action: &Action) -> String {
         match action {
             Action::Hold(_, finalizer) => {
-                self.edit(json!({"metadata": {"finalizers": [finalizer]}}));
+                self.edit(&json!({"metadata": {"finalizers": [finalizer]}}));
                 "hold".to_owned()
             }
             Action::Release(..) => {
@@ -124,18 +124,18 @@ impl Play {
                     Kind::Secret => self.seen.copy = None,
                     Kind::BackupStorageLocation => self.seen.storage = None,
                     Kind::NonAdminBackupStorageLocationRequest => self.seen.request = None,
-                    _ => {}
+                    _ => self.seen.backups.clear(),
                 }
                 format!("delete {}", target.kind.name())
             }
         }
     }
 
-    fn edit(&mut self, change: Value) {
-        merge(&mut self.seen.location, &change);
+    fn edit(&mut self, change: &Value) {
+        merge(&mut self.seen.location, change);
     }
 
-    fn velero_says(&mut self, status: Value) {
+    fn velero_says(&mut self, status: &Value) {
         merge(self.seen.storage.as_mut().unwrap(), &json!({ "status": status }));
     }
 
@@ -219,16 +219,21 @@ fn without_approval_it_is_handed_over_at_once() {
     assert_eq!(storage.spec.credential.as_ref().unwrap().name, name);
     assert_eq!(storage.metadata.name.as_deref(), Some(name.as_str()));
     let marks = storage.metadata.annotations.as_ref().unwrap();
-    assert_eq!((marks[labels::ORIGIN_UID].as_str(), marks[labels::ORIGIN_NAMESPACE_UID].as_str()), (UID, "n-1"));
+    assert_eq!(
+        (marks[labels::ORIGIN_UID].as_str(), marks[labels::ORIGIN_NAMESPACE_UID].as_str()),
+        (UID, "n-1")
+    );
     let copy: &HiddenSecret = play.seen.copy.as_ref().unwrap();
     assert_eq!((copy.type_.as_deref(), copy.data.len()), (Some("Opaque"), 1));
 
     // What Velero says is mirrored; that it merely looked again is not.
-    play.velero_says(json!({"phase": "Available", "lastValidationTime": "2026-01-01T00:01:00Z"}));
+    play.velero_says(&json!({"phase": "Available", "lastValidationTime": "2026-01-01T00:01:00Z"}));
     assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
-    play.velero_says(json!({"lastValidationTime": "2026-01-01T00:02:00Z", "lastSyncedTime": "2026-01-01T00:02:00Z"}));
+    play.velero_says(
+        &json!({"lastValidationTime": "2026-01-01T00:02:00Z", "lastSyncedTime": "2026-01-01T00:02:00Z"}),
+    );
     assert!(play.settle().is_empty());
-    play.velero_says(json!({"phase": "Unavailable", "message": "no route"}));
+    play.velero_says(&json!({"phase": "Unavailable", "message": "no route"}));
     assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
 }
 
@@ -303,15 +308,17 @@ fn a_request_that_is_deleted_is_made_anew_and_asked_about_again() {
 fn a_changed_location_is_refused_until_it_is_as_it_was() {
     let mut play = Play::new(false);
     play.settle();
-    play.edit(json!({"spec": {"backupStorageLocationSpec": {"objectStorage": {"bucket": "other"}}}}));
+    play.edit(&json!({"spec": {"backupStorageLocationSpec": {"objectStorage": {"bucket": "other"}}}}));
     play.settle();
     assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::BackingOff), false));
     assert_eq!(play.says(condition::SPEC_UPDATE_APPROVED), "False/BslSpecUpdateRejected");
-    assert!(play.message(condition::SPEC_UPDATE_APPROVED).contains("create a new NonAdminBackupStorageLocation"));
+    assert!(
+        play.message(condition::SPEC_UPDATE_APPROVED).contains("create a new NonAdminBackupStorageLocation")
+    );
 
     // What is not said and what is empty are the same, and two spellings of one provider.
     let same = json!({"objectStorage": {"bucket": "mine"}, "provider": "velero.io/aws", "default": false, "accessMode": ""});
-    play.edit(json!({"spec": {"backupStorageLocationSpec": same}}));
+    play.edit(&json!({"spec": {"backupStorageLocationSpec": same}}));
     play.settle();
     assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::Created), true));
     assert_eq!(play.says(condition::SPEC_UPDATE_APPROVED), "");
@@ -335,7 +342,7 @@ fn what_is_removed_or_changed_by_hand_comes_back() {
 fn a_rotated_key_reaches_velero_which_is_made_to_look() {
     let mut play = Play::new(false);
     play.settle();
-    play.velero_says(json!({"phase": "Available", "lastValidationTime": "2026-01-01T00:01:00Z"}));
+    play.velero_says(&json!({"phase": "Available", "lastValidationTime": "2026-01-01T00:01:00Z"}));
     play.settle();
     play.seen.credential = found(&KEYS.replace("AKIAEXAMPLE", "AKIAROTATED"));
     let done = play.settle();
@@ -405,15 +412,21 @@ fn what_stops_being_allowed_goes_and_comes_back_when_it_is_allowed_again() {
     assert!(decide(&play.seen).actions.is_empty());
     let mut new = Play::new(false);
     new.seen.policy = None;
-    let plan = decide(&new.seen);
-    plan.actions.iter().for_each(|action| _ = new.act(action));
-    assert_eq!((new.says(condition::ACCEPTED).as_str(), new.velero_has_it()), ("False/PolicyUnavailable", false));
+    let waits = decide(&new.seen);
+    waits.actions.iter().for_each(|action| _ = new.act(action));
+    assert_eq!(
+        (new.says(condition::ACCEPTED).as_str(), new.velero_has_it()),
+        ("False/PolicyUnavailable", false)
+    );
 }
 
 #[test]
 fn limits_places_and_names_are_checked_before_anything_is_made() {
-    let cases: [(&str, fn(&mut Play)); 5] = [
-        ("may have 2", |play| (play.seen.others, play.policy.storage_locations.max_per_namespace) = (2, Some(2))),
+    type Change = fn(&mut Play);
+    let cases: [(&str, Change); 5] = [
+        ("may have 2", |play| {
+            (play.seen.others, play.policy.storage_locations.max_per_namespace) = (2, Some(2));
+        }),
         ("is used by another storage location", |play| play.seen.place_taken = true),
         ("has the name this location would get", |play| play.seen.name_taken = true),
         ("the administrators' policy leaves it out", |play| play.seen.admin_namespace = "shop".to_owned()),
@@ -472,7 +485,7 @@ fn everything_goes_with_it_and_nothing_holds_it_up() {
     let backup = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
         "metadata": {"name": "daily", "namespace": "shop", "uid": "b"}, "spec": {"backupSpec": {}}});
     play.seen.backups = vec![Arc::new(from(backup))];
-    play.edit(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    play.edit(&json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
     // Not even that nothing about it can be read or allowed.
     play.seen.unreadable = Some("odd".into());
     play.seen.namespace = None;
@@ -488,7 +501,7 @@ fn everything_goes_with_it_and_nothing_holds_it_up() {
         ]
     );
     let mut never_held = Play::new(false);
-    never_held.edit(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    never_held.edit(&json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
     assert!(never_held.settle().is_empty());
 }
 
@@ -496,7 +509,8 @@ fn everything_goes_with_it_and_nothing_holds_it_up() {
 fn what_the_go_controller_made_is_taken_over_and_marked() {
     let mut play = Play::new(false);
     play.settle();
-    let unmark = json!({"metadata": {"annotations": {labels::ORIGIN_UID: null, labels::ORIGIN_NAMESPACE_UID: null}}});
+    let unmark =
+        json!({"metadata": {"annotations": {labels::ORIGIN_UID: null, labels::ORIGIN_NAMESPACE_UID: null}}});
     merge(play.seen.storage.as_mut().unwrap(), &unmark);
     merge(play.seen.copy.as_mut().unwrap(), &unmark);
     merge(&mut play.seen.request.as_mut().unwrap().object, &unmark);

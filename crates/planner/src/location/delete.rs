@@ -4,34 +4,39 @@ use std::sync::Arc;
 
 use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, labels};
 
-use super::decide::Observed;
+use super::decide::{Observed, SOON};
 use super::status;
 use crate::view::View;
 use crate::{Action, Event, Plan, Target, backup};
 
-/// Decides about a location that is on its way out. Nothing of it waits for anything, so nothing holds it up.
+/// Decides about a location that is on its way out. It goes as soon as all that belongs to it has been told to go, and
+/// waits for none of it, so that nothing holds it up.
 pub(super) fn decide(seen: &Observed) -> Plan {
     if !seen.held() {
         return Plan::done();
     }
-    let mut plan = Plan::done().then_if(status::deleting(seen));
-    if let Some(request) = &seen.request {
-        let kind = Kind::NonAdminBackupStorageLocationRequest;
-        plan = plan.then(Action::Delete(Target::of(kind, &request.object.metadata)));
+    let request = seen.request.as_ref().map(|request| &request.object.metadata);
+    let copy = seen.copy.as_ref().map(|copy| &copy.metadata);
+    let storage = seen.storage.as_ref().map(|storage| &storage.metadata);
+    let own = [
+        (Kind::NonAdminBackupStorageLocationRequest, request),
+        (Kind::Secret, copy),
+        (Kind::BackupStorageLocation, storage),
+    ];
+    let own = own.into_iter().filter_map(|(kind, meta)| Some((kind, meta?)));
+    let backups = seen.backups.iter().map(|backup| (Kind::NonAdminBackup, &backup.metadata));
+    let left: Vec<_> = own.chain(backups).filter(|(_, meta)| meta.deletion_timestamp.is_none()).collect();
+    if left.is_empty() {
+        return Plan::done().then(Action::Release(seen.target(), labels::NABSL_FINALIZER)).telling(
+            Event::normal(
+                "LocationDeleted",
+                "the storage location is gone; what is in the bucket stays there",
+            ),
+        );
     }
-    if let Some(copy) = &seen.copy {
-        plan = plan.then(Action::Delete(Target::of(Kind::Secret, &copy.metadata)));
-    }
-    if let Some(storage) = &seen.storage {
-        plan = plan.then(Action::Delete(Target::of(Kind::BackupStorageLocation, &storage.metadata)));
-    }
-    for backup in seen.backups.iter().filter(|backup| backup.metadata.deletion_timestamp.is_none()) {
-        plan = plan.then(Action::Delete(Target::of(Kind::NonAdminBackup, &backup.metadata)));
-    }
-    plan.then(Action::Release(seen.target(), labels::NABSL_FINALIZER)).telling(Event::normal(
-        "LocationDeleted",
-        "the storage location is gone; what is in the bucket stays there",
-    ))
+    let mut plan = Plan::done().then_if(status::deleting(seen)).waking_in(SOON);
+    plan.actions.extend(left.into_iter().map(|(kind, meta)| Action::Delete(Target::of(kind, meta))));
+    plan
 }
 
 /// The backups that are kept in a location: those whose Velero Backup is there, and those that name it and have none

@@ -128,10 +128,13 @@ fn hooks(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
 fn source(seen: &Observed) -> Verdict {
     let name = seen.restore.spec.restore_spec.backup_name.as_deref().unwrap_or_default();
     let refuse = |message: String| Some(Refusal::new(field("backupName"), message));
-    if seen.backup.is_none() {
+    let Some(backup) = seen.backup.as_deref() else {
         return refuse(format!(
             "there is no NonAdminBackup {name:?} in this namespace; name one that exists"
         ));
+    };
+    if backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true) {
+        return refuse(format!("NonAdminBackup {name:?} is being deleted; name another"));
     }
     let Some(source) = seen.source.as_deref() else {
         return refuse(format!("Velero has no backup for NonAdminBackup {name:?}; its conditions say why"));

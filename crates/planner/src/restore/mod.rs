@@ -144,6 +144,16 @@ impl Observed {
         };
         status.phase == Some(Phase::Created) || condition::is_true(&status.conditions, condition::QUEUED)
     }
+
+    /// It was said to be lost: from then on it stays so, whatever made nacre think that Velero had it.
+    fn lost_before(&self) -> bool {
+        let accepted = self
+            .restore
+            .status
+            .as_ref()
+            .and_then(|status| condition::get(&status.conditions, condition::ACCEPTED));
+        accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_RESTORE_NOT_FOUND)
+    }
 }
 
 /// How long to wait for a namespace that a watch has yet to tell us about.
@@ -151,16 +161,17 @@ const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
 
 /// Decides what to do about one restore.
 pub fn decide(seen: &Observed) -> Plan {
+    if seen.namespace.is_none() {
+        // Whose a Velero Restore is cannot be told yet: neither make one nor let go of one.
+        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+    }
     if seen.leaving() {
         return delete(seen);
-    }
-    if seen.namespace.is_none() {
-        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
     }
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
     }
-    if seen.handed_over_before() {
+    if seen.handed_over_before() || seen.lost_before() {
         let message = "the Velero Restore is gone and does not run again; create a new NonAdminRestore";
         return refuse(seen, condition::VELERO_RESTORE_NOT_FOUND, message);
     }
@@ -208,11 +219,15 @@ fn mirror(seen: &Observed, velero: &Restore) -> Plan {
     plan
 }
 
+/// Writes a refusal and tells it, but only when it is news. There is nothing at Velero to hold the request for.
 fn refuse(seen: &Observed, reason: &'static str, message: &str) -> Plan {
-    let status = status::refused(seen, reason, message);
-    match status::patch(seen, &status) {
-        None => Plan::done(),
-        Some(write) => Plan::done().then(write).telling(Event::warning(reason, message)),
+    let mut plan = Plan::done();
+    if seen.held() {
+        plan = plan.then(Action::Release(seen.target(), labels::NAR_FINALIZER));
+    }
+    match status::patch(seen, &status::refused(seen, reason, message)) {
+        None => plan,
+        Some(write) => plan.then(write).telling(Event::warning(reason, message)),
     }
 }
 

@@ -14,9 +14,14 @@ pub(super) fn mirrored(seen: &Observed, velero: &Restore) -> NonAdminRestoreStat
     status.phase = Some(Phase::Created);
     mirror(seen, velero, &mut status);
     condition::remove(&mut status.conditions, condition::DELETING);
-    find(seen, &mut status, condition::ACCEPTED, true, condition::RESTORE_ACCEPTED, "the restore is allowed");
-    find(seen, &mut status, condition::QUEUED, true, condition::RESTORE_SCHEDULED, "Velero has the restore");
+    velero_has_it(seen, &mut status);
     status
+}
+
+/// Whatever becomes of it: that Velero has had it is not forgotten, so that it never runs a second time.
+fn velero_has_it(seen: &Observed, status: &mut NonAdminRestoreStatus) {
+    find(seen, status, condition::ACCEPTED, true, condition::RESTORE_ACCEPTED, "the restore is allowed");
+    find(seen, status, condition::QUEUED, true, condition::RESTORE_SCHEDULED, "Velero has the restore");
 }
 
 /// Refused, waiting, or lost.
@@ -33,6 +38,7 @@ pub(super) fn deleting(seen: &Observed, velero: &Restore) -> NonAdminRestoreStat
     let mut status = seen.status();
     status.phase = Some(Phase::Deleting);
     mirror(seen, velero, &mut status);
+    velero_has_it(seen, &mut status);
     let message = "the Velero Restore is being removed";
     find(seen, &mut status, condition::DELETING, true, condition::DELETION_PENDING, message);
     status
@@ -106,9 +112,11 @@ pub(super) fn news(seen: &Observed, wanted: &NonAdminRestoreStatus) -> Vec<Event
         return Vec::new();
     }
     match (stage, now.as_str()) {
-        (Stage::Running, _) => vec![Event::normal("RestoreStarted", "Velero has started the restore")],
+        (Stage::Running, _) if before != Some(Stage::Aside) => {
+            vec![Event::normal("RestoreStarted", "Velero has started the restore")]
+        }
         (Stage::Over, "Completed") => vec![Event::normal("RestoreCompleted", "the restore is complete")],
-        (Stage::Waiting | Stage::Aside, _) => Vec::new(),
+        (Stage::Waiting | Stage::Aside | Stage::Running, _) => Vec::new(),
         (Stage::Over, other) => {
             let said = seen.velero.as_ref().and_then(|velero| velero.status.as_ref());
             let reasons = said.map_or_else(String::new, |said| {

@@ -119,7 +119,7 @@ const REFUSED: &[(&str, &[&str])] = &[
     (
         "storageLocations:\n  endpoints:\n    allow: [\"https://s3\"]\n",
         &[
-            "3:13: storageLocations.endpoints.allow[0]: \"https://s3\" is neither a host, a pattern of hosts such as \
+            "3:12: storageLocations.endpoints.allow: \"https://s3\" is neither a host, a pattern of hosts such as \
              *.example.com, nor a network such as 10.0.0.0/8",
         ],
     ),

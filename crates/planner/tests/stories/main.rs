@@ -1,0 +1,22 @@
+//! What nacre does about backups and restores, told as stories on a cluster in memory, and what must hold however
+//! often it crashes.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+#![expect(clippy::needless_pass_by_value, reason = "stories hand over what they just wrote down")]
+
+#[path = "../world/mod.rs"]
+mod world;
+
+mod crash;
+mod creation;
+mod deletion;
+mod hostile;
+mod limits;
+mod mirroring;
+mod obstacles;
+mod policies;
+mod refusals;
+mod restores;
+mod scenario;
+mod storage;
+mod synced;

@@ -1,0 +1,100 @@
+//! What holds for every write, in every story: nobody reaches beyond the namespace a plan is about.
+
+use api::{Kind, labels};
+use planner::{Action, Key, Target};
+use serde_json::{Value, json};
+
+use super::{ADMIN, World};
+
+impl World {
+    /// Complains of a write that must never be made, whatever a tenant has written where.
+    pub(super) fn check_rules(&mut self, about: &Key, action: &Action) {
+        let wrong = match action {
+            Action::Create(object) => self.wrong_to_create(about, object.kind, &object.body),
+            Action::Hold(target, _)
+            | Action::Release(target, _)
+            | Action::PatchStatus(target, _)
+            | Action::Patch(target, _)
+            | Action::Delete(target) => self.wrong_to_touch(about, target),
+        };
+        if let Some(wrong) = wrong {
+            self.complain(&format!("a plan about {}/{} {wrong}: {action:?}", about.namespace, about.name));
+        }
+    }
+
+    fn wrong_to_create(&self, about: &Key, kind: Kind, body: &Value) -> Option<&'static str> {
+        if about.kind == Kind::Backup {
+            // Only what was found in storage makes a request, and only for whomever the storage says.
+            let tenant = body["metadata"]["namespace"].as_str().unwrap_or_default();
+            let right = kind == Kind::NonAdminBackup && self.belongs(about, tenant);
+            return (!right).then_some("gives somebody a backup that is not theirs");
+        }
+        if body["metadata"]["namespace"] != ADMIN {
+            return Some("creates something outside the administrators' namespace");
+        }
+        match kind {
+            Kind::Backup | Kind::Restore => {
+                let only_here = body["spec"]["includedNamespaces"] == json!([about.namespace]);
+                (!only_here).then_some("gives Velero another namespace")
+            }
+            Kind::DeleteBackupRequest => {
+                let backup = body["spec"]["backupName"].as_str().unwrap_or_default();
+                if !self.belongs(&Key::new(Kind::Backup, ADMIN, backup), &about.namespace) {
+                    return Some("has somebody else's data deleted");
+                }
+                let request = self.objects.get(about).map(|stored| &stored.json["status"]["phase"]);
+                (request != Some(&json!("Deleting"))).then_some("deletes data before it says so")
+            }
+            Kind::NonAdminBackupStorageLocationRequest | Kind::Secret | Kind::BackupStorageLocation => {
+                let marks = &body["metadata"]["annotations"];
+                (marks[labels::NABSL_NAMESPACE] != json!(about.namespace))
+                    .then_some("makes somebody else's storage")
+            }
+            _ => Some("creates something unheard of"),
+        }
+    }
+
+    fn wrong_to_touch(&self, about: &Key, target: &Target) -> Option<&'static str> {
+        let key = Key::new(target.kind, &target.namespace, &target.name);
+        let same =
+            self.objects.get(&key).is_some_and(|stored| stored.json["metadata"]["uid"] == json!(target.uid));
+        let velero = target.namespace == ADMIN;
+        let own = match velero {
+            _ if !same || key == *about => true,
+            true => self.belongs(&key, &about.namespace),
+            false => target.namespace == about.namespace,
+        };
+        (!own).then_some("touches what is somebody else's")
+    }
+
+    /// Whose an object of Velero's is, worked out anew: by the place it is kept in if that is a tenant's, by what it
+    /// says about itself if not. A request to delete belongs to whomever its Backup belongs to.
+    fn belongs(&self, key: &Key, namespace: &str) -> bool {
+        let Some(object) = self.objects.get(key).map(|stored| &stored.json) else {
+            return false;
+        };
+        let annotation =
+            |object: &Value, name: &str| object["metadata"]["annotations"][name].as_str().map(str::to_owned);
+        if key.kind == Kind::DeleteBackupRequest {
+            let backup = object["spec"]["backupName"].as_str().unwrap_or_default();
+            return self.belongs(&Key::new(Kind::Backup, ADMIN, backup), namespace);
+        }
+        let storage = [Kind::NonAdminBackupStorageLocationRequest, Kind::Secret, Kind::BackupStorageLocation];
+        if storage.contains(&key.kind) {
+            return annotation(object, labels::NABSL_NAMESPACE).as_deref() == Some(namespace);
+        }
+        let place = object["spec"]["storageLocation"].as_str().unwrap_or_default();
+        let place = self.objects.get(&Key::new(Kind::BackupStorageLocation, ADMIN, place));
+        let tenant = place.and_then(|place| annotation(&place.json, labels::NABSL_NAMESPACE));
+        let origin = if key.kind == Kind::Restore { labels::NAR_NAMESPACE } else { labels::NAB_NAMESPACE };
+        let said = annotation(object, origin);
+        if let Some(tenant) = tenant {
+            return tenant == namespace && said.is_none_or(|said| said == namespace);
+        }
+        let space = self.objects.get(&Key::new(Kind::Namespace, "", namespace));
+        let space_uid = space.and_then(|space| space.json["metadata"]["uid"].as_str());
+        let same_space = annotation(object, labels::ORIGIN_NAMESPACE_UID)
+            .is_none_or(|uid| Some(uid.as_str()) == space_uid);
+        said.as_deref() == Some(namespace) && same_space
+    }
+}
