@@ -4,6 +4,7 @@
 
 mod burst;
 mod killed;
+mod many_locations;
 mod location;
 mod skeleton;
 mod velero_fields;
