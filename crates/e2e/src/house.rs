@@ -93,6 +93,11 @@ impl Nacre {
         if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { bail!("{answer}") }
     }
 
+    /// What it says about itself beside being ready.
+    pub async fn details(&self) -> Result<String> {
+        get(self.health, "/readyz").await
+    }
+
     /// A number it counts.
     pub async fn metric(&self, name: &str) -> Result<f64> {
         let answer = get(self.metrics, "/metrics").await?;

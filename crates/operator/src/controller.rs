@@ -230,6 +230,9 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
         // A backup found in storage is looked at again and again, but its story is told once.
         if key.kind != Kind::Backup || context.chores.is_news(key, event) {
             context.teller.tell(kind, &about, event);
+            if event.reason == sync::IGNORED {
+                context.metrics.ignored();
+            }
         }
     }
     if let Some(delay) = plan.wake {

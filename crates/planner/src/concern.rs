@@ -71,8 +71,8 @@ pub fn of_location<K: Resource>(_: &impl View, before: Option<&K>, after: Option
     location_of(meta).into_iter().collect()
 }
 
-/// A Velero Backup: whoever refers to it; once it is over, also the restores that wait for it and the backups that wait
-/// for room.
+/// A Velero Backup: whoever refers to it; when it is over or gone, also the restores that wait for it and the backups
+/// that wait for room.
 pub fn velero_backup(view: &impl View, before: Option<&Backup>, after: Option<&Backup>) -> Vec<Key> {
     let Some(velero) = after.or(before) else { return Vec::new() };
     if let (Some(before), Some(after)) = (before, after)
@@ -81,7 +81,9 @@ pub fn velero_backup(view: &impl View, before: Option<&Backup>, after: Option<&B
         return Vec::new();
     }
     let mut keys = view.backups_of(velero.metadata.name.as_deref().unwrap_or_default());
-    if after.is_some() && velero.stage() != Stage::Over {
+    // Velero goes on touching what is over: that is nobody else's business.
+    let was_so = before.is_some_and(|before| before.phase() == velero.phase());
+    if after.is_some() && (velero.stage() != Stage::Over || was_so) {
         return keys;
     }
     let owner = annotation(&velero.metadata, labels::NAB_NAMESPACE).map(str::to_owned);

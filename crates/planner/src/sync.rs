@@ -19,6 +19,8 @@ use crate::{Action, Event, Key, Object, Plan, Target, backup};
 
 /// Which namespace, by uid, an administrator has given the backups of its earlier namesakes to.
 pub const ADOPTIONS: &str = "nacre-adoptions";
+/// A backup in a tenant's storage contradicts it.
+pub const IGNORED: &str = "BackupIgnored";
 /// A spec longer than this is not one that a person wrote; a request is made without it.
 const LARGEST_SPEC: usize = 256 * 1024;
 /// Labels and names of requests hold this much.
@@ -51,7 +53,7 @@ pub fn decide(view: &impl View, name: &str) -> Option<(Key, Plan)> {
         Finding::Settled => (this, Plan::done()),
         Finding::AtOdds(location, why) => {
             let note = format!("backup {name:?} in this storage is ignored: {why}");
-            (location, Plan::done().telling(Event::warning("BackupIgnored", note)))
+            (location, Plan::done().telling(Event::warning(IGNORED, note)))
         }
         Finding::Held(request) => {
             let note = "a backup of an earlier namespace of this name is held back; an administrator can hand it over";

@@ -4,7 +4,8 @@
 
 mod burst;
 mod killed;
-mod many_locations;
 mod location;
+mod many_locations;
+mod policy;
 mod skeleton;
 mod velero_fields;

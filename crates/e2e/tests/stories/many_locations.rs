@@ -9,8 +9,8 @@ use api::velero::BackupStorageLocation;
 use bed::{Bed, eventually};
 use e2e::{House, NACRE, VELERO};
 use futures::{StreamExt, TryStreamExt, stream};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -44,10 +44,12 @@ async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
     stream::iter(0..LOCATIONS)
         .map(|number| {
             let secrets = Api::<Secret>::namespaced(client.clone(), &namespace(number));
-            let locations = Api::<NonAdminBackupStorageLocation>::namespaced(client.clone(), &namespace(number));
+            let locations =
+                Api::<NonAdminBackupStorageLocation>::namespaced(client.clone(), &namespace(number));
             async move {
                 let keys = format!("[default]\naws_access_key_id=a{number}\naws_secret_access_key=b\n");
-                let secret = json!({"metadata": {"name": format!("keys-{number}")}, "stringData": {"cloud": keys}});
+                let secret =
+                    json!({"metadata": {"name": format!("keys-{number}")}, "stringData": {"cloud": keys}});
                 secrets.create(&PostParams::default(), &serde_json::from_value(secret)?).await?;
                 locations.create(&PostParams::default(), &serde_json::from_value(location(number))?).await?;
                 anyhow::Ok(())
@@ -61,12 +63,13 @@ async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
     let began = Instant::now();
     let storages = Api::<BackupStorageLocation>::namespaced(client.clone(), VELERO);
     let ours = ListParams::default().labels("openshift.io/oadp-nabsl-origin-nacuuid");
-    let names: Vec<String> = eventually("all locations to be handed over", Duration::from_secs(120), async || {
-        let found = storages.list(&ours).await.map_err(|error| error.to_string())?;
-        let names: Vec<_> = found.into_iter().filter_map(|storage| storage.metadata.name).collect();
-        if names.len() == LOCATIONS { Ok(names) } else { Err(format!("{} of them", names.len())) }
-    })
-    .await?;
+    let names: Vec<String> =
+        eventually("all locations to be handed over", Duration::from_mins(2), async || {
+            let found = storages.list(&ours).await.map_err(|error| error.to_string())?;
+            let names: Vec<_> = found.into_iter().filter_map(|storage| storage.metadata.name).collect();
+            if names.len() == LOCATIONS { Ok(names) } else { Err(format!("{} of them", names.len())) }
+        })
+        .await?;
     println!("{LOCATIONS} locations handed over in {:.1} s", began.elapsed().as_secs_f64());
     let look = async |name: &str, first: bool| -> Result<()> {
         let now = Timestamp::now().to_string();

@@ -228,6 +228,7 @@ pub fn decide(seen: &Observed) -> Plan {
             plan = hold(seen, plan);
             plan.actions.extend(wanted::secret_writes(seen, credential));
             plan.actions.extend(wanted::storage_writes(seen, policy, credential));
+            plan.events.extend(status::import_is_off(seen, policy));
         }
         Verdict::Grace(_, left) => plan = plan.waking_in(*left),
         _ => plan.actions.extend(wanted::removal(seen)),

@@ -466,6 +466,9 @@ fn velero_looks_for_backups_only_if_it_is_safe_to() {
         play.seen.velero_version = version.map(str::to_owned);
         play.settle();
         assert_eq!(period(&play), wanted, "{import:?} {version:?}");
+        (play.seen.storage, play.seen.copy) = (None, None);
+        let told = play.pass().events.iter().any(|event| event.reason == "ImportOff");
+        assert_eq!(told, version == Some("v1.18.2"), "{import:?} {version:?}");
     }
     // Known later: put right. Forgotten by a restart: left alone.
     let mut play = Play::new(false);

@@ -7,6 +7,7 @@ use api::{NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocatio
 use super::credentials::Credential;
 use super::decide::{Observed, Verdict};
 use super::wanted;
+use crate::policy::Import;
 use crate::{Action, Event, Plan, Policy, tell as tell_status};
 
 /// Adds to a plan the one status that goes with a verdict, and the news in it.
@@ -185,6 +186,14 @@ pub(super) fn wait_for_policy(seen: &Observed) -> Plan {
         Finding { type_: condition::ACCEPTED, status: false, reason: condition::POLICY_UNAVAILABLE, message };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
     write(seen, &status, Plan::done())
+}
+
+/// That Velero is too old to look for backups in tenants' storage, told when it is given the location.
+pub(super) fn import_is_off(seen: &Observed, policy: &Policy) -> Option<Event> {
+    let too_old = policy.storage_locations.import == Import::Auto && seen.imports(policy) == Some(false);
+    let note = "Velero is too old to be trusted with what it may find in this storage; \
+                backups that are in it already are not looked for";
+    (too_old && seen.storage.is_none()).then(|| Event::warning("ImportOff", note))
 }
 
 /// Shows that it is on its way out.

@@ -162,7 +162,7 @@ fn run(cases: u32, bug: Option<Sabotage>) -> Result<(), TestError<Scenario>> {
 
 #[test]
 fn a_crash_changes_nothing_about_the_end() {
-    if let Err(error) = run(100, None) {
+    if let Err(error) = run(60, None) {
         panic!("{error}");
     }
 }

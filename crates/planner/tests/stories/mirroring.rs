@@ -163,6 +163,26 @@ fn positions_move_up_and_finished_ones_show_zero() {
 }
 
 #[test]
+fn velero_counting_its_queue_anew_is_not_worth_a_write() {
+    let mut world = World::with(&["shop"]);
+    for name in ["shop/a", "shop/b"] {
+        world.apply(nab(name));
+    }
+    world.settle();
+    world.velero_says("shop-a-<1>", json!({"phase": "Queued", "queuePosition": 1}));
+    world.velero_says("shop-b-<2>", json!({"phase": "Queued", "queuePosition": 2}));
+    world.trace();
+    world.velero_starts("shop-a-<1>");
+    world.velero_says("shop-a-<1>", json!({"queuePosition": null}));
+    world.velero_says("shop-b-<2>", json!({"queuePosition": 1}));
+    let told = world.trace();
+    assert!(!told.contains("shop/b"), "{told}");
+    world.refresh_positions();
+    let shown = world.get("nab shop/b")["status"]["veleroBackup"]["status"].clone();
+    assert_eq!(shown["queuePosition"], 1, "the chore brings it along");
+}
+
+#[test]
 fn an_administrators_backup_is_ahead_too() {
     let mut world = World::with(&["shop"]);
     world.apply(object(Kind::Backup, "velero/whole-cluster", json!({"spec": {}})));

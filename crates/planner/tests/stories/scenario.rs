@@ -55,7 +55,7 @@ const END: [Step; 8] = [
 
 /// Sequences that get somewhere: what usually comes next is likelier.
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let which = || prop_oneof![3 => Just(Which::Shop), 1 => Just(Which::Office)];
+    let which = || prop_oneof![Just(Which::Shop), Just(Which::Office)];
     let step = prop_oneof![
         6 => which().prop_map(Step::AskForBackup),
         1 => which().prop_map(Step::AskForNonsense),
@@ -81,6 +81,10 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Vec::new()),
         2 => Just(done(Which::Shop)),
         1 => Just(done(Which::Office)),
+        1 => which().prop_map(|which| vec![Step::AskForBackup(which), Step::DeleteBackup(which)]),
+        2 => which().prop_map(move |which| {
+            [done(which), vec![Step::StorageGoesAway(which), Step::DeleteData(which)]].concat()
+        }),
     ];
     (before, prop::collection::vec(step, 1..8))
         .prop_map(|(before, steps)| [before, steps, END.to_vec()].concat())

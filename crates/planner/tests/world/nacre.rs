@@ -18,6 +18,7 @@ const ENDLESS: usize = 2_000;
 pub(crate) type Sabotage = fn(Plan) -> Plan;
 
 /// What nacre has in its memory, and how it is being treated.
+#[expect(clippy::struct_excessive_bools, reason = "each is a hardship of its own")]
 #[derive(Clone, Default)]
 pub(super) struct Nacre {
     woken: VecDeque<Key>,
@@ -35,6 +36,8 @@ pub(super) struct Nacre {
     shuffle: Option<u64>,
     sabotage: Option<Sabotage>,
     pub(super) is_yet_to_see_namespaces: bool,
+    /// The chore that brings positions up to date is running.
+    positions_are_due: bool,
     /// What it did that it must never do.
     complaints: Vec<String>,
 }
@@ -44,6 +47,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         self.rest();
         self.complain_of_what_was_missed();
+        self.complain_of_what_is_too_large();
         let complaints = self.complaints();
         assert!(complaints.is_empty(), "{}\n\nnacre did:\n{}", complaints.join("\n"), self.trace.join("\n"));
     }
@@ -92,11 +96,13 @@ impl World {
     /// The background chore that brings the positions of everybody in the queue up to date.
     pub(crate) fn refresh_positions(&mut self) {
         use planner::view::View;
+        self.nacre.positions_are_due = true;
         let backups: Vec<_> = self.backup_queue.names().flat_map(|name| self.backups_of(name)).collect();
         let restores: Vec<_> = self.restore_queue.names().flat_map(|name| self.restores_of(name)).collect();
         self.wake(backups);
         self.wake(restores);
         self.rest();
+        self.nacre.positions_are_due = false;
     }
 
     /// How many writes nacre has made.
@@ -203,19 +209,18 @@ impl World {
     }
 
     fn decide(&self, key: &Key) -> Plan {
+        let (namespace, name, position_due) = (&key.namespace, &key.name, self.nacre.positions_are_due);
         let plan = match key.kind {
-            Kind::NonAdminBackup => {
-                backup::observe(self, &key.namespace, &key.name).map(|seen| backup::decide(&seen))
-            }
-            Kind::NonAdminRestore => {
-                restore::observe(self, &key.namespace, &key.name).map(|seen| restore::decide(&seen))
-            }
+            Kind::NonAdminBackup => backup::observe(self, namespace, name)
+                .map(|seen| backup::decide(&backup::Observed { position_due, ..seen })),
+            Kind::NonAdminRestore => restore::observe(self, namespace, name)
+                .map(|seen| restore::decide(&restore::Observed { position_due, ..seen })),
             // Where a story is not about storage, tenants' locations and what is found in them are as it says.
             Kind::NonAdminBackupStorageLocation | Kind::Backup if !self.minds_storage => None,
             Kind::NonAdminBackupStorageLocation => {
-                location::observe(self, &key.namespace, &key.name).map(|seen| location::decide(&seen))
+                location::observe(self, namespace, name).map(|seen| location::decide(&seen))
             }
-            Kind::Backup => sync::decide(self, &key.name).map(|(_, plan)| plan),
+            Kind::Backup => sync::decide(self, name).map(|(_, plan)| plan),
             other => panic!("nobody decides about a {}", other.name()),
         };
         let plan = plan.unwrap_or_default();
