@@ -320,3 +320,80 @@ fn what_has_outlived_its_owner_is_collected_and_nothing_else() {
         ]
     );
 }
+
+/// Asked for, approved, used, changed, put back, and gone again.
+fn a_life(world: &mut World, step: &mut dyn FnMut(&mut World)) {
+    let name = api::velero_name("shop", "bucket", &long("<l1>"));
+    let change =
+        |bucket: &str| json!({"spec": {"backupStorageLocationSpec": {"objectStorage": {"bucket": bucket}}}});
+    world.apply(bucket("shop/bucket", "mine"));
+    step(world);
+    world.edit(&format!("request {name}"), json!({"spec": {"approvalDecision": "approve"}}));
+    step(world);
+    world.edit(&format!("bsl {name}"), json!({"status": {"phase": "Available"}}));
+    world.apply(nab_with("shop/daily", json!({"storageLocation": "bucket"})));
+    step(world);
+    world.edit("secret shop/keys", json!({"data": {"cloud": KEYS[..40]}}));
+    step(world);
+    world.edit("secret shop/keys", json!({"data": {"cloud": KEYS}}));
+    step(world);
+    world.edit("nabsl shop/bucket", change("other"));
+    step(world);
+    world.edit("nabsl shop/bucket", change("mine"));
+    step(world);
+}
+
+#[test]
+fn a_crash_before_any_write_changes_nothing_about_the_end() {
+    let start = || {
+        let mut world = world(&["shop"]);
+        world.policy(|policy| policy.storage_locations.require_approval = true);
+        world.settle();
+        world
+    };
+    let end = |world: &World| -> Vec<(String, Value)> {
+        let marks = ["resourceVersion", "generation"];
+        let all = world.everything().map(|(key, object)| {
+            let mut object = object.clone();
+            marks.iter().for_each(|mark| _ = object["metadata"].as_object_mut().unwrap().remove(*mark));
+            // Which of two writes told it does not matter.
+            if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
+                conditions.retain(|condition| {
+                    condition["type"] != "SecretSynced" && condition["type"] != "BackupStorageLocationSynced"
+                });
+            }
+            (format!("{key:?}"), object)
+        });
+        all.collect()
+    };
+    let mut calm = start();
+    let before = calm.writes();
+    a_life(&mut calm, &mut World::settle);
+    let writes = calm.writes() - before;
+    assert!(writes > 20, "{writes}");
+    for crash in 0..writes {
+        let mut world = start();
+        world.dies_after(before + crash);
+        let mut crashes = 0;
+        a_life(&mut world, &mut |world: &mut World| {
+            world.rest();
+            if world.is_down() {
+                crashes += 1;
+                world.restart();
+            }
+            world.settle();
+        });
+        assert_eq!(crashes, 1, "before write {crash}");
+        assert_eq!(end(&world), end(&calm), "before write {crash}");
+        world.delete("nabsl shop/bucket");
+        world.settle();
+        let left = [
+            Kind::Secret,
+            Kind::BackupStorageLocation,
+            Kind::NonAdminBackupStorageLocationRequest,
+            Kind::Backup,
+        ];
+        let left: Vec<_> = left.into_iter().flat_map(|kind| world.names(kind)).collect();
+        assert_eq!(left, ["shop/keys", "velero/default"], "before write {crash}");
+    }
+}
