@@ -36,29 +36,23 @@ fn the_guides_tables_of_keys_are_current() {
 
 /// What becomes of each key a tenant can write into a credential or a location, as the code has it.
 fn keys() -> String {
-    let mut text = String::from(
-        "# Keys of tenants' storage\n\n\
+    let head = "# Keys of tenants' storage\n\n\
          Made by `make gen` from the tables that nacre decides by. A key that is in none of them is refused as well. \
-         Credentials are read and written anew: only what is kept reaches Velero.\n",
-    );
-    for (what, tables) in [("Credential", credentials::TABLES), ("Configuration", config::TABLES)] {
-        for (provider, rules) in tables {
-            text.push_str(&format!(
-                "\n## {what}: {provider}\n\n| key | what becomes of it | why |\n| --- | --- | --- |\n"
-            ));
-            for rule in *rules {
-                let verdict = match rule.verdict {
-                    Verdict::Kept => "checked and kept",
-                    Verdict::Dropped => "left out",
-                    Verdict::Refused => "**refused**",
-                };
-                text.push_str(&format!(
-                    "| `{}` | {verdict} | {} |\n",
-                    rule.key,
-                    rule.why.replace('|', "\\|")
-                ));
-            }
-        }
-    }
-    text
+         Credentials are read and written anew: only what is kept reaches Velero.\n";
+    let all = [("Credential", credentials::TABLES), ("Configuration", config::TABLES)];
+    let tables =
+        all.into_iter().flat_map(|(what, tables)| tables.iter().map(move |(of, rules)| (what, of, rules)));
+    let texts = tables.map(|(what, provider, rules)| {
+        let rows = rules.iter().map(|rule| {
+            let verdict = match rule.verdict {
+                Verdict::Kept => "checked and kept",
+                Verdict::Dropped => "left out",
+                Verdict::Refused => "**refused**",
+            };
+            format!("| `{}` | {verdict} | {} |\n", rule.key, rule.why.replace('|', "\\|"))
+        });
+        let rows: String = rows.collect();
+        format!("\n## {what}: {provider}\n\n| key | what becomes of it | why |\n| --- | --- | --- |\n{rows}")
+    });
+    head.to_owned() + &texts.collect::<String>()
 }
