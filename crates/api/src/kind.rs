@@ -116,6 +116,10 @@ kinds! {
     ValidatingWebhookConfiguration = "admissionregistration.k8s.io" / "v1" / "validatingwebhookconfigurations", Cluster;
     /// A kind, described.
     CustomResourceDefinition = "apiextensions.k8s.io" / "v1" / "customresourcedefinitions", Cluster;
+    /// A change the API server makes to every object of a kind as it comes in.
+    MutatingAdmissionPolicy = "admissionregistration.k8s.io" / "v1" / "mutatingadmissionpolicies", Cluster;
+    /// Where such a change applies.
+    MutatingAdmissionPolicyBinding = "admissionregistration.k8s.io" / "v1" / "mutatingadmissionpolicybindings", Cluster;
 }
 
 impl Kind {

@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// `clusterrole-aggregation-controller` fills admin, edit and view; without it every denial is vacuous.
 const CONTROLLERS: &str = "clusterrole-aggregation-controller,namespace-controller,garbage-collector-controller,\
                            serviceaccount-controller,serviceaccount-token-controller,\
-                           root-ca-certificate-publisher-controller";
+                           root-ca-certificate-publisher-controller,\
+                           validatingadmissionpolicy-status-controller";
 
 /// The running control plane. The API server is dropped before etcd, so that it never misses it.
 #[derive(Debug)]

@@ -1,12 +1,23 @@
-//! `kubectl-nacre`, the program on a laptop.
+//! `kubectl nacre`: what tenants and administrators do from a shell.
 
-use clap::Parser;
+mod args;
+mod connect;
+mod migration;
+mod output;
 
-/// Backup and restore for namespace owners.
-#[derive(Parser)]
-#[command(name = "kubectl-nacre", bin_name = "kubectl nacre", version, about)]
-struct Args {}
+use std::process::ExitCode;
 
-fn main() {
-    Args::parse();
+use clap::Parser as _;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = args::Args::parse();
+    match args::run(args).await {
+        Ok(outcome) => outcome.into(),
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -126,10 +126,19 @@ fn root() -> &'static Path {
     here.parent().and_then(Path::parent).unwrap_or(here)
 }
 
-/// The program that ships: `NACRE_BIN`, else the release build of this workspace.
+/// The controller that ships: `NACRE_BIN`, else the release build of this workspace.
 fn program() -> Result<PathBuf> {
+    built("NACRE_BIN", "nacre")
+}
+
+/// The command line that ships: `KUBECTL_NACRE_BIN`, else the release build of this workspace.
+pub fn command_line() -> Result<PathBuf> {
+    built("KUBECTL_NACRE_BIN", "kubectl-nacre")
+}
+
+fn built(variable: &str, name: &str) -> Result<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let path = std::env::var_os("NACRE_BIN").map_or_else(|| target.join("release/nacre"), PathBuf::from);
+    let path = std::env::var_os(variable).map_or_else(|| target.join("release").join(name), PathBuf::from);
     if !path.is_file() {
         bail!("{} is not there: `make build` builds it", path.display());
     }

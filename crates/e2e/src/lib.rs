@@ -6,6 +6,6 @@ mod location;
 mod tap;
 mod tenant;
 
-pub use house::{House, NACRE, Nacre, VELERO};
+pub use house::{House, NACRE, Nacre, VELERO, command_line};
 pub use tap::Tap;
 pub use tenant::Tenant;

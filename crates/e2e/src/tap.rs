@@ -1,10 +1,10 @@
-//! A tap on the line between nacre and the API server: it passes everything on, counts writes, and can pull the plug
-//! after any of them.
+//! A tap on the line between a program and the API server: it passes everything on, counts writes, and can fall silent
+//! after any of them, so that a story can kill the program between any two.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use axum::Router;
@@ -12,11 +12,11 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bed::send_signal;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 /// The largest request that is passed on: more than the API server takes.
 const LARGEST: usize = 4 << 20;
@@ -29,10 +29,10 @@ pub struct Tap {
 
 struct Line {
     client: Client,
-    /// How many more writes are passed on before the plug is pulled; `usize::MAX` for ever.
+    /// How many more writes are passed on before it falls silent; `usize::MAX` for ever.
     left: AtomicUsize,
-    /// Whom to kill.
-    victim: AtomicU32,
+    /// Told when it falls silent.
+    silent: Notify,
 }
 
 impl Tap {
@@ -41,7 +41,7 @@ impl Tap {
         let file = Kubeconfig::read_from(kubeconfig)?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         let client = Client::try_from(config)?;
-        let line = Arc::new(Line { client, left: AtomicUsize::new(usize::MAX), victim: AtomicU32::new(0) });
+        let line = Arc::new(Line { client, left: AtomicUsize::new(usize::MAX), silent: Notify::new() });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let routes = Router::new().fallback(pass).with_state(line.clone());
@@ -62,10 +62,14 @@ impl Tap {
         Ok(path)
     }
 
-    /// Kills this process with no warning once so many writes have reached the API server, before it hears of the last.
-    pub fn kill_after(&self, writes: usize, victim: u32) {
-        self.line.victim.store(victim, Ordering::SeqCst);
+    /// Falls silent once so many writes have reached the API server: whoever sent the last is never answered.
+    pub fn cut_after(&self, writes: usize) {
         self.line.left.store(writes, Ordering::SeqCst);
+    }
+
+    /// Waits until it falls silent.
+    pub async fn silent(&self) {
+        self.line.silent.notified().await;
     }
 
     /// Passes everything on from now on.
@@ -78,32 +82,28 @@ async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
     // Events tell a story and hold nothing up: they are no step of any path.
     let write = *request.method() != Method::GET && !request.uri().path().contains("/events");
     if write && line.left.load(Ordering::SeqCst) == 0 {
-        return cut();
+        return std::future::pending().await;
     }
     let (mut parts, body) = request.into_parts();
     for name in [header::HOST, header::AUTHORIZATION, header::CONTENT_LENGTH] {
         parts.headers.remove(name);
     }
-    let Ok(body) = to_bytes(body, LARGEST).await else { return cut() };
+    let Ok(body) = to_bytes(body, LARGEST).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
     let request = kube::client::Body::from(body.to_vec());
     let answer = match line.client.send(Request::from_parts(parts, request)).await {
         Ok(answer) => answer.map(Body::new),
         Err(error) => return (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
     };
-    if write {
-        let left = line.left.load(Ordering::SeqCst);
-        if left != usize::MAX {
-            line.left.store(left.saturating_sub(1), Ordering::SeqCst);
-        }
-        if left == 1 {
+    let left = line.left.load(Ordering::SeqCst);
+    if write && left != usize::MAX {
+        line.left.store(left.saturating_sub(1), Ordering::SeqCst);
+        if left <= 1 {
             // The write has happened; nobody will hear of it.
-            let _ = send_signal(line.victim.load(Ordering::SeqCst), "KILL");
-            return cut();
+            line.silent.notify_one();
+            return std::future::pending().await;
         }
     }
     answer
-}
-
-fn cut() -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, "the line is cut").into_response()
 }

@@ -58,7 +58,7 @@ impl Executor {
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
         for action in &plan.actions {
             let mut concerned = self.act(action).await?;
-            if !matches!(action, Action::Delete(_)) {
+            if !matches!(action, Action::Delete(_) | Action::DeleteUnchanged(_)) {
                 concerned.retain(|key| key != about);
             }
             self.work.wake(concerned);
@@ -82,6 +82,7 @@ impl Executor {
             Action::Patch(target, body) => self.patch(target, None, body.clone()).await,
             Action::PatchStatus(target, body) => self.patch(target, Some("status"), body.clone()).await,
             Action::Delete(target) => self.delete(target).await,
+            Action::DeleteUnchanged(target) => self.delete_unchanged(target).await,
         }
     }
 
@@ -119,14 +120,30 @@ impl Executor {
     }
 
     async fn delete(&self, target: &Target) -> Result<Vec<Key>, Failure> {
-        let preconditions = Preconditions { uid: Some(target.uid.clone()), ..Preconditions::default() };
-        let params = DeleteParams::background().preconditions(preconditions);
+        let exactly = Preconditions { uid: Some(target.uid.clone()), ..Preconditions::default() };
+        match self.send_delete(target, exactly).await {
+            // Another one by the same name: this one is no more.
+            Err(error) if code(&error) == Some(409) => Ok(self.forget(target)),
+            other => other.map_err(|source| failure("delete", target, source)),
+        }
+    }
+
+    async fn delete_unchanged(&self, target: &Target) -> Result<Vec<Key>, Failure> {
+        let as_seen = Preconditions {
+            uid: Some(target.uid.clone()),
+            resource_version: Some(target.resource_version.clone()),
+        };
+        let answer = self.send_delete(target, as_seen).await;
+        answer.map_err(|source| failure("delete", target, source))
+    }
+
+    async fn send_delete(&self, target: &Target, only_if: Preconditions) -> Result<Vec<Key>, kube::Error> {
+        let params = DeleteParams::background().preconditions(only_if);
         match self.send(path(target.kind, &target.namespace).delete(&target.name, &params)).await {
             Ok(text) if is_status(&text) => Ok(self.forget(target)),
             Ok(text) => Ok(self.remember(target.kind, &text)),
-            // Gone, or another one by the same name: either way this one is no more.
-            Err(error) if matches!(code(&error), Some(404 | 409)) => Ok(self.forget(target)),
-            Err(source) => Err(failure("delete", target, source)),
+            Err(error) if code(&error) == Some(404) => Ok(self.forget(target)),
+            Err(error) => Err(error),
         }
     }
 

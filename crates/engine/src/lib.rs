@@ -13,6 +13,7 @@ mod execute;
 mod guard;
 mod index;
 mod kept;
+pub mod migration;
 mod store;
 mod version;
 mod watch;

@@ -29,6 +29,7 @@ use crate::admin::{self, Readiness};
 use crate::args::Args;
 use crate::chores::{self, Chores};
 use crate::metrics::{self, Metrics, Written};
+use crate::migration;
 use crate::queue::{self, Due};
 
 /// The kinds that own what is collected when they are gone.
@@ -87,6 +88,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         chores: Chores::default(),
     });
     let mut tasks = JoinSet::new();
+    tasks.spawn(migration::keep(client.clone(), context.teller.clone()));
     tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone(), context.due.clone()));
     tasks.spawn(engine::look_after_credentials(
         client.clone(),

@@ -5,6 +5,7 @@ mod args;
 mod chores;
 mod controller;
 mod metrics;
+mod migration;
 mod queue;
 mod telemetry;
 

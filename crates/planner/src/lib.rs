@@ -16,6 +16,7 @@ pub mod gc;
 pub mod install;
 pub mod location;
 mod merge;
+pub mod migration;
 pub mod ownership;
 pub mod plan;
 pub mod policy;

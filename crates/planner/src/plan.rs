@@ -44,6 +44,8 @@ pub enum Action {
     PatchStatus(Target, Value),
     /// Delete exactly this object; one that is gone already counts as done.
     Delete(Target),
+    /// Delete this object only as it was seen; if somebody changed it meanwhile, that is decided about anew.
+    DeleteUnchanged(Target),
 }
 
 /// An object to be created, whole.
@@ -191,6 +193,7 @@ impl fmt::Debug for Action {
                 f.debug_tuple("PatchStatus").field(target).field(body).finish()
             }
             Self::Delete(target) => f.debug_tuple("Delete").field(target).finish(),
+            Self::DeleteUnchanged(target) => f.debug_tuple("DeleteUnchanged").field(target).finish(),
         }
     }
 }

@@ -23,7 +23,7 @@ async fn backups_of(tenant: &Tenant<'_>) -> Result<Vec<String>> {
     Ok(own.filter_map(|backup| backup.metadata.name).collect())
 }
 
-/// Runs `step` with a nacre that dies after so many writes, then lets another one finish. Returns whether it died.
+/// Runs `step` with a nacre that is killed after so many writes. Returns whether it came to so many.
 async fn dying_after(
     house: &House,
     tap: &Tap,
@@ -31,14 +31,12 @@ async fn dying_after(
     step: impl AsyncFnOnce() -> Result<()>,
 ) -> Result<bool> {
     let nacre = house.start_nacre_with(&tap.kubeconfig(house.bed.folder())?).await?;
-    tap.kill_after(writes, nacre.process.pid());
+    tap.cut_after(writes);
     step().await?;
-    let death = tokio::time::timeout(Duration::from_secs(8), nacre.process.exited()).await;
+    let cut = tokio::time::timeout(Duration::from_secs(8), tap.silent()).await;
+    nacre.process.kill().await?;
     tap.relent();
-    if death.is_err() {
-        nacre.process.kill().await?;
-    }
-    Ok(death.is_ok())
+    Ok(cut.is_ok())
 }
 
 async fn created(tenant: &Tenant<'_>) -> Result<()> {

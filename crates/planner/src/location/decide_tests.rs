@@ -119,7 +119,7 @@ impl Play {
                 let what = if matches!(action, Action::Patch(..)) { "patch" } else { "status" };
                 format!("{what} {}", target.kind.name())
             }
-            Action::Delete(target) => {
+            Action::Delete(target) | Action::DeleteUnchanged(target) => {
                 match target.kind {
                     Kind::Secret => self.seen.copy = None,
                     Kind::BackupStorageLocation => self.seen.storage = None,

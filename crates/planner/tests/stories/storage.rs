@@ -355,7 +355,9 @@ fn a_crash_before_any_write_changes_nothing_about_the_end() {
         let marks = ["resourceVersion", "generation"];
         let all = world.everything().map(|(key, object)| {
             let mut object = object.clone();
-            marks.iter().for_each(|mark| _ = object["metadata"].as_object_mut().unwrap().remove(*mark));
+            for mark in marks {
+                object["metadata"].as_object_mut().unwrap().remove(mark);
+            }
             // Which of two writes told it does not matter.
             if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
                 conditions.retain(|condition| {

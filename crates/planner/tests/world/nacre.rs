@@ -334,6 +334,10 @@ impl World {
                 self.on(target, |world, key, _| world.merge_status(key, change))
             }
             Action::Delete(target) => self.on(target, |world, key, _| world.remove(key)),
+            Action::DeleteUnchanged(target) => self.on(target, |world, key, found| {
+                world.expect_current(target, found);
+                world.remove(key);
+            }),
         }
     }
 

@@ -15,7 +15,8 @@ impl World {
             | Action::Release(target, _)
             | Action::PatchStatus(target, _)
             | Action::Patch(target, _)
-            | Action::Delete(target) => self.wrong_to_touch(about, target),
+            | Action::Delete(target)
+            | Action::DeleteUnchanged(target) => self.wrong_to_touch(about, target),
         };
         if let Some(wrong) = wrong {
             self.complain(&format!("a plan about {}/{} {wrong}: {action:?}", about.namespace, about.name));

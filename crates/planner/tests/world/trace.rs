@@ -57,7 +57,7 @@ pub(super) fn shown_action(action: &Action, status: &Value) -> String {
         }
         Action::Patch(target, change) => format!("patch {} {change}", named(target)),
         Action::PatchStatus(target, _) => format!("status {}{}", named(target), shown_status(status)),
-        Action::Delete(target) => format!("delete {}", named(target)),
+        Action::Delete(target) | Action::DeleteUnchanged(target) => format!("delete {}", named(target)),
     };
     short(&line)
 }

@@ -1,0 +1,70 @@
+//! Connecting as kubectl would.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use crate::output::Format;
+
+/// What every command takes to find the cluster.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Connection {
+    /// The kubeconfig file to use.
+    #[arg(long, global = true)]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context in it.
+    #[arg(long, global = true)]
+    context: Option<String>,
+
+    /// The namespace; that of the context if absent.
+    #[arg(short, long, global = true)]
+    namespace: Option<String>,
+
+    /// Act as this user.
+    #[arg(long = "as", value_name = "USER", global = true)]
+    act_as: Option<String>,
+
+    /// Act as a member of this group; may be repeated.
+    #[arg(long = "as-group", value_name = "GROUP", global = true)]
+    act_as_groups: Vec<String>,
+}
+
+/// A connection, and how to answer.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    /// The namespace on the command line, or the context's.
+    pub(crate) namespace: String,
+    pub(crate) format: Format,
+}
+
+impl Session {
+    pub(crate) async fn open(connection: &Connection, format: Format) -> Result<Self> {
+        let options =
+            KubeConfigOptions { context: connection.context.clone(), ..KubeConfigOptions::default() };
+        let mut config = match &connection.kubeconfig {
+            Some(path) => Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?,
+            None => match Config::from_kubeconfig(&options).await {
+                Ok(config) => config,
+                // Without a kubeconfig this may still be a pod; with a context named it is a mistake.
+                Err(error) if options.context.is_some() => return Err(error.into()),
+                Err(_) => Config::infer().await.context("no kubeconfig, and not in a pod")?,
+            },
+        };
+        if let Some(user) = &connection.act_as {
+            config.auth_info.impersonate = Some(user.clone());
+            let groups = (!connection.act_as_groups.is_empty()).then(|| connection.act_as_groups.clone());
+            config.auth_info.impersonate_groups = groups;
+        }
+        let agent = concat!("kubectl-nacre/", env!("CARGO_PKG_VERSION"));
+        config.headers.push(("user-agent".parse()?, agent.parse()?));
+        let namespace = connection.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        Ok(Self { client: Client::try_from(config)?, namespace, format })
+    }
+}

@@ -1,0 +1,34 @@
+//! Reading and writing by the engine, in the terms of a command.
+
+use anyhow::{Context as _, Result};
+use engine::{Retry, migration};
+use kube::Client;
+use planner::{Plan, migration::who_can::Rbac};
+
+/// Whether everything was done, or what was seen has changed meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    /// All of it.
+    Yes,
+    /// Look again and decide anew.
+    Stale,
+}
+
+/// Carries out the actions of a plan in their order.
+pub(super) async fn carry_out(client: &Client, plan: &Plan) -> Result<Done> {
+    match migration::carry_out(client, plan).await {
+        Ok(()) => Ok(Done::Yes),
+        Err(failure) if matches!(failure.retry(), Retry::Now | Retry::WhenItChanges) => Ok(Done::Stale),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// All of RBAC.
+pub(super) async fn rbac(client: &Client) -> Result<Rbac> {
+    migration::rbac(client).await.context("reading roles and bindings")
+}
+
+/// Whether the API server said that the caller may not ask.
+pub(super) fn is_forbidden(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 403)
+}

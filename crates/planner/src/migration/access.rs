@@ -1,0 +1,165 @@
+//! What the controller has to be allowed to keep roles, grants and guard as they were asked for, and nothing else.
+//!
+//! The API server lets nobody write a role that says more than the writer holds, unless the writer may `escalate` that very role; a role
+//! that has to be made anew has no name yet when that is asked, so the controller holds what the four roles say.
+
+use api::Kind;
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role as OwnRole, RoleBinding, RoleRef,
+};
+use kube::core::ObjectMeta;
+
+use super::{
+    guard::{INFRASTRUCTURE, wanted},
+    roles::{Era, Role},
+    rules::rule,
+    settings,
+    subject::{RBAC, Who},
+    who_can::Rbac,
+};
+use crate::plan::Plan;
+
+/// The cluster role, its binding, and the role and binding for the settings.
+pub const NAME: &str = "nacre:migration-controller";
+
+/// Everything that gives the controller its rights.
+pub struct Access {
+    /// In every namespace.
+    pub role: ClusterRole,
+    /// To whom.
+    pub binding: ClusterRoleBinding,
+    /// Where the settings are.
+    pub settings_role: OwnRole,
+    /// To whom.
+    pub settings_binding: RoleBinding,
+}
+
+/// What this service account needs to be the controller.
+pub fn access(controller: &Who) -> Access {
+    let role_ref = |kind: &str| RoleRef {
+        api_group: Some(RBAC.to_owned()),
+        kind: kind.to_owned(),
+        name: NAME.to_owned(),
+    };
+    let subjects = Some(vec![controller.subject()]);
+    Access {
+        role: ClusterRole { metadata: named(None), rules: Some(rules()), aggregation_rule: None },
+        binding: ClusterRoleBinding {
+            metadata: named(None),
+            role_ref: role_ref("ClusterRole"),
+            subjects: subjects.clone(),
+        },
+        settings_role: OwnRole { metadata: named(Some(settings::NAMESPACE)), rules: Some(settings_rules()) },
+        settings_binding: RoleBinding {
+            metadata: named(Some(settings::NAMESPACE)),
+            role_ref: role_ref("Role"),
+            subjects,
+        },
+    }
+}
+
+/// Decides how to give this service account what it needs; nothing is left to do if it has it.
+pub fn decide(rbac: &Rbac, controller: &Who) -> Plan {
+    let access = access(controller);
+    let at_home = |namespace: Option<&String>| namespace.is_some_and(|name| name == settings::NAMESPACE);
+    let own_roles: Vec<OwnRole> =
+        rbac.roles.iter().filter(|role| at_home(role.metadata.namespace.as_ref())).cloned().collect();
+    let own_bindings: Vec<RoleBinding> =
+        rbac.role_bindings.iter().filter(|one| at_home(one.metadata.namespace.as_ref())).cloned().collect();
+    Plan::done()
+        .then_if(wanted(Kind::ClusterRole, &access.role, &rbac.cluster_roles, &["rules"]))
+        .then_if(wanted(Kind::Role, &access.settings_role, &own_roles, &["rules"]))
+        .then_if(wanted(Kind::RoleBinding, &access.settings_binding, &own_bindings, &["subjects"]))
+        .then_if(wanted(
+            Kind::ClusterRoleBinding,
+            &access.binding,
+            &rbac.cluster_role_bindings,
+            &["subjects"],
+        ))
+}
+
+/// The rules that hold in every namespace.
+pub fn rules() -> Vec<PolicyRule> {
+    let kept: Vec<String> =
+        Role::ALL.iter().map(|role| role.name()).chain([INFRASTRUCTURE]).map(str::to_owned).collect();
+    let by_name = |names: &[String], resources: &[&str], verbs: &[&str]| PolicyRule {
+        resource_names: Some(names.to_vec()),
+        ..rule(&[RBAC], resources, verbs)
+    };
+    let policies = [
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    ];
+    let mut rules = vec![
+        rule(&[RBAC], &["clusterroles", "clusterrolebindings", "rolebindings"], &["get", "list", "watch"]),
+        rule(&[RBAC], &["clusterroles", "clusterrolebindings"], &["create"]),
+        by_name(&kept, &["clusterroles"], &["update", "patch", "escalate"]),
+        by_name(&[INFRASTRUCTURE.to_owned()], &["clusterroles"], &["bind"]),
+        by_name(&[INFRASTRUCTURE.to_owned()], &["clusterrolebindings"], &["update", "patch"]),
+        // Grants end.
+        rule(&[RBAC], &["clusterrolebindings", "rolebindings"], &["delete"]),
+        rule(
+            &["admissionregistration.k8s.io"],
+            &policies,
+            &["get", "list", "watch", "create", "update", "patch", "delete"],
+        ),
+        // Whether KubeVirt's operator is there to manage the roles itself.
+        rule(&["apps"], &["deployments"], &["get", "list", "watch"]),
+    ];
+    for role in Role::ALL {
+        rules.extend(role.rules(Era::Old));
+        rules.extend(role.rules(Era::Current));
+    }
+    rules.extend(super::guard::infrastructure_role().rules.unwrap_or_default());
+    rules
+}
+
+fn settings_rules() -> Vec<PolicyRule> {
+    vec![PolicyRule {
+        resource_names: Some(vec![settings::NAME.to_owned()]),
+        ..rule(&[""], &["configmaps"], &["get", "list", "watch", "update", "patch"])
+    }]
+}
+
+fn named(namespace: Option<&str>) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(NAME.to_owned()),
+        namespace: namespace.map(str::to_owned),
+        ..ObjectMeta::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_given_once_and_straightened_when_bent() {
+        let robot = Who::account("nacre", "nacre");
+        assert_eq!(decide(&Rbac::default(), &robot).actions.len(), 4);
+        let given = access(&robot);
+        let mut rbac = Rbac {
+            cluster_roles: vec![given.role],
+            roles: vec![given.settings_role],
+            cluster_role_bindings: vec![given.binding],
+            role_bindings: vec![given.settings_binding],
+        };
+        assert_eq!(decide(&rbac, &robot), Plan::done());
+        rbac.cluster_roles[0].rules = None;
+        assert_eq!(decide(&rbac, &robot).actions.len(), 1);
+    }
+
+    /// Whoever could escalate or bind anything would be an administrator by another name.
+    #[test]
+    fn nothing_in_it_makes_an_administrator() {
+        for rule in rules() {
+            let strong = |verb: &String| ["escalate", "bind", "impersonate", "*"].contains(&verb.as_str());
+            if rule.verbs.iter().any(strong) {
+                assert!(rule.resource_names.is_some_and(|names| !names.is_empty()));
+            }
+            assert!(!rule.resources.unwrap().contains(&"*".to_owned()));
+        }
+    }
+}

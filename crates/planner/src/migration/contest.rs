@@ -1,0 +1,42 @@
+//! When to stop repairing: somebody who undoes every repair means it, and two that fight only wear out the API server.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::plan::Action;
+
+/// This many repairs within the time below are a contest.
+pub(super) const PATIENCE: usize = 5;
+/// How long nacre then waits before it tries again.
+pub(super) const CONTEST: Duration = Duration::from_mins(10);
+
+/// When something was repaired of late. A command repairs once and has no past.
+#[derive(Clone, Copy, Debug)]
+pub struct Repairs<'a> {
+    /// Of what, and when.
+    pub at: &'a [(String, Timestamp)],
+    /// The time now.
+    pub now: Timestamp,
+}
+
+impl Repairs<'_> {
+    /// Whether somebody keeps undoing those of one object.
+    pub fn contested(&self, name: &str) -> bool {
+        let of_it = self.at.iter().filter(|(repaired, _)| repaired == name);
+        of_it.filter(|(_, at)| self.now.duration_since(*at).unsigned_abs() < CONTEST).count() >= PATIENCE
+    }
+}
+
+/// The name of what an action repairs.
+pub fn repaired(action: &Action) -> &str {
+    match action {
+        Action::Create(object) => object.name(),
+        Action::Hold(target, _)
+        | Action::Release(target, _)
+        | Action::Patch(target, _)
+        | Action::PatchStatus(target, _)
+        | Action::Delete(target)
+        | Action::DeleteUnchanged(target) => &target.name,
+    }
+}
