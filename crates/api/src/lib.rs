@@ -18,6 +18,7 @@ mod location_request;
 mod naming;
 mod restore;
 mod schema;
+mod secret;
 mod strict;
 pub mod velero;
 
@@ -46,6 +47,7 @@ pub use location_request::{
 };
 pub use naming::velero_name;
 pub use restore::{NonAdminRestore, NonAdminRestoreSpec, NonAdminRestoreStatus, VeleroRestore};
+pub use secret::{Hidden, HiddenSecret};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;

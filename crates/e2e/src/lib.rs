@@ -2,6 +2,7 @@
 //! program that ships.
 
 mod house;
+mod location;
 mod tap;
 mod tenant;
 

@@ -1,6 +1,6 @@
 //! The cluster as it was last seen, for decisions to look at.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use api::velero::{
@@ -8,8 +8,9 @@ use api::velero::{
     PodVolumeBackup, PodVolumeRestore, Restore, VolumeStatus,
 };
 use api::{
-    DataMoverCounts, DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminDownloadRequest, NonAdminRestore, Phase, PodVolumeCounts, labels,
+    DataMoverCounts, DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup,
+    NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
+    NonAdminRestore, Phase, PodVolumeCounts, labels,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -17,10 +18,11 @@ use kube::Resource;
 use planner::ownership::label;
 use planner::policy::{self, Policies, Problem, Reading, Readings};
 use planner::queue::Queue;
-use planner::view::{Seen, View};
+use planner::view::{Credential, Seen, View};
 use planner::{Key, Policy, backup, restore};
 use tracing::{info, warn};
 
+use crate::credentials::Named;
 use crate::guard::Guarded;
 use crate::index::Index;
 use crate::kept::Kept;
@@ -45,6 +47,10 @@ pub struct State {
     pub(crate) locations: Store<NonAdminBackupStorageLocation>,
     pub(crate) downloads: Store<NonAdminDownloadRequest>,
     pub(crate) download_requests: Store<DownloadRequest>,
+    pub(crate) location_requests: Store<NonAdminBackupStorageLocationRequest>,
+    pub(crate) secret_copies: Store<HiddenSecret>,
+    pub(crate) credentials: HashMap<Named, Credential>,
+    pub(crate) velero_version: Option<String>,
     pub(crate) velero_backups: Store<Backup>,
     pub(crate) velero_restores: Store<Restore>,
     pub(crate) storage_locations: Store<BackupStorageLocation>,
@@ -107,6 +113,10 @@ impl State {
             locations: Store::default(),
             downloads: Store::default(),
             download_requests: Store::default(),
+            location_requests: Store::default(),
+            secret_copies: Store::default(),
+            credentials: HashMap::new(),
+            velero_version: None,
             velero_backups: Store::default(),
             velero_restores: Store::default(),
             storage_locations: Store::default(),
@@ -175,6 +185,16 @@ impl State {
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminDownloadRequest, &object.metadata);
         self.note_backing_off(key, after.and_then(|request| request.status.as_ref()?.phase));
+    }
+
+    pub(crate) fn index_location(
+        &mut self,
+        before: Option<&NonAdminBackupStorageLocation>,
+        after: Option<&NonAdminBackupStorageLocation>,
+    ) {
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(Kind::NonAdminBackupStorageLocation, &object.metadata);
+        self.note_backing_off(key, after.and_then(|location| location.status.as_ref()?.phase));
     }
 
     fn note_backing_off(&mut self, key: Key, phase: Option<Phase>) {
@@ -334,6 +354,26 @@ impl View for State {
         self.admin(name)
     }
 
+    fn locations_in(&self, namespace: &str) -> Vec<Seen<NonAdminBackupStorageLocation>> {
+        self.locations.within(namespace).cloned().collect()
+    }
+
+    fn credential(&self, namespace: &str, secret: &str, key: &str) -> Credential {
+        self.credentials.get(&Named::new(namespace, secret, key)).cloned().unwrap_or_default()
+    }
+
+    fn location_request(&self, name: &str) -> Option<Seen<NonAdminBackupStorageLocationRequest>> {
+        self.location_requests.get(&self.admin_namespace, name).cloned()
+    }
+
+    fn secret_copy(&self, name: &str) -> Option<Arc<HiddenSecret>> {
+        self.admin(name)
+    }
+
+    fn velero_version(&self) -> Option<String> {
+        self.velero_version.clone()
+    }
+
     fn velero_backup(&self, name: &str) -> Option<Arc<Backup>> {
         self.admin(name)
     }
@@ -391,5 +431,34 @@ impl View for State {
 
     fn restore_queue(&self) -> &Queue {
         &self.restore_queue
+    }
+
+    fn locations(&self) -> Vec<Key> {
+        let all = self.locations.all();
+        all.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata)).collect()
+    }
+
+    fn storage_locations(&self) -> Vec<Arc<BackupStorageLocation>> {
+        self.storage_locations.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    fn velero_backups(&self) -> Vec<Arc<Backup>> {
+        self.velero_backups.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    fn velero_restores(&self) -> Vec<Arc<Restore>> {
+        self.velero_restores.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    fn all_delete_requests(&self) -> Vec<Arc<DeleteBackupRequest>> {
+        self.delete_requests.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    fn location_requests(&self) -> Vec<Seen<NonAdminBackupStorageLocationRequest>> {
+        self.location_requests.all().cloned().collect()
+    }
+
+    fn secret_copies(&self) -> Vec<Arc<HiddenSecret>> {
+        self.secret_copies.all().map(|seen| seen.object.clone()).collect()
     }
 }

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use api::velero::{Backup, DeleteBackupRequest, DownloadRequest, Restore};
-use api::{Kind, NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
+use api::{
+    HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
+    NonAdminDownloadRequest, NonAdminRestore,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::params::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request::Request;
@@ -183,6 +186,10 @@ impl Executor {
             Kind::NonAdminBackup => meta_of::<NonAdminBackup>(&state, target),
             Kind::NonAdminRestore => meta_of::<NonAdminRestore>(&state, target),
             Kind::NonAdminDownloadRequest => meta_of::<NonAdminDownloadRequest>(&state, target),
+            Kind::NonAdminBackupStorageLocation => meta_of::<NonAdminBackupStorageLocation>(&state, target),
+            Kind::NonAdminBackupStorageLocationRequest => {
+                meta_of::<NonAdminBackupStorageLocationRequest>(&state, target)
+            }
             _ => None,
         };
         latest.and_then(|meta| meta.resource_version).unwrap_or_else(|| target.resource_version.clone())
@@ -198,6 +205,12 @@ impl Executor {
             Kind::Backup => wrote::<Backup>(state, text),
             Kind::Restore => wrote::<Restore>(state, text),
             Kind::DeleteBackupRequest => wrote::<DeleteBackupRequest>(state, text),
+            Kind::NonAdminBackupStorageLocation => wrote::<NonAdminBackupStorageLocation>(state, text),
+            Kind::NonAdminBackupStorageLocationRequest => {
+                wrote::<NonAdminBackupStorageLocationRequest>(state, text)
+            }
+            Kind::BackupStorageLocation => wrote::<BackupStorageLocation>(state, text),
+            Kind::Secret => wrote::<HiddenSecret>(state, text),
             _ => Vec::new(),
         })
     }
@@ -211,6 +224,12 @@ impl Executor {
             Kind::Backup => deleted::<Backup>(state, target),
             Kind::Restore => deleted::<Restore>(state, target),
             Kind::DeleteBackupRequest => deleted::<DeleteBackupRequest>(state, target),
+            Kind::NonAdminBackupStorageLocation => deleted::<NonAdminBackupStorageLocation>(state, target),
+            Kind::NonAdminBackupStorageLocationRequest => {
+                deleted::<NonAdminBackupStorageLocationRequest>(state, target)
+            }
+            Kind::BackupStorageLocation => deleted::<BackupStorageLocation>(state, target),
+            Kind::Secret => deleted::<HiddenSecret>(state, target),
             _ => Vec::new(),
         })
     }

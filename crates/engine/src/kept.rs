@@ -7,9 +7,11 @@ use api::velero::{
     PodVolumeBackup, PodVolumeRestore, Restore,
 };
 use api::{
-    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest,
-    NonAdminRestore,
+    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
 };
+// Kinds go by the names of their types.
+use api::HiddenSecret as Secret;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
 use planner::{Key, concern};
@@ -64,9 +66,11 @@ macro_rules! kept {
 kept! {
     NonAdminBackup in backups, indexed by State::index_backup, concerns concern::backup;
     NonAdminRestore in restores, indexed by State::index_restore, concerns concern::restore;
-    NonAdminBackupStorageLocation in locations, indexed by nothing, concerns concern::location;
     NonAdminDownloadRequest in downloads, indexed by State::index_download, concerns concern::download;
     DownloadRequest in download_requests, indexed by nothing, concerns concern::download_request;
+    NonAdminBackupStorageLocation in locations, indexed by State::index_location, concerns concern::location;
+    NonAdminBackupStorageLocationRequest in location_requests, indexed by nothing, concerns concern::of_location;
+    Secret in secret_copies, indexed by nothing, concerns concern::of_location;
     Backup in velero_backups, indexed by State::queue_backup, concerns concern::velero_backup;
     Restore in velero_restores, indexed by State::queue_restore, concerns concern::velero_restore;
     BackupStorageLocation in storage_locations, indexed by nothing, concerns concern::storage_location;

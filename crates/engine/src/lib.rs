@@ -6,6 +6,7 @@
 
 mod client;
 mod cluster;
+mod credentials;
 mod error;
 mod events;
 mod execute;
@@ -14,14 +15,17 @@ mod index;
 mod kept;
 pub mod migration;
 mod store;
+mod version;
 mod watch;
 mod work;
 
 pub use client::{connect, user_agent};
 pub use cluster::{Cluster, State};
+pub use credentials::look_after_credentials;
 pub use error::{Failure, Retry};
 pub use events::Teller;
 pub use execute::{Executor, Writes};
 pub use kept::Kept;
+pub use version::ask_velero;
 pub use watch::{Progress, watch};
 pub use work::Work;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{Kind, labels};
 use futures::{StreamExt, pin_mut};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
@@ -41,7 +42,12 @@ pub async fn watch<K: Kept>(
         Some(namespace) => Api::namespaced(client, &namespace),
         None => Api::all(client),
     };
-    let stream = watcher(api, watcher::Config::default());
+    let config = match K::KIND {
+        // Of the administrators' Secrets, only the copies of tenants' credentials are any of our business.
+        Kind::Secret => watcher::Config::default().labels(labels::NABSL_NACUUID),
+        _ => watcher::Config::default(),
+    };
+    let stream = watcher(api, config);
     pin_mut!(stream);
     let mut pause = Duration::ZERO;
     while let Some(event) = stream.next().await {

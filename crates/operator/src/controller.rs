@@ -10,15 +10,15 @@ use api::velero::{
     PodVolumeBackup, PodVolumeRestore, Restore,
 };
 use api::{
-    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest,
-    NonAdminRestore,
+    DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
 };
 use engine::{Cluster, Executor, Kept, Progress, Retry, Teller, Work, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::core::ObjectMeta;
-use planner::{Key, Plan, backup, download, restore};
+use planner::{Key, Plan, backup, download, location, restore, sync};
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
@@ -27,9 +27,14 @@ use tracing::{debug, error, info, warn};
 
 use crate::admin::{self, Readiness};
 use crate::args::Args;
+use crate::chores::{self, Chores};
 use crate::metrics::{self, Metrics, Written};
 use crate::migration;
 use crate::queue::{self, Due};
+
+/// The kinds that own what is collected when they are gone.
+const OWNERS: [Kind; 4] =
+    [Kind::Namespace, Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
 
 /// What a worker needs.
 struct Shared {
@@ -39,6 +44,7 @@ struct Shared {
     teller: Teller,
     metrics: Metrics,
     due: Arc<Due>,
+    chores: Chores,
 }
 
 /// Runs until told to stop.
@@ -65,15 +71,35 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         warn!(kind = kind.name(), reason, "cannot be watched; it counts as empty");
     }
     cluster.read_policy();
+    // An owner that we may not see is not one that is gone.
+    let everything_seen = unwatched.iter().all(|(kind, _)| !OWNERS.contains(kind));
     // Nobody else sets it.
     let _ = closed.set(unwatched);
     info!("ready");
 
     let teller = Teller::start(client.clone(), hostname());
-    let context = Arc::new(Shared { cluster, work, executor, teller, metrics, due: Arc::default() });
+    let context = Arc::new(Shared {
+        cluster,
+        work,
+        executor,
+        teller,
+        metrics,
+        due: Arc::default(),
+        chores: Chores::default(),
+    });
     let mut tasks = JoinSet::new();
-    tasks.spawn(migration::keep(client, context.teller.clone()));
+    tasks.spawn(migration::keep(client.clone(), context.teller.clone()));
     tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone(), context.due.clone()));
+    tasks.spawn(engine::look_after_credentials(
+        client.clone(),
+        context.cluster.clone(),
+        context.work.clone(),
+    ));
+    tasks.spawn(engine::ask_velero(client, namespace, context.cluster.clone(), context.work.clone()));
+    tasks.spawn(chores::synchronise(context.cluster.clone(), context.work.clone()));
+    if everything_seen {
+        tasks.spawn(chores::collect(context.cluster.clone(), context.executor.clone()));
+    }
     for _ in 0..args.workers.max(1) {
         tasks.spawn(worker(context.clone()));
     }
@@ -109,6 +135,8 @@ fn start_watches(
         starter.everywhere::<NonAdminBackupStorageLocation>(),
         starter.everywhere::<NonAdminDownloadRequest>(),
         starter.in_namespace::<DownloadRequest>(),
+        starter.in_namespace::<NonAdminBackupStorageLocationRequest>(),
+        starter.in_namespace::<HiddenSecret>(),
         starter.in_namespace::<Backup>(),
         starter.in_namespace::<Restore>(),
         starter.in_namespace::<BackupStorageLocation>(),
@@ -186,7 +214,7 @@ async fn worker(context: Arc<Shared>) {
 
 /// Observe, decide, execute. Returns when to try again if it did not go through.
 async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
-    let (about, plan) = decide(context, key)?;
+    let (kind, about, plan) = decide(context, key)?;
     debug!(
         kind = key.kind.name(),
         namespace = key.namespace,
@@ -203,7 +231,13 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
         return Some(retry);
     }
     for event in &plan.events {
-        context.teller.tell(key.kind, &about, event);
+        // A backup found in storage is looked at again and again, but its story is told once.
+        if key.kind != Kind::Backup || context.chores.is_news(key, event) {
+            context.teller.tell(kind, &about, event);
+            if event.reason == sync::IGNORED {
+                context.metrics.ignored();
+            }
+        }
     }
     if let Some(delay) = plan.wake {
         context.work.wake_in(key.clone(), delay);
@@ -211,8 +245,8 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
     None
 }
 
-/// What shall be done about one object; none if it is gone.
-fn decide(context: &Shared, key: &Key) -> Option<(ObjectMeta, Plan)> {
+/// What shall be done about one object, and what its Events are about; none if it is gone.
+fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
     let look = context.cluster.look();
     let position_due = context.due.take(key);
     match key.kind {
@@ -220,23 +254,37 @@ fn decide(context: &Shared, key: &Key) -> Option<(ObjectMeta, Plan)> {
             let seen =
                 backup::Observed { position_due, ..backup::observe(&*look, &key.namespace, &key.name)? };
             drop(look);
-            Some((seen.backup.metadata.clone(), backup::decide(&seen)))
+            Some((key.kind, seen.backup.metadata.clone(), backup::decide(&seen)))
         }
         Kind::NonAdminRestore => {
             let seen =
                 restore::Observed { position_due, ..restore::observe(&*look, &key.namespace, &key.name)? };
             drop(look);
-            Some((seen.restore.metadata.clone(), restore::decide(&seen)))
+            Some((key.kind, seen.restore.metadata.clone(), restore::decide(&seen)))
+        }
+        Kind::NonAdminBackupStorageLocation => {
+            let seen = location::observe(&*look, &key.namespace, &key.name)?;
+            drop(look);
+            Some((key.kind, seen.location.metadata.clone(), location::decide(&seen)))
+        }
+        Kind::Backup => {
+            let (about, plan) = sync::decide(&*look, &key.name)?;
+            let meta = ObjectMeta {
+                name: Some(about.name),
+                namespace: Some(about.namespace),
+                ..ObjectMeta::default()
+            };
+            Some((about.kind, meta, plan))
         }
         Kind::NonAdminDownloadRequest => {
             let seen = download::observe(&*look, &key.namespace, &key.name)?;
             drop(look);
-            Some((seen.request.metadata.clone(), download::decide(&seen)))
+            Some((key.kind, seen.request.metadata.clone(), download::decide(&seen)))
         }
         Kind::DownloadRequest => {
             let seen = download::observe_leftover(&*look, &key.name)?;
             drop(look);
-            Some((seen.velero.metadata.clone(), download::decide_leftover(&seen)))
+            Some((key.kind, seen.velero.metadata.clone(), download::decide_leftover(&seen)))
         }
         _ => None,
     }

@@ -2,6 +2,7 @@
 
 mod admin;
 mod args;
+mod chores;
 mod controller;
 mod metrics;
 mod migration;

@@ -18,6 +18,7 @@ use prometheus_client::registry::Registry;
 pub(crate) struct Metrics {
     decisions: Counter,
     failures: Counter,
+    ignored: Counter,
     seconds: Histogram,
 }
 
@@ -27,6 +28,7 @@ impl Metrics {
         let metrics = Self {
             decisions: Counter::default(),
             failures: Counter::default(),
+            ignored: Counter::default(),
             seconds: Histogram::new(exponential_buckets(0.001, 4.0, 8)),
         };
         registry.register("nacre_decisions", "Decisions made about requests", metrics.decisions.clone());
@@ -35,9 +37,16 @@ impl Metrics {
             "Decisions that could not be carried out",
             metrics.failures.clone(),
         );
+        let help = "Backups in tenants' storage that contradict it and are ignored";
+        registry.register("nacre_ignored_backups", help, metrics.ignored.clone());
         let help = "Time to decide about a request and carry the decision out";
         registry.register("nacre_decision_seconds", help, metrics.seconds.clone());
         metrics
+    }
+
+    /// Counts a backup that is ignored.
+    pub(crate) fn ignored(&self) {
+        self.ignored.inc();
     }
 
     /// Counts one decision.

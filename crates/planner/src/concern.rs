@@ -16,7 +16,7 @@ use kube::core::ObjectMeta;
 use crate::ownership::{annotation, label};
 use crate::queue::{Queued, Stage};
 use crate::view::View;
-use crate::{Key, download, policy};
+use crate::{Key, download, policy, sync};
 
 /// A backup request: itself, and the restores that wait for it. One that is gone makes room for others.
 pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) -> Vec<Key> {
@@ -27,6 +27,8 @@ pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&
     keys.extend(waiting_downloads(view, namespace, name, download::concerns_backups));
     if after.is_none() {
         keys.extend(refused_backups(view, namespace));
+        let left = crate::backup::references(backup);
+        keys.extend(left.iter().map(|name| Key::new(Kind::Backup, view.admin_namespace(), name)));
     }
     keys
 }
@@ -77,7 +79,7 @@ pub fn download_request(
     keys
 }
 
-/// A tenant's location: the backups that name it and wait.
+/// A tenant's location: itself, and the backups that name it and wait. One that is gone makes room for others.
 pub fn location(
     view: &impl View,
     before: Option<&NonAdminBackupStorageLocation>,
@@ -85,7 +87,18 @@ pub fn location(
 ) -> Vec<Key> {
     let Some(location) = after.or(before) else { return Vec::new() };
     let (namespace, name) = place(&location.metadata);
-    naming_location(view, namespace, name)
+    let mut keys = vec![Key::of(Kind::NonAdminBackupStorageLocation, &location.metadata)];
+    keys.extend(naming_location(view, namespace, name));
+    if after.is_none() {
+        keys.extend(refused_locations(view).filter(|key| key.namespace == namespace));
+    }
+    keys
+}
+
+/// What an administrator decides about a location, or the credential Velero has of it: that location.
+pub fn of_location<K: Resource>(_: &impl View, before: Option<&K>, after: Option<&K>) -> Vec<Key> {
+    let Some(meta) = after.or(before).map(Resource::meta) else { return Vec::new() };
+    location_of(meta).into_iter().collect()
 }
 
 /// A Velero Backup: whoever refers to it; when it is over or gone, also the restores that wait for it and the backups
@@ -111,6 +124,8 @@ pub fn velero_backup(view: &impl View, before: Option<&Backup>, after: Option<&B
         namespaces.insert(key.namespace);
     }
     keys.extend(namespaces.iter().flat_map(|namespace| refused_backups(view, namespace)));
+    // It may have been found in storage, and want a request.
+    keys.extend(after.map(|velero| Key::of(Kind::Backup, &velero.metadata)));
     keys
 }
 
@@ -155,26 +170,71 @@ pub fn volume<K: Resource>(view: &impl View, before: Option<&K>, after: Option<&
     backup.into_iter().chain(restore).flatten().collect()
 }
 
-/// Velero's side of a location: of a tenant's, the backups that name it; of any that came, went, or can be reached again,
-/// whoever else waits, for what they want may be kept there.
+/// Velero's side of a location: of a tenant's, that location and the backups that name it; of any that came, went, or can
+/// be reached again, whoever else waits, for what they want may be kept there. One that is gone leaves its place in the
+/// bucket to others.
 pub fn storage_location(
     view: &impl View,
     before: Option<&BackupStorageLocation>,
     after: Option<&BackupStorageLocation>,
 ) -> Vec<Key> {
     let Some(storage) = after.or(before) else { return Vec::new() };
-    let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);
-    let name = annotation(&storage.metadata, labels::NABSL_NAME);
-    let backups = namespace.zip(name).map(|(namespace, name)| naming_location(view, namespace, name));
-    let mut keys = backups.unwrap_or_default();
+    if let (Some(before), Some(after)) = (before, after)
+        && only_looked_at(before, after)
+    {
+        return Vec::new();
+    }
+    let mut keys: Vec<_> = location_of(&storage.metadata).into_iter().collect();
+    for location in keys.clone() {
+        keys.extend(naming_location(view, &location.namespace, &location.name));
+    }
+    if after.is_none() {
+        keys.extend(refused_locations(view));
+    }
+    if before.is_none() {
+        // Velero may have found its backups first.
+        let name = storage.metadata.name.as_deref();
+        keys.extend(found(view, |velero| velero.spec.storage_location.as_deref() == name));
+    }
     if before.map(BackupStorageLocation::phase) != after.map(BackupStorageLocation::phase) {
+        let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);
         let waiting = view.backing_off().into_iter().filter(|key| key.kind != Kind::NonAdminBackup);
         keys.extend(waiting.filter(|key| namespace.is_none_or(|namespace| key.namespace == namespace)));
     }
     keys
 }
 
-/// A namespace: every request in it that is not settled.
+/// The Velero Backups of this sort that may want a request.
+fn found(view: &impl View, is: impl Fn(&Backup) -> bool) -> Vec<Key> {
+    let backups = view.velero_backups();
+    let meant = backups.iter().filter(|velero| velero.stage() == Stage::Over && is(velero));
+    meant.map(|velero| Key::of(Kind::Backup, &velero.metadata)).collect()
+}
+
+/// Velero writes down every minute when it last looked at a location.
+fn only_looked_at(before: &BackupStorageLocation, after: &BackupStorageLocation) -> bool {
+    let (Some(was), Some(is)) = (&before.status, &after.status) else { return false };
+    let mut alike = is.clone();
+    alike.last_synced_time.clone_from(&was.last_synced_time);
+    alike.last_validation_time.clone_from(&was.last_validation_time);
+    alike == *was
+        && before.spec == after.spec
+        && before.metadata.labels == after.metadata.labels
+        && before.metadata.annotations == after.metadata.annotations
+}
+
+/// The location that an object in the administrators' namespace says it was made for.
+fn location_of(meta: &ObjectMeta) -> Option<Key> {
+    let (namespace, name) =
+        (annotation(meta, labels::NABSL_NAMESPACE)?, annotation(meta, labels::NABSL_NAME)?);
+    Some(Key::new(Kind::NonAdminBackupStorageLocation, namespace, name))
+}
+
+fn refused_locations(view: &impl View) -> impl Iterator<Item = Key> {
+    view.backing_off().into_iter().filter(|key| key.kind == Kind::NonAdminBackupStorageLocation)
+}
+
+/// A namespace: every request in it that is not settled, and every location.
 pub fn namespace(view: &impl View, before: Option<&Namespace>, after: Option<&Namespace>) -> Vec<Key> {
     let Some(namespace) = after.or(before) else { return Vec::new() };
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
@@ -184,7 +244,14 @@ pub fn namespace(view: &impl View, before: Option<&Namespace>, after: Option<&Na
     let restores = restores.map(|seen| Key::of(Kind::NonAdminRestore, &seen.object.metadata));
     let downloads = view.downloads_in(name).into_iter();
     let downloads = downloads.map(|seen| Key::of(Kind::NonAdminDownloadRequest, &seen.object.metadata));
-    backups.chain(restores).chain(downloads).collect()
+    let locations = view.locations_in(name).into_iter();
+    let locations = locations.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata));
+    let mut keys: Vec<_> = backups.chain(restores).chain(downloads).chain(locations).collect();
+    if before.is_none() {
+        // Velero may have found its backups before it was made.
+        keys.extend(found(view, |velero| annotation(&velero.metadata, labels::NAB_NAMESPACE) == Some(name)));
+    }
+    keys
 }
 
 /// A ConfigMap of the administrators: if it is the policy, or one that requests may name, whoever was refused.
@@ -193,7 +260,10 @@ pub fn config_map(view: &impl View, before: Option<&ConfigMap>, after: Option<&C
         map.metadata.name.as_deref() == Some(policy::CONFIG_MAP)
             || label(&map.metadata, labels::TENANT_USABLE).is_some()
     };
-    if before.is_some_and(matters) || after.is_some_and(matters) { view.backing_off() } else { Vec::new() }
+    if after.or(before).is_some_and(|map| map.metadata.name.as_deref() == Some(sync::ADOPTIONS)) {
+        return found(view, |_| true);
+    }
+    if before.is_some_and(matters) || after.is_some_and(matters) { judged_anew(view) } else { Vec::new() }
 }
 
 /// OADP's configuration, which is a source of the policy: whoever was refused.
@@ -202,7 +272,14 @@ pub fn application(
     _: Option<&DataProtectionApplication>,
     _: Option<&DataProtectionApplication>,
 ) -> Vec<Key> {
-    view.backing_off()
+    judged_anew(view)
+}
+
+/// Whom another policy concerns: whoever was refused, every location, since those are judged for as long as they are
+/// there, and what was held back.
+fn judged_anew(view: &impl View) -> Vec<Key> {
+    let refused = view.backing_off().into_iter();
+    refused.chain(view.locations()).chain(found(view, |_| true)).collect()
 }
 
 fn place(meta: &ObjectMeta) -> (&str, &str) {

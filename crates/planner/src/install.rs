@@ -10,12 +10,16 @@ use crate::{Object, restore};
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
 
 const READ: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 const TENANT_KINDS: [Kind; 4] = [
     Kind::NonAdminBackup,
     Kind::NonAdminRestore,
     Kind::NonAdminBackupStorageLocation,
     Kind::NonAdminDownloadRequest,
 ];
+
+const HELD_KINDS: [Kind; 3] =
+    [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
 
 /// All of it, for Velero in this namespace, in an order in which it can be applied.
 pub fn objects(namespace: &str) -> Vec<Object> {
@@ -30,18 +34,19 @@ pub fn objects(namespace: &str) -> Vec<Object> {
     objects
 }
 
-/// What nacre may do in every namespace: read requests, hold them, write their status, remove them, tell Events. It may
-/// not read a Secret.
+/// What nacre may do in every namespace: read requests, hold them, write their status, make those for backups found in
+/// storage, remove them, tell Events. Of Secrets it may look at one whose name it knows, and neither list, watch nor
+/// write any.
 fn everywhere(namespace: &str) -> [Object; 2] {
     let rules = json!([
         rule(&[Kind::Namespace], READ),
         rule(&TENANT_KINDS, READ),
-        rule(&[Kind::NonAdminBackup, Kind::NonAdminRestore], &["patch", "delete"]),
-        rule(&[Kind::NonAdminDownloadRequest], &["delete"]),
-        status_rule(
-            &[Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminDownloadRequest],
-            &["patch"],
-        ),
+        rule(&HELD_KINDS, &["patch"]),
+        rule(&[Kind::NonAdminBackup], &["create", "delete"]),
+        rule(&[Kind::NonAdminRestore, Kind::NonAdminDownloadRequest], &["delete"]),
+        status_rule(&HELD_KINDS, &["patch"]),
+        status_rule(&[Kind::NonAdminDownloadRequest], &["patch"]),
+        rule(&[Kind::Secret], &["get"]),
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
     ]);
     [
@@ -62,12 +67,16 @@ fn everywhere(namespace: &str) -> [Object; 2] {
 fn beside_velero(namespace: &str) -> [Object; 2] {
     let volumes = [Kind::PodVolumeBackup, Kind::PodVolumeRestore, Kind::DataUpload, Kind::DataDownload];
     let rules = json!([
-        rule(&[Kind::Backup, Kind::Restore], &["get", "list", "watch", "create", "patch", "delete"]),
+        rule(&[Kind::Backup, Kind::Restore], WRITE),
         rule(
             &[Kind::DeleteBackupRequest, Kind::DownloadRequest],
             &["get", "list", "watch", "create", "delete"]
         ),
-        rule(&[Kind::BackupStorageLocation], READ),
+        rule(&[Kind::BackupStorageLocation], WRITE),
+        rule(&[Kind::NonAdminBackupStorageLocationRequest], WRITE),
+        status_rule(&[Kind::NonAdminBackupStorageLocationRequest], &["patch"]),
+        rule(&[Kind::ServerStatusRequest], &["get", "create", "delete"]),
+        rule(&[Kind::Secret], WRITE),
         rule(&volumes, READ),
         rule(&[Kind::ConfigMap], READ),
         // nacre's own modifiers for what comes back from tenants' storage.
@@ -145,11 +154,32 @@ mod tests {
     use super::objects;
 
     #[test]
-    fn nacre_reads_no_secret_and_writes_none() {
+    fn outside_the_administrators_namespace_a_secret_is_only_looked_at_by_name() {
+        let objects = objects("velero");
+        let rules = |kind: Kind| -> Vec<serde_json::Value> {
+            let own =
+                objects.iter().filter(|object| object.kind == kind && object.name().starts_with("nacre"));
+            own.flat_map(|role| role.body["rules"].as_array().unwrap().clone()).collect()
+        };
+        let about_secrets = |rules: Vec<serde_json::Value>| -> Vec<serde_json::Value> {
+            let meant = |rule: &serde_json::Value| {
+                ["secrets", "*"]
+                    .iter()
+                    .any(|name| rule["resources"].to_string().contains(&format!("\"{name}\"")))
+            };
+            rules.into_iter().filter(meant).map(|rule| rule["verbs"].clone()).collect()
+        };
+        assert_eq!(about_secrets(rules(Kind::ClusterRole)), [serde_json::json!(["get"])]);
+        assert_eq!(about_secrets(rules(Kind::Role)).len(), 1);
+        assert!(
+            objects
+                .iter()
+                .filter(|object| object.kind == Kind::Role)
+                .all(|role| role.namespace() == "velero")
+        );
         let text =
-            serde_json::to_string(&objects("velero").iter().map(|o| o.body.clone()).collect::<Vec<_>>())
-                .unwrap();
-        assert!(!text.contains("secrets") && !text.contains("\"*\""));
+            serde_json::to_string(&objects.iter().map(|o| o.body.clone()).collect::<Vec<_>>()).unwrap();
+        assert!(!text.contains("\"*\""));
     }
 
     #[test]

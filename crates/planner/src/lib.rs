@@ -14,6 +14,7 @@ pub mod download;
 mod enforce;
 mod fence;
 mod filters;
+pub mod gc;
 pub mod install;
 pub mod location;
 mod merge;
@@ -25,6 +26,7 @@ pub mod queue;
 pub mod refresh;
 mod refusal;
 pub mod restore;
+pub mod sync;
 mod tell;
 pub mod view;
 

@@ -1,5 +1,6 @@
 //! What a decision is made of: actions in order, events to tell, and when to look again.
 
+use std::fmt;
 use std::time::Duration;
 
 use api::Kind;
@@ -29,7 +30,7 @@ pub struct Key {
 }
 
 /// One write to the API server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Action {
     /// Put a finalizer on an object that exists.
     Hold(Target, &'static str),
@@ -48,7 +49,7 @@ pub enum Action {
 }
 
 /// An object to be created, whole.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Object {
     /// What it is.
     pub kind: Kind,
@@ -165,6 +166,44 @@ impl Object {
     pub fn namespace(&self) -> &str {
         self.body["metadata"]["namespace"].as_str().unwrap_or_default()
     }
+}
+
+/// Plans are shown to people; what is in a Secret is not.
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object")
+            .field("kind", &self.kind)
+            .field("body", &shown(self.kind, &self.body))
+            .finish()
+    }
+}
+
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hold(target, finalizer) => f.debug_tuple("Hold").field(target).field(finalizer).finish(),
+            Self::Release(target, finalizer) => {
+                f.debug_tuple("Release").field(target).field(finalizer).finish()
+            }
+            Self::Create(object) => f.debug_tuple("Create").field(object).finish(),
+            Self::Patch(target, body) => {
+                f.debug_tuple("Patch").field(target).field(&shown(target.kind, body)).finish()
+            }
+            Self::PatchStatus(target, body) => {
+                f.debug_tuple("PatchStatus").field(target).field(body).finish()
+            }
+            Self::Delete(target) => f.debug_tuple("Delete").field(target).finish(),
+            Self::DeleteUnchanged(target) => f.debug_tuple("DeleteUnchanged").field(target).finish(),
+        }
+    }
+}
+
+fn shown(kind: Kind, body: &Value) -> Value {
+    let mut shown = body.clone();
+    if kind == Kind::Secret && shown.get("data").is_some() {
+        shown["data"] = "(hidden)".into();
+    }
+    shown
 }
 
 impl Event {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
-    DataMoverCounts, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
-    PodVolumeCounts,
+    DataMoverCounts, Hidden, HiddenSecret, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, PodVolumeCounts,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -27,6 +27,19 @@ impl<K> Clone for Seen<K> {
     fn clone(&self) -> Self {
         Self { object: self.object.clone(), unreadable: self.unreadable.clone() }
     }
+}
+
+/// What was found of a tenant's credential. Tenants' Secrets are not watched; each that is named is looked at now and
+/// then, and only the key that is needed is kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Credential {
+    /// Nobody has looked yet.
+    #[default]
+    Unseen,
+    /// There is no such Secret, or no such key in it, as far as is known since then.
+    Missing(Timestamp),
+    /// What the key holds.
+    Found(Arc<Hidden>),
 }
 
 /// The cluster as it was last seen: the engine's stores, or a world in memory. Every look-up goes by name; none
@@ -58,6 +71,16 @@ pub trait View {
     fn download(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminDownloadRequest>>;
     /// All of a tenant's requests for downloads.
     fn downloads_in(&self, namespace: &str) -> Vec<Seen<NonAdminDownloadRequest>>;
+    /// All of a tenant's storage locations.
+    fn locations_in(&self, namespace: &str) -> Vec<Seen<NonAdminBackupStorageLocation>>;
+    /// What one key of a tenant's Secret holds.
+    fn credential(&self, namespace: &str, secret: &str, key: &str) -> Credential;
+    /// What an administrator decides about a tenant's location.
+    fn location_request(&self, name: &str) -> Option<Seen<NonAdminBackupStorageLocationRequest>>;
+    /// A tenant's credential as Velero has it.
+    fn secret_copy(&self, name: &str) -> Option<Arc<HiddenSecret>>;
+    /// Velero's version, if it has told.
+    fn velero_version(&self) -> Option<String>;
 
     /// A Velero Backup.
     fn velero_backup(&self, name: &str) -> Option<Arc<Backup>>;
@@ -83,4 +106,19 @@ pub trait View {
     fn backup_queue(&self) -> &Queue;
     /// The unfinished Velero Restores in order.
     fn restore_queue(&self) -> &Queue;
+
+    /// Every tenant's storage location.
+    fn locations(&self) -> Vec<Key>;
+    /// Every Velero BackupStorageLocation.
+    fn storage_locations(&self) -> Vec<Arc<BackupStorageLocation>>;
+    /// Every Velero Backup. These and the rest are for what is done now and then and looks at everything.
+    fn velero_backups(&self) -> Vec<Arc<Backup>>;
+    /// Every Velero Restore.
+    fn velero_restores(&self) -> Vec<Arc<Restore>>;
+    /// Every request to delete a Velero Backup.
+    fn all_delete_requests(&self) -> Vec<Arc<DeleteBackupRequest>>;
+    /// Everything an administrator decides about.
+    fn location_requests(&self) -> Vec<Seen<NonAdminBackupStorageLocationRequest>>;
+    /// Every tenant's credential as Velero has it.
+    fn secret_copies(&self) -> Vec<Arc<HiddenSecret>>;
 }

@@ -3,6 +3,8 @@
 mod downloads;
 mod forged;
 mod killed;
+mod location;
+mod many_locations;
 mod policy;
 mod roundtrip;
 mod skeleton;

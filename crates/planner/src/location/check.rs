@@ -3,12 +3,14 @@
 use api::Duration;
 use api::velero::{BackupStorageLocationSpec, ObjectStorageLocation};
 
+use k8s_openapi::api::core::v1::SecretKeySelector;
+
 use super::config::{self, Asker, Settings};
 use super::credentials::{self, Credential};
-use super::policy::{LocationPolicy, Mode};
 use super::provider::Provider;
 use super::{PATH, ca, enforce, field, prefix};
 use crate::Refusal;
+use crate::policy::{StorageMode, StoragePolicy};
 
 /// Velero acts every minute at best, and a location is no place to keep it busy.
 const SHORTEST: i128 = 10 * SECOND;
@@ -20,7 +22,7 @@ const SECOND: i128 = 1_000_000_000;
 pub fn check_spec(
     spec: &BackupStorageLocationSpec,
     namespace: &str,
-    policy: &LocationPolicy,
+    policy: &StoragePolicy,
 ) -> Option<Refusal> {
     // Every field is named, so that one that Velero adds does not compile until somebody decides about it.
     let BackupStorageLocationSpec {
@@ -56,7 +58,7 @@ pub fn check_credential(
     spec: &BackupStorageLocationSpec,
     bytes: &[u8],
     namespace: &str,
-    policy: &LocationPolicy,
+    policy: &StoragePolicy,
 ) -> Result<Credential, Refusal> {
     let mut spec = spec.clone();
     enforce::fill(&policy.enforce, &mut spec);
@@ -77,7 +79,7 @@ pub fn check_credential(
 }
 
 /// Refuses one more location where there are as many as there may be.
-pub fn check_limit(others: usize, policy: &LocationPolicy) -> Option<Refusal> {
+pub fn check_limit(others: usize, policy: &StoragePolicy) -> Option<Refusal> {
     let most = policy.max_per_namespace.filter(|most| others >= *most)?;
     let message =
         format!("this namespace has {others} storage locations and may have {most}; delete one to make room");
@@ -93,10 +95,10 @@ fn refuse(name: &str, message: &str) -> Refusal {
     Refusal::new(field(name), message)
 }
 
-fn mode(policy: &LocationPolicy) -> Option<Refusal> {
+fn mode(policy: &StoragePolicy) -> Option<Refusal> {
     let message =
         "the administrators provide the storage here; leave storageLocation out of your backups instead";
-    (policy.mode == Mode::Platform).then(|| Refusal::new(PATH, message))
+    (policy.mode == StorageMode::Platform).then(|| Refusal::new(PATH, message))
 }
 
 fn is_default(default: Option<bool>) -> Option<Refusal> {
@@ -124,6 +126,11 @@ fn credential(spec: &BackupStorageLocationSpec) -> Option<Refusal> {
     }
 }
 
+/// Whether a reference can be one to a key of a Secret: both parts stand in paths.
+pub(super) fn names_a_secret(reference: &SecretKeySelector) -> bool {
+    is_object_name(&reference.name) && !reference.key.is_empty() && is_secret_key(&reference.key)
+}
+
 /// As the API server has it: parts joined by dots, each of lower-case letters, digits and inner dashes.
 fn is_object_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -138,14 +145,15 @@ fn is_secret_key(key: &str) -> bool {
     key.len() <= 253 && key.chars().all(plain) && !key.starts_with("..") && key != "."
 }
 
-fn unknown_provider(name: &str, policy: &LocationPolicy) -> Option<Refusal> {
+fn unknown_provider(name: &str, policy: &StoragePolicy) -> Option<Refusal> {
     // The provider an administrator requires need not be listed a second time.
     let enforced = policy.enforce.provider.as_deref().and_then(Provider::of);
     let known = Provider::of(name)
         .or(if name.is_empty() { enforced } else { None })
-        .filter(|provider| policy.providers.contains(provider) || Some(*provider) == enforced);
+        .filter(|provider| policy.provides(*provider) || Some(*provider) == enforced);
     known.is_none().then(|| {
-        let names: Vec<&str> = policy.providers.iter().map(|provider| provider.name()).collect();
+        let names: Vec<&str> =
+            Provider::ALL.into_iter().filter(|one| policy.provides(*one)).map(Provider::name).collect();
         Refusal::new(field("provider"), format!("must be one of {}", names.join(", ")))
     })
 }

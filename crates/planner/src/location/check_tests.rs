@@ -1,9 +1,9 @@
 use api::velero::BackupStorageLocationSpec;
 use serde_json::{Value, json};
 
-use super::super::policy::{EnforcedLocation, LocationPolicy, Mode};
-use super::super::{Provider, fill};
+use super::super::fill;
 use super::{check_credential, check_limit, check_spec};
+use crate::policy::{EnforcedLocation, StorageMode, StoragePolicy};
 
 fn good() -> Value {
     json!({
@@ -33,14 +33,14 @@ fn spec() -> BackupStorageLocationSpec {
     serde_json::from_value(good()).unwrap()
 }
 
-fn told(spec: &BackupStorageLocationSpec, policy: &LocationPolicy) -> Option<String> {
+fn told(spec: &BackupStorageLocationSpec, policy: &StoragePolicy) -> Option<String> {
     let refusal = check_spec(spec, "shop", policy)?.to_string();
     Some(refusal.replacen("spec.backupStorageLocationSpec", "", 1))
 }
 
 #[test]
 fn an_ordinary_location_passes() {
-    let policy = LocationPolicy::default();
+    let policy = StoragePolicy::default();
     assert_eq!(told(&spec(), &policy), None);
     let least = json!({
         "provider": "velero.io/gcp",
@@ -52,7 +52,7 @@ fn an_ordinary_location_passes() {
 
 #[test]
 fn each_field_is_looked_at_and_the_words_say_what_would_do() {
-    let policy = LocationPolicy::default();
+    let policy = StoragePolicy::default();
     for (path, value, wanted) in [
         (
             "/default",
@@ -134,7 +134,7 @@ fn each_field_is_looked_at_and_the_words_say_what_would_do() {
 /// They become parts of paths, so a slash too many would lead to another namespace's Secret.
 #[test]
 fn a_secret_is_named_as_the_api_server_names_it() {
-    let policy = LocationPolicy::default();
+    let policy = StoragePolicy::default();
     for name in ["keys", "my.keys-1", "0"] {
         assert_eq!(told(&with("/credential/name", json!(name)), &policy), None, "{name}");
     }
@@ -156,9 +156,9 @@ fn a_secret_is_named_as_the_api_server_names_it() {
 #[test]
 fn the_first_thing_that_is_wrong_is_told() {
     let mut all = with("/default", json!(true));
-    let policy = LocationPolicy {
+    let policy = StoragePolicy {
         enforce: EnforcedLocation { access_mode: Some("ReadOnly".to_owned()), ..EnforcedLocation::default() },
-        ..LocationPolicy::default()
+        ..StoragePolicy::default()
     };
     all.provider = "x".to_owned();
     all.object_storage.prefix = Some("..".to_owned());
@@ -181,17 +181,17 @@ fn the_first_thing_that_is_wrong_is_told() {
 
 #[test]
 fn a_policy_can_close_it_altogether() {
-    let policy = LocationPolicy { mode: Mode::Platform, ..LocationPolicy::default() };
+    let policy = StoragePolicy { mode: StorageMode::Platform, ..StoragePolicy::default() };
     let wanted =
         ": the administrators provide the storage here; leave storageLocation out of your backups instead";
     assert_eq!(told(&spec(), &policy).as_deref(), Some(wanted));
-    assert_eq!(told(&spec(), &LocationPolicy { mode: Mode::Own, ..LocationPolicy::default() }), None);
-    let google = LocationPolicy { providers: vec![Provider::Gcp], ..LocationPolicy::default() };
+    assert_eq!(told(&spec(), &StoragePolicy { mode: StorageMode::Own, ..StoragePolicy::default() }), None);
+    let google = StoragePolicy { providers: vec!["gcp".to_owned()], ..StoragePolicy::default() };
     assert_eq!(told(&spec(), &google).as_deref(), Some(".provider: must be one of gcp"));
-    let few = LocationPolicy { max_per_namespace: Some(2), ..LocationPolicy::default() };
+    let few = StoragePolicy { max_per_namespace: Some(2), ..StoragePolicy::default() };
     assert_eq!(check_limit(1, &few), None);
     assert!(check_limit(2, &few).unwrap().message.contains("has 2 storage locations and may have 2"));
-    assert_eq!(check_limit(999, &LocationPolicy::default()), None);
+    assert_eq!(check_limit(999, &StoragePolicy::default()), None);
 }
 
 /// An administrator may require what a tenant may not choose.
@@ -200,7 +200,7 @@ fn what_is_enforced_is_the_administrators_to_answer_for() {
     let config = json!({ "s3Url": "http://minio.minio.svc:9000", "insecureSkipTLSVerify": "true" });
     let enforce: EnforcedLocation =
         serde_json::from_value(json!({ "config": config, "provider": "velero.io/aws" })).unwrap();
-    let policy = LocationPolicy { enforce, providers: Vec::new(), ..LocationPolicy::default() };
+    let policy = StoragePolicy { enforce, providers: Vec::new(), ..StoragePolicy::default() };
     assert_eq!(told(&with("/config", config.clone()), &policy), None);
     let mut unsaid = with("/config", json!(null));
     assert_eq!(told(&unsaid, &policy), None);
@@ -211,7 +211,7 @@ fn what_is_enforced_is_the_administrators_to_answer_for() {
 
 #[test]
 fn a_credential_is_read_with_the_location_in_mind() {
-    let policy = LocationPolicy::default();
+    let policy = StoragePolicy::default();
     let keys = b"[a]\naws_access_key_id = i\naws_secret_access_key = s\n[b]\naws_access_key_id = j\naws_secret_access_key = t\n";
     let ask = |spec: &BackupStorageLocationSpec, bytes: &[u8]| {
         check_credential(spec, bytes, "shop", &policy)

@@ -4,9 +4,9 @@ use api::velero::{BackupStorageLocationSpec, ObjectStorageLocation};
 use serde::Serialize;
 
 use super::field;
-use super::policy::{EnforcedLocation, EnforcedObjectStorage};
 use super::provider::Provider;
 use crate::Refusal;
+use crate::policy::{EnforcedLocation, EnforcedObjectStorage};
 
 /// Refuses a location that says otherwise than it must.
 pub(super) fn conflict(enforced: &EnforcedLocation, given: &BackupStorageLocationSpec) -> Option<Refusal> {

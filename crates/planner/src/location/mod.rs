@@ -9,25 +9,32 @@
 //! - [`endpoint`] knows where Velero must not be sent
 //! - `prefix` and `ca` know the place in the bucket and the certificates of the endpoint
 //! - [`Place`] says whether two locations are in each other's way
-//! - [`policy`] is what an administrator allows, and [`fill`] what they fill in
+//! - [`fill`] sets what an administrator requires, as `policy::storage` has it
+//! - [`observe`] and [`decide`] are the controller: `wanted` holds the objects it makes, `status` what the tenant is
+//!   shown, `neighbours` the other locations, `delete` the end, `import` what Velero may find in the bucket
 //! - [`table`] is what the administrators' guide is made of
 
 mod ca;
 mod check;
 pub mod config;
 pub mod credentials;
+mod decide;
+mod delete;
 pub mod endpoint;
 mod enforce;
+mod import;
+mod neighbours;
 mod place;
-pub mod policy;
 mod prefix;
 mod provider;
+mod status;
 pub mod table;
+mod wanted;
 
 pub use check::{check_credential, check_limit, check_spec};
+pub use decide::{Observed, decide, named_key, observe, references};
 pub use enforce::fill;
 pub use place::{Place, endpoint_of};
-pub use policy::LocationPolicy;
 pub use prefix::stored as stored_prefix;
 pub use provider::Provider;
 

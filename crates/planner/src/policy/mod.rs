@@ -31,9 +31,7 @@ pub(crate) use namespaces::matches;
 pub use problem::{Position, Problem, Severity, Source};
 pub(crate) use resources::never_from_tenants;
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
-pub use storage::{
-    EndpointPolicy, EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy,
-};
+pub use storage::{EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy};
 
 /// What an administrator allows in a namespace; whatever is not said is not limited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

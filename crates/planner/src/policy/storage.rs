@@ -6,6 +6,9 @@ use api::Duration;
 use k8s_openapi::api::core::v1::SecretKeySelector;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::location::Provider;
+use crate::location::endpoint::EndpointPolicy;
+
 /// What is allowed of storage that tenants bring.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -54,16 +57,6 @@ pub enum Import {
     On,
     /// Never.
     Off,
-}
-
-/// Which endpoints may be named, beyond the rules that always hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct EndpointPolicy {
-    /// Endpoints that may be named although the rules would refuse them.
-    pub allow: Vec<String>,
-    /// Endpoints that may not be named although the rules would let them.
-    pub deny: Vec<String>,
 }
 
 /// Fields of a location that must have this value where set: a location's spec in which everything is optional.
@@ -123,6 +116,13 @@ impl Default for StoragePolicy {
             allow_insecure_skip_tls_verify: false,
             max_per_namespace: None,
         }
+    }
+}
+
+impl StoragePolicy {
+    /// Whether this provider may keep the bytes.
+    pub fn provides(&self, provider: Provider) -> bool {
+        self.providers.iter().any(|name| Provider::of(name) == Some(provider))
     }
 }
 

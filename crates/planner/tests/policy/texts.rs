@@ -56,8 +56,8 @@ fn every_field_arrives() {
     assert_eq!(storage_locations.enforce.access_mode.as_deref(), Some("ReadWrite"));
     assert!(storage_locations.require_approval && !storage_locations.allow_insecure_skip_tls_verify);
     assert_eq!(storage_locations.providers, ["aws"]);
-    assert_eq!(storage_locations.endpoints.allow, ["s3.shop.svc"]);
-    assert_eq!(storage_locations.endpoints.deny, ["*.example.com"]);
+    assert_eq!(storage_locations.endpoints.allow, ["s3.shop.svc".parse().unwrap()]);
+    assert_eq!(storage_locations.endpoints.deny, ["*.example.com".parse().unwrap()]);
     assert_eq!(storage_locations.max_per_namespace, Some(5));
     assert_eq!(downloads.platform_storage, Downloads::Logs);
     assert_eq!((sync.every(), sync.adoption), (Some(Wait::from_mins(5)), Adoption::Name));
@@ -115,6 +115,13 @@ const REFUSED: &[(&str, &[&str])] = &[
     (
         "backup:\n  maxActivePerNamespace: -1\n",
         &["2:26: backup.maxActivePerNamespace: -1 was found where a whole number, 0 or more, belongs"],
+    ),
+    (
+        "storageLocations:\n  endpoints:\n    allow: [\"https://s3\"]\n",
+        &[
+            "3:12: storageLocations.endpoints.allow: \"https://s3\" is neither a host, a pattern of hosts such as \
+             *.example.com, nor a network such as 10.0.0.0/8",
+        ],
     ),
     ("backup:\n  ttl: 5h\n", &["2:8: backup.ttl: \"5h\" was found where a block with min, max belongs"]),
     (

@@ -20,4 +20,5 @@ mod policies;
 mod refusals;
 mod restores;
 mod scenario;
+mod storage;
 mod synced;

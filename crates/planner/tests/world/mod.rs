@@ -19,7 +19,6 @@ use std::sync::Arc;
 use api::Kind;
 use jiff::Timestamp;
 use planner::queue::Queue;
-use planner::view::View;
 use planner::{Key, Policy};
 use serde_json::{Value, json};
 
@@ -45,6 +44,8 @@ pub(crate) struct World {
     restore_queue: Queue,
     /// How many Velero objects were ever made for a request, by its uid.
     made_for: BTreeMap<String, usize>,
+    /// Whether nacre looks after tenants' locations and what is found in storage.
+    minds_storage: bool,
     nacre: Nacre,
     trace: Vec<String>,
     /// How much of the trace was read already.
@@ -63,6 +64,7 @@ impl World {
             backup_queue: Queue::default(),
             restore_queue: Queue::default(),
             made_for: BTreeMap::new(),
+            minds_storage: false,
             nacre: Nacre::default(),
             trace: Vec::new(),
             read: 0,
@@ -77,8 +79,9 @@ impl World {
     /// What an administrator allows from now on.
     pub(crate) fn policy(&mut self, change: impl FnOnce(&mut Policy)) {
         change(Arc::make_mut(self.policy.get_or_insert_default()));
-        let refused = self.backing_off();
-        self.wake(refused);
+        // As after a change of a source of the policy.
+        let concerned = planner::concern::application(self, None, None);
+        self.wake(concerned);
     }
 
     /// Nobody can tell what an administrator allows.
@@ -196,6 +199,8 @@ fn key(object: &str) -> Key {
     let kind = match kind {
         "nab" => Kind::NonAdminBackup,
         "nar" => Kind::NonAdminRestore,
+        "request" => Kind::NonAdminBackupStorageLocationRequest,
+        "secret" => Kind::Secret,
         "nabsl" => Kind::NonAdminBackupStorageLocation,
         "backup" => Kind::Backup,
         "restore" => Kind::Restore,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::Kind;
 use jiff::Timestamp;
-use planner::{Action, Key, Plan, Target, backup, download, restore};
+use planner::{Action, Key, Plan, Target, backup, download, location, restore, sync};
 use serde_json::{Value, json};
 
 use super::trace::{shown_action, shown_event};
@@ -153,6 +153,23 @@ impl World {
         }
     }
 
+    /// nacre also looks after tenants' locations, and after what Velero finds in storage.
+    pub(crate) fn mind_storage(&mut self) {
+        self.minds_storage = true;
+    }
+
+    /// The chore that removes what has outlived its owner.
+    pub(crate) fn collect_garbage(&mut self) -> Vec<String> {
+        let leftovers = planner::gc::leftovers(self);
+        let shown = leftovers.iter().map(|target| short(&format!("{} {}", target.kind.name(), target.name)));
+        let shown = shown.collect();
+        for target in leftovers {
+            self.remove(&key_of(&target));
+        }
+        self.settle();
+        shown
+    }
+
     /// Notes something that must never happen.
     pub(super) fn complain(&mut self, about: &str) {
         self.nacre.complaints.push(short(about));
@@ -204,6 +221,12 @@ impl World {
             Kind::DownloadRequest => {
                 download::observe_leftover(self, name).map(|seen| download::decide_leftover(&seen))
             }
+            // Where a story is not about storage, tenants' locations and what is found in them are as it says.
+            Kind::NonAdminBackupStorageLocation | Kind::Backup if !self.minds_storage => None,
+            Kind::NonAdminBackupStorageLocation => {
+                location::observe(self, namespace, name).map(|seen| location::decide(&seen))
+            }
+            Kind::Backup => sync::decide(self, name).map(|(_, plan)| plan),
             other => panic!("nobody decides about a {}", other.name()),
         };
         let plan = plan.unwrap_or_default();
@@ -214,14 +237,13 @@ impl World {
     }
 
     fn requests(&self) -> Vec<Key> {
-        let ours = |key: &&Key| {
-            matches!(
-                key.kind,
-                Kind::NonAdminBackup
-                    | Kind::NonAdminRestore
-                    | Kind::NonAdminDownloadRequest
-                    | Kind::DownloadRequest
-            )
+        let ours = |key: &&Key| match key.kind {
+            Kind::NonAdminBackup
+            | Kind::NonAdminRestore
+            | Kind::NonAdminDownloadRequest
+            | Kind::DownloadRequest => true,
+            Kind::NonAdminBackupStorageLocation | Kind::Backup => self.minds_storage,
+            _ => false,
         };
         self.objects.keys().filter(ours).cloned().collect()
     }
@@ -250,6 +272,7 @@ impl World {
 
     fn carry_out(&mut self, key: &Key, plan: &Plan) {
         match plan.wake {
+            Some(delay) if delay.is_zero() => self.wake(vec![key.clone()]),
             Some(delay) => {
                 let due = self.now + jiff::SignedDuration::try_from(delay).unwrap();
                 self.nacre.timers.insert(key.clone(), due);

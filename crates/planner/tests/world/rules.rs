@@ -24,6 +24,12 @@ impl World {
     }
 
     fn wrong_to_create(&self, about: &Key, kind: Kind, body: &Value) -> Option<&'static str> {
+        if about.kind == Kind::Backup {
+            // Only what was found in storage makes a request, and only for whomever the storage says.
+            let tenant = body["metadata"]["namespace"].as_str().unwrap_or_default();
+            let right = kind == Kind::NonAdminBackup && self.belongs(about, tenant);
+            return (!right).then_some("gives somebody a backup that is not theirs");
+        }
         if body["metadata"]["namespace"] != ADMIN {
             return Some("creates something outside the administrators' namespace");
         }
@@ -51,6 +57,11 @@ impl World {
                     .any(|kind| self.belongs(&Key::new(*kind, ADMIN, named), &about.namespace));
                 (!own).then_some("hands out somebody else's files")
             }
+            Kind::NonAdminBackupStorageLocationRequest | Kind::Secret | Kind::BackupStorageLocation => {
+                let marks = &body["metadata"]["annotations"];
+                (marks[labels::NABSL_NAMESPACE] != json!(about.namespace))
+                    .then_some("makes somebody else's storage")
+            }
             _ => Some("creates something unheard of"),
         }
     }
@@ -69,13 +80,14 @@ impl World {
         let key = Key::new(target.kind, &target.namespace, &target.name);
         let same =
             self.objects.get(&key).is_some_and(|stored| stored.json["metadata"]["uid"] == json!(target.uid));
-        let velero = target.kind.group() == Kind::Backup.group() && target.namespace == ADMIN;
+        let velero = target.namespace == ADMIN;
         let own = match velero {
             _ if !same => true,
             _ if key == *about && key.kind == Kind::DownloadRequest => self.orphaned(&key),
             _ if key.kind == Kind::ConfigMap => {
                 key.namespace == ADMIN && restore::MODIFIERS.contains(&key.name.as_str())
             }
+            _ if key == *about => true,
             true => self.belongs(&key, &about.namespace),
             false => target.namespace == about.namespace,
         };
@@ -93,6 +105,10 @@ impl World {
         if key.kind == Kind::DeleteBackupRequest {
             let backup = object["spec"]["backupName"].as_str().unwrap_or_default();
             return self.belongs(&Key::new(Kind::Backup, ADMIN, backup), namespace);
+        }
+        let storage = [Kind::NonAdminBackupStorageLocationRequest, Kind::Secret, Kind::BackupStorageLocation];
+        if storage.contains(&key.kind) {
+            return annotation(object, labels::NABSL_NAMESPACE).as_deref() == Some(namespace);
         }
         let place = object["spec"]["storageLocation"].as_str().unwrap_or_default();
         let place = self.objects.get(&Key::new(Kind::BackupStorageLocation, ADMIN, place));

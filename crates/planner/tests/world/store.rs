@@ -6,7 +6,8 @@ use api::velero::{
     Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, PodVolumeBackup, Restore,
 };
 use api::{
-    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, labels,
+    HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
+    NonAdminDownloadRequest, NonAdminRestore, labels,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use planner::Key;
@@ -39,8 +40,10 @@ pub(super) enum Typed {
     NonAdminBackup(Seen<NonAdminBackup>),
     NonAdminBackupStorageLocation(Seen<NonAdminBackupStorageLocation>),
     NonAdminDownloadRequest(Seen<NonAdminDownloadRequest>),
+    NonAdminBackupStorageLocationRequest(Seen<NonAdminBackupStorageLocationRequest>),
     NonAdminRestore(Seen<NonAdminRestore>),
     Restore(Arc<Restore>),
+    Secret(Arc<HiddenSecret>),
     /// A volume on its way; of it only the labels and the phase are read.
     Volume(Arc<PodVolumeBackup>),
 }
@@ -232,6 +235,10 @@ fn typed(kind: Kind, json: &Value) -> Typed {
                 json!({"backupStorageLocationSpec": {"provider": "", "objectStorage": {"bucket": ""}}});
             Typed::NonAdminBackupStorageLocation(seen(json, &empty))
         }
+        Kind::NonAdminBackupStorageLocationRequest => {
+            Typed::NonAdminBackupStorageLocationRequest(seen(json, &json!({})))
+        }
+        Kind::Secret => Typed::Secret(read(json)),
         Kind::NonAdminRestore => Typed::NonAdminRestore(seen(json, &json!({"restoreSpec": {}}))),
         Kind::Restore => Typed::Restore(read(json)),
         Kind::PodVolumeBackup | Kind::PodVolumeRestore | Kind::DataUpload | Kind::DataDownload => {

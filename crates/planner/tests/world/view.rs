@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
-    DataMoverCounts, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest,
-    NonAdminRestore, Phase, PodVolumeCounts, labels,
+    DataMoverCounts, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, Phase, PodVolumeCounts,
+    labels,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use planner::queue::Queue;
-use planner::view::{Seen, View};
+use planner::view::{Credential, Seen, View};
 use planner::{Key, Policy, backup, concern, restore};
 
 use super::store::Typed;
@@ -85,6 +86,56 @@ impl View for World {
         read!(self, DownloadRequest, ADMIN, name)
     }
 
+    fn locations_in(&self, namespace: &str) -> Vec<Seen<NonAdminBackupStorageLocation>> {
+        read!(self, NonAdminBackupStorageLocation, namespace).cloned().collect()
+    }
+
+    fn credential(&self, namespace: &str, secret: &str, key: &str) -> Credential {
+        let secret: Option<Arc<HiddenSecret>> = read!(self, Secret, namespace, secret);
+        let found = secret.and_then(|secret| secret.data.get(key).cloned());
+        found.map_or(Credential::Missing(self.now), |found| Credential::Found(Arc::new(found)))
+    }
+
+    fn location_request(&self, name: &str) -> Option<Seen<NonAdminBackupStorageLocationRequest>> {
+        read!(self, NonAdminBackupStorageLocationRequest, ADMIN, name)
+    }
+
+    fn secret_copy(&self, name: &str) -> Option<Arc<HiddenSecret>> {
+        read!(self, Secret, ADMIN, name)
+    }
+
+    fn velero_version(&self) -> Option<String> {
+        Some("v1.18.3".to_owned())
+    }
+
+    fn locations(&self) -> Vec<Key> {
+        self.keys_of(Kind::NonAdminBackupStorageLocation, |_| true)
+    }
+
+    fn storage_locations(&self) -> Vec<Arc<BackupStorageLocation>> {
+        read!(self, BackupStorageLocation, ADMIN).cloned().collect()
+    }
+
+    fn velero_backups(&self) -> Vec<Arc<Backup>> {
+        read!(self, Backup, ADMIN).cloned().collect()
+    }
+
+    fn velero_restores(&self) -> Vec<Arc<Restore>> {
+        read!(self, Restore, ADMIN).cloned().collect()
+    }
+
+    fn all_delete_requests(&self) -> Vec<Arc<DeleteBackupRequest>> {
+        read!(self, DeleteBackupRequest, ADMIN).cloned().collect()
+    }
+
+    fn location_requests(&self) -> Vec<Seen<NonAdminBackupStorageLocationRequest>> {
+        read!(self, NonAdminBackupStorageLocationRequest, ADMIN).cloned().collect()
+    }
+
+    fn secret_copies(&self) -> Vec<Arc<HiddenSecret>> {
+        read!(self, Secret, ADMIN).cloned().collect()
+    }
+
     fn velero_backup(&self, name: &str) -> Option<Arc<Backup>> {
         read!(self, Backup, ADMIN, name)
     }
@@ -142,6 +193,9 @@ impl View for World {
                 Typed::NonAdminDownloadRequest(seen) => {
                     seen.object.status.as_ref().and_then(|status| status.phase)
                 }
+                Typed::NonAdminBackupStorageLocation(seen) => {
+                    seen.object.status.as_ref().and_then(|status| status.phase)
+                }
                 _ => None,
             };
             phase == Some(Phase::BackingOff)
@@ -149,6 +203,7 @@ impl View for World {
         let mut keys = self.keys_of(Kind::NonAdminBackup, backs_off);
         keys.extend(self.keys_of(Kind::NonAdminRestore, backs_off));
         keys.extend(self.keys_of(Kind::NonAdminDownloadRequest, backs_off));
+        keys.extend(self.keys_of(Kind::NonAdminBackupStorageLocation, backs_off));
         keys
     }
 
@@ -200,6 +255,12 @@ impl World {
             Typed::NonAdminBackupStorageLocation(_) => {
                 ask!(concern::location, NonAdminBackupStorageLocation, seen => seen.object.clone())
             }
+            Typed::NonAdminBackupStorageLocationRequest(_) => {
+                ask!(concern::of_location, NonAdminBackupStorageLocationRequest, seen => seen.object.clone())
+            }
+            // A tenant's own is looked at now and then, which is as good as at once here.
+            Typed::Secret(secret) if secret.metadata.namespace.as_deref() != Some(ADMIN) => self.locations(),
+            Typed::Secret(_) => ask!(concern::of_location, Secret, secret => secret.clone()),
             Typed::NonAdminRestore(_) => ask!(concern::restore, NonAdminRestore, seen => seen.object.clone()),
             Typed::Restore(_) => ask!(concern::velero_restore, Restore, velero => velero.clone()),
             Typed::Volume(_) => ask!(concern::volume, Volume, volume => volume.clone()),

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use super::credentials::{Credential, azure as account};
 use super::endpoint::{Endpoint, normalise, objection};
 use super::field;
-use super::policy::LocationPolicy;
 use super::provider::Provider;
 use super::table::{Rule, Verdict, find};
 use crate::Refusal;
+use crate::policy::StoragePolicy;
 
 /// What a location says to its provider.
 pub type Settings = BTreeMap<String, String>;
@@ -29,7 +29,7 @@ pub const TABLES: &[(&str, &[Rule])] = &[("aws", aws::KEYS), ("azure", azure::KE
 pub(super) struct Asker<'a> {
     pub(super) namespace: &'a str,
     pub(super) bucket: &'a str,
-    pub(super) policy: &'a LocationPolicy,
+    pub(super) policy: &'a StoragePolicy,
 }
 
 /// Refuses keys and values that a tenant may not write.

@@ -1,26 +1,26 @@
 use super::super::credentials::{self, Credential};
 use super::super::endpoint::EndpointPolicy;
-use super::{Asker, LocationPolicy, Provider, Settings, check, disagrees, for_velero, one, table};
+use super::{Asker, Provider, Settings, StoragePolicy, check, disagrees, for_velero, one, table};
 use crate::location::table::Verdict;
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-fn asker(policy: &LocationPolicy) -> Asker<'_> {
+fn asker(policy: &StoragePolicy) -> Asker<'_> {
     Asker { namespace: "shop", bucket: "backups", policy }
 }
 
 /// What is said about one key, without the path before it.
 fn told(provider: Provider, key: &str, value: &str) -> Option<String> {
-    let refusal = one(provider, key, value, asker(&LocationPolicy::default()))?;
+    let refusal = one(provider, key, value, asker(&StoragePolicy::default()))?;
     assert_eq!(refusal.field, format!("spec.backupStorageLocationSpec.config.{key}"));
     Some(refusal.message)
 }
 
 #[test]
 fn ordinary_configurations_pass() {
-    let policy = LocationPolicy::default();
+    let policy = StoragePolicy::default();
     for (provider, pairs) in [
         (Provider::Aws, &[("region", "eu-west-1")][..]),
         (Provider::Aws, &[]),
@@ -105,7 +105,7 @@ fn refusals_say_what_would_do() {
 
 #[test]
 fn a_key_that_is_not_in_the_table_is_refused_by_name() {
-    let policy = LocationPolicy::default();
+    let policy = StoragePolicy::default();
     let refusal = check(Provider::Aws, &settings(&[("S3URL", "http://x")]), asker(&policy)).unwrap();
     let wanted =
         "spec.backupStorageLocationSpec.config: \"S3URL\" is not a key for aws that nacre knows; take it out";
@@ -133,7 +133,7 @@ fn every_refused_key_is_refused_and_every_kept_one_is_looked_at() {
 
 #[test]
 fn policy_can_do_without_certificates() {
-    let policy = LocationPolicy { allow_insecure_skip_tls_verify: true, ..LocationPolicy::default() };
+    let policy = StoragePolicy { allow_insecure_skip_tls_verify: true, ..StoragePolicy::default() };
     let ask =
         |value: &str| check(Provider::Aws, &settings(&[("insecureSkipTLSVerify", value)]), asker(&policy));
     assert_eq!(ask("true"), None);
@@ -142,9 +142,9 @@ fn policy_can_do_without_certificates() {
 
 #[test]
 fn the_usual_place_is_held_to_the_lists_too() {
-    let deny = |text: &str| LocationPolicy {
+    let deny = |text: &str| StoragePolicy {
         endpoints: EndpointPolicy { deny: vec![text.parse().unwrap()], ..EndpointPolicy::default() },
-        ..LocationPolicy::default()
+        ..StoragePolicy::default()
     };
     let amazon = deny("*.amazonaws.com");
     let refusal = check(Provider::Aws, &settings(&[("region", "eu-west-1")]), asker(&amazon)).unwrap();
@@ -162,7 +162,7 @@ fn credential(provider: Provider, text: &str, profile: Option<&str>) -> Credenti
 
 #[test]
 fn azure_must_not_fall_back_to_velero_itself() {
-    let policy = LocationPolicy::default();
+    let policy = StoragePolicy::default();
     let key = credential(Provider::Azure, "AZURE_STORAGE_ACCOUNT_ACCESS_KEY=a\n", None);
     let principal = "AZURE_TENANT_ID=t\nAZURE_CLIENT_ID=c\nAZURE_CLIENT_SECRET=s\n";
     let plain = settings(&[("storageAccount", "shop")]);
@@ -183,7 +183,7 @@ fn azure_must_not_fall_back_to_velero_itself() {
     let china = credential(Provider::Azure, &format!("{principal}AZURE_CLOUD_NAME=AzureChinaCloud\n"), None);
     let endpoints =
         EndpointPolicy { allow: vec!["*.windows.net".parse().unwrap()], ..EndpointPolicy::default() };
-    let policy = LocationPolicy { endpoints, ..LocationPolicy::default() };
+    let policy = StoragePolicy { endpoints, ..StoragePolicy::default() };
     assert_eq!(check(Provider::Azure, &plain, asker(&policy)), None);
     let told = disagrees(&plain, &china, asker(&policy)).unwrap().message;
     assert!(told.starts_with("leads to https://shop.blob.core.chinacloudapi.cn, which"), "{told}");

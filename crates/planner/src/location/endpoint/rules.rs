@@ -1,9 +1,12 @@
 //! Whether a tenant may send Velero to an endpoint.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Endpoint, Host, HostPattern, address, name};
 
 /// Which endpoints an administrator allows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct EndpointPolicy {
     /// If there are any, no other host is allowed. What is in here need not follow the rule about services of other
     /// namespaces; a host written out in full need not follow any.
@@ -11,6 +14,7 @@ pub struct EndpointPolicy {
     /// None of these is allowed, whatever else is said.
     pub deny: Vec<HostPattern>,
     /// How the API server is reached. Not for administrators to say: the operator knows.
+    #[serde(skip)]
     pub api_server: Vec<HostPattern>,
 }
 

@@ -1,0 +1,239 @@
+//! A tenant brings a bucket: asked for, approved, used, revoked, approved again, its keys rotated, deleted; and comes
+//! back from the bucket when everything else is lost.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use api::velero::{Backup, BackupStorageLocation};
+use api::{
+    NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
+    NonAdminBackupStorageLocationStatus, Phase, condition,
+};
+use e2e::House;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::json;
+
+const POLICY: &str = "storageLocations:\n  requireApproval: true\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
+const OPEN: &str = "storageLocations:\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
+
+fn says(status: &NonAdminBackupStorageLocationStatus, type_: &str, reason: &str, words: &str) -> bool {
+    condition::get(&status.conditions, type_).is_some_and(|found| {
+        found.reason == reason && found.status == "False" && found.message.contains(words)
+    })
+}
+
+fn reference(status: &NonAdminBackupStorageLocationStatus) -> String {
+    status.velero_backup_storage_location.as_ref().and_then(|velero| velero.name.clone()).unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
+    let house = House::build().await?;
+    house.set_policy(POLICY).await?;
+    let nacre = house.start_nacre().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    let keys = house.bed.store()?.credentials();
+    shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+
+    // Asked for before the Secret is there; it goes on by itself, and waits for an administrator.
+    shop.bring_bucket("bucket", "shop-bucket", "keys").await?;
+    shop.location_is("the Secret to be missed", "bucket", |status| {
+        status.phase == Some(Phase::BackingOff)
+            && says(status, condition::ACCEPTED, condition::BSL_SPEC_VALIDATION, "no Secret \"keys\"")
+    })
+    .await?;
+    shop.keep_keys("keys", &keys).await?;
+    let pending = shop
+        .location_is("approval to be waited for", "bucket", |status| {
+            status.phase == Some(Phase::New)
+                && says(status, condition::CLUSTER_ADMIN_APPROVED, condition::BSL_SPEC_APPROVAL_PENDING, "")
+        })
+        .await?;
+    let name = reference(&pending);
+    let storages = house.admin::<BackupStorageLocation>().await?;
+    let secrets = house.admin::<Secret>().await?;
+    assert!(storages.get_opt(&name).await?.is_none() && secrets.get_opt(&name).await?.is_none());
+
+    // Approved: Velero has it, with one key and nothing else of the Secret.
+    house.decide(&name, "approve").await?;
+    shop.location_available("bucket").await?;
+    let copy = secrets.get(&name).await?;
+    assert_eq!(copy.type_.as_deref(), Some("Opaque"));
+    assert_eq!(copy.data.unwrap_or_default().into_keys().collect::<Vec<_>>(), ["cloud"]);
+    let spec = json!({"spec": {"backupSpec": {"storageLocation": "bucket"}}});
+    shop.create::<NonAdminBackup>("daily", spec.clone()).await?;
+    assert_eq!(shop.backup_ends("daily").await?, "Completed");
+    let stored = house.bed.store()?.keys("shop-bucket")?;
+    assert!(!stored.is_empty() && stored.iter().all(|key| key.starts_with("shop/")), "{stored:#?}");
+
+    // Settled: silence, whatever times Velero writes down.
+    house.bed.audit().quiet("nacre/", Duration::from_secs(20)).await?;
+
+    // Revoked: location and key are gone from Velero, and backups say why they cannot start.
+    house.decide(&name, "pending").await?;
+    house.gone_from_velero::<BackupStorageLocation>(&name).await?;
+    house.gone_from_velero::<Secret>(&name).await?;
+    shop.create::<NonAdminBackup>("waiting", spec).await?;
+    shop.wait("the backup to be refused", "waiting", |backup: Option<&NonAdminBackup>| {
+        let accepted = condition::get(&backup?.status.as_ref()?.conditions, condition::ACCEPTED)?.clone();
+        (accepted.status == "False" && accepted.message.contains("is not ready")).then_some(())
+    })
+    .await?;
+
+    // Approved again: everything goes on by itself.
+    house.decide(&name, "approve").await?;
+    shop.location_available("bucket").await?;
+    assert_eq!(shop.backup_ends("waiting").await?, "Completed");
+
+    // Removed by hand: it comes back.
+    storages.delete(&name, &DeleteParams::default()).await?;
+    shop.location_available("bucket").await?;
+
+    // A key that would have Velero run a program is cut off, and the reason told; never the value.
+    shop.keep_keys("keys", "[default]\ncredential_process = /bin/steal hunter2\n").await?;
+    let refused = shop
+        .location_is("the smuggled key to be refused", "bucket", |status| {
+            says(status, condition::ACCEPTED, condition::BSL_SPEC_VALIDATION, "line 2: credential_process")
+        })
+        .await?;
+    assert!(!format!("{refused:?}").contains("hunter2"));
+    house.gone_from_velero::<BackupStorageLocation>(&name).await?;
+    house.gone_from_velero::<Secret>(&name).await?;
+    shop.keep_keys("keys", &format!("# rotated\n{keys}region = somewhere\n")).await?;
+    shop.location_available("bucket").await?;
+
+    // Changed after it was asked for: refused, and mended by putting it back.
+    let bucket =
+        |name: &str| json!({"spec": {"backupStorageLocationSpec": {"objectStorage": {"bucket": name}}}});
+    shop.edit::<NonAdminBackupStorageLocation>("bucket", bucket("another")).await?;
+    shop.location_is("the change to be refused", "bucket", |status| {
+        status.phase == Some(Phase::BackingOff)
+            && says(
+                status,
+                condition::SPEC_UPDATE_APPROVED,
+                condition::BSL_SPEC_UPDATE_REJECTED,
+                "not allowed",
+            )
+    })
+    .await?;
+    house.gone_from_velero::<BackupStorageLocation>(&name).await?;
+    shop.edit::<NonAdminBackupStorageLocation>("bucket", bucket("shop-bucket")).await?;
+    let back = shop.location_available("bucket").await?;
+    assert!(condition::get(&back.conditions, condition::SPEC_UPDATE_APPROVED).is_none());
+
+    // Deleted: nothing is left but the bytes, which are the tenant's.
+    shop.delete::<NonAdminBackupStorageLocation>("bucket").await?;
+    shop.gone::<NonAdminBackupStorageLocation>("bucket").await?;
+    house.gone_from_velero::<BackupStorageLocation>(&name).await?;
+    house.gone_from_velero::<Secret>(&name).await?;
+    house.gone_from_velero::<NonAdminBackupStorageLocationRequest>(&name).await?;
+    shop.gone::<NonAdminBackup>("daily").await?;
+    shop.gone::<NonAdminBackup>("waiting").await?;
+    assert!(!house.bed.store()?.keys("shop-bucket")?.is_empty());
+    assert!(shop.api::<Secret>().get_opt("keys").await?.is_some());
+
+    let log = std::fs::read_to_string(nacre.process.log())?;
+    assert!(!log.is_empty() && !log.contains("hunter2") && !log.contains("bed-secret-key"));
+    assert!(nacre.process.is_running());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anything() -> Result<()> {
+    let house = House::build().await?;
+    house.set_policy(OPEN).await?;
+    let nacre = house.start_nacre().await?;
+    let keys = house.bed.store()?.credentials();
+    let (shop, rival) = (house.tenant("shop", "ada").await?, house.tenant("rival", "bob").await?);
+    for (tenant, bucket) in [(&shop, "shop-bucket"), (&rival, "rival-bucket")] {
+        tenant.keep_keys("keys", &keys).await?;
+        tenant.bring_bucket("bucket", bucket, "keys").await?;
+        tenant.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+    }
+    shop.location_available("bucket").await?;
+    rival.location_available("bucket").await?;
+    let own = json!({"spec": {"backupSpec": {"storageLocation": "bucket"}}});
+    shop.create::<NonAdminBackup>("mine", own.clone()).await?;
+    shop.back_up("platform").await?;
+    rival.create::<NonAdminBackup>("theirs", own).await?;
+    let names = ["mine", "platform"];
+    for name in names {
+        assert_eq!(shop.backup_ends(name).await?, "Completed");
+    }
+    assert_eq!(rival.backup_ends("theirs").await?, "Completed");
+
+    // Everything is lost but the buckets, the namespaces and what the tenants asked for in the way of storage.
+    drop(nacre);
+    house.bed.velero_stop()?;
+    forge(&house)?;
+    let backups = house.admin::<Backup>().await?;
+    backups.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    for storage in house.admin::<BackupStorageLocation>().await?.list(&ListParams::default()).await? {
+        let name = storage.metadata.name.unwrap_or_default();
+        if name != "default" {
+            house.admin::<BackupStorageLocation>().await?.delete(&name, &DeleteParams::default()).await?;
+            house.admin::<Secret>().await?.delete(&name, &DeleteParams::default()).await?;
+            let requests = house.admin::<NonAdminBackupStorageLocationRequest>().await?;
+            requests.delete(&name, &DeleteParams::default()).await?;
+        }
+    }
+    for (tenant, name) in [(&shop, "mine"), (&shop, "platform"), (&rival, "theirs")] {
+        let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        tenant.api::<NonAdminBackup>().patch(name, &PatchParams::default(), &free).await?;
+        tenant.delete::<NonAdminBackup>(name).await?;
+        tenant.gone::<NonAdminBackup>(name).await?;
+    }
+
+    // Velero finds the backups again, and each owner has theirs back and can restore it.
+    house.bed.velero_start().await?;
+    let nacre = house.start_nacre().await?;
+    for name in names {
+        assert_eq!(shop.backup_ends(name).await?, "Completed");
+    }
+    assert_eq!(rival.backup_ends("theirs").await?, "Completed");
+    shop.delete::<ConfigMap>("prices").await?;
+    shop.gone::<ConfigMap>("prices").await?;
+    shop.restore("back", "platform").await?;
+    assert_eq!(shop.restore_ends("back").await?, "Completed");
+    assert!(shop.api::<ConfigMap>().get_opt("prices").await?.is_some());
+
+    // The forgery in the rival's bucket was imported by Velero, and gives nobody a request.
+    bed::wait_until("the forgery to be imported", Duration::from_secs(90), backups, "forged", |backup| {
+        backup.map(|_| ())
+    })
+    .await?;
+    house.bed.audit().quiet("nacre/", Duration::from_secs(10)).await?;
+    for (tenant, wanted) in [(&shop, &names[..]), (&rival, &["theirs"][..])] {
+        let found = tenant.api::<NonAdminBackup>().list(&ListParams::default()).await?;
+        let found: Vec<_> = found.into_iter().filter_map(|backup| backup.metadata.name).collect();
+        assert_eq!(found, wanted);
+    }
+    assert!(nacre.process.is_running());
+    Ok(())
+}
+
+/// The rival copies their own backup in their own bucket to one that says it is the shop's.
+fn forge(house: &House) -> Result<()> {
+    let store = house.bed.store()?;
+    let keys = store.keys("rival-bucket")?;
+    let metadata = keys.iter().find(|key| key.ends_with("/velero-backup.json")).expect("a stored backup");
+    let folder = metadata.trim_end_matches("/velero-backup.json").to_owned();
+    let name = folder.rsplit('/').next().unwrap_or_default().to_owned();
+    let forged = folder.replace(&name, "forged");
+    std::fs::create_dir_all(store.path("rival-bucket", &forged))?;
+    for key in keys.iter().filter(|key| key.starts_with(&folder)) {
+        let copy = key.replace(&name, "forged");
+        let bytes = std::fs::read(store.path("rival-bucket", key))?;
+        let bytes = if key == metadata {
+            let text = String::from_utf8(bytes)?.replace(&name, "forged");
+            let mut backup: serde_json::Value = serde_json::from_str(&text)?;
+            backup["metadata"]["annotations"]["openshift.io/oadp-nab-origin-namespace"] = json!("shop");
+            serde_json::to_vec(&backup)?
+        } else {
+            bytes
+        };
+        std::fs::write(store.path("rival-bucket", &copy), bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What is left in the administrators' namespace of requests that are no more.
+//!
+//! Owners are told by uid. Nothing goes whose owner lives, nothing that waits for an administrator, and nothing that
+//! would be found in storage again.
+
+use api::velero::Backup;
+use api::{Kind, labels};
+use kube::core::ObjectMeta;
+
+use crate::ownership::{Storage, annotation, label, made_for, storage};
+use crate::queue::{Queued, Stage};
+use crate::view::View;
+use crate::{Target, backup};
+
+/// Everything that has outlived its owner.
+pub fn leftovers(view: &impl View) -> Vec<Target> {
+    let mut found = Vec::new();
+    let mut left = |kind: Kind, meta: &ObjectMeta, is: bool| {
+        if is && is_ours(meta) && meta.deletion_timestamp.is_none() {
+            found.push(Target::of(kind, meta));
+        }
+    };
+    for velero in view.velero_backups() {
+        left(Kind::Backup, &velero.metadata, is_left_backup(view, &velero));
+    }
+    for velero in view.velero_restores() {
+        let owner = origin(&velero.metadata, labels::NAR_NAMESPACE, labels::NAR_NAME);
+        let gone = owner.is_some_and(|(namespace, name)| {
+            view.restore(namespace, name).is_none_or(|restore| {
+                let owner = &restore.object.metadata;
+                !made_for(&velero.metadata, owner, labels::NAR_NAME, labels::NAR_NAMESPACE)
+            })
+        });
+        left(Kind::Restore, &velero.metadata, gone);
+    }
+    for storage in view.storage_locations() {
+        left(Kind::BackupStorageLocation, &storage.metadata, lost_its_location(view, &storage.metadata));
+    }
+    for copy in view.secret_copies() {
+        left(Kind::Secret, &copy.metadata, lost_its_location(view, &copy.metadata));
+    }
+    for request in view.location_requests() {
+        let meta = &request.object.metadata;
+        left(Kind::NonAdminBackupStorageLocationRequest, meta, lost_its_location(view, meta));
+    }
+    for request in view.all_delete_requests() {
+        let done = request.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Processed");
+        let gone = view.velero_backup(&request.spec.backup_name).is_none();
+        let meta = &request.metadata;
+        left(Kind::DeleteBackupRequest, meta, (done || gone) && lost_its_backup(view, meta));
+    }
+    found
+}
+
+/// Made by nacre or by the Go controller.
+fn is_ours(meta: &ObjectMeta) -> bool {
+    label(meta, labels::OADP) == Some(labels::OADP_VALUE)
+        && label(meta, labels::MANAGED_BY) == Some(labels::MANAGED_BY_VALUE)
+}
+
+fn origin<'a>(meta: &'a ObjectMeta, namespace: &str, name: &str) -> Option<(&'a str, &'a str)> {
+    annotation(meta, namespace).zip(annotation(meta, name))
+}
+
+fn lost_its_location(view: &impl View, meta: &ObjectMeta) -> bool {
+    label(meta, labels::NABSL_NACUUID).is_some()
+        && origin(meta, labels::NABSL_NAMESPACE, labels::NABSL_NAME).is_some_and(|(namespace, name)| {
+            let owner = view.location(namespace, name);
+            owner.is_none_or(|owner| {
+                !made_for(meta, &owner.object.metadata, labels::NABSL_NAME, labels::NABSL_NAMESPACE)
+            })
+        })
+}
+
+fn lost_its_backup(view: &impl View, meta: &ObjectMeta) -> bool {
+    origin(meta, labels::NAB_NAMESPACE, labels::NAB_NAME).is_some_and(|(namespace, name)| {
+        let owner = view.backup(namespace, name);
+        owner.is_none_or(|owner| {
+            !made_for(meta, &owner.object.metadata, labels::NAB_NAME, labels::NAB_NAMESPACE)
+        })
+    })
+}
+
+/// A Velero Backup that no request refers to and none ever will: one that ended before it began, or whose storage is
+/// not there any more. Every other is found by its owner again, now or when the namespace comes back.
+fn is_left_backup(view: &impl View, velero: &Backup) -> bool {
+    let name = velero.metadata.name.as_deref().unwrap_or_default();
+    if label(&velero.metadata, labels::NAB_NACUUID).is_none() || velero.stage() != Stage::Over {
+        return false;
+    }
+    let Some(owner) = annotation(&velero.metadata, labels::NAB_NAMESPACE) else { return false };
+    let referred = view.backups_of(name).into_iter().filter(|key| key.namespace == owner).any(|key| {
+        let request = view.backup(&key.namespace, &key.name);
+        request.is_some_and(|request| {
+            label(&request.object.metadata, labels::SYNCED_FROM) == Some(name)
+                || backup::velero_of(view, &request.object)
+                    .is_some_and(|found| found.metadata.name.as_deref() == Some(name))
+        })
+    });
+    let location = velero.spec.storage_location.as_deref().and_then(|name| view.storage_location(name));
+    let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
+    let unknown = storage(velero, location.as_deref()) == Storage::Unknown;
+    !referred && (unknown || !completed)
+}

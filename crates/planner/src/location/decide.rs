@@ -1,0 +1,342 @@
+//! What to do about a tenant's storage location: ask an administrator, hand it to Velero, take it away again.
+//!
+//! Unlike a backup, a location is judged at every look: what was removed by hand comes back, and what stopped being
+//! allowed goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
+use api::{
+    ApprovalDecision, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminBackupStorageLocationRequest, condition, labels, velero_name,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::ObjectMeta;
+
+use super::credentials::Credential as Parsed;
+use super::{check_credential, check_limit, check_spec, delete, neighbours, status, wanted};
+use crate::ownership::made_for;
+use crate::policy::Import;
+use crate::view::{Credential, Seen, View};
+use crate::{Action, Plan, Policy, Refusal, Target};
+
+/// Everything a decision about one location reads.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The location.
+    pub location: Arc<NonAdminBackupStorageLocation>,
+    /// Why it could not be read.
+    pub unreadable: Option<Arc<str>>,
+    /// The namespace it is in.
+    pub namespace: Option<Arc<Namespace>>,
+    /// What its objects in the administrators' namespace are called.
+    pub name: String,
+    /// What an administrator decides.
+    pub request: Option<Seen<NonAdminBackupStorageLocationRequest>>,
+    /// Velero's side of it.
+    pub storage: Option<Arc<BackupStorageLocation>>,
+    /// The credential as Velero has it.
+    pub copy: Option<Arc<HiddenSecret>>,
+    /// Whether somebody else's object has the name of one of these.
+    pub name_taken: bool,
+    /// The credential as the tenant has it.
+    pub credential: Credential,
+    /// How many other locations of this namespace count before this one.
+    pub others: usize,
+    /// Whether another location has the place in the bucket.
+    pub place_taken: bool,
+    /// The backups that are kept in it.
+    pub backups: Vec<Arc<NonAdminBackup>>,
+    /// Velero's version, if it has told.
+    pub velero_version: Option<String>,
+    /// What an administrator allows, if that is known.
+    pub policy: Option<Arc<Policy>>,
+    /// Where Velero is.
+    pub admin_namespace: String,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The names the objects of a location can have: the one they would be given now, and the one the Go controller gave
+/// them. The second is a hint that a tenant may have written, and is followed only to what was made for this location.
+pub fn references(location: &NonAdminBackupStorageLocation) -> Vec<String> {
+    let told = location
+        .status
+        .as_ref()
+        .and_then(|status| status.velero_backup_storage_location.as_ref()?.nacuuid.clone());
+    let mut names = vec![own_name(&location.metadata)];
+    names.extend(told.filter(|name| !name.is_empty()));
+    names.dedup();
+    names
+}
+
+pub(super) fn own_name(meta: &ObjectMeta) -> String {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    velero_name(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid))
+}
+
+/// Gathers what a decision about this location reads; none if there is no such location.
+pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
+    let Seen { object: location, unreadable } = view.location(namespace, name)?;
+    let meta = &location.metadata;
+    let ours = |found: &ObjectMeta| made_for(found, meta, labels::NABSL_NAME, labels::NABSL_NAMESPACE);
+    let mut names = references(&location).into_iter();
+    let known = names.find(|name| {
+        view.location_request(name).is_some_and(|request| ours(&request.object.metadata))
+            || view.storage_location(name).is_some_and(|storage| ours(&storage.metadata))
+            || view.secret_copy(name).is_some_and(|copy| ours(&copy.metadata))
+    });
+    let stored_as = known.unwrap_or_else(|| own_name(meta));
+    let (request, storage, copy) =
+        (view.location_request(&stored_as), view.storage_location(&stored_as), view.secret_copy(&stored_as));
+    let name_taken = request.as_ref().is_some_and(|request| !ours(&request.object.metadata))
+        || storage.as_ref().is_some_and(|storage| !ours(&storage.metadata))
+        || copy.as_ref().is_some_and(|copy| !ours(&copy.metadata));
+    let spec = &location.spec.backup_storage_location_spec;
+    let credential = named_key(spec).map(|(secret, key)| view.credential(namespace, secret, key));
+    Some(Observed {
+        name_taken,
+        credential: credential.unwrap_or_default(),
+        // Neither matters any more once it has come that far.
+        others: if request.is_none() { neighbours::before(view, &location) } else { 0 },
+        place_taken: storage.is_none() && neighbours::has_place(view, &location, &stored_as),
+        backups: delete::backups(view, &location, &stored_as),
+        request: request.filter(|request| ours(&request.object.metadata)),
+        storage: storage.filter(|storage| ours(&storage.metadata)),
+        copy: copy.filter(|copy| ours(&copy.metadata)),
+        velero_version: view.velero_version(),
+        policy: view.policy(namespace),
+        admin_namespace: view.admin_namespace().to_owned(),
+        now: view.now(),
+        namespace: view.namespace(namespace),
+        name: stored_as,
+        location,
+        unreadable,
+    })
+}
+
+/// The Secret and the key in it that a location names, if both can be names.
+pub fn named_key(spec: &BackupStorageLocationSpec) -> Option<(&str, &str)> {
+    let reference = spec.credential.as_ref()?;
+    super::check::names_a_secret(reference).then_some((reference.name.as_str(), reference.key.as_str()))
+}
+
+impl Observed {
+    pub(super) fn meta(&self) -> &ObjectMeta {
+        &self.location.metadata
+    }
+
+    pub(super) fn target(&self) -> Target {
+        Target::of(Kind::NonAdminBackupStorageLocation, self.meta())
+    }
+
+    pub(super) fn spec(&self) -> &BackupStorageLocationSpec {
+        &self.location.spec.backup_storage_location_spec
+    }
+
+    pub(super) fn tenant(&self) -> &str {
+        self.meta().namespace.as_deref().unwrap_or_default()
+    }
+
+    /// Our finalizer is on it.
+    pub(super) fn held(&self) -> bool {
+        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NABSL_FINALIZER)
+    }
+
+    /// The spec as it was when it was asked for.
+    fn requested(&self) -> Option<&BackupStorageLocationSpec> {
+        let status = self.request.as_ref()?.object.status.as_ref()?;
+        Some(&status.non_admin_backup_storage_location.as_ref()?.requested_spec)
+    }
+
+    /// It says something else than what was asked for.
+    fn edited(&self) -> bool {
+        self.requested().is_some_and(|requested| !wanted::same(requested, self.spec()))
+    }
+
+    /// The request was made for another location than it says.
+    fn request_is_odd(&self) -> bool {
+        let asked = self
+            .request
+            .as_ref()
+            .and_then(|request| request.object.status.as_ref()?.non_admin_backup_storage_location.as_ref());
+        asked.is_some_and(|asked| asked.nacuuid.as_deref() != Some(self.name.as_str()))
+    }
+
+    /// Whether Velero is to look for backups in it; none if that is not known yet.
+    pub(super) fn imports(&self, policy: &Policy) -> Option<bool> {
+        match policy.storage_locations.import {
+            Import::On => Some(true),
+            Import::Off => Some(false),
+            Import::Auto => self.velero_version.as_deref().map(super::import::is_safe),
+        }
+    }
+}
+
+/// How long the location of a Secret that went away is kept: rotation is often a deletion and a creation.
+const GRACE: Duration = Duration::from_mins(5);
+/// How long to wait for a namespace that a watch has yet to tell us about, or for a first look at a Secret.
+pub(super) const SOON: Duration = Duration::from_secs(2);
+
+/// What is to become of a location.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// Not enough is known to say.
+    Wait,
+    /// It may not be.
+    Refused(Refusal),
+    /// It was changed after it was asked for.
+    Edited,
+    /// The Secret is gone, but not for long.
+    Grace(Refusal, Duration),
+    /// An administrator is to be asked.
+    Ask,
+    /// No administrator has decided.
+    Pending,
+    /// An administrator said no.
+    Rejected,
+    /// What an administrator said cannot be understood.
+    Unclear,
+    /// The request is somebody else's.
+    Odd,
+    /// Velero gets it, with this credential.
+    Approved(Parsed),
+}
+
+/// Decides what to do about one location.
+pub fn decide(seen: &Observed) -> Plan {
+    if seen.meta().deletion_timestamp.is_some() {
+        return delete::decide(seen);
+    }
+    if seen.namespace.is_none() {
+        return Plan::done().waking_in(SOON);
+    }
+    let Some(policy) = &seen.policy else {
+        return status::wait_for_policy(seen);
+    };
+    let verdict = verdict(seen, policy);
+    let mut plan = Plan::done();
+    if seen.request.is_some() {
+        plan.actions.extend(wanted::request_writes(seen, policy));
+    }
+    match &verdict {
+        Verdict::Wait => return plan.waking_in(SOON),
+        Verdict::Ask => return ask(seen, policy, plan),
+        Verdict::Approved(credential) => {
+            plan = hold(seen, plan);
+            plan.actions.extend(wanted::secret_writes(seen, credential));
+            plan.actions.extend(wanted::storage_writes(seen, policy, credential));
+            plan.events.extend(status::import_is_off(seen, policy));
+        }
+        Verdict::Grace(_, left) => plan = plan.waking_in(*left),
+        _ => plan.actions.extend(wanted::removal(seen)),
+    }
+    status::tell(seen, policy, &verdict, plan)
+}
+
+/// The request is written in two steps, since the API server keeps its status apart; the rest follows at once.
+fn ask(seen: &Observed, policy: &Policy, plan: Plan) -> Plan {
+    hold(seen, plan).then(Action::Create(wanted::request(seen, policy))).waking_in(Duration::ZERO)
+}
+
+fn hold(seen: &Observed, plan: Plan) -> Plan {
+    if seen.held() { plan } else { plan.then(Action::Hold(seen.target(), labels::NABSL_FINALIZER)) }
+}
+
+fn verdict(seen: &Observed, policy: &Policy) -> Verdict {
+    if seen.edited() {
+        return Verdict::Edited;
+    }
+    if let Some(refusal) = refusal(seen, policy) {
+        return Verdict::Refused(refusal);
+    }
+    let credential = match &seen.credential {
+        Credential::Unseen => return Verdict::Wait,
+        Credential::Missing(since) => return missing(seen, *since),
+        Credential::Found(bytes) => {
+            match check_credential(seen.spec(), bytes.reveal(), seen.tenant(), &policy.storage_locations) {
+                Ok(credential) => credential,
+                Err(refusal) => return Verdict::Refused(refusal),
+            }
+        }
+    };
+    let Some(request) = &seen.request else { return Verdict::Ask };
+    if request.unreadable.is_some() {
+        return Verdict::Unclear;
+    }
+    if seen.request_is_odd() {
+        return Verdict::Odd;
+    }
+    match decision(&request.object, policy) {
+        ApprovalDecision::Approve => Verdict::Approved(credential),
+        ApprovalDecision::Pending => Verdict::Pending,
+        ApprovalDecision::Reject => Verdict::Rejected,
+    }
+}
+
+/// What holds: an administrator's word, or that none is needed. A recorded no outlives the switch.
+pub(super) fn decision(request: &NonAdminBackupStorageLocationRequest, policy: &Policy) -> ApprovalDecision {
+    match request.spec.approval_decision {
+        Some(said @ (ApprovalDecision::Approve | ApprovalDecision::Reject)) => said,
+        _ if !policy.storage_locations.require_approval => ApprovalDecision::Approve,
+        _ => ApprovalDecision::Pending,
+    }
+}
+
+fn refusal(seen: &Observed, policy: &Policy) -> Option<Refusal> {
+    if let Some(error) = &seen.unreadable {
+        return Some(Refusal::new("spec", format!("cannot be read: {error}")));
+    }
+    namespace_allowed(seen, policy)
+        .or_else(|| check_spec(seen.spec(), seen.tenant(), &policy.storage_locations))
+        // Whoever has been let in stays when others come or the limit falls.
+        .or_else(|| check_limit(seen.others, &policy.storage_locations).filter(|_| seen.request.is_none()))
+        .or_else(|| place_taken(seen).filter(|_| seen.storage.is_none()))
+        .or_else(|| name_taken(seen))
+}
+
+fn namespace_allowed(seen: &Observed, policy: &Policy) -> Option<Refusal> {
+    let closed = seen.tenant() == seen.admin_namespace || !policy.namespaces.allows(seen.tenant());
+    let message = "storage cannot be brought to this namespace; the administrators' policy leaves it out";
+    closed.then(|| Refusal::new("metadata.namespace", message))
+}
+
+fn place_taken(seen: &Observed) -> Option<Refusal> {
+    let message =
+        "this place in the bucket is used by another storage location; choose another bucket or prefix";
+    seen.place_taken.then(|| Refusal::new(super::field("objectStorage"), message))
+}
+
+fn name_taken(seen: &Observed) -> Option<Refusal> {
+    let message = "an object of the administrators' has the name this location would get; \
+                   create the location under another name";
+    seen.name_taken.then(|| Refusal::new("metadata.name", message))
+}
+
+/// A Secret that is not there: the location waits for it, or goes a while after it went.
+fn missing(seen: &Observed, since: Timestamp) -> Verdict {
+    let (secret, key) = named_key(seen.spec()).unwrap_or_default();
+    let message = format!(
+        "there is no Secret {secret:?} with a key {key:?} in this namespace; create it, and the location goes on by itself"
+    );
+    let refusal = Refusal::new(super::field("credential"), message);
+    if seen.storage.is_none() {
+        return Verdict::Refused(refusal);
+    }
+    // What the condition says survives a restart; it can only make the wait shorter.
+    let conditions = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
+    let told = condition::get(conditions.unwrap_or_default(), condition::SECRET_SYNCED)
+        .filter(|told| told.status == "False")
+        .map_or(since, |told| told.last_transition_time.0);
+    let gone_for = seen.now.duration_since(told.min(since)).unsigned_abs();
+    match GRACE.checked_sub(gone_for).filter(|left| !left.is_zero()) {
+        Some(left) => Verdict::Grace(refusal, left),
+        None => Verdict::Refused(refusal),
+    }
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

@@ -1,0 +1,41 @@
+//! Whether Velero can be trusted with what it finds in a tenant's bucket.
+
+/// From here on Velero does not take up work it finds described in a bucket.
+const SAFE: [u64; 3] = [1, 18, 3];
+
+/// Whether this version of Velero only imports backups that are over. What cannot be read is not safe, nor is what
+/// came before the release; other suffixes are a builder's own.
+pub(super) fn is_safe(version: &str) -> bool {
+    let plain = version.strip_prefix('v').unwrap_or(version);
+    let (numbers, suffix) = plain.split_once(['-', '+']).unwrap_or((plain, ""));
+    let parts: Vec<Option<u64>> = numbers.split('.').map(|part| part.parse().ok()).collect();
+    let [Some(major), Some(minor), Some(patch)] = parts[..] else { return false };
+    let suffix = suffix.to_ascii_lowercase();
+    let early = ["rc", "alpha", "beta", "dev", "pre"].iter().any(|word| suffix.starts_with(word));
+    let found = [major, minor, patch];
+    found > SAFE || (found == SAFE && !early)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_safe;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for safe in [
+            "v1.18.3",
+            "1.18.3",
+            "v1.18.10",
+            "v1.19.0",
+            "v2.0.0",
+            "v1.18.3-OADP",
+            "v1.18.3+build",
+            "v1.19.0-rc.1",
+        ] {
+            assert!(is_safe(safe), "{safe}");
+        }
+        for unsafe_ in ["v1.18.2", "v1.9.9", "v1.18.3-rc.1", "main", "", "v1.18", "v1.18.x", "1.18.3.1"] {
+            assert!(!is_safe(unsafe_), "{unsafe_}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What the tenant is shown of a location.
+
+use api::condition::{self, Finding};
+use api::velero::BackupStorageLocationStatus;
+use api::{NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocation};
+
+use super::credentials::Credential;
+use super::decide::{Observed, Verdict};
+use super::wanted;
+use crate::policy::Import;
+use crate::{Action, Event, Plan, Policy, tell as tell_status};
+
+/// Adds to a plan the one status that goes with a verdict, and the news in it.
+pub(super) fn tell(seen: &Observed, policy: &Policy, verdict: &Verdict, plan: Plan) -> Plan {
+    let mut status = seen.location.status.clone().unwrap_or_default();
+    let mut find = |type_, is, reason, message: &str| {
+        let finding = Finding { type_, status: is, reason, message };
+        condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+    };
+    let valid = "the location is allowed";
+    let approval =
+        |find: &mut dyn FnMut(&'static str, bool, &'static str, &str), is, reason, message: &str| {
+            find(condition::ACCEPTED, true, condition::BSL_SPEC_VALIDATION, valid);
+            find(condition::CLUSTER_ADMIN_APPROVED, is, reason, message);
+        };
+    let phase = match verdict {
+        // Nothing is told about these.
+        Verdict::Wait | Verdict::Ask => return plan,
+        Verdict::Refused(refusal) | Verdict::Grace(refusal, _) => {
+            find(condition::ACCEPTED, false, condition::BSL_SPEC_VALIDATION, &refusal.to_string());
+            Phase::BackingOff
+        }
+        Verdict::Edited => {
+            let message = "the location was changed after it was asked for, which is not allowed: put back what was \
+                           asked for, or create a new NonAdminBackupStorageLocation";
+            find(condition::SPEC_UPDATE_APPROVED, false, condition::BSL_SPEC_UPDATE_REJECTED, message);
+            Phase::BackingOff
+        }
+        Verdict::Pending => {
+            let message = "an administrator has to approve the location";
+            approval(&mut find, false, condition::BSL_SPEC_APPROVAL_PENDING, message);
+            Phase::New
+        }
+        Verdict::Rejected => {
+            approval(
+                &mut find,
+                false,
+                condition::BSL_SPEC_REJECTED,
+                "an administrator has rejected the location",
+            );
+            Phase::BackingOff
+        }
+        Verdict::Unclear => {
+            let message = "what the administrators decided cannot be understood; ask them";
+            approval(&mut find, false, condition::BSL_SPEC_INVALID, message);
+            Phase::BackingOff
+        }
+        Verdict::Odd => {
+            let message =
+                "what the administrators decided about is another location; ask them to delete the request";
+            approval(&mut find, false, condition::BSL_SPEC_UPDATE_REJECTED, message);
+            Phase::BackingOff
+        }
+        Verdict::Approved(_) => {
+            approval(&mut find, true, condition::BSL_SPEC_APPROVED, "the location may be used");
+            Phase::Created
+        }
+    };
+    status.phase = Some(phase);
+    if !matches!(verdict, Verdict::Edited) {
+        condition::remove(&mut status.conditions, condition::SPEC_UPDATE_APPROVED);
+    }
+    match verdict {
+        Verdict::Approved(credential) => handed_over(seen, policy, credential, &mut status),
+        Verdict::Grace(..) => {
+            let message = "the Secret is gone; Velero keeps the location for five minutes";
+            let finding = Finding {
+                type_: condition::SECRET_SYNCED,
+                status: false,
+                reason: condition::SECRET_SYNC_FAILED,
+                message,
+            };
+            condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+            mirror(seen, &mut status);
+        }
+        _ => {
+            condition::remove(&mut status.conditions, condition::SECRET_SYNCED);
+            condition::remove(&mut status.conditions, condition::LOCATION_SYNCED);
+            if let Some(velero) = &mut status.velero_backup_storage_location {
+                velero.status = None;
+            }
+            if seen.request.is_some() {
+                refer(seen, &mut status, None);
+            }
+        }
+    }
+    write(seen, &status, plan)
+}
+
+/// The conditions about the two objects that Velero reads, and what Velero says.
+fn handed_over(
+    seen: &Observed,
+    policy: &Policy,
+    credential: &Credential,
+    status: &mut NonAdminBackupStorageLocationStatus,
+) {
+    let secret = reason(
+        status,
+        condition::SECRET_SYNCED,
+        seen.copy.is_none(),
+        wanted::rotates(seen, credential),
+        [condition::SECRET_CREATED, condition::SECRET_UPDATED],
+    );
+    let location = reason(
+        status,
+        condition::LOCATION_SYNCED,
+        seen.storage.is_none(),
+        wanted::moves(seen, policy, credential),
+        [condition::LOCATION_CREATED, condition::LOCATION_UPDATED],
+    );
+    let told = [
+        (condition::SECRET_SYNCED, secret, "Velero has the credential"),
+        (condition::LOCATION_SYNCED, location, "Velero has the location"),
+    ];
+    for (type_, reason, message) in told {
+        let finding = Finding { type_, status: true, reason, message };
+        condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+    }
+    mirror(seen, status);
+}
+
+/// Why an object is as it is: made just now, changed just now, or as was told before.
+fn reason(
+    status: &NonAdminBackupStorageLocationStatus,
+    type_: &str,
+    made: bool,
+    changed: bool,
+    [created, updated]: [&'static str; 2],
+) -> &'static str {
+    let told = condition::get(&status.conditions, type_).map(|told| told.reason.as_str());
+    if !made && (changed || told == Some(updated)) { updated } else { created }
+}
+
+fn mirror(seen: &Observed, status: &mut NonAdminBackupStorageLocationStatus) {
+    let before = status.velero_backup_storage_location.take().and_then(|before| before.status);
+    let now = seen.storage.as_ref().and_then(|storage| storage.status.clone());
+    refer(seen, status, steady(before, now));
+}
+
+fn refer(
+    seen: &Observed,
+    status: &mut NonAdminBackupStorageLocationStatus,
+    said: Option<BackupStorageLocationStatus>,
+) {
+    status.velero_backup_storage_location = Some(VeleroBackupStorageLocation {
+        status: said,
+        nacuuid: Some(seen.name.clone()),
+        name: Some(seen.name.clone()),
+        namespace: Some(seen.admin_namespace.clone()),
+    });
+}
+
+/// Velero writes the time of each of its looks; a change of those alone is not worth a write.
+fn steady(
+    before: Option<BackupStorageLocationStatus>,
+    now: Option<BackupStorageLocationStatus>,
+) -> Option<BackupStorageLocationStatus> {
+    let (Some(before), Some(now)) = (before, now.clone()) else { return now };
+    let mut alike = now.clone();
+    alike.last_synced_time.clone_from(&before.last_synced_time);
+    alike.last_validation_time.clone_from(&before.last_validation_time);
+    Some(if alike == before { before } else { now })
+}
+
+/// Allowing it would be a guess; what Velero has already goes on being shown.
+pub(super) fn wait_for_policy(seen: &Observed) -> Plan {
+    let mut status = seen.location.status.clone().unwrap_or_default();
+    if seen.storage.is_some() {
+        mirror(seen, &mut status);
+        return write(seen, &status, Plan::done());
+    }
+    let message = "what the administrators allow cannot be read at the moment; \
+                   the location waits, and goes on by itself when that is mended";
+    status.phase = Some(Phase::BackingOff);
+    let finding =
+        Finding { type_: condition::ACCEPTED, status: false, reason: condition::POLICY_UNAVAILABLE, message };
+    condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+    write(seen, &status, Plan::done())
+}
+
+/// That Velero is too old to look for backups in tenants' storage, told when it is given the location.
+pub(super) fn import_is_off(seen: &Observed, policy: &Policy) -> Option<Event> {
+    let too_old = policy.storage_locations.import == Import::Auto && seen.imports(policy) == Some(false);
+    let note = "Velero is too old to be trusted with what it may find in this storage; \
+                backups that are in it already are not looked for";
+    (too_old && seen.storage.is_none()).then(|| Event::warning("ImportOff", note))
+}
+
+/// Shows that it is on its way out.
+pub(super) fn deleting(seen: &Observed) -> Option<Action> {
+    let mut status = seen.location.status.clone().unwrap_or_default();
+    status.phase = Some(Phase::Deleting);
+    tell_status::status(seen.target(), seen.location.status.as_ref(), &status)
+}
+
+/// One write if there is anything to write, and an Event for each condition that is news.
+fn write(seen: &Observed, status: &NonAdminBackupStorageLocationStatus, plan: Plan) -> Plan {
+    let found = seen.location.status.as_ref();
+    let mut plan = plan.then_if(tell_status::status(seen.target(), found, status));
+    let before = found.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    for now in &status.conditions {
+        let known = condition::get(before, &now.type_).is_some_and(|before| {
+            before.status == now.status && before.reason == now.reason && before.message == now.message
+        });
+        let Some(reason) = TOLD.iter().find(|reason| **reason == now.reason).filter(|_| !known) else {
+            continue;
+        };
+        let fine = now.status == "True" || *reason == condition::BSL_SPEC_APPROVAL_PENDING;
+        let event = if fine { Event::normal } else { Event::warning };
+        // That a location is valid goes without saying.
+        if now.status == "False" || now.type_ != condition::ACCEPTED {
+            plan = plan.telling(event(reason, now.message.clone()));
+        }
+    }
+    plan
+}
+
+/// The reasons that are told as Events.
+const TOLD: [&str; 9] = [
+    condition::BSL_SPEC_VALIDATION,
+    condition::BSL_SPEC_APPROVED,
+    condition::BSL_SPEC_APPROVAL_PENDING,
+    condition::BSL_SPEC_REJECTED,
+    condition::BSL_SPEC_INVALID,
+    condition::BSL_SPEC_UPDATE_REJECTED,
+    condition::SECRET_UPDATED,
+    condition::SECRET_SYNC_FAILED,
+    condition::LOCATION_CREATED,
+];

@@ -1,0 +1,401 @@
+//! Tenants' own storage, what Velero finds in any storage, and what is left when owners are gone.
+
+use api::{Kind, labels};
+use planner::policy::Adoption;
+use serde_json::{Value, json};
+
+use crate::world::manifests::{nab, nab_with, namespace, nar, object, storage};
+use crate::world::{World, long};
+
+const KEYS: &str = "W2RlZmF1bHRdCmF3c19hY2Nlc3Nfa2V5X2lkPWEKYXdzX3NlY3JldF9hY2Nlc3Nfa2V5PWh1bnRlcjIK";
+
+/// A cluster where nacre looks after storage, and everybody has keys.
+fn world(namespaces: &[&str]) -> World {
+    let mut world = World::with(namespaces);
+    world.mind_storage();
+    for name in namespaces {
+        world.apply(object(Kind::Secret, &format!("{name}/keys"), json!({"data": {"cloud": KEYS}})));
+    }
+    world
+}
+
+fn bucket(place: &str, bucket: &str) -> Value {
+    let spec = json!({"provider": "aws", "objectStorage": {"bucket": bucket}, "config": {"region": "eu-west-1"},
+        "credential": {"name": "keys", "key": "cloud"}});
+    object(Kind::NonAdminBackupStorageLocation, place, json!({"spec": {"backupStorageLocationSpec": spec}}))
+}
+
+/// A location that Velero can reach; the name Velero has it under.
+fn available(world: &mut World, place: &str, name: &str) -> String {
+    world.apply(bucket(place, name));
+    world.settle();
+    let storage = world.velero_name(&format!("nabsl {place}"));
+    world.edit(&format!("bsl {storage}"), json!({"status": {"phase": "Available"}}));
+    world.settle();
+    storage
+}
+
+/// A backup as Velero finds it in storage.
+fn stored(name: &str, storage: &str, owner: &str, origin: &str) -> Value {
+    let name = long(name);
+    let rest = json!({
+        "metadata": {
+            "annotations": {labels::NAB_NAMESPACE: owner, labels::NAB_NAME: origin},
+            "labels": {labels::OADP: labels::OADP_VALUE, labels::MANAGED_BY: labels::MANAGED_BY_VALUE,
+                labels::NAB_NACUUID: name},
+        },
+        "spec": {"storageLocation": storage, "includedNamespaces": [owner]},
+        "status": {"phase": "Completed", "completionTimestamp": "2025-12-01T00:00:00Z"},
+    });
+    object(Kind::Backup, &format!("velero/{name}"), rest)
+}
+
+#[test]
+fn a_location_is_asked_for_used_and_taken_away_with_its_backups() {
+    let mut world = world(&["shop"]);
+    world.policy(|policy| policy.storage_locations.require_approval = true);
+    world.apply(bucket("shop/bucket", "mine"));
+    world.settle();
+    let name = world.velero_name("nabsl shop/bucket");
+    assert_eq!(world.get("nabsl shop/bucket")["status"]["phase"], "New");
+    assert!(!world.has(&format!("bsl {name}")));
+    world.edit(&format!("request {name}"), json!({"spec": {"approvalDecision": "approve"}}));
+    world.settle();
+    world.edit(&format!("bsl {name}"), json!({"status": {"phase": "Available"}}));
+    world.settle();
+    assert_eq!(
+        world.get("nabsl shop/bucket")["status"]["veleroBackupStorageLocation"]["status"]["phase"],
+        "Available"
+    );
+
+    // One backup in it, one in the cluster's own storage.
+    world.apply(nab_with("shop/mine", json!({"storageLocation": "bucket"})));
+    world.apply(nab("shop/theirs"));
+    world.settle();
+    let velero = world.velero_name("nab shop/mine");
+    assert_eq!(world.get(&format!("backup {velero}"))["spec"]["storageLocation"], json!(name));
+    world.velero_starts(&velero);
+    world.velero_completes(&velero);
+    world.settle();
+
+    world.delete("nabsl shop/bucket");
+    world.settle();
+    assert!(!world.has("nabsl shop/bucket") && !world.has("nab shop/mine") && world.has("nab shop/theirs"));
+    assert!(!world.has(&format!("bsl {name}")) && !world.has(&format!("secret {name}")));
+    assert!(!world.has(&format!("request {name}")) && world.has("secret shop/keys"));
+}
+
+#[test]
+fn a_revoked_location_holds_backups_back_until_it_is_approved_again() {
+    let mut world = world(&["shop"]);
+    let name = available(&mut world, "shop/bucket", "mine");
+    world.edit(&format!("request {name}"), json!({"spec": {"approvalDecision": "reject"}}));
+    world.settle();
+    world.apply(nab_with("shop/daily", json!({"storageLocation": "bucket"})));
+    world.settle();
+    assert!(world.condition("nab shop/daily", "Accepted").contains("is not ready; its conditions say why"));
+    world.edit(&format!("request {name}"), json!({"spec": {"approvalDecision": "approve"}}));
+    world.settle();
+    world.edit(&format!("bsl {name}"), json!({"status": {"phase": "Available"}}));
+    world.settle();
+    assert_eq!(world.get("nab shop/daily")["status"]["phase"], "Created");
+}
+
+#[test]
+fn two_locations_never_share_a_place_in_a_bucket() {
+    let mut world = world(&["shop", "rival"]);
+    available(&mut world, "shop/first", "mine");
+    world.apply(bucket("shop/second", "mine"));
+    world.apply(bucket("rival/bucket", "mine"));
+    world.settle();
+    assert!(world.condition("nabsl shop/second", "Accepted").contains("is used by another storage location"));
+    assert_eq!(world.get("nabsl rival/bucket")["status"]["phase"], "Created", "below another folder");
+    // The first goes, and the second has the place.
+    world.delete("nabsl shop/first");
+    world.settle();
+    assert_eq!(world.get("nabsl shop/second")["status"]["phase"], "Created");
+
+    // An administrator's whole bucket is nobody else's.
+    world.apply(storage("platform", json!({"config": {"region": "eu-west-1"}})));
+    world.apply(bucket("shop/third", "platform"));
+    world.settle();
+    assert!(world.condition("nabsl shop/third", "Accepted").contains("is used by another storage location"));
+    world.delete("bsl platform");
+    world.settle();
+    assert_eq!(world.get("nabsl shop/third")["status"]["phase"], "Created");
+}
+
+#[test]
+fn the_first_ones_have_the_room_there_is() {
+    let mut world = world(&["shop"]);
+    world.policy(|policy| policy.storage_locations.max_per_namespace = Some(1));
+    world.apply(bucket("shop/a", "one"));
+    world.apply(bucket("shop/b", "two"));
+    world.settle();
+    let phase =
+        |world: &World, name: &str| world.get(&format!("nabsl shop/{name}"))["status"]["phase"].clone();
+    assert_eq!((phase(&world, "a"), phase(&world, "b")), (json!("Created"), json!("BackingOff")));
+    world.delete("nabsl shop/a");
+    world.settle();
+    assert_eq!(phase(&world, "b"), "Created");
+}
+
+#[test]
+fn what_velero_finds_in_a_tenants_bucket_is_the_tenants() {
+    let mut world = world(&["shop"]);
+    let storage = available(&mut world, "shop/bucket", "mine");
+    let mut found = stored("shop-daily-<1>", &storage, "shop", "daily");
+    // From another cluster, where the namespace had another uid.
+    found["metadata"]["annotations"][labels::ORIGIN_NAMESPACE_UID] = json!("elsewhere");
+    world.apply(found);
+    world.settle();
+    let request = world.get("nab shop/daily");
+    assert_eq!(request["metadata"]["labels"], json!({labels::SYNCED_FROM: long("shop-daily-<1>")}));
+    assert_eq!(request["spec"]["backupSpec"]["storageLocation"], "bucket");
+    assert_eq!(request["status"]["phase"], "Created");
+    world.apply(nar("shop/back", "daily"));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/daily"]);
+
+    // Its request is removed by force: it gets another.
+    world.edit("nab shop/daily", json!({"metadata": {"finalizers": null}}));
+    world.settle();
+    assert!(world.has("nab shop/daily"));
+}
+
+#[test]
+fn forged_backups_give_nobody_anything_and_stop_nobody() {
+    let mut world = world(&["shop", "evil"]);
+    let mine = available(&mut world, "shop/bucket", "mine");
+    let theirs = available(&mut world, "evil/bucket", "theirs");
+    world.apply(stored("real", "default", "shop", "real"));
+    world.settle();
+    world.apply(stored("planted", &theirs, "shop", "tempting"));
+    let mut copied = stored("copied", &theirs, "evil", "copied");
+    copied["metadata"]["labels"][labels::NAB_NACUUID] = json!("real");
+    world.apply(copied);
+    world.apply(stored("unnameable", &theirs, "evil", "../../shop"));
+    let mut wide = stored("wide", &theirs, "evil", "wide");
+    wide["spec"]["includedNamespaces"] = json!(["evil", "shop"]);
+    world.apply(wide);
+    let mut new = stored("new", &theirs, "evil", "new");
+    new["status"] = json!({"phase": "New"});
+    world.apply(new);
+    world.apply(stored("lost", "nowhere", "shop", "lost"));
+    world.apply(stored("good", &mine, "shop", "good"));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/good", "shop/real"]);
+    let told = world.whole_trace();
+    for (name, why) in [
+        ("planted", "it says that it belongs to another namespace"),
+        ("copied", "its label names another backup"),
+        ("unnameable", "no request can have the name"),
+        ("wide", "it is not of this namespace alone"),
+    ] {
+        assert!(
+            told.contains(&format!("BackupIgnored: backup \"{name}\" in this storage is ignored: {why}")),
+            "{told}"
+        );
+    }
+    assert_eq!(
+        world.collect_garbage(),
+        ["Backup lost"],
+        "what nobody can find again goes; forgeries Velero would find"
+    );
+}
+
+#[test]
+fn a_name_that_is_taken_gets_an_end() {
+    let mut world = world(&["shop"]);
+    world.apply(nab("shop/daily"));
+    world.settle();
+    world.apply(stored("shop-daily-<7>", "default", "shop", "daily"));
+    world.settle();
+    let requests = world.names(Kind::NonAdminBackup);
+    assert_eq!(requests.len(), 2);
+    assert!(requests[1].starts_with("shop/daily-"), "{requests:?}");
+    assert_eq!(world.get(&format!("nab {}", requests[1]))["status"]["phase"], "Created");
+}
+
+#[test]
+fn a_namespace_made_anew_gets_its_namesakes_backups_only_from_an_administrator() {
+    let found = |name: &str| {
+        let mut found = stored(name, "default", "shop", name);
+        found["metadata"]["annotations"][labels::ORIGIN_NAMESPACE_UID] = json!("earlier");
+        found
+    };
+    let mut world = world(&["shop"]);
+    world.apply(found("one"));
+    world.settle();
+    assert!(world.names(Kind::NonAdminBackup).is_empty());
+    assert!(world.whole_trace().contains("Warning BackupHeldBack"));
+    assert!(world.collect_garbage().is_empty(), "it waits for an administrator");
+
+    // Given to another namesake: still not. Given to this one: there.
+    let record =
+        |uid: &str| object(Kind::ConfigMap, "velero/nacre-adoptions", json!({"data": {"shop": uid}}));
+    world.apply(record("another"));
+    world.settle();
+    assert!(world.names(Kind::NonAdminBackup).is_empty());
+    let uid = world.get("ns shop")["metadata"]["uid"].as_str().unwrap().to_owned();
+    world.edit("cm nacre-adoptions", json!({"data": {"shop": uid}}));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/one"]);
+    assert_eq!(world.get("nab shop/one")["status"]["phase"], "Created");
+
+    // For disaster recovery, whoever has the name.
+    let mut world = self::world(&["shop"]);
+    world.policy(|policy| policy.sync.adoption = Adoption::Name);
+    world.apply(found("two"));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/two"]);
+    assert_eq!(world.get("nab shop/two")["status"]["phase"], "Created");
+    world.policy(|policy| policy.sync.adoption = Adoption::Approval);
+    world.settle();
+    assert_eq!(world.get("nab shop/two")["status"]["phase"], "Created", "what was given is not taken back");
+}
+
+#[test]
+fn a_namespace_that_comes_later_finds_its_backups() {
+    let mut world = world(&[]);
+    world.apply(stored("shop-daily", "default", "shop", "daily"));
+    world.settle();
+    assert!(world.collect_garbage().is_empty(), "the namespace may come back");
+    world.apply(namespace("shop"));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/daily"]);
+}
+
+#[test]
+fn what_has_outlived_its_owner_is_collected_and_nothing_else() {
+    let mut world = world(&["shop"]);
+    let storage = available(&mut world, "shop/bucket", "mine");
+    world.apply(nab("shop/daily"));
+    world.settle();
+    let velero = world.velero_name("nab shop/daily");
+    world.velero_starts(&velero);
+    world.velero_completes(&velero);
+    world.apply(nar("shop/back", "daily"));
+    world.settle();
+    assert!(world.collect_garbage().is_empty(), "every owner lives");
+
+    // The same objects for owners of the same names that are no more.
+    let orphan = |world: &World, object: &str| {
+        let mut orphan = world.get(object);
+        for mark in ["uid", "resourceVersion", "creationTimestamp", "finalizers", "generation"] {
+            orphan["metadata"].as_object_mut().unwrap().remove(mark);
+        }
+        orphan["metadata"]["name"] = json!("orphan");
+        orphan["metadata"]["annotations"][labels::ORIGIN_UID] = json!("gone");
+        orphan
+    };
+    let restore = world.velero_name("nar shop/back");
+    for object in [
+        format!("bsl {storage}"),
+        format!("secret {storage}"),
+        format!("request {storage}"),
+        format!("restore {restore}"),
+    ] {
+        let orphan = orphan(&world, &object);
+        world.apply(orphan);
+    }
+    let mut deletion = json!({"metadata": {"labels": {labels::OADP: labels::OADP_VALUE, labels::MANAGED_BY: labels::MANAGED_BY_VALUE},
+        "annotations": {labels::NAB_NAMESPACE: "shop", labels::NAB_NAME: "gone"}},
+        "spec": {"backupName": velero}, "status": {"phase": "InProgress"}});
+    world.apply(object(Kind::DeleteBackupRequest, "velero/busy", deletion.clone()));
+    deletion["status"]["phase"] = json!("Processed");
+    world.apply(object(Kind::DeleteBackupRequest, "velero/orphan", deletion));
+    // An administrator's own are nobody's leftovers.
+    world.apply(object(Kind::Secret, "velero/cloud-credentials", json!({"data": {"cloud": KEYS}})));
+    let mut collected = world.collect_garbage();
+    collected.sort();
+    assert_eq!(
+        collected,
+        [
+            "BackupStorageLocation orphan",
+            "DeleteBackupRequest orphan",
+            "NonAdminBackupStorageLocationRequest orphan",
+            "Restore orphan",
+            "Secret orphan",
+        ]
+    );
+}
+
+/// Asked for, approved, used, changed, put back, and gone again.
+fn a_life(world: &mut World, step: &mut dyn FnMut(&mut World)) {
+    let name = api::velero_name("shop", "bucket", &long("<l1>"));
+    let change =
+        |bucket: &str| json!({"spec": {"backupStorageLocationSpec": {"objectStorage": {"bucket": bucket}}}});
+    world.apply(bucket("shop/bucket", "mine"));
+    step(world);
+    world.edit(&format!("request {name}"), json!({"spec": {"approvalDecision": "approve"}}));
+    step(world);
+    world.edit(&format!("bsl {name}"), json!({"status": {"phase": "Available"}}));
+    world.apply(nab_with("shop/daily", json!({"storageLocation": "bucket"})));
+    step(world);
+    world.edit("secret shop/keys", json!({"data": {"cloud": KEYS[..40]}}));
+    step(world);
+    world.edit("secret shop/keys", json!({"data": {"cloud": KEYS}}));
+    step(world);
+    world.edit("nabsl shop/bucket", change("other"));
+    step(world);
+    world.edit("nabsl shop/bucket", change("mine"));
+    step(world);
+}
+
+#[test]
+fn a_crash_before_any_write_changes_nothing_about_the_end() {
+    let start = || {
+        let mut world = world(&["shop"]);
+        world.policy(|policy| policy.storage_locations.require_approval = true);
+        world.settle();
+        world
+    };
+    let end = |world: &World| -> Vec<(String, Value)> {
+        let marks = ["resourceVersion", "generation"];
+        let all = world.everything().map(|(key, object)| {
+            let mut object = object.clone();
+            for mark in marks {
+                object["metadata"].as_object_mut().unwrap().remove(mark);
+            }
+            // Which of two writes told it does not matter.
+            if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
+                conditions.retain(|condition| {
+                    condition["type"] != "SecretSynced" && condition["type"] != "BackupStorageLocationSynced"
+                });
+            }
+            (format!("{key:?}"), object)
+        });
+        all.collect()
+    };
+    let mut calm = start();
+    let before = calm.writes();
+    a_life(&mut calm, &mut World::settle);
+    let writes = calm.writes() - before;
+    assert!(writes > 20, "{writes}");
+    for crash in 0..writes {
+        let mut world = start();
+        world.dies_after(before + crash);
+        let mut crashes = 0;
+        a_life(&mut world, &mut |world: &mut World| {
+            world.rest();
+            if world.is_down() {
+                crashes += 1;
+                world.restart();
+            }
+            world.settle();
+        });
+        assert_eq!(crashes, 1, "before write {crash}");
+        assert_eq!(end(&world), end(&calm), "before write {crash}");
+        world.delete("nabsl shop/bucket");
+        world.settle();
+        let left = [
+            Kind::Secret,
+            Kind::BackupStorageLocation,
+            Kind::NonAdminBackupStorageLocationRequest,
+            Kind::Backup,
+        ];
+        let left: Vec<_> = left.into_iter().flat_map(|kind| world.names(kind)).collect();
+        assert_eq!(left, ["shop/keys", "velero/default"], "before write {crash}");
+    }
+}
