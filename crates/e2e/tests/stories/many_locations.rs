@@ -84,7 +84,11 @@ async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
     for name in &names {
         look(name, true).await?;
     }
-    house.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
+    // Events are told at leisure, and Velero, which is not there, is waited for before it is left alone.
+    eventually("nacre to come to rest", Duration::from_mins(2), async || {
+        house.bed.audit().quiet(NACRE, Duration::from_secs(5)).await
+    })
+    .await?;
 
     let mark = house.bed.audit().mark().await?;
     let (before, began) = (nacre.process.usage()?.cpu_seconds, Instant::now());
