@@ -11,7 +11,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::{ATTEMPTS, Asked, NAMESPACES, SLACK, make_namespaces, measured, namespace, raw_ceiling};
+use crate::{ATTEMPTS, Asked, NAMESPACES, SLACK, make_namespaces, measured, namespace, raw_ceiling, sample};
 
 impl Asked for NonAdminRestore {
     type Velero = Restore;
@@ -20,12 +20,9 @@ impl Asked for NonAdminRestore {
         json!({"restoreSpec": {"backupName": "daily"}})
     }
 
-    fn velero_spec(namespace: &str) -> Value {
-        json!({"backupName": "daily", "includedNamespaces": [namespace]})
-    }
-
-    fn is_created(&self) -> bool {
-        self.status.as_ref().and_then(|status| status.phase) == Some(Phase::Created)
+    fn created_as(&self) -> Option<String> {
+        let status = self.status.as_ref().filter(|status| status.phase == Some(Phase::Created))?;
+        status.velero_restore.as_ref()?.name.clone()
     }
 }
 
@@ -35,9 +32,12 @@ async fn a_thousand_restores_at_once_cost_little_more_than_their_writes() -> Res
     for _ in 0..ATTEMPTS {
         let house = House::build().await?;
         house.bed.velero_stop()?;
-        let raw = raw_ceiling::<NonAdminRestore>(&house.bed).await?;
         let nacre = house.start_nacre().await?;
         finished_backups(&house.bed).await?;
+        let sample = sample::<NonAdminRestore>(&house.bed).await?;
+        nacre.process.kill().await?;
+        let raw = raw_ceiling::<NonAdminRestore>(&house.bed, &sample).await?;
+        let nacre = house.start_nacre().await?;
         ratio = measured::<NonAdminRestore>(&house.bed, &nacre, raw).await?;
         if ratio < SLACK {
             return Ok(());
