@@ -9,6 +9,7 @@
 //! world in memory. [`concern`] says whom a change concerns.
 
 pub mod backup;
+mod common;
 pub mod concern;
 pub mod download;
 mod enforce;

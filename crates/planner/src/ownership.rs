@@ -1,8 +1,8 @@
 //! Who owns a Velero object. The only authority is what only administrators, Velero and nacre can write; and of
 //! that, what Velero imported from a tenant's bucket was written by the tenant.
 
-use api::labels;
 use api::velero::{Backup, BackupStorageLocation};
+use api::{labels, velero_name};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
 
@@ -57,6 +57,12 @@ pub fn made_for(counterpart: &ObjectMeta, origin: &ObjectMeta, name_key: &str, n
         Some(uid) => named && origin.uid.as_deref() == Some(uid),
         None => named,
     }
+}
+
+/// The name that nacre gives the object in the administrators' namespace it makes for this one.
+pub(crate) fn own_name(meta: &ObjectMeta) -> String {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    velero_name(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid))
 }
 
 /// One annotation.

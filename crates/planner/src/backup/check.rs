@@ -9,7 +9,7 @@ use crate::ownership::label;
 use crate::policy::{Bounds, StorageMode};
 use crate::queue::{Queued, Stage};
 use crate::view::View;
-use crate::{Policy, Refusal, enforce, fence, filters};
+use crate::{Policy, Refusal, common, enforce, fence, filters};
 
 const PATH: &str = "spec.backupSpec";
 
@@ -193,16 +193,9 @@ fn hooks(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal>
     }
     hooks.iter().enumerate().find_map(|(at, hook)| {
         let path = field(&format!("hooks.resources[{at}]"));
-        let named = [
-            ("includedNamespaces", &hook.included_namespaces),
-            ("excludedNamespaces", &hook.excluded_namespaces),
-        ];
-        let elsewhere =
-            named.into_iter().find(|(_, names)| names.iter().flatten().any(|name| name != namespace));
-        if let Some((list, _)) = elsewhere {
-            let message =
-                format!("may only name {namespace:?}, the namespace of this object; leave the field out");
-            return Some(Refusal::new(format!("{path}.{list}"), message));
+        let (included, excluded) = (hook.included_namespaces.as_deref(), hook.excluded_namespaces.as_deref());
+        if let Some(refusal) = common::hook_elsewhere(&path, included, excluded, namespace) {
+            return Some(refusal);
         }
         let commands = hook.pre.iter().flatten().chain(hook.post.iter().flatten());
         commands.map(|command| &command.exec).find_map(|exec: &ExecHook| {
@@ -287,17 +280,9 @@ fn storage_location(seen: &Observed) -> Option<Refusal> {
     })
 }
 
-/// The same words whether the ConfigMap is missing or just not for tenants: names in there are nobody's business.
 fn resource_policy(seen: &Observed) -> Option<Refusal> {
-    let named = seen.spec().backup_spec.resource_policy.as_ref()?;
-    let usable = seen.resource_policy.as_deref().and_then(|map| label(&map.metadata, labels::TENANT_USABLE))
-        == Some("true");
-    let fine = named.kind.eq_ignore_ascii_case("configmap") && usable;
-    (!fine).then(|| {
-        let message =
-            "must be a ConfigMap that the administrators have marked for tenants; ask them for its name";
-        Refusal::new(field("resourcePolicy"), message)
-    })
+    let named = seen.spec().backup_spec.resource_policy.as_ref();
+    common::config_map_not_for_tenants(field("resourcePolicy"), named, seen.resource_policy.as_deref())
 }
 
 /// Why Velero cannot be given one more backup of this namespace at the moment.

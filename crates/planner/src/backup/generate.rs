@@ -7,9 +7,9 @@ use api::{Kind, labels};
 use kube::core::ObjectMeta;
 use serde_json::json;
 
-use super::{Observed, own_name, storage_name};
+use super::{Observed, storage_name};
 use crate::enforce::Fields;
-use crate::ownership::annotation;
+use crate::ownership::{annotation, own_name};
 use crate::{Action, Policy, Target, fence, filters};
 
 /// What the tenant asked for when the Velero Backup was made, so that a later edit can be told apart.

@@ -15,7 +15,7 @@ use api::condition;
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest};
 use api::{
     DataMoverCounts, Kind, NonAdminBackup, NonAdminBackupSpec, NonAdminBackupStatus,
-    NonAdminBackupStorageLocation, NonAdminRestore, Phase, PodVolumeCounts, labels, velero_name,
+    NonAdminBackupStorageLocation, NonAdminRestore, Phase, PodVolumeCounts, labels,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -25,7 +25,7 @@ pub use check::{Others, check_spec};
 
 use check::NoRoom;
 
-use crate::ownership::{annotation, label, made_for, owns_backup};
+use crate::ownership::{annotation, label, made_for, own_name, owns_backup};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Object, Plan, Policy, Target};
 
@@ -80,11 +80,6 @@ pub fn references(backup: &NonAdminBackup) -> Vec<String> {
     names.extend([synced, told].into_iter().flatten().filter(|name| !name.is_empty()).map(str::to_owned));
     names.dedup();
     names
-}
-
-fn own_name(meta: &ObjectMeta) -> String {
-    let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    velero_name(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid))
 }
 
 /// Gathers what a decision about this backup reads; none if there is no such backup.

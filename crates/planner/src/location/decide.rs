@@ -9,7 +9,7 @@ use std::time::Duration;
 use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
 use api::{
     ApprovalDecision, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, condition, labels, velero_name,
+    NonAdminBackupStorageLocationRequest, condition, labels,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
@@ -17,7 +17,7 @@ use kube::core::ObjectMeta;
 
 use super::credentials::Credential as Parsed;
 use super::{check_credential, check_limit, check_spec, delete, neighbours, status, wanted};
-use crate::ownership::made_for;
+use crate::ownership::{made_for, own_name};
 use crate::policy::Import;
 use crate::view::{Credential, Seen, View};
 use crate::{Action, Plan, Policy, Refusal, Target};
@@ -70,11 +70,6 @@ pub fn references(location: &NonAdminBackupStorageLocation) -> Vec<String> {
     names.extend(told.filter(|name| !name.is_empty()));
     names.dedup();
     names
-}
-
-pub(super) fn own_name(meta: &ObjectMeta) -> String {
-    let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    velero_name(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid))
 }
 
 /// Gathers what a decision about this location reads; none if there is no such location.

@@ -1,14 +1,12 @@
 //! What a tenant may restore, and from what.
 
-use api::labels;
 use api::velero::RestoreSpec;
-use k8s_openapi::api::core::v1::{ConfigMap, TypedLocalObjectReference};
 
 use super::generate::{effective, moved_its_data};
 use super::{Observed, Verdict, from_tenants};
-use crate::ownership::{Storage, label, storage};
+use crate::ownership::{Storage, storage};
 use crate::queue::{Queued, Stage};
-use crate::{Policy, Refusal, enforce, fence, filters};
+use crate::{Policy, Refusal, common, enforce, fence, filters};
 
 const PATH: &str = "spec.restoreSpec";
 
@@ -47,10 +45,18 @@ pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Verdict {
         .or_else(|| source(seen))
         .or_else(|| provenance(seen, policy))
         .or_else(|| {
-            config_map("resourceModifier", spec.resource_modifier.as_ref(), seen.config_maps[0].as_deref())
+            common::config_map_not_for_tenants(
+                field("resourceModifier"),
+                spec.resource_modifier.as_ref(),
+                seen.config_maps[0].as_deref(),
+            )
         })
         .or_else(|| {
-            config_map("resourcePolicy", spec.resource_policy.as_ref(), seen.config_maps[1].as_deref())
+            common::config_map_not_for_tenants(
+                field("resourcePolicy"),
+                spec.resource_policy.as_ref(),
+                seen.config_maps[1].as_deref(),
+            )
         })
         .or_else(|| name_taken(seen))
 }
@@ -182,16 +188,9 @@ fn hooks(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
     }
     hooks.iter().enumerate().find_map(|(at, hook)| {
         let path = field(&format!("hooks.resources[{at}]"));
-        let named = [
-            ("includedNamespaces", &hook.included_namespaces),
-            ("excludedNamespaces", &hook.excluded_namespaces),
-        ];
-        let elsewhere =
-            named.into_iter().find(|(_, names)| names.iter().flatten().any(|name| name != namespace));
-        if let Some((list, _)) = elsewhere {
-            let message =
-                format!("may only name {namespace:?}, the namespace of this object; leave the field out");
-            return Some(Refusal::new(format!("{path}.{list}"), message));
+        let (included, excluded) = (hook.included_namespaces.as_deref(), hook.excluded_namespaces.as_deref());
+        if let Some(refusal) = common::hook_elsewhere(&path, included, excluded, namespace) {
+            return Some(refusal);
         }
         let init = hook.post_hooks.iter().flatten().any(|hook| hook.init.is_some());
         init.then(|| {
@@ -234,18 +233,6 @@ fn source(seen: &Observed) -> Verdict {
         }
         _ => refuse(format!("NonAdminBackup {name:?} is not finished; the restore starts when it is")),
     }
-}
-
-/// The same words whether the ConfigMap is missing or just not for tenants: names in there are nobody's business.
-fn config_map(name: &str, named: Option<&TypedLocalObjectReference>, found: Option<&ConfigMap>) -> Verdict {
-    let named = named?;
-    let usable = found.and_then(|map| label(&map.metadata, labels::TENANT_USABLE)) == Some("true");
-    let fine = named.kind.eq_ignore_ascii_case("configmap") && usable;
-    (!fine).then(|| {
-        let message =
-            "must be a ConfigMap that the administrators have marked for tenants; ask them for its name";
-        Refusal::new(field(name), message)
-    })
 }
 
 fn name_taken(seen: &Observed) -> Verdict {

@@ -7,8 +7,9 @@ use api::{Kind, labels};
 use kube::core::ObjectMeta;
 use serde_json::json;
 
-use super::{Observed, from_tenants, modifier, own_name};
+use super::{Observed, from_tenants, modifier};
 use crate::enforce::Fields;
+use crate::ownership::own_name;
 use crate::{Action, Policy, Target, fence, filters};
 
 /// The Velero Restore that this request shall get.

@@ -13,7 +13,7 @@ use api::condition;
 use api::velero::{Backup, BackupStorageLocation, Restore};
 use api::{
     DataMoverCounts, Kind, NonAdminBackup, NonAdminRestore, NonAdminRestoreStatus, Phase, PodVolumeCounts,
-    labels, velero_name,
+    labels,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -22,7 +22,7 @@ use kube::core::ObjectMeta;
 pub use check::check_spec;
 pub use modifier::MODIFIERS;
 
-use crate::ownership::{Storage, annotation, made_for, made_in, storage};
+use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Object, Plan, Policy, Refusal, Target, backup};
 
@@ -73,11 +73,6 @@ pub fn references(restore: &NonAdminRestore) -> Vec<String> {
     names.extend(told.filter(|name| !name.is_empty()));
     names.dedup();
     names
-}
-
-fn own_name(meta: &ObjectMeta) -> String {
-    let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    velero_name(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid))
 }
 
 /// Gathers what a decision about this restore reads; none if there is no such restore.
