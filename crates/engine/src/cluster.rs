@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
 use planner::ownership::label;
 use planner::policy::{self, Policies, Problem, Reading, Readings};
-use planner::queue::Queue;
+use planner::queue::{Heard, Queue, Queued};
 use planner::view::{Credential, Seen, View};
 use planner::{Key, Policy, backup, restore};
 use tracing::{info, warn};
@@ -206,15 +206,11 @@ impl State {
     }
 
     pub(crate) fn queue_backup(&mut self, before: Option<&Backup>, after: Option<&Backup>) {
-        if let Some(object) = after.or(before) {
-            self.backup_queue.note(object, after.is_none());
-        }
+        note(&mut self.backup_queue, self.velero_backups.heard(), before, after);
     }
 
     pub(crate) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
-        if let Some(object) = after.or(before) {
-            self.restore_queue.note(object, after.is_none());
-        }
+        note(&mut self.restore_queue, self.velero_restores.heard(), before, after);
     }
 
     /// What is wrong with the policy as it was last read.
@@ -296,6 +292,14 @@ impl State {
         volumes
             .map(|volume| status(&volume.object).and_then(|status| status.phase.clone()).unwrap_or_default())
             .collect()
+    }
+}
+
+fn note<K: Queued>(queue: &mut Queue, heard: Heard, before: Option<&K>, after: Option<&K>) {
+    match (before, after) {
+        (_, Some(object)) => _ = queue.note(object, heard),
+        (Some(object), None) => _ = queue.gone(object),
+        (None, None) => {}
     }
 }
 
