@@ -2,10 +2,12 @@
 //! program that ships.
 
 mod house;
+mod length;
 mod location;
 mod tap;
 mod tenant;
 
 pub use house::{House, NACRE, Nacre, VELERO, command_line};
+pub use length::at_length;
 pub use tap::Tap;
 pub use tenant::Tenant;

@@ -3,8 +3,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use axum::Router;
@@ -31,6 +31,8 @@ struct Line {
     client: Client,
     /// How many more writes are passed on before it falls silent; `usize::MAX` for ever.
     left: AtomicUsize,
+    /// Which writes count: those with this in their path or body.
+    about: Mutex<String>,
     /// Told when it falls silent.
     silent: Notify,
 }
@@ -41,7 +43,12 @@ impl Tap {
         let file = Kubeconfig::read_from(kubeconfig)?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         let client = Client::try_from(config)?;
-        let line = Arc::new(Line { client, left: AtomicUsize::new(usize::MAX), silent: Notify::new() });
+        let line = Arc::new(Line {
+            client,
+            left: AtomicUsize::new(usize::MAX),
+            about: Mutex::default(),
+            silent: Notify::new(),
+        });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let routes = Router::new().fallback(pass).with_state(line.clone());
@@ -64,7 +71,18 @@ impl Tap {
 
     /// Falls silent once so many writes have reached the API server: whoever sent the last is never answered.
     pub fn cut_after(&self, writes: usize) {
+        self.cut_after_writes_about("", writes);
+    }
+
+    /// The same, but only writes count that have this text in their path or body.
+    pub fn cut_after_writes_about(&self, about: &str, writes: usize) {
+        about.clone_into(&mut self.line.about.lock().unwrap_or_else(PoisonError::into_inner));
         self.line.left.store(writes, Ordering::SeqCst);
+    }
+
+    /// Whether it has fallen silent.
+    pub fn is_silent(&self) -> bool {
+        self.line.left.load(Ordering::SeqCst) == 0
     }
 
     /// Waits until it falls silent.
@@ -75,6 +93,13 @@ impl Tap {
     /// Passes everything on from now on.
     pub fn relent(&self) {
         self.line.left.store(usize::MAX, Ordering::SeqCst);
+    }
+}
+
+impl Line {
+    fn is_about(&self, path: &str, body: &[u8]) -> bool {
+        let about = self.about.lock().unwrap_or_else(PoisonError::into_inner);
+        path.contains(&*about) || String::from_utf8_lossy(body).contains(&*about)
     }
 }
 
@@ -91,13 +116,14 @@ async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
     let Ok(body) = to_bytes(body, LARGEST).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
+    let counts = write && line.is_about(parts.uri.path(), &body);
     let request = kube::client::Body::from(body.to_vec());
     let answer = match line.client.send(Request::from_parts(parts, request)).await {
         Ok(answer) => answer.map(Body::new),
         Err(error) => return (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
     };
     let left = line.left.load(Ordering::SeqCst);
-    if write && left != usize::MAX {
+    if counts && left != usize::MAX {
         line.left.store(left.saturating_sub(1), Ordering::SeqCst);
         if left <= 1 {
             // The write has happened; nobody will hear of it.

@@ -1,11 +1,12 @@
 //! Stories on the real bed.
 
+mod demo;
 mod downloads;
 mod forged;
 mod killed;
 mod location;
-mod many_locations;
 mod policy;
+mod reads;
 mod roundtrip;
 mod skeleton;
 mod tarball;
