@@ -87,7 +87,10 @@ impl Tap {
 
     /// Waits until it falls silent.
     pub async fn silent(&self) {
-        self.line.silent.notified().await;
+        // An earlier silence may have left its word behind.
+        while !self.is_silent() {
+            self.line.silent.notified().await;
+        }
     }
 
     /// Passes everything on from now on.

@@ -1,6 +1,7 @@
 //! kill -9 between any two writes of each path: afterwards there is exactly one Velero object or none, as the story
 //! demands, and nothing is orphaned.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -8,13 +9,13 @@ use api::velero::{Backup, DownloadRequest, Restore};
 use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, condition, labels};
 use bed::eventually;
 use e2e::{House, NACRE, Nacre, Tap, Tenant};
-use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::core::NamespaceResourceScope;
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use tokio::time::timeout;
 
 /// More writes than any path has.
 const ENOUGH: usize = 12;
@@ -50,7 +51,8 @@ impl<'a> Stage<'a> {
             () = self.tap.silent() => {}
             ended = end => ended?,
         }
-        let died = self.tap.is_silent();
+        // The end may be seen before the tap has heard that the last write went through.
+        let died = timeout(Duration::from_millis(500), self.tap.silent()).await.is_ok();
         self.nacre.process.kill().await?;
         self.tap.relent();
         self.nacre = self.house.start_nacre_with(&self.tap.kubeconfig(self.house.bed.folder())?).await?;
@@ -58,47 +60,30 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Tenants for each write of a path, with a finished backup each where one is needed. None is named like the beginning of
-/// another.
-async fn tenants<'a>(house: &'a House, path: &str, many: usize) -> Result<Vec<Tenant<'a>>> {
-    let mut all = Vec::new();
-    for number in 1..=many {
-        all.push(house.tenant(&format!("{path}-{number}-writes"), "ada").await?);
-    }
-    Ok(all)
+/// What is asked for on a path that nacre is killed on after so many writes. None is named like the beginning of another.
+fn name(path: &str, writes: usize) -> String {
+    format!("{path}-{writes}-writes")
 }
 
-async fn back_up(tenants: &[Tenant<'_>]) -> Result<()> {
-    for tenant in tenants {
-        tenant.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
-        tenant.back_up("daily").await?;
-    }
-    try_join_all(tenants.iter().map(backed_up)).await?;
+async fn backed_up(shop: &Tenant<'_>, name: &str) -> Result<()> {
+    let ended = shop.backup_ends(name).await?;
+    ensure!(ended == "Completed", "{name}: {ended}");
     Ok(())
 }
 
-async fn backed_up(tenant: &Tenant<'_>) -> Result<()> {
-    let ended = tenant.backup_ends("daily").await?;
-    ensure!(ended == "Completed", "{}: {ended}", tenant.namespace);
+async fn restored(shop: &Tenant<'_>, name: &str) -> Result<()> {
+    let ended = shop.restore_ends(name).await?;
+    ensure!(ended == "Completed", "{name}: {ended}");
     Ok(())
 }
 
-async fn restored(tenant: &Tenant<'_>) -> Result<()> {
-    let ended = tenant.restore_ends("back").await?;
-    ensure!(ended == "Completed", "{}: {ended}", tenant.namespace);
-    Ok(())
-}
-
-/// The objects of Velero's that were made for this tenant.
-async fn made_for<K>(house: &House, tenant: &Tenant<'_>, key: &str) -> Result<Vec<String>>
+/// The objects of Velero's that were made for a request of this name, by the annotation that says so.
+async fn made_for<K>(house: &House, name: &str, key: &str) -> Result<Vec<String>>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
     let all = house.admin::<K>().await?.list(&ListParams::default()).await?.items;
-    let own = all.iter().filter(|object| object.annotations().get(key) == Some(&tenant.namespace));
+    let own = all.iter().filter(|object| object.annotations().get(key).is_some_and(|origin| origin == name));
     Ok(own.map(ResourceExt::name_any).collect())
 }
 
@@ -112,57 +97,63 @@ fn keys_of(house: &House, backup: &str) -> Result<usize> {
 async fn death_between_any_two_writes_changes_nothing_in_the_end() -> Result<()> {
     let house = House::build().await?;
     let mut stage = Stage::set(&house).await?;
-    let (kept, lost) = (tenants(&house, "keep", 5).await?, tenants(&house, "lose", 5).await?);
-    tokio::try_join!(back_up(&kept), back_up(&lost))?;
+    let shop = house.tenant("shop", "ada").await?;
 
-    // Creating: finalizer, Velero Backup, status. Mirroring: one status for each thing Velero says.
-    let asking = tenants(&house, "create", ENOUGH).await?;
-    let mut tried = 0;
-    for tenant in &asking {
-        tried += 1;
-        let step = async { tenant.back_up("daily").await.map(drop) };
-        if !stage.kill_after(tried, &tenant.namespace, step, backed_up(tenant)).await? {
+    // Creating: finalizer, Velero Backup, status. Mirroring: one status for each thing Velero says. One write more than
+    // there are shows that all were tried.
+    let mut finished = Vec::new();
+    for writes in 1..ENOUGH {
+        let name = name("create", writes);
+        let step = async { shop.back_up(&name).await.map(drop) };
+        let died = stage.kill_after(writes, &name, step, backed_up(&shop, &name)).await?;
+        backed_up(&shop, &name).await?;
+        let made = made_for::<Backup>(&house, &name, labels::NAB_NAME).await?;
+        ensure!(made.len() == 1, "{name}: {made:?}");
+        finished.push(name);
+        if !died {
             break;
         }
     }
-    ensure!((5..ENOUGH).contains(&tried), "creating and mirroring took {} writes", tried - 1);
-    for tenant in &asking[..tried] {
-        backed_up(tenant).await?;
-        let made = made_for::<Backup>(&house, tenant, labels::NAB_NAMESPACE).await?;
-        ensure!(made.len() == 1, "{}: {made:?}", tenant.namespace);
-    }
+    ensure!((5..ENOUGH - 1).contains(&finished.len()), "creating and mirroring: {finished:?}");
 
-    // Deleting the request alone, and with its data. One write more than there are shows that all were tried.
-    for (tenants, with_data) in [(&kept, false), (&lost, true)] {
+    // Deleting the request alone, and with its data.
+    for with_data in [false, true] {
         let mut tried = 0;
-        for tenant in tenants {
-            tried += 1;
-            let stored = made_for::<Backup>(&house, tenant, labels::NAB_NAMESPACE).await?.remove(0);
+        for writes in 1..ENOUGH {
+            tried = writes;
+            let name = match finished.pop() {
+                Some(name) => name,
+                None => {
+                    let name = name("more", writes);
+                    shop.back_up(&name).await?;
+                    backed_up(&shop, &name).await?;
+                    name
+                }
+            };
+            let stored = made_for::<Backup>(&house, &name, labels::NAB_NAME).await?.remove(0);
             ensure!(keys_of(&house, &stored)? > 0, "its data is in the bucket");
             let step = async {
                 if with_data {
                     let change = json!({"spec": {"deleteBackup": true}});
-                    tenant.edit::<NonAdminBackup>("daily", change).await.map(drop)
+                    shop.edit::<NonAdminBackup>(&name, change).await.map(drop)
                 } else {
-                    tenant.delete::<NonAdminBackup>("daily").await
+                    shop.delete::<NonAdminBackup>(&name).await
                 }
             };
-            let end = tenant.gone::<NonAdminBackup>("daily");
-            let died = stage.kill_after(tried, &tenant.namespace, step, end).await?;
-            tenant.gone::<NonAdminBackup>("daily").await?;
-            let left = made_for::<Backup>(&house, tenant, labels::NAB_NAMESPACE).await?;
-            ensure!(left.is_empty(), "{}: {left:?}", tenant.namespace);
+            let died = stage.kill_after(writes, &name, step, shop.gone::<NonAdminBackup>(&name)).await?;
+            shop.gone::<NonAdminBackup>(&name).await?;
+            let left = made_for::<Backup>(&house, &name, labels::NAB_NAME).await?;
+            ensure!(left.is_empty(), "after {writes} writes, with data {with_data}: {left:?}");
             let data_gone = keys_of(&house, &stored)? == 0;
             ensure!(
                 data_gone == with_data,
-                "{}: the data goes exactly when it was asked for",
-                tenant.namespace
+                "after {writes} writes: the data goes exactly when it was asked for"
             );
             if !died {
                 break;
             }
         }
-        ensure!(tried > 3, "deleting took {} writes", tried - 1);
+        ensure!((4..ENOUGH - 1).contains(&tried), "deleting takes {} writes", tried - 1);
     }
     house.bed.audit().quiet(NACRE, Duration::from_secs(2)).await
 }
@@ -172,79 +163,78 @@ async fn death_between_any_two_writes_of_a_restore_or_download_changes_nothing_i
     let house = House::build().await?;
     house.set_policy("downloads: {platformStorage: logs}").await?;
     let mut stage = Stage::set(&house).await?;
-    let shops = tenants(&house, "restore", 9).await?;
-    back_up(&shops).await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+    shop.back_up("daily").await?;
+    backed_up(&shop, "daily").await?;
 
     // Restoring: finalizer, Velero Restore, status. Mirroring: one status for each thing Velero says.
-    let mut tried = 0;
-    for tenant in &shops {
-        tried += 1;
-        tenant.delete::<ConfigMap>("prices").await?;
-        let step = async { tenant.restore("back", "daily").await.map(drop) };
-        if !stage.kill_after(tried, &tenant.namespace, step, restored(tenant)).await? {
+    let mut finished = Vec::new();
+    for writes in 1..ENOUGH {
+        let name = name("restore", writes);
+        shop.delete::<ConfigMap>("prices").await?;
+        let step = async { shop.restore(&name, "daily").await.map(drop) };
+        let died = stage.kill_after(writes, &name, step, restored(&shop, &name)).await?;
+        restored(&shop, &name).await?;
+        let made = made_for::<Restore>(&house, &name, labels::NAR_NAME).await?;
+        ensure!(made.len() == 1, "{name}: {made:?}");
+        shop.api::<ConfigMap>().get("prices").await?;
+        finished.push(name);
+        if !died {
             break;
         }
     }
-    ensure!((5..=shops.len()).contains(&tried), "restoring and mirroring took {} writes", tried - 1);
-    for tenant in &shops[..tried] {
-        restored(tenant).await?;
-        let made = made_for::<Restore>(&house, tenant, labels::NAR_NAMESPACE).await?;
-        ensure!(made.len() == 1, "{}: {made:?}", tenant.namespace);
-        tenant.api::<ConfigMap>().get("prices").await?;
-    }
+    ensure!((5..ENOUGH - 1).contains(&finished.len()), "restoring and mirroring: {finished:?}");
 
     // Deleting: status, Velero Restore, finalizer.
-    for (writes, tenant) in (1..).zip(&shops[..4]) {
-        let step = tenant.delete::<NonAdminRestore>("back");
-        let died =
-            stage.kill_after(writes, &tenant.namespace, step, tenant.gone::<NonAdminRestore>("back")).await?;
+    for (writes, name) in (1..).zip(&finished[..4]) {
+        let step = shop.delete::<NonAdminRestore>(name);
+        let died = stage.kill_after(writes, name, step, shop.gone::<NonAdminRestore>(name)).await?;
         ensure!(died == (writes <= 3), "deleting takes three writes, and not {writes}");
-        tenant.gone::<NonAdminRestore>("back").await?;
-        let left = made_for::<Restore>(&house, tenant, labels::NAR_NAMESPACE).await?;
-        ensure!(left.is_empty(), "{}: {left:?}", tenant.namespace);
+        shop.gone::<NonAdminRestore>(name).await?;
+        let left = made_for::<Restore>(&house, name, labels::NAR_NAME).await?;
+        ensure!(left.is_empty(), "{name}: {left:?}");
     }
-    downloads(&mut stage, &shops).await?;
+    downloads(&mut stage, &shop).await?;
     house.bed.audit().quiet(NACRE, Duration::from_secs(2)).await
 }
 
 /// Waits for the link.
-async fn linked(tenant: &Tenant<'_>) -> Result<()> {
-    tenant
-        .wait("the link", "log", |request: Option<&NonAdminDownloadRequest>| {
-            condition::is_true(&request?.status.as_ref()?.conditions, condition::PROCESSED).then_some(())
-        })
-        .await
+async fn linked(shop: &Tenant<'_>, name: &str) -> Result<()> {
+    shop.wait("the link", name, |request: Option<&NonAdminDownloadRequest>| {
+        condition::is_true(&request?.status.as_ref()?.conditions, condition::PROCESSED).then_some(())
+    })
+    .await
 }
 
-async fn downloads(stage: &mut Stage<'_>, tenants: &[Tenant<'_>]) -> Result<()> {
+async fn downloads(stage: &mut Stage<'_>, shop: &Tenant<'_>) -> Result<()> {
     let house = stage.house;
     // Asking Velero, and showing the link.
-    for (writes, tenant) in (1..).zip(&tenants[..3]) {
+    for writes in 1..=3 {
+        let name = name("log", writes);
         let ask = json!({"spec": {"target": {"kind": "BackupLog", "name": "daily"}}});
-        let step = async { tenant.create::<NonAdminDownloadRequest>("log", ask).await.map(drop) };
-        let died = stage.kill_after(writes, &tenant.namespace, step, linked(tenant)).await?;
+        let step = async { shop.create::<NonAdminDownloadRequest>(&name, ask).await.map(drop) };
+        let died = stage.kill_after(writes, &name, step, linked(shop, &name)).await?;
         ensure!(died == (writes <= 2), "a download takes two writes, and not {writes}");
-        linked(tenant).await?;
-        let made = made_for::<DownloadRequest>(house, tenant, labels::NADR_NAMESPACE).await?;
-        ensure!(made.len() == 1, "{}: {made:?}", tenant.namespace);
+        linked(shop, &name).await?;
+        let made = made_for::<DownloadRequest>(house, &name, labels::NADR_NAME).await?;
+        ensure!(made.len() == 1, "{name}: {made:?}");
     }
     // Its end takes Velero's object along, also if nacre dies of it.
-    for (writes, tenant) in (1..).zip(&tenants[..2]) {
-        let request = tenant.api::<NonAdminDownloadRequest>().get("log").await?;
-        let uid = request.uid().context("a uid")?;
-        let end = async {
+    for writes in 1..=2 {
+        let name = name("log", writes);
+        let uid = shop.api::<NonAdminDownloadRequest>().get(&name).await?.uid().context("a uid")?;
+        let gone = || {
             eventually("Velero's object to go", PATIENCE, async || {
-                let left = made_for::<DownloadRequest>(house, tenant, labels::NADR_NAMESPACE).await?;
+                let left = made_for::<DownloadRequest>(house, &name, labels::NADR_NAME).await?;
                 ensure!(left.is_empty(), "{left:?}");
                 anyhow::Ok(())
             })
-            .await
         };
-        let died =
-            stage.kill_after(writes, &uid, tenant.delete::<NonAdminDownloadRequest>("log"), end).await?;
+        let step = shop.delete::<NonAdminDownloadRequest>(&name);
+        let died = stage.kill_after(writes, &uid, step, gone()).await?;
         ensure!(died == (writes <= 1), "its end takes one write, and not {writes}");
-        let left = made_for::<DownloadRequest>(house, tenant, labels::NADR_NAMESPACE).await?;
-        ensure!(left.is_empty(), "{}: {left:?}", tenant.namespace);
+        gone().await?;
     }
     Ok(())
 }
