@@ -98,7 +98,7 @@ fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_backups = (files.total > 0).then_some(files);
     status.data_mover_data_uploads = (moved.total > 0).then_some(moved);
-    status.queue_info = tell::position(status.queue_info, seen.position);
+    status.queue_info = Some(tell::position(status.queue_info, seen.position));
 }
 
 /// Drops the copy of the spec, and then Velero's lists, from a status that etcd would not take.
