@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use api::velero::{
@@ -234,8 +234,11 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
             }
         }
     }
-    if let Some(delay) = plan.wake {
-        context.work.wake_in(key.clone(), delay);
+    match plan.wake {
+        // What is half done is gone on with before anything else is begun.
+        Some(Duration::ZERO) => return Box::pin(reconcile(context, key)).await,
+        Some(delay) => context.work.wake_in(key.clone(), delay),
+        None => {}
     }
     None
 }

@@ -57,7 +57,7 @@ pub struct Observed {
     pub restores: Vec<Arc<NonAdminRestore>>,
     /// How far the volumes are.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
-    /// Where it stands in Velero's queue, or would.
+    /// Where it stands in Velero's queue, once Velero has it.
     pub position: i64,
     /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
     pub position_due: bool,
@@ -106,7 +106,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
             .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
-        position: view.backup_queue().position(velero.as_deref(), &own_name(&backup.metadata), view.now()),
+        position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
         position_due: true,
         others: policy
             .as_deref()
@@ -265,18 +265,15 @@ fn not_taken(seen: &Observed, trouble: &Trouble) -> Plan {
     refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(AGAIN)
 }
 
-/// Finalizer, Velero Backup, one status: three writes.
+/// Finalizer and Velero Backup. Then it is mirrored at once, which makes three writes; its place in the queue is
+/// known only when it stands there.
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::backup(seen, policy);
-    let name = velero.metadata.name.clone().unwrap_or_default();
-    let status = status::created(seen, &velero);
     let mut plan = Plan::done();
     if !seen.held() {
         plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
     }
-    plan.then(Action::Create(Object::of(Kind::Backup, &velero)))
-        .then_if(status::patch(seen, &status))
-        .telling(Event::normal(condition::BACKUP_SCHEDULED, format!("Velero was given the backup as {name}")))
+    plan.then(Action::Create(Object::of(Kind::Backup, &velero))).waking_in(Duration::ZERO)
 }
 
 /// Velero has it: show what Velero says, and see that the finalizer is on.
@@ -290,7 +287,7 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &withdrawn.metadata)));
     }
     plan = plan.then_if(generate::stamp(seen, velero)).then_if(status::patch(seen, &status));
-    plan.events.extend(status::news(seen, &status));
+    plan.events.extend(status::news(seen, velero, &status));
     plan
 }
 
