@@ -14,6 +14,7 @@ mod guard;
 mod index;
 pub mod install;
 mod kept;
+mod measure;
 pub mod migration;
 mod store;
 mod version;
