@@ -40,7 +40,8 @@ impl Rights {
     fn read(objects: &[DynamicObject], account: &str) -> Result<Self> {
         let kind = |object: &DynamicObject| object.types.as_ref().map(|types| types.kind.clone());
         let mut rights = Vec::new();
-        let bindings = objects.iter().filter(|object| kind(object).is_some_and(|kind| kind.ends_with("RoleBinding")));
+        let bindings =
+            objects.iter().filter(|object| kind(object).is_some_and(|kind| kind.ends_with("RoleBinding")));
         for binding in bindings {
             let subjects = binding.data["subjects"].as_array().into_iter().flatten();
             if !subjects.into_iter().any(|subject| subject["name"] == account) {
@@ -50,7 +51,8 @@ impl Rights {
             let meant = |object: &&DynamicObject| {
                 kind(object).as_deref() == of["kind"].as_str()
                     && object.metadata.name.as_deref() == of["name"].as_str()
-                    && (of["kind"] == "ClusterRole" || object.metadata.namespace == binding.metadata.namespace)
+                    && (of["kind"] == "ClusterRole"
+                        || object.metadata.namespace == binding.metadata.namespace)
             };
             let role = objects.iter().find(meant).with_context(|| format!("no role for {binding:?}"))?;
             rights.extend(single(role, binding.metadata.namespace.as_deref()));

@@ -150,7 +150,13 @@ async fn list(client: &Client, kind: Kind, params: ListParams) -> Result<Vec<Fou
         Err(error) => return Err(error),
     };
     let Value::Array(items) = list["items"].take() else { return Ok(Vec::new()) };
-    Ok(items.into_iter().map(|body| Found { kind, body }).collect())
+    let whole = |mut body: Value| {
+        // In a list, the API server leaves these out.
+        body["apiVersion"] = kind.api_version().into();
+        body["kind"] = kind.name().into();
+        Found { kind, body }
+    };
+    Ok(items.into_iter().map(whole).collect())
 }
 
 fn is_unknown(error: &kube::Error) -> bool {

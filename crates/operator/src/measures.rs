@@ -35,7 +35,7 @@ impl Collector for Measured {
         let look = self.cluster.look();
         let measures = look.measures();
         let problems = look.policy_problems().iter().filter(|problem| problem.is_error()).count();
-        let in_effect = u64::from(look.policy_in_effect());
+        let in_effect = usize::from(look.policy_in_effect());
         let writes = self.writes.by_namespace(|namespace| look.is_gone(namespace));
         let mut tallies = self.metrics.tallies();
         tallies.forget(|namespace| look.is_gone(namespace));
@@ -46,8 +46,10 @@ impl Collector for Measured {
             ([("namespace", namespace.as_str()), ("kind", kind.name()), ("phase", phase)], *count)
         });
         gauges(all, "nacre_requests", "Requests by namespace, kind and phase", requests)?;
-        let good =
-            measures.last_good.iter().map(|(namespace, at)| ([("namespace", namespace.as_str())], at.as_second()));
+        let good = measures
+            .last_good
+            .iter()
+            .map(|(namespace, at)| ([("namespace", namespace.as_str())], at.as_second()));
         let help = "When the latest backup of a namespace that is complete was completed";
         gauges(all, "nacre_last_good_backup_timestamp_seconds", help, good)?;
         let waits = measures.waiting_since.iter().map(|((namespace, kind), since)| {
@@ -56,11 +58,10 @@ impl Collector for Measured {
         });
         let help = "How long the request that waits longest for Velero has been waiting";
         gauges(all, "nacre_queue_wait_seconds", help, waits)?;
-        let nothing: [(&str, &str); 0] = [];
         let help = "Mistakes in the policy as it is written; the last good one goes on counting";
-        gauges(all, "nacre_policy_problems", help, [(nothing, problems as u64)])?;
+        gauge(all, "nacre_policy_problems", help, problems)?;
         let help = "Whether there is a policy to decide by; without one, new requests wait";
-        gauges(all, "nacre_policy_in_effect", help, [(nothing, in_effect)])?;
+        gauge(all, "nacre_policy_in_effect", help, in_effect)?;
 
         let writes = writes.iter().map(|(namespace, count)| ([("namespace", namespace.as_str())], *count));
         let help = "Writes sent to the API server on behalf of a namespace";
@@ -74,11 +75,21 @@ impl Collector for Measured {
         });
         let help = "What tenants were refused or warned of, by reason";
         counters(all, "nacre_refusals", help, refusals)?;
-        let failed = tallies.failed.iter().map(|((namespace, kind), count)| {
-            ([("namespace", namespace.as_str()), ("kind", kind)], *count)
-        });
+        let failed = tallies
+            .failed
+            .iter()
+            .map(|((namespace, kind), count)| ([("namespace", namespace.as_str()), ("kind", kind)], *count));
         counters(all, "nacre_velero_failures", "Backups and restores that Velero ended badly", failed)
     }
+}
+
+fn gauge<V: EncodeGaugeValue + Copy>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    value: V,
+) -> fmt::Result {
+    ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
 }
 
 fn gauges<L: EncodeLabelSet, V: EncodeGaugeValue + Copy>(

@@ -128,9 +128,8 @@ mod tests {
         ] {
             measures.backup(&backup(namespace, made, phase, &velero));
         }
-        let of = |namespace: &str, phase| {
-            measures.requests[&(namespace.to_owned(), Kind::NonAdminBackup, phase)]
-        };
+        let of =
+            |namespace: &str, phase| measures.requests[&(namespace.to_owned(), Kind::NonAdminBackup, phase)];
         assert_eq!((of("shop", "Created"), of("rival", "BackingOff")), (5, 1));
         assert_eq!(measures.last_good["shop"].to_string(), "2026-01-02T00:00:00Z");
         assert!(!measures.last_good.contains_key("rival"));

@@ -14,7 +14,10 @@ fn by_name(yaml: &str) -> Result<BTreeMap<String, Value>> {
     let named = |object: kube::api::DynamicObject| -> Result<(String, Value)> {
         let kind = object.types.as_ref().context("an object without a kind")?.kind.clone();
         let (namespace, name) = (object.metadata.namespace.clone(), object.metadata.name.clone());
-        Ok((format!("{kind} {}/{}", namespace.unwrap_or_default(), name.unwrap_or_default()), serde_json::to_value(object)?))
+        Ok((
+            format!("{kind} {}/{}", namespace.unwrap_or_default(), name.unwrap_or_default()),
+            serde_json::to_value(object)?,
+        ))
     };
     bed::parse_manifests(yaml)?.into_iter().map(named).collect()
 }
@@ -35,7 +38,8 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
         ensure!(success, "{words}");
         let mut rendered = by_name(&rendered)?;
         if namespace == "backup" {
-            let deployment = rendered.get_mut("Deployment backup/non-admin-controller").context("a Deployment")?;
+            let deployment =
+                rendered.get_mut("Deployment backup/non-admin-controller").context("a Deployment")?;
             deployment["spec"]["template"]["spec"]["nodeSelector"] = serde_json::json!({"disk": "fast"});
         }
         ensure!(
@@ -60,6 +64,9 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
     ensure!(bed.kubectl(&["get", "pdb", "-n", "velero", "-o", "name"]).await?.ok()?.trim().is_empty());
     bed.helm(&["uninstall", "nacre", "-n", "velero"]).await?.ok()?;
     ensure!(bed.kubectl(&deployments).await?.ok()?.trim().is_empty());
-    ensure!(bed.kubectl(&["get", "nonadminbackups", "-A"]).await?.success, "the definitions went, and every request with them");
+    ensure!(
+        bed.kubectl(&["get", "nonadminbackups", "-A"]).await?.success,
+        "the definitions went, and every request with them"
+    );
     Ok(())
 }

@@ -44,7 +44,14 @@ async fn from_an_empty_cluster_and_back() -> Result<()> {
     bed.bind("shop", "ada", "admin").await?;
     let (success, _, words) = nacre(&bed, &["install", "--as=ada"]).await?;
     ensure!(!success && words.contains("forbidden") && words.contains("ada"), "{words}");
-    ensure!(Api::<CustomResourceDefinition>::all(bed.client().await?).list(&ListParams::default()).await?.items.len() == 1);
+    ensure!(
+        Api::<CustomResourceDefinition>::all(bed.client().await?)
+            .list(&ListParams::default())
+            .await?
+            .items
+            .len()
+            == 1
+    );
 
     // Said first, done then, and the second time there is nothing to do.
     let (planned, _) = well(&bed, &["install", "--dry-run"]).await?;
@@ -52,7 +59,10 @@ async fn from_an_empty_cluster_and_back() -> Result<()> {
     let (done, remarks) = well(&bed, &["install", "--image", "first:1"]).await?;
     ensure!(done.contains("create deployment/non-admin-controller in velero"), "{done}");
     ensure!(planned == done.replace("create ", "would create "), "{planned}\n{done}");
-    ensure!(remarks.contains("dataprotectionapplications.oadp.openshift.io was made by somebody else"), "{remarks}");
+    ensure!(
+        remarks.contains("dataprotectionapplications.oadp.openshift.io was made by somebody else"),
+        "{remarks}"
+    );
     let mark = bed.audit().mark().await?;
     let (again, _) = well(&bed, &["install", "--image", "first:1"]).await?;
     ensure!(again.contains("nothing to do"), "{again}");
@@ -62,7 +72,10 @@ async fn from_an_empty_cluster_and_back() -> Result<()> {
 
     // Upgraded: what differs is changed, what is of no more use goes.
     let (upgraded, _) = well(&bed, &["install", "--image", "second:2", "--replicas", "1"]).await?;
-    ensure!(upgraded.contains("change deployment/") && upgraded.contains("delete poddisruptionbudget/"), "{upgraded}");
+    ensure!(
+        upgraded.contains("change deployment/") && upgraded.contains("delete poddisruptionbudget/"),
+        "{upgraded}"
+    );
     ensure!(upgraded.lines().count() == 2, "{upgraded}");
     let (success, _, words) = nacre(&bed, &["install", "-n", "elsewhere"]).await?;
     ensure!(!success && words.contains("installed in namespace velero already"), "{words}");
@@ -116,7 +129,10 @@ async fn uninstalled(bed: &Bed) -> Result<()> {
     let (planned, _) = well(bed, &["uninstall", "--dry-run"]).await?;
     ensure!(planned.contains("would let go of nonadminbackup/stays in shop"), "{planned}");
     let (done, kept) = well(bed, &["uninstall"]).await?;
-    ensure!(done.contains("delete clusterrole/nacre") && !done.contains("customresourcedefinition"), "{done}");
+    ensure!(
+        done.contains("delete clusterrole/nacre") && !done.contains("customresourcedefinition"),
+        "{done}"
+    );
     ensure!(kept.contains("1 nonadminbackups of tenants") && kept.contains("the namespace velero"), "{kept}");
     ensure!(backups.get_opt("stuck").await?.is_none(), "what was on its way out is stuck");
     ensure!(backups.get("stays").await?.finalizers() == ["example.com/theirs"]);
@@ -130,7 +146,8 @@ async fn uninstalled(bed: &Bed) -> Result<()> {
     ensure!(done.lines().count() == 5 && !done.contains("dataprotectionapplications"), "{done}");
     let left = Api::<CustomResourceDefinition>::all(bed.client().await?);
     bed::eventually("the definitions to be gone", std::time::Duration::from_secs(30), async || {
-        let names: Vec<_> = left.list(&ListParams::default()).await?.items.iter().map(ResourceExt::name_any).collect();
+        let names: Vec<_> =
+            left.list(&ListParams::default()).await?.items.iter().map(ResourceExt::name_any).collect();
         ensure!(names == [Kind::DataProtectionApplication.group_resource()], "{names:?}");
         Ok(())
     })

@@ -32,7 +32,13 @@ pub(crate) async fn tenants_do_what_they_may(bed: &Bed) -> Result<()> {
     }
     bed.wait_allowed("vic", "shop", "get", GROUP, "nonadminbackups").await?;
 
-    let users = [("ada", true, true), ("eve", true, true), ("may", true, true), ("vic", true, false), ("bob", false, false)];
+    let users = [
+        ("ada", true, true),
+        ("eve", true, true),
+        ("may", true, true),
+        ("vic", true, false),
+        ("bob", false, false),
+    ];
     let mut wrong = Vec::new();
     for (user, looks, asks) in users {
         for kind in KINDS {
@@ -63,7 +69,14 @@ pub(crate) async fn tenants_do_what_they_may(bed: &Bed) -> Result<()> {
     nacre_looks_at_secrets_by_name(bed).await
 }
 
-async fn differs(bed: &Bed, user: &str, namespace: &str, verb: &str, resource: &str, expected: bool) -> Result<Option<String>> {
+async fn differs(
+    bed: &Bed,
+    user: &str,
+    namespace: &str,
+    verb: &str,
+    resource: &str,
+    expected: bool,
+) -> Result<Option<String>> {
     let allowed = bed.allowed(user, namespace, verb, GROUP, resource).await?;
     Ok((allowed != expected).then(|| format!("{user} {verb} {resource} in {namespace}: {allowed}")))
 }
@@ -76,13 +89,17 @@ async fn by_real_requests(bed: &Bed) -> Result<()> {
     let backups = async |user: &str, namespace: &str| -> Result<Api<NonAdminBackup>> {
         Ok(Api::namespaced(bed.client_as(user, &[]).await?, namespace))
     };
-    let wish = |name: &str| serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"backupSpec": {}}}));
+    let wish =
+        |name: &str| serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"backupSpec": {}}}));
     let make = PostParams::default();
     for user in ["ada", "eve", "may"] {
         let own = backups(user, "shop").await?;
         own.create(&make, &wish(user)?).await?;
         let status = Patch::Merge(json!({"status": {"phase": "Created"}}));
-        ensure!(is_forbidden(own.patch_status(user, &PatchParams::default(), &status).await), "{user} wrote a status");
+        ensure!(
+            is_forbidden(own.patch_status(user, &PatchParams::default(), &status).await),
+            "{user} wrote a status"
+        );
         ensure!(is_forbidden(backups(user, "rival").await?.create(&make, &wish("theft")?).await));
         ensure!(is_forbidden(backups(user, "velero").await?.create(&make, &wish("theft")?).await));
     }
@@ -109,11 +126,17 @@ async fn nacre_looks_at_secrets_by_name(bed: &Bed) -> Result<()> {
     bed.wait_allowed(nacre, "shop", "get", "", "secrets").await?;
     for verb in ["list", "watch", "create", "update", "patch", "delete", "deletecollection"] {
         for namespace in ["shop", "kube-system", ""] {
-            ensure!(!bed.allowed(nacre, namespace, verb, "", "secrets").await?, "nacre may {verb} secrets in {namespace:?}");
+            ensure!(
+                !bed.allowed(nacre, namespace, verb, "", "secrets").await?,
+                "nacre may {verb} secrets in {namespace:?}"
+            );
         }
     }
     for verb in ["list", "watch", "create", "patch", "delete"] {
-        ensure!(bed.allowed(nacre, "velero", verb, "", "secrets").await?, "nacre may not {verb} secrets beside Velero");
+        ensure!(
+            bed.allowed(nacre, "velero", verb, "", "secrets").await?,
+            "nacre may not {verb} secrets beside Velero"
+        );
     }
     Ok(())
 }

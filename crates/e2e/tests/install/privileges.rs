@@ -21,8 +21,7 @@ use crate::watched;
 
 const PATIENCE: Duration = Duration::from_secs(90);
 const ENDPOINTS: &str = "endpoints: {allow: ['127.0.0.1']}";
-const MODIFIERS: [&str; 2] =
-    ["nacre-restore-from-tenant-storage", "nacre-restore-from-tenant-storage-pods"];
+const MODIFIERS: [&str; 2] = ["nacre-restore-from-tenant-storage", "nacre-restore-from-tenant-storage-pods"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_right_is_used_and_none_is_missing() -> Result<()> {
@@ -152,12 +151,12 @@ async fn files_are_fetched(house: &House, shop: &Tenant<'_>) -> Result<()> {
     let target = json!({"spec": {"target": {"kind": "BackupLog", "name": "daily"}}});
     shop.create::<NonAdminDownloadRequest>("log", target).await?;
     shop.wait("the link", "log", |request: Option<&NonAdminDownloadRequest>| {
-            let status = request?.status.as_ref()?;
-            let done = status.phase == Some(Phase::Created)
-                && condition::is_true(&status.conditions, condition::PROCESSED);
-            done.then_some(())
-        })
-        .await?;
+        let status = request?.status.as_ref()?;
+        let done = status.phase == Some(Phase::Created)
+            && condition::is_true(&status.conditions, condition::PROCESSED);
+        done.then_some(())
+    })
+    .await?;
     // It has run out: request and Velero's request go.
     let links = house.admin::<DownloadRequest>().await?;
     let made = links.list(&kube::api::ListParams::default()).await?.items;
@@ -211,7 +210,10 @@ async fn free(shop: &Tenant<'_>, backup: &str) -> Result<()> {
 
 async fn unmark<K>(house: &House, name: &str) -> Result<()>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + serde::de::DeserializeOwned,
 {
     let marks = json!({"nacre.dev/origin-uid": null, "nacre.dev/origin-namespace-uid": null});
     let unmarked = Patch::Merge(json!({"metadata": {"annotations": marks}}));
@@ -221,7 +223,10 @@ where
 
 /// Stamps, sync, garbage collection, a pending location approved by a change of policy, and the end of a location.
 async fn all_is_taken_over(house: &House, shop: &Tenant<'_>, location: &str, nacre: &Nacre) -> Result<()> {
-    ensure!(shop.backup_ends("mine").await? == "Completed", "the lost request does not come back from storage");
+    ensure!(
+        shop.backup_ends("mine").await? == "Completed",
+        "the lost request does not come back from storage"
+    );
     ensure!(shop.backup_ends("kept").await? == "Completed");
     let kept = shop.api::<NonAdminBackup>().get("kept").await?;
     let kept = kept.status.and_then(|status| status.velero_backup?.name).context("a Backup")?;

@@ -99,11 +99,15 @@ fn values() -> String {
         ("logLevel", "How much to log: 0 (nothing but the end) to 6 (everything)."),
         ("logFormat", "How to log: json or text."),
         ("webhook", "Whether requests are checked as they are made, and not only once they are there."),
-        ("resources", "What a pod asks for, and what it may take. CPU is better not limited: a throttled leader may lose its lease."),
+        (
+            "resources",
+            "What a pod asks for, and what it may take. CPU is better not limited: a throttled leader may lose its lease.",
+        ),
         ("nodeSelector", "On which nodes."),
         ("tolerations", "On which tainted nodes."),
     ]);
-    let mut text = "# The fields of `kubectl nacre install -f`, and their defaults. Made by `make gen`.\n".to_owned();
+    let mut text =
+        "# The fields of `kubectl nacre install -f`, and their defaults. Made by `make gen`.\n".to_owned();
     for (key, value) in defaults.as_object().unwrap() {
         let said = said.get(key.as_str()).unwrap_or_else(|| panic!("nobody says what {key} means"));
         let field = serde_saphyr::to_string(&json!({ key: value })).unwrap();
@@ -154,7 +158,9 @@ fn mark(place: &str) -> String {
 fn condition(object: &Object) -> Option<&'static str> {
     let settings = || Settings { namespace: NAMESPACE.to_owned(), ..Settings::default() };
     let is_in = |settings: &Settings| {
-        install::objects(settings).iter().any(|other| other.kind == object.kind && other.name() == object.name())
+        install::objects(settings)
+            .iter()
+            .any(|other| other.kind == object.kind && other.name() == object.name())
     };
     if !is_in(&Settings { replicas: 1, ..settings() }) {
         return Some("gt (int .Values.replicas) 1");
