@@ -21,6 +21,7 @@ use crate::cluster::{Cluster, State};
 use crate::error::{Failure, status};
 use crate::guard::Guarded;
 use crate::kept::Kept;
+use crate::trouble;
 use crate::work::Work;
 
 /// Who set a field, as the API server notes it. It is an identity: renaming it would orphan what it owns.
@@ -79,12 +80,20 @@ impl Executor {
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
         for action in &plan.actions {
             self.writes.count(&about.namespace);
-            let mut concerned = self.act(action).await?;
+            let mut concerned = match self.act(action).await {
+                Ok(concerned) => concerned,
+                Err(failure) => {
+                    trouble::note(&self.cluster, about, action, &failure);
+                    return Err(failure);
+                }
+            };
+            trouble::taken(&self.cluster, action);
             if !matches!(action, Action::Delete(_) | Action::DeleteUnchanged(_)) {
                 concerned.retain(|key| key != about);
             }
             self.work.wake(concerned);
         }
+        trouble::over(&self.cluster, about);
         Ok(())
     }
 

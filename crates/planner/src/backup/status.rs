@@ -2,7 +2,7 @@
 
 use api::condition::{self, Finding};
 use api::velero::{Backup, BackupStatus, DeleteBackupRequest};
-use api::{NonAdminBackupStatus, Phase, QueueInfo, VeleroBackup, VeleroDeleteBackupRequest};
+use api::{Kind, NonAdminBackupStatus, Phase, QueueInfo, VeleroBackup, VeleroDeleteBackupRequest};
 
 use super::{Observed, generate};
 use crate::queue::{Stage, stage};
@@ -129,6 +129,13 @@ fn steady(before: Option<BackupStatus>, now: Option<BackupStatus>) -> Option<Bac
 
 /// Drops the copy of the spec, and then Velero's lists, from a status that etcd would not take.
 fn fit(seen: &Observed, mut status: NonAdminBackupStatus) -> NonAdminBackupStatus {
+    let phase = status.velero_backup.as_ref().and_then(|velero| velero.status.as_ref()?.phase.as_deref());
+    if seen.trouble.as_ref().is_some_and(|trouble| trouble.refuses_status(Kind::NonAdminBackup, phase)) {
+        if let Some(velero) = &mut status.velero_backup {
+            (velero.spec, velero.status) = (None, None);
+        }
+        return status;
+    }
     let size = |value: &NonAdminBackupStatus| serde_json::to_vec(value).map_or(0, |text| text.len());
     // Only a spec that is large itself can make the copy large: most are not worth measuring.
     let spec = serde_json::to_vec(&seen.backup.spec).map_or(0, |text| text.len());

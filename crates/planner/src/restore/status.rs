@@ -2,7 +2,7 @@
 
 use api::condition::{self, Finding};
 use api::velero::{Restore, RestoreStatus};
-use api::{NonAdminRestoreStatus, Phase, QueueInfo, VeleroRestore};
+use api::{Kind, NonAdminRestoreStatus, Phase, QueueInfo, VeleroRestore};
 
 use super::Observed;
 use crate::queue::{Stage, stage};
@@ -59,8 +59,12 @@ fn find(
 fn mirror(seen: &Observed, velero: &Restore, status: &mut NonAdminRestoreStatus) {
     let before = status.velero_restore.take().and_then(|before| before.status);
     let name = velero.metadata.name.clone();
+    let says = |said: &RestoreStatus| {
+        let phase = said.phase.as_deref();
+        seen.trouble.as_ref().is_none_or(|trouble| !trouble.refuses_status(Kind::NonAdminRestore, phase))
+    };
     status.velero_restore = Some(VeleroRestore {
-        status: steady(before, velero.status.clone()),
+        status: steady(before, velero.status.clone()).filter(says),
         nacuuid: name.clone(),
         name,
         namespace: Some(seen.admin_namespace.clone()),
