@@ -101,6 +101,11 @@ impl Nacre {
         get(self.health, "/readyz").await
     }
 
+    /// Everything it counts, as Prometheus would read it.
+    pub async fn metrics(&self) -> Result<String> {
+        get(self.metrics, "/metrics").await
+    }
+
     /// A number it counts.
     pub async fn metric(&self, name: &str) -> Result<f64> {
         let answer = get(self.metrics, "/metrics").await?;
@@ -119,11 +124,12 @@ async fn get(address: SocketAddr, path: &str) -> Result<String> {
 }
 
 /// A file of the repository's `deploy` folder.
-fn deploy(name: &str) -> PathBuf {
+pub fn deploy(name: &str) -> PathBuf {
     root().join("deploy").join(name)
 }
 
-fn root() -> &'static Path {
+/// Where the repository is.
+pub fn root() -> &'static Path {
     // crates/e2e is two below the root, always.
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().and_then(Path::parent).unwrap_or(here)

@@ -4,9 +4,11 @@
 mod house;
 mod location;
 mod oadp;
+mod privileges;
 mod tap;
 mod tenant;
 
-pub use house::{House, NACRE, Nacre, VELERO, command_line};
+pub use house::{House, NACRE, Nacre, VELERO, command_line, deploy, root};
+pub use privileges::{Right, Rights};
 pub use tap::Tap;
 pub use tenant::Tenant;

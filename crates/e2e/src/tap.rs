@@ -1,10 +1,11 @@
 //! A tap on the line between a program and the API server: it passes everything on, counts writes, and can fall silent
 //! after any of them, so that a story can kill the program between any two.
 
+use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use axum::Router;
@@ -33,6 +34,8 @@ struct Line {
     left: AtomicUsize,
     /// Told when it falls silent.
     silent: Notify,
+    /// The kinds whose first write met a conflict that nobody made, if that is wanted.
+    contradicted: Mutex<Option<HashSet<String>>>,
 }
 
 impl Tap {
@@ -41,7 +44,12 @@ impl Tap {
         let file = Kubeconfig::read_from(kubeconfig)?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         let client = Client::try_from(config)?;
-        let line = Arc::new(Line { client, left: AtomicUsize::new(usize::MAX), silent: Notify::new() });
+        let line = Arc::new(Line {
+            client,
+            left: AtomicUsize::new(usize::MAX),
+            silent: Notify::new(),
+            contradicted: Mutex::default(),
+        });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let routes = Router::new().fallback(pass).with_state(line.clone());
@@ -72,9 +80,29 @@ impl Tap {
         self.line.silent.notified().await;
     }
 
+    /// Answers the first write to each kind with a conflict, from now on, so that whoever wrote has to look again.
+    pub fn contradict(&self) {
+        *self.line.contradicted.lock().unwrap_or_else(PoisonError::into_inner) = Some(HashSet::new());
+    }
+
     /// Passes everything on from now on.
     pub fn relent(&self) {
         self.line.left.store(usize::MAX, Ordering::SeqCst);
+    }
+}
+
+impl Line {
+    /// Whether this write is the first to its kind. What is deleted is not looked at again.
+    fn contradicts(&self, path: &str, method: &Method) -> bool {
+        let mut contradicted = self.contradicted.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(met) = contradicted.as_mut().filter(|_| *method != Method::DELETE) else { return false };
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let kind = match parts.iter().position(|part| *part == "namespaces") {
+            Some(place) => parts.get(place + 2),
+            None => parts.last(),
+        };
+        // These are made once and read by name anyway.
+        kind.is_some_and(|kind| *kind != "serverstatusrequests" && met.insert((*kind).to_owned()))
     }
 }
 
@@ -83,6 +111,11 @@ async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
     let write = *request.method() != Method::GET && !request.uri().path().contains("/events");
     if write && line.left.load(Ordering::SeqCst) == 0 {
         return std::future::pending().await;
+    }
+    if write && line.contradicts(request.uri().path(), request.method()) {
+        let words = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict",
+            "code": 409, "message": "a story says so"});
+        return (StatusCode::CONFLICT, words.to_string()).into_response();
     }
     let (mut parts, body) = request.into_parts();
     for name in [header::HOST, header::AUTHORIZATION, header::CONTENT_LENGTH] {

@@ -1,7 +1,8 @@
 //! Carrying out a plan: one API call per action, in order, and no choices.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
@@ -42,6 +43,25 @@ pub struct Writes {
     pub tried: AtomicU64,
     /// Those that met a conflict.
     pub conflicts: AtomicU64,
+    /// All of them, by the namespace of the object that was decided about.
+    by_namespace: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Writes {
+    fn count(&self, namespace: &str) {
+        let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.get_mut(namespace) {
+            Some(count) => *count += 1,
+            None => drop(counts.insert(namespace.to_owned(), 1)),
+        }
+    }
+
+    /// How many there were for each namespace; those that are gone are forgotten.
+    pub fn by_namespace(&self, is_gone: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
+        let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.retain(|namespace, _| !is_gone(namespace));
+        counts.clone()
+    }
 }
 
 impl Executor {
@@ -59,6 +79,7 @@ impl Executor {
     /// decided about just now. The first that fails ends it: what follows may rest on it.
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
         for action in &plan.actions {
+            self.writes.count(&about.namespace);
             let mut concerned = match self.act(action).await {
                 Ok(concerned) => concerned,
                 Err(failure) => {

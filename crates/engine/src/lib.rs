@@ -15,6 +15,7 @@ mod index;
 pub mod install;
 mod kept;
 mod lacking;
+mod measure;
 pub mod migration;
 mod policy;
 mod store;

@@ -29,8 +29,10 @@ use tracing::{debug, error, info};
 use crate::admin::{self, Readiness};
 use crate::args::Args;
 use crate::chores::{self, Chores};
+use crate::measures::Measured;
 use crate::metrics::{self, Metrics, Written};
 use crate::migration;
+use crate::policy;
 use crate::queue::{self, Due};
 
 /// The kinds that own what is collected when they are gone.
@@ -64,6 +66,11 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let ready = Arc::new(AtomicBool::new(false));
     admin::probes(args.health_probe_bind_address, readiness(cluster.clone(), ready.clone())).await?;
     registry.register_collector(Box::new(Written(executor.writes())));
+    registry.register_collector(Box::new(Measured {
+        cluster: cluster.clone(),
+        writes: executor.writes(),
+        metrics: metrics.clone(),
+    }));
     admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
 
     let watches = start_watches(&client, &namespace, &cluster, &work);
@@ -86,6 +93,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         chores: Chores::default(),
     });
     let mut tasks = JoinSet::new();
+    tasks.spawn(policy::tell_problems(context.cluster.clone(), context.teller.clone()));
     tasks.spawn(migration::keep(client.clone(), context.teller.clone()));
     tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone(), context.due.clone()));
     tasks.spawn(engine::look_after_credentials(
@@ -199,7 +207,7 @@ async fn worker(context: Arc<Shared>) {
             Ok(retry) => retry,
             Err(_) => Some(Retry::BackOff),
         };
-        context.metrics.decided(began.elapsed(), retry.is_none());
+        context.metrics.decided(&key, began.elapsed(), retry.is_none());
         let failures = context.work.done(&key, retry.is_none());
         if let Some(delay) = retry.and_then(|retry| retry.delay(failures)) {
             context.work.wake_in(key, delay);
@@ -229,6 +237,7 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
         // A backup found in storage is looked at again and again, but its story is told once.
         if key.kind != Kind::Backup || context.chores.is_news(key, event) {
             context.teller.tell(kind, &about, event);
+            context.metrics.told(kind, &about, event);
             if event.reason == sync::IGNORED {
                 context.metrics.ignored();
             }

@@ -4,8 +4,10 @@ mod admin;
 mod args;
 mod chores;
 mod controller;
+mod measures;
 mod metrics;
 mod migration;
+mod policy;
 mod queue;
 mod telemetry;
 

@@ -18,6 +18,7 @@ mod filters;
 pub mod gc;
 pub mod install;
 pub mod location;
+pub mod measure;
 mod merge;
 pub mod migration;
 pub mod ownership;

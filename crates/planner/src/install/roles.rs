@@ -12,6 +12,12 @@ pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
 /// For users who are to ask for backups but are not editors of the namespace.
 pub(super) const EDITORS: &str = "nonadminbackup-editor-role";
 
+/// Where the lease is that decides which controller acts. Known to every install, so that there is one in a cluster.
+pub const LEASE_NAMESPACE: &str = "kube-system";
+/// What it is called.
+pub const LEASE: &str = "nacre";
+
+const WATCH: &[&str] = &["list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 const TENANT_KINDS: [Kind; 4] = [
@@ -39,7 +45,8 @@ pub fn roles(namespace: &str) -> Vec<Object> {
 /// write any.
 fn everywhere(namespace: &str) -> [Object; 2] {
     let rules = json!([
-        rule(&[Kind::Namespace], READ),
+        rule(&[Kind::Namespace], WATCH),
+        // Single ones are looked at again after a conflict, here and below.
         rule(&TENANT_KINDS, READ),
         rule(&HELD_KINDS, &["patch"]),
         rule(&[Kind::NonAdminBackup], &["create", "delete"]),
@@ -75,13 +82,14 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
         rule(&[Kind::NonAdminBackupStorageLocationRequest], WRITE),
         status_rule(&[Kind::NonAdminBackupStorageLocationRequest], &["patch"]),
         rule(&[Kind::ServerStatusRequest], &["get", "create", "delete"]),
-        rule(&[Kind::Secret], WRITE),
-        rule(&volumes, READ),
+        // One whose name is known may be looked at everywhere.
+        rule(&[Kind::Secret], &["list", "watch", "create", "patch", "delete"]),
+        rule(&volumes, WATCH),
         rule(&[Kind::ConfigMap], READ),
         // nacre's own modifiers for what comes back from tenants' storage.
         rule(&[Kind::ConfigMap], &["create"]),
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": restore::MODIFIERS, "verbs": ["patch"]},
-        rule(&[Kind::DataProtectionApplication], READ),
+        rule(&[Kind::DataProtectionApplication], WATCH),
     ]);
     let metadata = json!({"name": "nacre", "namespace": namespace});
     [

@@ -1,5 +1,7 @@
 //! The manifests in `deploy` and the tables in `docs` are what the planner says.
 
+mod chart;
+
 use std::fs;
 use std::path::Path;
 
