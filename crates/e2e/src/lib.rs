@@ -2,6 +2,7 @@
 //! program that ships.
 
 mod house;
+mod length;
 mod location;
 mod oadp;
 mod privileges;
@@ -9,6 +10,7 @@ mod tap;
 mod tenant;
 
 pub use house::{House, NACRE, Nacre, VELERO, command_line, deploy, root};
+pub use length::at_length;
 pub use privileges::{Right, Rights};
 pub use tap::Tap;
 pub use tenant::Tenant;

@@ -25,7 +25,7 @@ pub use check::{Others, check_spec};
 
 use check::NoRoom;
 
-use crate::ownership::{annotation, label, made_for, own_name, owns_backup};
+use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
 use crate::trouble::AGAIN;
 use crate::view::{Seen, View};
 use crate::{Action, Event, Key, Object, Plan, Policy, Target, Trouble};
@@ -43,6 +43,8 @@ pub struct Observed {
     pub velero: Option<Arc<Backup>>,
     /// Whether somebody else's object has the name its Velero Backup would get.
     pub name_taken: bool,
+    /// Whether the Velero Backup it was found to be is there, but where it is kept is not: nobody can say whose it is.
+    pub out_of_sight: bool,
     /// Where the Velero Backup is kept, if that location exists.
     pub kept_at: Option<Arc<BackupStorageLocation>>,
     /// The location the request names, and Velero's side of it.
@@ -90,6 +92,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
     let Seen { object: backup, unreadable } = view.backup(namespace, name)?;
     let velero = velero_of(view, &backup);
     let name_taken = velero.is_none() && view.velero_backup(&own_name(&backup.metadata)).is_some();
+    let out_of_sight = velero.is_none() && out_of_sight(view, &backup);
 
     let spec = &backup.spec.backup_spec;
     let location = spec.storage_location.as_deref().and_then(|name| view.location(namespace, name));
@@ -120,6 +123,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         unreadable,
         velero,
         name_taken,
+        out_of_sight,
         location,
         storage,
         policy,
@@ -132,6 +136,17 @@ pub(crate) fn velero_of(view: &impl View, backup: &NonAdminBackup) -> Option<Arc
     let named = references(backup).into_iter().filter_map(|name| view.velero_backup(&name));
     let mut own = named.filter(|velero| owns_backup(&namespace, velero, place(view, velero).as_deref()));
     own.find(|velero| meant(backup, velero))
+}
+
+/// Whether the Velero Backup that a synchronised request has shown before is kept in a place that is away. In a tenant's
+/// storage it is the place that says whose it is. A request that has never shown it learns nothing.
+fn out_of_sight(view: &impl View, backup: &NonAdminBackup) -> bool {
+    let synced = label(&backup.metadata, labels::SYNCED_FROM);
+    let shown = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.name.as_deref());
+    let Some(velero) = shown.filter(|_| shown == synced).and_then(|name| view.velero_backup(name)) else {
+        return false;
+    };
+    storage(&velero, place(view, &velero).as_deref()) == Storage::Unknown
 }
 
 /// The location a Velero Backup names, if it exists.
@@ -240,6 +255,10 @@ pub fn decide(seen: &Observed) -> Plan {
     }
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
+    }
+    if seen.out_of_sight {
+        // It is shown as it was until its storage is back, or until it is gone.
+        return Plan::done();
     }
     if seen.handed_over_before() || seen.lost_before() || seen.synced() {
         return lost(seen);
