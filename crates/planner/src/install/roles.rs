@@ -5,7 +5,7 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::marked;
-use crate::{Object, restore};
+use crate::{Object, admission, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
@@ -20,7 +20,7 @@ pub const LEASE: &str = "nacre";
 const WATCH: &[&str] = &["list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-const TENANT_KINDS: [Kind; 4] = [
+pub(crate) const TENANT_KINDS: [Kind; 4] = [
     Kind::NonAdminBackup,
     Kind::NonAdminRestore,
     Kind::NonAdminBackupStorageLocation,
@@ -55,6 +55,7 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         status_rule(&[Kind::NonAdminDownloadRequest], &["patch"]),
         rule(&[Kind::Secret], &["get"]),
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+        admission::webhook::rule(),
     ]);
     [
         cluster_role("nacre", &json!({}), &rules),
