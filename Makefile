@@ -25,6 +25,10 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	RUST_TEST_THREADS=1 cargo test --package e2e --test burst -- --nocapture
 	@echo "== All tests passed."
 
+.PHONY: long
+long: tools build ## Run the long variants of some tests
+	cargo test --package e2e --test lease_long -- --nocapture
+
 .PHONY: check
 check: ## Formatting, lints, each crate by itself, generated files
 	cargo fmt --all --check

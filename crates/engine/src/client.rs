@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
+
+use crate::leadership::{Gate, Leadership};
 
 /// What the API server's audit log calls us.
 pub fn user_agent() -> String {
@@ -12,6 +15,16 @@ pub fn user_agent() -> String {
 
 /// Connects as the environment says: `KUBECONFIG` or the usual file, else the pod's own account.
 pub async fn connect() -> Result<Client, kube::Error> {
+    Client::try_from(config().await?)
+}
+
+/// The same, by a line on which nothing is written unless this process leads.
+pub async fn connect_behind(leadership: &Leadership) -> Result<Client, kube::Error> {
+    let line = ClientBuilder::try_from(config().await?)?;
+    Ok(line.with_layer(&Gate(leadership.clone())).build())
+}
+
+async fn config() -> Result<Config, kube::Error> {
     let mut config = match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
         Ok(config) => config,
         Err(_) => Config::infer().await.map_err(kube::Error::InferConfig)?,
@@ -25,5 +38,5 @@ pub async fn connect() -> Result<Client, kube::Error> {
     config.read_timeout = Some(Duration::from_mins(6));
     config.reset_reader_on_write = true;
     config.write_timeout = Some(Duration::from_secs(30));
-    Client::try_from(config)
+    Ok(config)
 }

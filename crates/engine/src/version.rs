@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use tracing::{debug, info};
 
 use crate::cluster::Cluster;
+use crate::leadership::Leadership;
 use crate::work::Work;
 
 /// How long Velero may take to answer.
@@ -23,12 +24,19 @@ const ANSWERED: Duration = Duration::from_hours(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Asks Velero for its version, once there is a tenant's location, and now and then again.
-pub async fn ask_velero(client: Client, namespace: String, cluster: Arc<Cluster>, work: Arc<Work>) {
+pub async fn ask_velero(
+    client: Client,
+    namespace: String,
+    cluster: Arc<Cluster>,
+    work: Arc<Work>,
+    leadership: Leadership,
+) {
     let requests: Api<ServerStatusRequest> = Api::namespaced(client, &namespace);
     loop {
         while cluster.look().locations.is_empty() {
             sleep(SECOND).await;
         }
+        leadership.granted().await;
         let Some(version) = ask(&requests).await else {
             sleep(NO_ANSWER).await;
             continue;

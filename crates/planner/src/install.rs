@@ -9,6 +9,11 @@ use crate::{Object, restore};
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
 
+/// Where the lease is that decides which controller acts. Known to every install, so that there is one in a cluster.
+pub const LEASE_NAMESPACE: &str = "kube-system";
+/// What it is called.
+pub const LEASE: &str = "nacre";
+
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 const TENANT_KINDS: [Kind; 4] = [
@@ -30,6 +35,7 @@ pub fn objects(namespace: &str) -> Vec<Object> {
     let mut objects = vec![Object { kind: Kind::ServiceAccount, body: account }];
     objects.extend(everywhere(namespace));
     objects.extend(beside_velero(namespace));
+    objects.extend(beside_the_lease(namespace));
     objects.extend(tenant_roles());
     objects
 }
@@ -85,6 +91,31 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
         rule(&[Kind::DataProtectionApplication], READ),
     ]);
     let metadata = json!({"name": "nacre", "namespace": namespace});
+    [
+        Object {
+            kind: Kind::Role,
+            body: json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules,
+            }),
+        },
+        Object {
+            kind: Kind::RoleBinding,
+            body: json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
+                "subjects": [subject(namespace)],
+            }),
+        },
+    ]
+}
+
+/// What nacre may do where the lease is: make it, and keep that one alone.
+fn beside_the_lease(namespace: &str) -> [Object; 2] {
+    let rules = json!([
+        rule(&[Kind::Lease], &["create"]),
+        {"apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get", "update"]},
+    ]);
+    let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
     [
         Object {
             kind: Kind::Role,
@@ -174,7 +205,7 @@ mod tests {
         assert!(
             objects
                 .iter()
-                .filter(|object| object.kind == Kind::Role)
+                .filter(|object| object.kind == Kind::Role && object.namespace() != super::LEASE_NAMESPACE)
                 .all(|role| role.namespace() == "velero")
         );
         let text =

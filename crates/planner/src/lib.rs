@@ -17,6 +17,7 @@ mod fence;
 mod filters;
 pub mod gc;
 pub mod install;
+pub mod lease;
 pub mod location;
 mod merge;
 pub mod migration;

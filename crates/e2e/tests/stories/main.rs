@@ -3,6 +3,7 @@
 mod downloads;
 mod forged;
 mod killed;
+mod lease;
 mod location;
 mod many_locations;
 mod policy;
