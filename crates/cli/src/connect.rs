@@ -36,6 +36,13 @@ pub(crate) struct Connection {
     act_as_groups: Vec<String>,
 }
 
+impl Connection {
+    /// The namespace on the command line, for commands that do not mean the context's.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+}
+
 /// A connection, and how to answer.
 pub(crate) struct Session {
     pub(crate) client: Client,

@@ -2,6 +2,7 @@
 
 mod args;
 mod connect;
+mod install;
 mod migration;
 mod output;
 

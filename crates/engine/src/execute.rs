@@ -23,7 +23,7 @@ use crate::kept::Kept;
 use crate::work::Work;
 
 /// Who set a field, as the API server notes it. It is an identity: renaming it would orphan what it owns.
-const MANAGER: &str = "nacre";
+pub(crate) const MANAGER: &str = "nacre";
 
 /// Carries out plans, and remembers what the API server answered.
 #[derive(Clone)]
@@ -80,6 +80,7 @@ impl Executor {
                 gone_is_fine(self.set_finalizers(target, &finalizers).await)
             }
             Action::Create(object) => self.create(object).await,
+            Action::Apply(object) => self.apply(object).await,
             Action::Patch(target, body) => self.patch(target, None, body.clone()).await,
             Action::PatchStatus(target, body) => self.patch(target, Some("status"), body.clone()).await,
             Action::Delete(target) => self.delete(target).await,
@@ -116,6 +117,17 @@ impl Executor {
         // One that exists already is looked at, and decided about anew: it need not be ours.
         let answer = self.refreshing(object.kind, namespace, name, answer).await;
         let what = || format!("create {} {namespace}/{name}", object.kind.name());
+        let text = answer.map_err(|source| Failure { what: what(), source })?;
+        Ok(self.remember(object.kind, &text))
+    }
+
+    /// What others set is left to them, but for fields that are ours: there is one who says how nacre is installed.
+    async fn apply(&self, object: &Object) -> Result<Vec<Key>, Failure> {
+        let params = PatchParams::apply(MANAGER).force();
+        let (namespace, name) = (object.namespace(), object.name());
+        let answer =
+            self.send(path(object.kind, namespace).patch(name, &params, &Patch::Apply(&object.body))).await;
+        let what = || format!("apply {} {namespace}/{name}", object.kind.name());
         let text = answer.map_err(|source| Failure { what: what(), source })?;
         Ok(self.remember(object.kind, &text))
     }
@@ -255,7 +267,7 @@ fn meta_of<K: Kept>(state: &State, target: &Target) -> Option<ObjectMeta> {
     (seen.object.meta().uid.as_ref() == Some(&target.uid)).then(|| seen.object.meta().clone())
 }
 
-fn path(kind: Kind, namespace: &str) -> Request {
+pub(crate) fn path(kind: Kind, namespace: &str) -> Request {
     let resource = kind.resource();
     let namespace = (kind.namespaced() && !namespace.is_empty()).then_some(namespace);
     Request::new(kube::core::DynamicObject::url_path(&resource, namespace))

@@ -12,6 +12,7 @@ mod events;
 mod execute;
 mod guard;
 mod index;
+pub mod install;
 mod kept;
 mod leadership;
 mod lease;

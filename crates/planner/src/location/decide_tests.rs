@@ -128,6 +128,8 @@ impl Play {
                 }
                 format!("delete {}", target.kind.name())
             }
+            // Only installers apply.
+            Action::Apply(object) => panic!("{object:?}"),
         }
     }
 

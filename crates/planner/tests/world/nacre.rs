@@ -315,7 +315,7 @@ impl World {
     /// Carries out one action. Returns whether there was anything to do.
     fn act(&mut self, action: &Action) -> bool {
         match action {
-            Action::Create(object) => {
+            Action::Create(object) | Action::Apply(object) => {
                 let key = Key::new(object.kind, object.namespace(), object.name());
                 let absent = !self.objects.contains_key(&key);
                 if absent {
