@@ -30,6 +30,7 @@ long: tools build ## Tell the long stories: at full size, to the last write, sil
 	NACRE_LONG=1 RUST_TEST_THREADS=3 cargo test --package e2e --test stories --test migration
 	@# Alone, since it measures.
 	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
+	cargo test --package e2e --test lease_long -- --nocapture
 	@echo "== All long tests passed."
 
 .PHONY: check

@@ -129,8 +129,10 @@ impl Line {
 }
 
 async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
-    // Events tell a story and hold nothing up: they are no step of any path.
-    let write = *request.method() != Method::GET && !request.uri().path().contains("/events");
+    // Events tell a story and hold nothing up, and a lease is a sign of life: they are no step of any path.
+    let path = request.uri().path();
+    let aside = path.contains("/events") || path.contains("/leases");
+    let write = *request.method() != Method::GET && !aside;
     if write && line.left.load(Ordering::SeqCst) == 0 {
         return std::future::pending().await;
     }

@@ -18,6 +18,7 @@ mod fence;
 mod filters;
 pub mod gc;
 pub mod install;
+pub mod lease;
 pub mod location;
 pub mod measure;
 mod merge;

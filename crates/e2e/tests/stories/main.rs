@@ -5,6 +5,7 @@ mod downloads;
 mod drop_in;
 mod forged;
 mod killed;
+mod lease;
 mod location;
 mod new_cluster;
 mod policy;

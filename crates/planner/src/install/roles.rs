@@ -36,6 +36,7 @@ pub fn roles(namespace: &str) -> Vec<Object> {
     let mut objects = vec![marked(Kind::ServiceAccount, account)];
     objects.extend(everywhere(namespace));
     objects.extend(beside_velero(namespace));
+    objects.extend(beside_the_lease(namespace));
     objects.extend(tenant_roles());
     objects
 }
@@ -106,6 +107,31 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
     ]
 }
 
+/// What nacre may do where the lease is: make it, and keep that one alone.
+fn beside_the_lease(namespace: &str) -> [Object; 2] {
+    let rules = json!([
+        rule(&[Kind::Lease], &["create"]),
+        {"apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get", "update"]},
+    ]);
+    let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
+    [
+        Object {
+            kind: Kind::Role,
+            body: json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules,
+            }),
+        },
+        Object {
+            kind: Kind::RoleBinding,
+            body: json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
+                "subjects": [subject(namespace)],
+            }),
+        },
+    ]
+}
+
 /// What namespace owners may do: admins and editors ask, viewers look. Statuses are for nacre alone to write, and the
 /// requests that administrators decide about are for administrators alone.
 fn tenant_roles() -> [Object; 3] {
@@ -172,7 +198,7 @@ mod tests {
         assert!(
             objects
                 .iter()
-                .filter(|object| object.kind == Kind::Role)
+                .filter(|object| object.kind == Kind::Role && object.namespace() != super::LEASE_NAMESPACE)
                 .all(|role| role.namespace() == "velero")
         );
         let text =
