@@ -21,7 +21,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	RUST_TEST_THREADS=4 cargo test --workspace --exclude e2e
 	@# Stories mostly wait, for Velero and for the clock: several at a time, of both programs.
 	cargo test --package e2e --no-run
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target stories migration
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target stories others
 	@# Alone, since they measure.
 	cargo test --package e2e --test migration -- quick
 	cargo test --package e2e --test burst -- --nocapture
@@ -30,17 +30,18 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 .PHONY: long
 long: tools build ## Tell the long stories too: at full size, to the last write, silent for minutes (half an hour)
 	cargo test --package e2e --no-run
-	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target stories migration
+	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target stories others
 	@# Alone, since it measures, and one at a time.
 	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
+	cargo test --package e2e --test lease_long -- --nocapture
 	@echo "== All long tests passed."
 
 # Parts of `test` and `long`.
-.PHONY: stories migration
+.PHONY: stories others
 stories:
 	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
-migration:
-	RUST_TEST_THREADS=3 cargo test --package e2e --test migration -- --skip quick
+others:
+	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install -- --skip quick
 
 .PHONY: check
 check: ## Formatting, lints, each crate by itself, generated files

@@ -1,6 +1,7 @@
 //! A tap on the line between a program and the API server: it passes everything on, counts writes, and can fall silent
 //! after any of them, so that a story can kill the program between any two.
 
+use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +36,8 @@ struct Line {
     about: Mutex<String>,
     /// Told when it falls silent.
     silent: Notify,
+    /// The kinds whose first write met a conflict that nobody made, if that is wanted.
+    contradicted: Mutex<Option<HashSet<String>>>,
 }
 
 impl Tap {
@@ -48,6 +51,7 @@ impl Tap {
             left: AtomicUsize::new(usize::MAX),
             about: Mutex::default(),
             silent: Notify::new(),
+            contradicted: Mutex::default(),
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -93,6 +97,11 @@ impl Tap {
         }
     }
 
+    /// Answers the first write to each kind with a conflict, from now on, so that whoever wrote has to look again.
+    pub fn contradict(&self) {
+        *self.line.contradicted.lock().unwrap_or_else(PoisonError::into_inner) = Some(HashSet::new());
+    }
+
     /// Passes everything on from now on.
     pub fn relent(&self) {
         self.line.left.store(usize::MAX, Ordering::SeqCst);
@@ -100,6 +109,19 @@ impl Tap {
 }
 
 impl Line {
+    /// Whether this write is the first to its kind. What is deleted is not looked at again.
+    fn contradicts(&self, path: &str, method: &Method) -> bool {
+        let mut contradicted = self.contradicted.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(met) = contradicted.as_mut().filter(|_| *method != Method::DELETE) else { return false };
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let kind = match parts.iter().position(|part| *part == "namespaces") {
+            Some(place) => parts.get(place + 2),
+            None => parts.last(),
+        };
+        // These are made once and read by name anyway.
+        kind.is_some_and(|kind| *kind != "serverstatusrequests" && met.insert((*kind).to_owned()))
+    }
+
     fn is_about(&self, path: &str, body: &[u8]) -> bool {
         let about = self.about.lock().unwrap_or_else(PoisonError::into_inner);
         path.contains(&*about) || String::from_utf8_lossy(body).contains(&*about)
@@ -107,10 +129,17 @@ impl Line {
 }
 
 async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
-    // Events tell a story and hold nothing up: they are no step of any path.
-    let write = *request.method() != Method::GET && !request.uri().path().contains("/events");
+    // Events tell a story and hold nothing up, and a lease is a sign of life: they are no step of any path.
+    let path = request.uri().path();
+    let aside = path.contains("/events") || path.contains("/leases");
+    let write = *request.method() != Method::GET && !aside;
     if write && line.left.load(Ordering::SeqCst) == 0 {
         return std::future::pending().await;
+    }
+    if write && line.contradicts(request.uri().path(), request.method()) {
+        let words = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict",
+            "code": 409, "message": "a story says so"});
+        return (StatusCode::CONFLICT, words.to_string()).into_response();
     }
     let (mut parts, body) = request.into_parts();
     for name in [header::HOST, header::AUTHORIZATION, header::CONTENT_LENGTH] {

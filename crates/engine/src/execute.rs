@@ -1,7 +1,8 @@
 //! Carrying out a plan: one API call per action, in order, and no choices.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
@@ -20,10 +21,11 @@ use crate::cluster::{Cluster, State};
 use crate::error::{Failure, status};
 use crate::guard::Guarded;
 use crate::kept::Kept;
+use crate::trouble;
 use crate::work::Work;
 
 /// Who set a field, as the API server notes it. It is an identity: renaming it would orphan what it owns.
-const MANAGER: &str = "nacre";
+pub(crate) const MANAGER: &str = "nacre";
 
 /// Carries out plans, and remembers what the API server answered.
 #[derive(Clone)]
@@ -41,6 +43,25 @@ pub struct Writes {
     pub tried: AtomicU64,
     /// Those that met a conflict.
     pub conflicts: AtomicU64,
+    /// All of them, by the namespace of the object that was decided about.
+    by_namespace: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Writes {
+    fn count(&self, namespace: &str) {
+        let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.get_mut(namespace) {
+            Some(count) => *count += 1,
+            None => drop(counts.insert(namespace.to_owned(), 1)),
+        }
+    }
+
+    /// How many there were for each namespace; those that are gone are forgotten.
+    pub fn by_namespace(&self, is_gone: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
+        let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.retain(|namespace, _| !is_gone(namespace));
+        counts.clone()
+    }
 }
 
 impl Executor {
@@ -58,12 +79,21 @@ impl Executor {
     /// decided about just now. The first that fails ends it: what follows may rest on it.
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
         for action in &plan.actions {
-            let mut concerned = self.act(action).await?;
+            self.writes.count(&about.namespace);
+            let mut concerned = match self.act(action).await {
+                Ok(concerned) => concerned,
+                Err(failure) => {
+                    trouble::note(&self.cluster, about, action, &failure);
+                    return Err(failure);
+                }
+            };
+            trouble::taken(&self.cluster, action);
             if !matches!(action, Action::Delete(_) | Action::DeleteUnchanged(_)) {
                 concerned.retain(|key| key != about);
             }
             self.work.wake(concerned);
         }
+        trouble::over(&self.cluster, about);
         Ok(())
     }
 
@@ -80,6 +110,7 @@ impl Executor {
                 gone_is_fine(self.set_finalizers(target, &finalizers).await)
             }
             Action::Create(object) => self.create(object).await,
+            Action::Apply(object) => self.apply(object).await,
             Action::Patch(target, body) => self.patch(target, None, body.clone()).await,
             Action::PatchStatus(target, body) => self.patch(target, Some("status"), body.clone()).await,
             Action::Delete(target) => self.delete(target).await,
@@ -116,6 +147,17 @@ impl Executor {
         // One that exists already is looked at, and decided about anew: it need not be ours.
         let answer = self.refreshing(object.kind, namespace, name, answer).await;
         let what = || format!("create {} {namespace}/{name}", object.kind.name());
+        let text = answer.map_err(|source| Failure { what: what(), source })?;
+        Ok(self.remember(object.kind, &text))
+    }
+
+    /// What others set is left to them, but for fields that are ours: there is one who says how nacre is installed.
+    async fn apply(&self, object: &Object) -> Result<Vec<Key>, Failure> {
+        let params = PatchParams::apply(MANAGER).force();
+        let (namespace, name) = (object.namespace(), object.name());
+        let answer =
+            self.send(path(object.kind, namespace).patch(name, &params, &Patch::Apply(&object.body))).await;
+        let what = || format!("apply {} {namespace}/{name}", object.kind.name());
         let text = answer.map_err(|source| Failure { what: what(), source })?;
         Ok(self.remember(object.kind, &text))
     }
@@ -255,7 +297,7 @@ fn meta_of<K: Kept>(state: &State, target: &Target) -> Option<ObjectMeta> {
     (seen.object.meta().uid.as_ref() == Some(&target.uid)).then(|| seen.object.meta().clone())
 }
 
-fn path(kind: Kind, namespace: &str) -> Request {
+pub(crate) fn path(kind: Kind, namespace: &str) -> Request {
     let resource = kind.resource();
     let namespace = (kind.namespaced() && !namespace.is_empty()).then_some(namespace);
     Request::new(kube::core::DynamicObject::url_path(&resource, namespace))

@@ -4,8 +4,11 @@ mod admin;
 mod args;
 mod chores;
 mod controller;
+mod lease;
+mod measures;
 mod metrics;
 mod migration;
+mod policy;
 mod queue;
 mod telemetry;
 

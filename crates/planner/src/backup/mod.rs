@@ -26,8 +26,9 @@ pub use check::{Others, check_spec};
 use check::NoRoom;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
+use crate::trouble::AGAIN;
 use crate::view::{Seen, View};
-use crate::{Action, Event, Object, Plan, Policy, Target};
+use crate::{Action, Event, Key, Object, Plan, Policy, Target, Trouble};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
@@ -64,6 +65,8 @@ pub struct Observed {
     pub position_due: bool,
     /// The other backups of this namespace, where their number is limited.
     pub others: Others,
+    /// What the API server did not take when it was last tried.
+    pub trouble: Option<Arc<Trouble>>,
     /// What an administrator allows, if that is known.
     pub policy: Option<Arc<Policy>>,
     /// Where Velero is.
@@ -112,6 +115,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
             .as_deref()
             .filter(|_| velero.is_none())
             .map_or_else(Others::default, |policy| check::others(view, &backup, policy)),
+        trouble: view.trouble(&Key::of(Kind::NonAdminBackup, &backup.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -267,8 +271,17 @@ pub fn decide(seen: &Observed) -> Plan {
     }
     match check::no_room(seen, policy) {
         Some(no_room) => wait_for_room(seen, &no_room),
-        None => create(seen, policy),
+        None => match &seen.trouble {
+            Some(trouble) if trouble.kind == Kind::Backup => not_taken(seen, trouble),
+            _ => create(seen, policy),
+        },
     }
+}
+
+/// The API server does not take the Velero Backup: that is told, and tried again later.
+fn not_taken(seen: &Observed, trouble: &Trouble) -> Plan {
+    let message = format!("Velero could not be given the backup: {}; it is tried again", trouble.why());
+    refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(AGAIN)
 }
 
 /// Finalizer and Velero Backup. Then it is mirrored at once, which makes three writes; its place in the queue is

@@ -2,7 +2,7 @@
 
 use api::condition::{self, Finding};
 use api::velero::{Backup, DeleteBackupRequest};
-use api::{NonAdminBackupStatus, Phase, VeleroBackup, VeleroDeleteBackupRequest};
+use api::{Kind, NonAdminBackupStatus, Phase, VeleroBackup, VeleroDeleteBackupRequest};
 
 use super::{Observed, generate};
 use crate::{Action, Event, tell};
@@ -103,6 +103,13 @@ fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
 
 /// Drops the copy of the spec, and then Velero's lists, from a status that etcd would not take.
 fn fit(seen: &Observed, mut status: NonAdminBackupStatus) -> NonAdminBackupStatus {
+    let phase = status.velero_backup.as_ref().and_then(|velero| velero.status.as_ref()?.phase.as_deref());
+    if seen.trouble.as_ref().is_some_and(|trouble| trouble.refuses_status(Kind::NonAdminBackup, phase)) {
+        if let Some(velero) = &mut status.velero_backup {
+            (velero.spec, velero.status) = (None, None);
+        }
+        return status;
+    }
     let size = |value: &NonAdminBackupStatus| serde_json::to_vec(value).map_or(0, |text| text.len());
     // Only a spec that is large itself can make the copy large: most are not worth measuring.
     let spec = serde_json::to_vec(&seen.backup.spec).map_or(0, |text| text.len());

@@ -23,8 +23,9 @@ pub use check::check_spec;
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
+use crate::trouble::AGAIN;
 use crate::view::{Seen, View};
-use crate::{Action, Event, Object, Plan, Policy, Refusal, Target, backup};
+use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble, backup};
 
 /// Everything a decision about one restore reads.
 #[derive(Clone, Debug)]
@@ -57,6 +58,8 @@ pub struct Observed {
     pub position: i64,
     /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
     pub position_due: bool,
+    /// What the API server did not take when it was last tried.
+    pub trouble: Option<Arc<Trouble>>,
     /// What an administrator allows, if that is known.
     pub policy: Option<Arc<Policy>>,
     /// Where Velero is.
@@ -103,6 +106,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
             .as_deref()
             .and_then(|policy| view.config_map(modifier::name(&policy.restore.from_tenant_storage))),
         policy,
+        trouble: view.trouble(&Key::of(Kind::NonAdminRestore, &restore.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: space,
@@ -199,8 +203,24 @@ pub fn decide(seen: &Observed) -> Plan {
     };
     match check::refusal(seen, policy) {
         Some(refusal) => refuse(seen, condition::INVALID_RESTORE_SPEC, &refusal.to_string()),
-        None => create(seen, policy),
+        None => match seen.trouble.as_deref().and_then(not_taken) {
+            Some(message) => refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(AGAIN),
+            None => create(seen, policy),
+        },
     }
+}
+
+/// What the tenant is told where the API server does not take the Velero Restore, or what it must not be without.
+fn not_taken(trouble: &Trouble) -> Option<String> {
+    let what = match trouble.kind {
+        Kind::Restore => "Velero could not be given the restore",
+        Kind::ConfigMap => {
+            "nothing comes back from your own storage without nacre's own resource modifier, a ConfigMap beside Velero, \
+             which could not be written"
+        }
+        _ => return None,
+    };
+    Some(format!("{what}: {}; it is tried again", trouble.why()))
 }
 
 /// Finalizer and Velero Restore. Then it is mirrored at once, which makes three writes; its place in the queue is
@@ -208,11 +228,12 @@ pub fn decide(seen: &Observed) -> Plan {
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::restore(seen, policy);
     let mut plan = Plan::done();
-    if !seen.held() {
-        plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
-    }
+    // First what may not be to be had at all.
     if !seen.trusted() {
         plan = plan.then_if(modifier::ensure(seen, &policy.restore.from_tenant_storage));
+    }
+    if !seen.held() {
+        plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
     }
     plan.then(Action::Create(Object::of(Kind::Restore, &velero))).waking_in(Duration::ZERO)
 }

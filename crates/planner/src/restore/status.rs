@@ -1,8 +1,8 @@
 //! What the tenant is shown.
 
 use api::condition::{self, Finding};
-use api::velero::Restore;
-use api::{NonAdminRestoreStatus, Phase, VeleroRestore};
+use api::velero::{Restore, RestoreStatus};
+use api::{Kind, NonAdminRestoreStatus, Phase, VeleroRestore};
 
 use super::Observed;
 use crate::{Action, Event, tell};
@@ -58,8 +58,12 @@ fn find(
 fn mirror(seen: &Observed, velero: &Restore, status: &mut NonAdminRestoreStatus) {
     let before = status.velero_restore.take().and_then(|before| before.status);
     let name = velero.metadata.name.clone();
+    let says = |said: &RestoreStatus| {
+        let phase = said.phase.as_deref();
+        seen.trouble.as_ref().is_none_or(|trouble| !trouble.refuses_status(Kind::NonAdminRestore, phase))
+    };
     status.velero_restore = Some(VeleroRestore {
-        status: tell::steady(before, velero.status.as_ref()),
+        status: tell::steady(before, velero.status.as_ref()).filter(says),
         nacuuid: name.clone(),
         name,
         namespace: Some(seen.admin_namespace.clone()),

@@ -23,3 +23,4 @@ mod restores;
 mod scenario;
 mod storage;
 mod synced;
+mod trouble;

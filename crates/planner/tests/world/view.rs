@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use planner::queue::{Heard, Queue};
 use planner::view::{Credential, Seen, View};
-use planner::{Key, Policy, backup, concern, restore};
+use planner::{Key, Policy, Trouble, backup, concern, restore};
 
 use super::store::Typed;
 use super::{ADMIN, World};
@@ -102,6 +102,10 @@ impl View for World {
 
     fn secret_copy(&self, name: &str) -> Option<Arc<HiddenSecret>> {
         read!(self, Secret, ADMIN, name)
+    }
+
+    fn trouble(&self, key: &Key) -> Option<Arc<Trouble>> {
+        self.nacre.troubles.get(key).cloned()
     }
 
     fn velero_version(&self) -> Option<String> {
