@@ -52,14 +52,12 @@ fn older(mut crd: Value) -> Value {
     if let Some(fields) = schema.as_object_mut() {
         fields.remove("required");
     }
-    let backup = &mut schema["properties"]["status"]["properties"]["veleroBackup"]["properties"];
-    if backup.is_object() {
+    if let Some(backup) = schema.pointer_mut("/properties/status/properties/veleroBackup/properties") {
         backup["status"]["properties"]["phase"]["enum"] = json!(KNOWN);
         forget(&mut backup["status"], "queuePosition");
         forget(&mut backup["spec"], "volumeGroupSnapshotLabelKey");
     }
-    let spec = &mut schema["properties"]["spec"]["properties"]["backupSpec"];
-    if spec.is_object() {
+    if let Some(spec) = schema.pointer_mut("/properties/spec/properties/backupSpec") {
         forget(spec, "volumeGroupSnapshotLabelKey");
     }
     crd

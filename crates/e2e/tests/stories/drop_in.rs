@@ -130,13 +130,13 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
         anyhow::Ok(())
     })
     .await?;
-    house.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
     looks(&shop, "waiting", "the rest to be shown", |status| {
         status.phase == Some(Phase::Created)
             && said(status).is_none()
             && condition::is_true(&status.conditions, condition::QUEUED)
     })
     .await?;
+    house.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
     house
         .bed
         .velero_status("Backup", &reference, json!({"phase": "InProgress", "queuePosition": null}))

@@ -58,8 +58,11 @@ impl Nac<'_> {
 
     /// A Velero Backup, and Velero's end of it.
     async fn backs_up(&self, name: &str, number: u32, location: Option<&str>) -> Result<()> {
-        let spec = json!({"includedNamespaces": ["shop"], "storageLocation": location, "excludedResources":
+        let mut spec = json!({"includedNamespaces": ["shop"], "excludedResources":
             ["nonadminbackups", "nonadminrestores", "nonadminbackupstoragelocations", "clusterroles"]});
+        if let Some(location) = location {
+            spec["storageLocation"] = json!(location);
+        }
         self.makes("velero.io/v1", "Backup", Self::marks("nab", name, number), json!({ "spec": spec })).await
     }
 
