@@ -217,7 +217,7 @@ pub fn decide(seen: &Observed) -> Plan {
     };
     let verdict = verdict(seen, policy);
     if let Some(trouble) = &seen.trouble
-        && let Some(failed) = status::failed(trouble, &verdict)
+        && let Some(failed) = status::failed(trouble, Some(&verdict))
     {
         return in_trouble(seen, policy, &verdict, &failed, trouble.kind);
     }

@@ -14,7 +14,7 @@ use crate::{Action, Event, Plan, Policy, Trouble, tell as tell_status};
 pub(super) struct Failed(&'static str, &'static str, String);
 
 /// How a trouble is told, if it is one of a location's own objects.
-pub(super) fn failed(trouble: &Trouble, verdict: &Verdict) -> Option<Failed> {
+pub(super) fn failed(trouble: &Trouble, verdict: Option<&Verdict>) -> Option<Failed> {
     let (type_, reason, what) = match trouble.kind {
         Kind::Secret => (condition::SECRET_SYNCED, condition::SECRET_SYNC_FAILED, "the credential"),
         Kind::BackupStorageLocation => {
@@ -26,8 +26,10 @@ pub(super) fn failed(trouble: &Trouble, verdict: &Verdict) -> Option<Failed> {
         _ => return None,
     };
     let failed = match (trouble.kind, verdict) {
-        (Kind::NonAdminBackupStorageLocationRequest, _) => "the administrators could not be asked".to_owned(),
-        (_, Verdict::Approved(_)) => format!("Velero could not be given {what}"),
+        (Kind::NonAdminBackupStorageLocationRequest, Some(_)) => {
+            "the administrators could not be asked".to_owned()
+        }
+        (_, Some(Verdict::Approved(_))) => format!("Velero could not be given {what}"),
         _ => format!("{what} could not be taken from Velero"),
     };
     Some(Failed(type_, reason, format!("{failed}: {}", trouble.why())))
@@ -256,6 +258,12 @@ pub(super) fn import_is_off(seen: &Observed, policy: &Policy) -> Option<Event> {
 pub(super) fn deleting(seen: &Observed) -> Option<Action> {
     let mut status = seen.location.status.clone().unwrap_or_default();
     status.phase = Some(Phase::Deleting);
+    if let Some(Failed(type_, reason, message)) =
+        seen.trouble.as_ref().and_then(|trouble| failed(trouble, None))
+    {
+        let finding = Finding { type_, status: false, reason, message: &message };
+        condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+    }
     tell_status::status(seen.target(), seen.location.status.as_ref(), &status)
 }
 

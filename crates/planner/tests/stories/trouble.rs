@@ -93,6 +93,31 @@ fn what_cannot_be_taken_away_keeps_nothing_else_from_going() {
 }
 
 #[test]
+fn what_cannot_be_deleted_with_a_location_is_waited_for_and_the_rest_goes() {
+    for kind in [Kind::NonAdminBackup, Kind::BackupStorageLocation, Kind::Secret] {
+        let mut world = world(&["shop"]);
+        let name = available(&mut world, "shop/bucket", "mine");
+        world.apply(nab_with("shop/daily", json!({"storageLocation": "bucket"})));
+        world.settle();
+        world.refuse(kind, false, 403);
+        world.delete("nabsl shop/bucket");
+        world.settle();
+        assert_eq!(phase(&world, "nabsl shop/bucket"), "Deleting");
+        assert_eq!(world.has("nab shop/daily"), kind == Kind::NonAdminBackup);
+        assert_eq!(world.has(&format!("bsl {name}")), kind == Kind::BackupStorageLocation);
+        assert_eq!(world.has(&format!("secret {name}")), kind == Kind::Secret);
+        assert!(!world.has(&format!("request {name}")));
+        let told = world.get("nabsl shop/bucket");
+        world.pass(A_WHILE);
+        assert_eq!(world.get("nabsl shop/bucket"), told);
+        world.relent();
+        world.pass(A_MINUTE);
+        assert!(!world.has("nabsl shop/bucket") && !world.has("nab shop/daily"), "{kind:?}");
+        assert!(!world.has(&format!("bsl {name}")) && !world.has(&format!("secret {name}")), "{kind:?}");
+    }
+}
+
+#[test]
 fn a_backup_and_a_restore_that_velero_cannot_be_given_say_so() {
     let mut world = World::with(&["shop"]);
     world.refuse(Kind::Backup, false, 403);
