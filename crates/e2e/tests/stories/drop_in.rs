@@ -126,7 +126,7 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
     house.bed.velero_status("Backup", &reference, queued).await?;
     eventually("the unknown word to be met", PATIENCE, async || {
         let details = nacre.details().await?;
-        ensure!(details.contains("patch nonadminbackups/status: Velero's words are left out"), "{details}");
+        ensure!(details.contains("nonadminbackups are shown without some of Velero's words"), "{details}");
         anyhow::Ok(())
     })
     .await?;

@@ -225,6 +225,13 @@ async fn leaves(nac: &Nac<'_>) -> Result<()> {
     nac.house.bed.velero_stop()?;
     nac.backs_up("given", 3, None).await?;
     nac.has_backup("given", 3, json!({}), "New", &[ACCEPTED]).await?;
+    let restore = json!({"spec": {"backupName": nacuuid("done", 1), "includedNamespaces": ["shop"]}});
+    nac.makes("velero.io/v1", "Restore", Nac::marks("nar", "begun", 8), restore).await?;
+    shop.restore("begun", "done").await?;
+    let uuid = nacuuid("begun", 8);
+    let status = json!({"phase": "New", "veleroRestore": {"nacuuid": uuid, "name": uuid, "namespace": VELERO},
+        "conditions": conditions(&[("Accepted", "RestoreAccepted")])});
+    nac.tells::<NonAdminRestore>("begun", labels::NAR_FINALIZER, status).await?;
     nac.has_backup("planned", 7, json!({}), "New", &[ACCEPTED]).await?;
     nac.has_backup("going", 4, json!({}), "Deleting", &[ACCEPTED, QUEUED, ("Deleting", "DeletionPending")])
         .await?;
@@ -289,7 +296,9 @@ async fn what_the_go_controller_left_is_taken_over_finished_or_half_way() -> Res
     }
     shop.gone::<NonAdminBackup>("going").await?;
     ensure!(house.bed.store()?.keys(bed::BUCKET)?.iter().all(|key| !key.contains(&nacuuid("going", 4))));
-    ensure!(shop.restore_ends("back").await? == "Completed");
+    for name in ["back", "begun"] {
+        ensure!(shop.restore_ends(name).await? == "Completed");
+    }
     shop.location_available("bucket").await?;
     let pending = shop.location_is("the other to be pending", "hoped", |status| {
         let approved = condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED);
@@ -340,7 +349,7 @@ async fn what_the_go_controller_left_is_taken_over_finished_or_half_way() -> Res
     for name in ["done", "given", "planned", "own"] {
         shop.gone::<NonAdminBackup>(name).await?;
     }
-    for name in ["back", "again"] {
+    for name in ["back", "begun", "again"] {
         shop.gone::<NonAdminRestore>(name).await?;
     }
     house.gone_from_velero::<Secret>(&nacuuid("bucket", 1)).await?;

@@ -19,7 +19,7 @@ use super::credentials::Credential as Parsed;
 use super::{check_credential, check_limit, check_spec, delete, neighbours, status, wanted};
 use crate::ownership::{made_for, own_name};
 use crate::policy::Import;
-use crate::trouble::AGAIN;
+use crate::trouble::{again, since};
 use crate::view::{Credential, Seen, View};
 use crate::{Action, Key, Plan, Policy, Refusal, Target, Trouble};
 
@@ -248,7 +248,8 @@ fn in_trouble(
     failed: &status::Failed,
     kind: Kind,
 ) -> Plan {
-    let mut plan = Plan::done().waking_in(AGAIN);
+    let conditions = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
+    let mut plan = Plan::done().waking_in(again(since(conditions, failed.type_()), seen.now));
     if !matches!(verdict, Verdict::Wait | Verdict::Ask | Verdict::Approved(_) | Verdict::Grace(..)) {
         plan.actions.extend(wanted::removal(seen).into_iter().filter(|action| action.kind() != kind));
     }

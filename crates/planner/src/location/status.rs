@@ -13,6 +13,13 @@ use crate::{Action, Event, Plan, Policy, Trouble, tell as tell_status};
 /// What could not be written, as the tenant is told: the condition, its reason, and the words.
 pub(super) struct Failed(&'static str, &'static str, String);
 
+impl Failed {
+    /// The condition that tells it.
+    pub(super) fn type_(&self) -> &'static str {
+        self.0
+    }
+}
+
 /// How a trouble is told, if it is one of a location's own objects.
 pub(super) fn failed(trouble: &Trouble, verdict: Option<&Verdict>) -> Option<Failed> {
     let (type_, reason, what) = match trouble.kind {
