@@ -93,15 +93,15 @@ fn roles() -> Vec<Value> {
         ),
     ]);
     let tenants = json!([rule("oadp.openshift.io", json!(KINDS), json!(["*"]))]);
-    let role = |name: &str, labels: Value, rules: Value| {
+    let cluster_role = |name: &str, labels: Value, rules: Value| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": name, "labels": labels}, "rules": rules})
     };
     let name = "non-admin-controller";
     vec![
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": VELERO}}),
-        role("oadp-non-admin", json!({}), own),
-        role("olm-admin", json!({"rbac.authorization.k8s.io/aggregate-to-admin": "true"}), tenants),
+        cluster_role("oadp-non-admin", json!({}), own),
+        cluster_role("olm-admin", json!({"rbac.authorization.k8s.io/aggregate-to-admin": "true"}), tenants),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": {"name": "oadp-non-admin"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "oadp-non-admin"},
