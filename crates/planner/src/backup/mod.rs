@@ -26,7 +26,7 @@ pub use check::{Others, check_spec};
 use check::NoRoom;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
-use crate::trouble::AGAIN;
+use crate::trouble::{again, since};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Key, Object, Plan, Policy, Target, Trouble};
 
@@ -281,7 +281,9 @@ pub fn decide(seen: &Observed) -> Plan {
 /// The API server does not take the Velero Backup: that is told, and tried again later.
 fn not_taken(seen: &Observed, trouble: &Trouble) -> Plan {
     let message = format!("Velero could not be given the backup: {}; it is tried again", trouble.why());
-    refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(AGAIN)
+    let conditions = seen.backup.status.as_ref().map(|status| status.conditions.as_slice());
+    let wait = again(since(conditions, condition::ACCEPTED), seen.now);
+    refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(wait)
 }
 
 /// Finalizer and Velero Backup. Then it is mirrored at once, which makes three writes; its place in the queue is

@@ -104,9 +104,11 @@ fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
 /// Drops the copy of the spec, and then Velero's lists, from a status that etcd would not take.
 fn fit(seen: &Observed, mut status: NonAdminBackupStatus) -> NonAdminBackupStatus {
     let phase = status.velero_backup.as_ref().and_then(|velero| velero.status.as_ref()?.phase.as_deref());
-    if seen.trouble.as_ref().is_some_and(|trouble| trouble.refuses_status(Kind::NonAdminBackup, phase)) {
+    let trouble = seen.trouble.as_deref();
+    if let Some(trouble) = trouble.filter(|trouble| trouble.refuses_status(Kind::NonAdminBackup, phase)) {
         if let Some(velero) = &mut status.velero_backup {
-            (velero.spec, velero.status) = (None, None);
+            velero.status = None;
+            velero.spec = velero.spec.take().filter(|_| trouble.is_about_a_word());
         }
         return status;
     }

@@ -16,10 +16,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
 
 use super::credentials::Credential as Parsed;
-use super::{check_credential, check_limit, check_spec, delete, neighbours, status, wanted};
+use super::{check_credential, check_limit, check_spec, delete, neighbours, status, wanted, words};
 use crate::ownership::{made_for, own_name};
 use crate::policy::Import;
-use crate::trouble::AGAIN;
+use crate::trouble::{again, since};
 use crate::view::{Credential, Seen, View};
 use crate::{Action, Key, Plan, Policy, Refusal, Target, Trouble};
 
@@ -217,7 +217,7 @@ pub fn decide(seen: &Observed) -> Plan {
     };
     let verdict = verdict(seen, policy);
     if let Some(trouble) = &seen.trouble
-        && let Some(failed) = status::failed(trouble, &verdict)
+        && let Some(failed) = words::failed(trouble, Some(&verdict))
     {
         return in_trouble(seen, policy, &verdict, &failed, trouble.kind);
     }
@@ -241,14 +241,9 @@ pub fn decide(seen: &Observed) -> Plan {
 }
 
 /// Something could not be written: that is told, and tried again later. What has to go and can, goes all the same.
-fn in_trouble(
-    seen: &Observed,
-    policy: &Policy,
-    verdict: &Verdict,
-    failed: &status::Failed,
-    kind: Kind,
-) -> Plan {
-    let mut plan = Plan::done().waking_in(AGAIN);
+fn in_trouble(seen: &Observed, policy: &Policy, verdict: &Verdict, failed: &words::Told, kind: Kind) -> Plan {
+    let conditions = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
+    let mut plan = Plan::done().waking_in(again(since(conditions, failed.type_), seen.now));
     if !matches!(verdict, Verdict::Wait | Verdict::Ask | Verdict::Approved(_) | Verdict::Grace(..)) {
         plan.actions.extend(wanted::removal(seen).into_iter().filter(|action| action.kind() != kind));
     }

@@ -23,7 +23,7 @@ pub use check::check_spec;
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
-use crate::trouble::AGAIN;
+use crate::trouble::{again, since};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble, backup};
 
@@ -204,7 +204,11 @@ pub fn decide(seen: &Observed) -> Plan {
     match check::refusal(seen, policy) {
         Some(refusal) => refuse(seen, condition::INVALID_RESTORE_SPEC, &refusal.to_string()),
         None => match seen.trouble.as_deref().and_then(not_taken) {
-            Some(message) => refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(AGAIN),
+            Some(message) => {
+                let conditions = seen.restore.status.as_ref().map(|status| status.conditions.as_slice());
+                let wait = again(since(conditions, condition::ACCEPTED), seen.now);
+                refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(wait)
+            }
             None => create(seen, policy),
         },
     }
