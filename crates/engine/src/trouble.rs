@@ -49,7 +49,7 @@ pub(crate) fn over(cluster: &Cluster, about: &Key) {
 fn write(action: &Action) -> String {
     let (verb, part) = match action {
         Action::Create(_) => ("create", ""),
-        Action::Hold(..) | Action::Release(..) | Action::Patch(..) => ("patch", ""),
+        Action::Apply(_) | Action::Hold(..) | Action::Release(..) | Action::Patch(..) => ("patch", ""),
         Action::PatchStatus(..) => ("patch", "/status"),
         Action::Delete(_) | Action::DeleteUnchanged(_) => ("delete", ""),
     };

@@ -143,7 +143,7 @@ impl Action {
     /// What it writes.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Create(object) => object.kind,
+            Self::Create(object) | Self::Apply(object) => object.kind,
             Self::Hold(target, _)
             | Self::Release(target, _)
             | Self::Patch(target, _)
