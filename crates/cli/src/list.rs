@@ -1,5 +1,7 @@
 //! Reading one kind: all of them, or those that were named, whatever state they are in.
 
+use std::fmt::Debug;
+
 use anyhow::{Context as _, Result, bail};
 use http::Request;
 use kube::{Resource, core::NamespaceResourceScope};
@@ -41,7 +43,12 @@ struct List<K> {
 
 /// A kind that lives in a namespace and can be read even if it is odd.
 pub(crate) trait Readable:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Serialize + Default + Clone
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + DeserializeOwned
+    + Serialize
+    + Default
+    + Clone
+    + Debug
 {
 }
 
@@ -51,6 +58,7 @@ impl<K> Readable for K where
         + Serialize
         + Default
         + Clone
+        + Debug
 {
 }
 
@@ -129,7 +137,7 @@ fn percent(byte: u8) -> String {
 }
 
 /// The object, or what can be read of it and why not all of it.
-fn salvage<K: Readable>(given: &Value) -> (K, Option<String>) {
+pub(crate) fn salvage<K: Readable>(given: &Value) -> (K, Option<String>) {
     let error = match K::deserialize(given) {
         Ok(object) => return (object, None),
         Err(error) => error.to_string(),

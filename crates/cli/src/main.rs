@@ -1,18 +1,32 @@
 //! `kubectl nacre`: what tenants and administrators do from a shell.
 
+mod allowed;
 mod args;
 mod backup;
+mod changes;
+mod confirm;
 mod connect;
+mod delete;
+mod describe;
+mod download;
+mod explain;
 mod help;
 mod install;
+mod interrupt;
 mod list;
+mod live;
 mod location;
 mod migration;
 mod output;
+mod preview;
 mod restore;
+mod selector;
+mod send;
+mod status;
 mod story;
 mod style;
 mod table;
+mod wait;
 mod words;
 
 use std::process::ExitCode;

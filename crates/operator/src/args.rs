@@ -4,6 +4,8 @@ use std::net::{Ipv6Addr, SocketAddr};
 
 use clap::Parser;
 
+use crate::lease::LeaseArgs;
+
 /// Backup and restore for namespace owners, by way of Velero. With no arguments and WATCH_NAMESPACE set, runs the
 /// controller.
 #[derive(Clone, Debug, Parser)]
@@ -32,6 +34,9 @@ pub(crate) struct Args {
     /// How many objects are decided about at a time
     #[arg(long, default_value_t = 32)]
     pub(crate) workers: usize,
+
+    #[command(flatten)]
+    pub(crate) lease: LeaseArgs,
 
     /// Taken for the Go controller's sake; there is always one leader
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]

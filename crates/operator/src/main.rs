@@ -4,6 +4,7 @@ mod admin;
 mod args;
 mod chores;
 mod controller;
+mod lease;
 mod measures;
 mod metrics;
 mod migration;

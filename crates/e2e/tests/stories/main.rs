@@ -1,13 +1,15 @@
 //! Stories on the real bed.
 
+mod demo;
 mod downloads;
 mod drop_in;
 mod forged;
 mod killed;
+mod lease;
 mod location;
-mod many_locations;
 mod new_cluster;
 mod policy;
+mod reads;
 mod rotation;
 mod roundtrip;
 mod skeleton;

@@ -18,6 +18,7 @@ use api::{Kind, labels};
 pub use decide::{Decision, Observed, changes, decide};
 pub use found::{Found, KINDS, is_ours};
 pub use program::{CONTROLLER, program};
+pub(crate) use roles::TENANT_KINDS;
 pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};
 use serde_json::{Value, json};
 pub use settings::{Memory, Settings};

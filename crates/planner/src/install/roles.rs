@@ -5,7 +5,7 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::marked;
-use crate::{Object, restore};
+use crate::{Object, admission, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
@@ -20,7 +20,7 @@ pub const LEASE: &str = "nacre";
 const WATCH: &[&str] = &["list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-const TENANT_KINDS: [Kind; 4] = [
+pub(crate) const TENANT_KINDS: [Kind; 4] = [
     Kind::NonAdminBackup,
     Kind::NonAdminRestore,
     Kind::NonAdminBackupStorageLocation,
@@ -36,6 +36,7 @@ pub fn roles(namespace: &str) -> Vec<Object> {
     let mut objects = vec![marked(Kind::ServiceAccount, account)];
     objects.extend(everywhere(namespace));
     objects.extend(beside_velero(namespace));
+    objects.extend(beside_the_lease(namespace));
     objects.extend(tenant_roles());
     objects
 }
@@ -55,6 +56,7 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         status_rule(&[Kind::NonAdminDownloadRequest], &["patch"]),
         rule(&[Kind::Secret], &["get"]),
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+        admission::webhook::rule(),
     ]);
     [
         cluster_role("nacre", &json!({}), &rules),
@@ -102,6 +104,31 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
                 "subjects": [subject(namespace)],
             }),
         ),
+    ]
+}
+
+/// What nacre may do where the lease is: make it, and keep that one alone.
+fn beside_the_lease(namespace: &str) -> [Object; 2] {
+    let rules = json!([
+        rule(&[Kind::Lease], &["create"]),
+        {"apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get", "update"]},
+    ]);
+    let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
+    [
+        Object {
+            kind: Kind::Role,
+            body: json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules,
+            }),
+        },
+        Object {
+            kind: Kind::RoleBinding,
+            body: json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
+                "subjects": [subject(namespace)],
+            }),
+        },
     ]
 }
 
@@ -171,7 +198,7 @@ mod tests {
         assert!(
             objects
                 .iter()
-                .filter(|object| object.kind == Kind::Role)
+                .filter(|object| object.kind == Kind::Role && object.namespace() != super::LEASE_NAMESPACE)
                 .all(|role| role.namespace() == "velero")
         );
         let text =

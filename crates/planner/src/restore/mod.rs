@@ -54,7 +54,7 @@ pub struct Observed {
     pub config_maps: [Option<Arc<ConfigMap>>; 2],
     /// How far the volumes are.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
-    /// Where it stands in Velero's queue, or would.
+    /// Where it stands in Velero's queue, once Velero has it.
     pub position: i64,
     /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
     pub position_due: bool,
@@ -96,7 +96,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         kept_at: location.and_then(|name| view.storage_location(name)),
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
-        position: view.restore_queue().position(velero.as_deref(), &own_name(&restore.metadata), view.now()),
+        position: velero.as_deref().map_or(0, |velero| view.restore_queue().position(velero)),
         position_due: true,
         source_volumes: source
             .as_deref()
@@ -223,11 +223,10 @@ fn not_taken(trouble: &Trouble) -> Option<String> {
     Some(format!("{what}: {}; it is tried again", trouble.why()))
 }
 
-/// Finalizer, Velero Restore, one status: three writes.
+/// Finalizer and Velero Restore. Then it is mirrored at once, which makes three writes; its place in the queue is
+/// known only when it stands there.
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::restore(seen, policy);
-    let name = velero.metadata.name.clone().unwrap_or_default();
-    let status = status::mirrored(seen, &velero);
     let mut plan = Plan::done();
     // First what may not be to be had at all.
     if !seen.trusted() {
@@ -236,12 +235,7 @@ fn create(seen: &Observed, policy: &Policy) -> Plan {
     if !seen.held() {
         plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
     }
-    plan.then(Action::Create(Object::of(Kind::Restore, &velero)))
-        .then_if(status::patch(seen, &status))
-        .telling(Event::normal(
-            condition::RESTORE_SCHEDULED,
-            format!("Velero was given the restore as {name}"),
-        ))
+    plan.then(Action::Create(Object::of(Kind::Restore, &velero))).waking_in(Duration::ZERO)
 }
 
 /// Velero has it: show what Velero says, whatever has become of the backup since.
@@ -255,7 +249,7 @@ fn mirror(seen: &Observed, velero: &Restore) -> Plan {
         plan = plan.then(generate::stamp(seen, velero));
     }
     plan = plan.then_if(status::patch(seen, &status));
-    plan.events.extend(status::news(seen, &status));
+    plan.events.extend(status::news(seen, velero, &status));
     plan
 }
 

@@ -17,6 +17,7 @@ mod mirroring;
 mod obstacles;
 mod own_storage;
 mod policies;
+mod positions;
 mod refusals;
 mod restores;
 mod scenario;

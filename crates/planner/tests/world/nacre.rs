@@ -132,6 +132,7 @@ impl World {
     pub(crate) fn restart(&mut self) {
         self.nacre.down = false;
         self.nacre.dies_before = None;
+        self.list_anew();
         let everybody = self.requests();
         self.wake(everybody);
     }
@@ -290,7 +291,8 @@ impl World {
 
     fn carry_out(&mut self, key: &Key, plan: &Plan) {
         match plan.wake {
-            Some(delay) if delay.is_zero() => self.wake(vec![key.clone()]),
+            // As the engine has it: what is half done comes first.
+            Some(delay) if delay.is_zero() => self.nacre.woken.push_front(key.clone()),
             Some(delay) => {
                 let due = self.now + jiff::SignedDuration::try_from(delay).unwrap();
                 self.nacre.timers.insert(key.clone(), due);
