@@ -1,17 +1,26 @@
 //! `kubectl nacre`: what tenants and administrators do from a shell.
 
 mod args;
+mod backup;
 mod connect;
+mod help;
+mod install;
+mod list;
+mod location;
 mod migration;
 mod output;
+mod restore;
+mod story;
+mod style;
+mod table;
+mod words;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
-#[tokio::main]
+// One thread is enough for one command, and starts faster than several.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = args::parse();
     match args::run(args).await {
         Ok(outcome) => outcome.into(),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,

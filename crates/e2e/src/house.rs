@@ -60,12 +60,15 @@ impl House {
 
     /// The same by another way to the API server.
     pub async fn start_nacre_with(&self, kubeconfig: &Path) -> Result<Nacre> {
+        self.start_nacre_in(kubeconfig, &[("LOG_LEVEL", "5")]).await
+    }
+
+    /// The same with more in the environment.
+    pub async fn start_nacre_in(&self, kubeconfig: &Path, environment: &[(&str, &str)]) -> Result<Nacre> {
         let (health, metrics) = (free_address()?, free_address()?);
-        let process = self
-            .bed
-            .program(program()?, "nacre", kubeconfig)
-            .env("WATCH_NAMESPACE", VELERO)
-            .env("LOG_LEVEL", "5")
+        let program = self.bed.program(program()?, "nacre", kubeconfig).env("WATCH_NAMESPACE", VELERO);
+        let program = environment.iter().fold(program, |program, (name, value)| program.env(*name, *value));
+        let process = program
             .env("HEALTH_PROBE_BIND_ADDRESS", health.to_string())
             .env("METRICS_BIND_ADDRESS", metrics.to_string())
             .start()?;

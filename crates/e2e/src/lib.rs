@@ -3,6 +3,7 @@
 
 mod house;
 mod location;
+mod oadp;
 mod tap;
 mod tenant;
 

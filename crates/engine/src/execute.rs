@@ -21,10 +21,11 @@ use crate::cluster::{Cluster, State};
 use crate::error::{Failure, status};
 use crate::guard::Guarded;
 use crate::kept::Kept;
+use crate::trouble;
 use crate::work::Work;
 
 /// Who set a field, as the API server notes it. It is an identity: renaming it would orphan what it owns.
-const MANAGER: &str = "nacre";
+pub(crate) const MANAGER: &str = "nacre";
 
 /// Carries out plans, and remembers what the API server answered.
 #[derive(Clone)]
@@ -85,12 +86,20 @@ impl Executor {
     /// decided about just now. The first that fails ends it: what follows may rest on it.
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
         for action in &plan.actions {
-            let mut concerned = self.act(about, action).await?;
+            let mut concerned = match self.act(about, action).await {
+                Ok(concerned) => concerned,
+                Err(failure) => {
+                    trouble::note(&self.cluster, about, action, &failure);
+                    return Err(failure);
+                }
+            };
+            trouble::taken(&self.cluster, action);
             if !matches!(action, Action::Delete(_) | Action::DeleteUnchanged(_)) {
                 concerned.retain(|key| key != about);
             }
             self.work.wake(concerned);
         }
+        trouble::over(&self.cluster, about);
         Ok(())
     }
 
@@ -107,6 +116,7 @@ impl Executor {
             Action::PatchStatus(target, body) => {
                 self.patch(&self.latest(target), Some("status"), body.clone()).await
             }
+            Action::Apply(object) => self.apply(object).await,
             Action::Delete(target) => self.delete(target).await,
             Action::DeleteUnchanged(target) => self.delete_unchanged(target).await,
         }
@@ -150,6 +160,17 @@ impl Executor {
         // One that exists already is looked at, and decided about anew: it need not be ours.
         let answer = self.refreshing(object.kind, namespace, name, answer).await;
         let what = || format!("create {} {namespace}/{name}", object.kind.name());
+        let text = answer.map_err(|source| Failure { what: what(), source })?;
+        Ok(self.remember(object.kind, &text))
+    }
+
+    /// What others set is left to them, but for fields that are ours: there is one who says how nacre is installed.
+    async fn apply(&self, object: &Object) -> Result<Vec<Key>, Failure> {
+        let params = PatchParams::apply(MANAGER).force();
+        let (namespace, name) = (object.namespace(), object.name());
+        let answer =
+            self.send(path(object.kind, namespace).patch(name, &params, &Patch::Apply(&object.body))).await;
+        let what = || format!("apply {} {namespace}/{name}", object.kind.name());
         let text = answer.map_err(|source| Failure { what: what(), source })?;
         Ok(self.remember(object.kind, &text))
     }
@@ -307,7 +328,7 @@ fn meta_of<K: Kept>(state: &State, target: &Target) -> Option<ObjectMeta> {
     (seen.object.meta().uid.as_ref() == Some(&target.uid)).then(|| seen.object.meta().clone())
 }
 
-fn path(kind: Kind, namespace: &str) -> Request {
+pub(crate) fn path(kind: Kind, namespace: &str) -> Request {
     let resource = kind.resource();
     let namespace = (kind.namespaced() && !namespace.is_empty()).then_some(namespace);
     Request::new(kube::core::DynamicObject::url_path(&resource, namespace))

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use kube::Resource;
 use kube::core::ObjectMeta;
+use planner::queue::Heard;
 use planner::view::Seen;
 
 use crate::guard::Guarded;
@@ -123,6 +124,11 @@ impl<K: Resource> Store<K> {
             return None;
         }
         self.objects.remove(&place).map(|entry| (Some(entry.seen.object), None))
+    }
+
+    /// How whatever becomes known now became known.
+    pub(crate) fn heard(&self) -> Heard {
+        if self.listing.is_some() { Heard::InAList } else { Heard::JustNow }
     }
 
     /// A list begins.

@@ -1,8 +1,9 @@
 //! The controller: watch everything, then decide about whatever is woken and carry it out.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use api::velero::{
@@ -23,7 +24,7 @@ use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, error, info};
 
 use crate::admin::{self, Readiness};
 use crate::args::Args;
@@ -54,30 +55,27 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     };
     let client = engine::connect().await.context("cannot reach the API server")?;
     let cluster = Arc::new(Cluster::new(&namespace));
+    cluster.reached_at(&engine::api_server().await.context("cannot tell where the API server is")?);
     let work = Arc::new(Work::default());
     let executor = Executor::new(client.clone(), cluster.clone(), work.clone());
 
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let closed = Arc::new(OnceLock::new());
-    admin::probes(args.health_probe_bind_address, readiness(cluster.clone(), closed.clone())).await?;
+    let ready = Arc::new(AtomicBool::new(false));
+    admin::probes(args.health_probe_bind_address, readiness(cluster.clone(), ready.clone())).await?;
     registry.register_collector(Box::new(Written(executor.writes())));
     admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
 
     let watches = start_watches(&client, &namespace, &cluster, &work);
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking at the cluster");
     let unwatched = all_known(watches).await;
-    for (kind, reason) in &unwatched {
-        warn!(kind = kind.name(), reason, "cannot be watched; it counts as empty");
-    }
     cluster.read_policy();
     // An owner that we may not see is not one that is gone.
-    let everything_seen = unwatched.iter().all(|(kind, _)| !OWNERS.contains(kind));
-    // Nobody else sets it.
-    let _ = closed.set(unwatched);
+    let everything_seen = unwatched.iter().all(|kind| !OWNERS.contains(kind));
+    ready.store(true, Ordering::Release);
     info!("ready");
 
-    let teller = Teller::start(client.clone(), hostname());
+    let teller = Teller::start(client.clone(), hostname(), cluster.clone());
     let context = Arc::new(Shared {
         cluster,
         work,
@@ -108,15 +106,12 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Ready once everything has been seen; with a word on what we may not look at, and on what is wrong with the policy.
-fn readiness(cluster: Arc<Cluster>, closed: Arc<OnceLock<Vec<(Kind, String)>>>) -> impl Fn() -> Readiness {
+/// Ready once everything has been seen; with a word on what is switched off, and on what is wrong with the policy.
+fn readiness(cluster: Arc<Cluster>, ready: Arc<AtomicBool>) -> impl Fn() -> Readiness {
     move || {
-        let unwatched = closed.get();
-        let kinds = unwatched.into_iter().flatten();
-        let mut details: Vec<_> =
-            kinds.map(|(kind, why)| format!("{} is not watched: {why}", kind.plural())).collect();
+        let mut details = cluster.lacking().told();
         details.extend(cluster.look().policy_problems().iter().map(|problem| format!("policy: {problem}")));
-        Readiness { ready: unwatched.is_some(), details }
+        Readiness { ready: ready.load(Ordering::Acquire), details }
     }
 }
 
@@ -181,14 +176,14 @@ impl Starter<'_> {
 
 /// Waits until everything that exists is known, so that nothing is decided because its like is merely not seen yet.
 /// Returns what we may not look at.
-async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<(Kind, String)> {
+async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<Kind> {
     let mut closed = Vec::new();
     for (kind, mut progress) in watches {
         // A watch ends only with the process.
         if let Ok(progress) = progress.wait_for(|progress| *progress != Progress::Listing).await
-            && let Progress::Closed(reason) = &*progress
+            && *progress == Progress::Closed
         {
-            closed.push((kind, reason.clone()));
+            closed.push(kind);
         }
     }
     closed
@@ -243,8 +238,11 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
             }
         }
     }
-    if let Some(delay) = plan.wake {
-        context.work.wake_in(key.clone(), delay);
+    match plan.wake {
+        // What is half done is gone on with before anything else is begun.
+        Some(Duration::ZERO) => return Box::pin(reconcile(context, key)).await,
+        Some(delay) => context.work.wake_in(key.clone(), delay),
+        None => {}
     }
     None
 }

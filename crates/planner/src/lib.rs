@@ -29,8 +29,10 @@ mod refusal;
 pub mod restore;
 pub mod sync;
 mod tell;
+mod trouble;
 pub mod view;
 
 pub use plan::{Action, Event, Key, Object, Plan, Target};
 pub use policy::Policy;
 pub use refusal::Refusal;
+pub use trouble::Trouble;

@@ -1,4 +1,4 @@
-//! A tenant brings a bucket: asked for, approved, used, revoked, approved again, its keys rotated, deleted; and comes
+//! A tenant brings a bucket: asked for, approved, used, revoked, approved again, deleted; and comes
 //! back from the bucket when everything else is lost.
 
 use std::time::Duration;
@@ -14,16 +14,22 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 
-const POLICY: &str = "storageLocations:\n  requireApproval: true\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
-const OPEN: &str = "storageLocations:\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
+pub(crate) const POLICY: &str =
+    "storageLocations:\n  requireApproval: true\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
+pub(crate) const OPEN: &str = "storageLocations:\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
 
-fn says(status: &NonAdminBackupStorageLocationStatus, type_: &str, reason: &str, words: &str) -> bool {
+pub(crate) fn says(
+    status: &NonAdminBackupStorageLocationStatus,
+    type_: &str,
+    reason: &str,
+    words: &str,
+) -> bool {
     condition::get(&status.conditions, type_).is_some_and(|found| {
         found.reason == reason && found.status == "False" && found.message.contains(words)
     })
 }
 
-fn reference(status: &NonAdminBackupStorageLocationStatus) -> String {
+pub(crate) fn reference(status: &NonAdminBackupStorageLocationStatus) -> String {
     status.velero_backup_storage_location.as_ref().and_then(|velero| velero.name.clone()).unwrap_or_default()
 }
 
@@ -90,19 +96,6 @@ async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     storages.delete(&name, &DeleteParams::default()).await?;
     shop.location_available("bucket").await?;
 
-    // A key that would have Velero run a program is cut off, and the reason told; never the value.
-    shop.keep_keys("keys", "[default]\ncredential_process = /bin/steal hunter2\n").await?;
-    let refused = shop
-        .location_is("the smuggled key to be refused", "bucket", |status| {
-            says(status, condition::ACCEPTED, condition::BSL_SPEC_VALIDATION, "line 2: credential_process")
-        })
-        .await?;
-    assert!(!format!("{refused:?}").contains("hunter2"));
-    house.gone_from_velero::<BackupStorageLocation>(&name).await?;
-    house.gone_from_velero::<Secret>(&name).await?;
-    shop.keep_keys("keys", &format!("# rotated\n{keys}region = somewhere\n")).await?;
-    shop.location_available("bucket").await?;
-
     // Changed after it was asked for: refused, and mended by putting it back.
     let bucket =
         |name: &str| json!({"spec": {"backupStorageLocationSpec": {"objectStorage": {"bucket": name}}}});
@@ -134,7 +127,7 @@ async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     assert!(shop.api::<Secret>().get_opt("keys").await?.is_some());
 
     let log = std::fs::read_to_string(nacre.process.log())?;
-    assert!(!log.is_empty() && !log.contains("hunter2") && !log.contains("bed-secret-key"));
+    assert!(!log.is_empty() && !log.contains("bed-secret-key"));
     assert!(nacre.process.is_running());
     Ok(())
 }

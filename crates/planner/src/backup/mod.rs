@@ -26,8 +26,9 @@ pub use check::{Others, check_spec};
 use check::NoRoom;
 
 use crate::ownership::{annotation, label, made_for, own_name, owns_backup};
+use crate::trouble::AGAIN;
 use crate::view::{Seen, View};
-use crate::{Action, Event, Object, Plan, Policy, Target};
+use crate::{Action, Event, Key, Object, Plan, Policy, Target, Trouble};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
@@ -56,12 +57,14 @@ pub struct Observed {
     pub restores: Vec<Arc<NonAdminRestore>>,
     /// How far the volumes are.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
-    /// Where it stands in Velero's queue, or would.
+    /// Where it stands in Velero's queue, once Velero has it.
     pub position: i64,
     /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
     pub position_due: bool,
     /// The other backups of this namespace, where their number is limited.
     pub others: Others,
+    /// What the API server did not take when it was last tried.
+    pub trouble: Option<Arc<Trouble>>,
     /// What an administrator allows, if that is known.
     pub policy: Option<Arc<Policy>>,
     /// Where Velero is.
@@ -103,12 +106,13 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
             .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
-        position: view.backup_queue().position(velero.as_deref(), &own_name(&backup.metadata), view.now()),
+        position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
         position_due: true,
         others: policy
             .as_deref()
             .filter(|_| velero.is_none())
             .map_or_else(Others::default, |policy| check::others(view, &backup, policy)),
+        trouble: view.trouble(&Key::of(Kind::NonAdminBackup, &backup.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -248,22 +252,28 @@ pub fn decide(seen: &Observed) -> Plan {
     }
     match check::no_room(seen, policy) {
         Some(no_room) => wait_for_room(seen, &no_room),
-        None => create(seen, policy),
+        None => match &seen.trouble {
+            Some(trouble) if trouble.kind == Kind::Backup => not_taken(seen, trouble),
+            _ => create(seen, policy),
+        },
     }
 }
 
-/// Finalizer, Velero Backup, one status: three writes.
+/// The API server does not take the Velero Backup: that is told, and tried again later.
+fn not_taken(seen: &Observed, trouble: &Trouble) -> Plan {
+    let message = format!("Velero could not be given the backup: {}; it is tried again", trouble.why());
+    refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(AGAIN)
+}
+
+/// Finalizer and Velero Backup. Then it is mirrored at once, which makes three writes; its place in the queue is
+/// known only when it stands there.
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::backup(seen, policy);
-    let name = velero.metadata.name.clone().unwrap_or_default();
-    let status = status::created(seen, &velero);
     let mut plan = Plan::done();
     if !seen.held() {
         plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
     }
-    plan.then(Action::Create(Object::of(Kind::Backup, &velero)))
-        .then_if(status::patch(seen, &status))
-        .telling(Event::normal(condition::BACKUP_SCHEDULED, format!("Velero was given the backup as {name}")))
+    plan.then(Action::Create(Object::of(Kind::Backup, &velero))).waking_in(Duration::ZERO)
 }
 
 /// Velero has it: show what Velero says, and see that the finalizer is on.
@@ -277,7 +287,7 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &withdrawn.metadata)));
     }
     plan = plan.then_if(generate::stamp(seen, velero)).then_if(status::patch(seen, &status));
-    plan.events.extend(status::news(seen, &status));
+    plan.events.extend(status::news(seen, velero, &status));
     plan
 }
 

@@ -372,7 +372,7 @@ impl Apart {
     fn send(&mut self, action: &Action) -> Answer {
         let key = key_of_action(action);
         let found = self.real.objects.get(&key).map(|stored| stored.json.clone());
-        if let Action::Create(object) = action {
+        if let Action::Create(object) | Action::Apply(object) = action {
             if found.is_some() {
                 return Answer::Conflict;
             }
@@ -390,7 +390,7 @@ impl Apart {
             return Answer::Conflict;
         }
         match action {
-            Action::Create(_) => {}
+            Action::Create(_) | Action::Apply(_) => {}
             Action::Hold(_, finalizer) => {
                 if !meta["deletionTimestamp"].is_null() {
                     return Answer::Forbidden;
@@ -440,7 +440,7 @@ fn same(one: &Stored, other: &Stored) -> bool {
 
 fn target_of(action: &Action) -> Option<&Target> {
     match action {
-        Action::Create(_) => None,
+        Action::Create(_) | Action::Apply(_) => None,
         Action::Hold(target, _)
         | Action::Release(target, _)
         | Action::Patch(target, _)
@@ -454,7 +454,7 @@ fn target_of(action: &Action) -> Option<&Target> {
 pub(crate) fn key_of_action(action: &Action) -> Key {
     match (action, target_of(action)) {
         (_, Some(target)) => key_of(target),
-        (Action::Create(object), _) => Key::new(object.kind, object.namespace(), object.name()),
+        (Action::Create(object) | Action::Apply(object), _) => Key::new(object.kind, object.namespace(), object.name()),
         _ => unreachable!("only what is created has no target"),
     }
 }
@@ -500,7 +500,7 @@ fn print_of_plan(plan: &Plan) -> u64 {
             (&target.uid, &target.finalizers).hash(&mut hasher);
         }
         match action {
-            Action::Create(object) => mix(&object.body, true, &mut hasher),
+            Action::Create(object) | Action::Apply(object) => mix(&object.body, true, &mut hasher),
             Action::Patch(_, body) | Action::PatchStatus(_, body) => mix(body, true, &mut hasher),
             Action::Hold(_, finalizer) | Action::Release(_, finalizer) => finalizer.hash(&mut hasher),
             Action::Delete(_) | Action::DeleteUnchanged(_) => {}

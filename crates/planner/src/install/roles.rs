@@ -1,13 +1,16 @@
-//! Everything nacre needs in a cluster beside the definitions of its kinds: who it is, what it may do, and what
-//! namespace owners may do with it. Each rule is here because something above uses it.
+//! Who nacre is, what it may do, and what namespace owners may do with it. Each rule is here because something uses it: a
+//! story on the real API server fails if one is not.
 
 use api::Kind;
 use serde_json::{Value, json};
 
+use super::marked;
 use crate::{Object, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
+/// For users who are to ask for backups but are not editors of the namespace.
+pub(super) const EDITORS: &str = "nonadminbackup-editor-role";
 
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
@@ -21,13 +24,10 @@ const TENANT_KINDS: [Kind; 4] = [
 const HELD_KINDS: [Kind; 3] =
     [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
 
-/// All of it, for Velero in this namespace, in an order in which it can be applied.
-pub fn objects(namespace: &str) -> Vec<Object> {
-    let account = json!({
-        "apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace},
-    });
-    let mut objects = vec![Object { kind: Kind::ServiceAccount, body: account }];
+/// The account and every role, with Velero in this namespace.
+pub fn roles(namespace: &str) -> Vec<Object> {
+    let account = json!({"metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace}});
+    let mut objects = vec![marked(Kind::ServiceAccount, account)];
     objects.extend(everywhere(namespace));
     objects.extend(beside_velero(namespace));
     objects.extend(tenant_roles());
@@ -51,15 +51,14 @@ fn everywhere(namespace: &str) -> [Object; 2] {
     ]);
     [
         cluster_role("nacre", &json!({}), &rules),
-        Object {
-            kind: Kind::ClusterRoleBinding,
-            body: json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        marked(
+            Kind::ClusterRoleBinding,
+            json!({
                 "metadata": {"name": "nacre"},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "nacre"},
                 "subjects": [subject(namespace)],
             }),
-        },
+        ),
     ]
 }
 
@@ -86,20 +85,15 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
     ]);
     let metadata = json!({"name": "nacre", "namespace": namespace});
     [
-        Object {
-            kind: Kind::Role,
-            body: json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules,
-            }),
-        },
-        Object {
-            kind: Kind::RoleBinding,
-            body: json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+        marked(Kind::Role, json!({"metadata": metadata, "rules": rules})),
+        marked(
+            Kind::RoleBinding,
+            json!({
+                "metadata": metadata,
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
                 "subjects": [subject(namespace)],
             }),
-        },
+        ),
     ]
 }
 
@@ -117,17 +111,12 @@ fn tenant_roles() -> [Object; 3] {
     [
         cluster_role("nacre:edit", &to_admin_and_edit, &ask),
         cluster_role("nacre:view", &to_view, &look),
-        // For users who are to ask for backups but are not editors of the namespace.
-        cluster_role("nonadminbackup-editor-role", &json!({}), &ask),
+        cluster_role(EDITORS, &json!({}), &ask),
     ]
 }
 
 fn cluster_role(name: &str, labels: &Value, rules: &Value) -> Object {
-    let body = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": labels}, "rules": rules,
-    });
-    Object { kind: Kind::ClusterRole, body }
+    marked(Kind::ClusterRole, json!({"metadata": {"name": name, "labels": labels}, "rules": rules}))
 }
 
 fn subject(namespace: &str) -> Value {
@@ -151,11 +140,11 @@ fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
 mod tests {
     use api::Kind;
 
-    use super::objects;
+    use super::roles;
 
     #[test]
     fn outside_the_administrators_namespace_a_secret_is_only_looked_at_by_name() {
-        let objects = objects("velero");
+        let objects = roles("velero");
         let rules = |kind: Kind| -> Vec<serde_json::Value> {
             let own =
                 objects.iter().filter(|object| object.kind == kind && object.name().starts_with("nacre"));
@@ -184,7 +173,7 @@ mod tests {
 
     #[test]
     fn tenants_may_not_touch_statuses_or_what_administrators_decide() {
-        for role in objects("velero")
+        for role in roles("velero")
             .iter()
             .filter(|object| object.kind == Kind::ClusterRole && object.name() != "nacre")
         {
