@@ -14,6 +14,10 @@ pub(crate) fn note(cluster: &Cluster, about: &Key, action: &Action, failure: &Fa
         return;
     };
     let (kind, of_status) = (action.kind(), matches!(action, Action::PatchStatus(..)));
+    // A server that has trouble of its own, or does not know us for a moment, says nothing about a status.
+    if of_status && (status.code == 401 || status.code >= 500) {
+        return;
+    }
     if is_missing_right(status) {
         cluster.lacking().off(&write(action), &status.message);
     }

@@ -257,6 +257,10 @@ async fn worker(context: Arc<Shared>) {
 
 /// Observe, decide, execute. Returns when to try again if it did not go through.
 async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
+    if let Err(failure) = context.executor.make_sure(key).await {
+        warn!(%failure, "what became of a write is not known yet");
+        return Some(failure.retry());
+    }
     let (kind, about, plan) = decide(context, key)?;
     debug!(
         kind = key.kind.name(),
