@@ -60,10 +60,16 @@ impl House {
 
     /// The same by another way to the API server.
     pub async fn start_nacre_with(&self, kubeconfig: &Path) -> Result<Nacre> {
+        self.start_nacre_told(kubeconfig, &[]).await
+    }
+
+    /// The same with more in the environment.
+    pub async fn start_nacre_told(&self, kubeconfig: &Path, more: &[(&str, &str)]) -> Result<Nacre> {
         let (health, metrics) = (free_address()?, free_address()?);
-        let process = self
-            .bed
-            .program(program()?, "nacre", kubeconfig)
+        let program = self.bed.program(program()?, "nacre", kubeconfig);
+        let process = more
+            .iter()
+            .fold(program, |program, (name, value)| program.env(*name, (*value).to_owned()))
             .env("WATCH_NAMESPACE", VELERO)
             .env("LOG_LEVEL", "5")
             .env("HEALTH_PROBE_BIND_ADDRESS", health.to_string())
@@ -116,7 +122,7 @@ async fn get(address: SocketAddr, path: &str) -> Result<String> {
 }
 
 /// A file of the repository's `deploy` folder.
-fn deploy(name: &str) -> PathBuf {
+pub(crate) fn deploy(name: &str) -> PathBuf {
     root().join("deploy").join(name)
 }
 
@@ -145,7 +151,7 @@ fn built(variable: &str, name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn free_address() -> Result<SocketAddr> {
+pub(crate) fn free_address() -> Result<SocketAddr> {
     // Freed at once and taken again by nacre: nobody else is handed it in between, since the kernel goes round.
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }

@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use tracing::{debug, error, info, warn};
 
 use crate::admin::{self, Readiness};
+use crate::admission::{Note, Webhook};
 use crate::args::Args;
 use crate::chores::{self, Chores};
 use crate::metrics::{self, Metrics, Written};
@@ -60,7 +61,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let closed = Arc::new(OnceLock::new());
-    admin::probes(args.health_probe_bind_address, readiness(cluster.clone(), closed.clone())).await?;
+    let note = Note::default();
+    let ready = note.clone().beside(readiness(cluster.clone(), closed.clone()));
+    admin::probes(args.health_probe_bind_address, ready).await?;
     registry.register_collector(Box::new(Written(executor.writes())));
     admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
 
@@ -77,6 +80,10 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let _ = closed.set(unwatched);
     info!("ready");
 
+    // Whoever is asked answers, whether it leads or not; its writes are the executor's.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(Webhook::new(&args, &client, &namespace, &cluster, &executor, note).keep());
+
     let teller = Teller::start(client.clone(), hostname());
     let context = Arc::new(Shared {
         cluster,
@@ -87,7 +94,6 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         due: Arc::default(),
         chores: Chores::default(),
     });
-    let mut tasks = JoinSet::new();
     tasks.spawn(migration::keep(client.clone(), context.teller.clone()));
     tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone(), context.due.clone()));
     tasks.spawn(engine::look_after_credentials(

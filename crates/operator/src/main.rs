@@ -1,6 +1,7 @@
 //! `nacre`, the program in the cluster.
 
 mod admin;
+mod admission;
 mod args;
 mod chores;
 mod controller;
@@ -8,6 +9,7 @@ mod metrics;
 mod migration;
 mod queue;
 mod telemetry;
+mod tls;
 
 use std::process::ExitCode;
 

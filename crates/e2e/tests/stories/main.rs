@@ -1,5 +1,6 @@
 //! Stories on the real bed.
 
+mod admission;
 mod downloads;
 mod forged;
 mod killed;
@@ -10,3 +11,4 @@ mod roundtrip;
 mod skeleton;
 mod tarball;
 mod velero_fields;
+mod webhook;

@@ -14,6 +14,7 @@
 //!   shown, `neighbours` the other locations, `delete` the end, `import` what Velero may find in the bucket
 //! - [`table`] is what the administrators' guide is made of
 
+mod admit;
 mod ca;
 mod check;
 pub mod config;
@@ -31,7 +32,9 @@ mod status;
 pub mod table;
 mod wanted;
 
+pub(crate) use admit::admit;
 pub use check::{check_credential, check_limit, check_spec};
+pub(crate) use decide::gather;
 pub use decide::{Observed, decide, named_key, observe, references};
 pub use enforce::fill;
 pub use place::{Place, endpoint_of};

@@ -10,6 +10,14 @@ use super::wanted;
 use crate::policy::Import;
 use crate::{Action, Event, Plan, Policy, tell as tell_status};
 
+/// What is said about a location that was changed after it was asked for.
+pub(super) const EDITED: &str = "the location was changed after it was asked for, which is not allowed: put back what was asked for, \
+     or create a new NonAdminBackupStorageLocation";
+
+/// Why a location waits while the policy is not known.
+pub(super) const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+     the location waits, and goes on by itself when that is mended";
+
 /// Adds to a plan the one status that goes with a verdict, and the news in it.
 pub(super) fn tell(seen: &Observed, policy: &Policy, verdict: &Verdict, plan: Plan) -> Plan {
     let mut status = seen.location.status.clone().unwrap_or_default();
@@ -31,9 +39,7 @@ pub(super) fn tell(seen: &Observed, policy: &Policy, verdict: &Verdict, plan: Pl
             Phase::BackingOff
         }
         Verdict::Edited => {
-            let message = "the location was changed after it was asked for, which is not allowed: put back what was \
-                           asked for, or create a new NonAdminBackupStorageLocation";
-            find(condition::SPEC_UPDATE_APPROVED, false, condition::BSL_SPEC_UPDATE_REJECTED, message);
+            find(condition::SPEC_UPDATE_APPROVED, false, condition::BSL_SPEC_UPDATE_REJECTED, EDITED);
             Phase::BackingOff
         }
         Verdict::Pending => {
@@ -179,8 +185,7 @@ pub(super) fn wait_for_policy(seen: &Observed) -> Plan {
         mirror(seen, &mut status);
         return write(seen, &status, Plan::done());
     }
-    let message = "what the administrators allow cannot be read at the moment; \
-                   the location waits, and goes on by itself when that is mended";
+    let message = UNTIL_THE_POLICY_IS_READ;
     status.phase = Some(Phase::BackingOff);
     let finding =
         Finding { type_: condition::ACCEPTED, status: false, reason: condition::POLICY_UNAVAILABLE, message };

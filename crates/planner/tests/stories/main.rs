@@ -7,6 +7,7 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod admission;
 mod crash;
 mod creation;
 mod deletion;
