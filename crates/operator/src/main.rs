@@ -1,6 +1,7 @@
 //! `nacre`, the program in the cluster.
 
 mod admin;
+mod admission;
 mod args;
 mod chores;
 mod controller;
@@ -11,6 +12,7 @@ mod migration;
 mod policy;
 mod queue;
 mod telemetry;
+mod tls;
 
 use std::process::ExitCode;
 

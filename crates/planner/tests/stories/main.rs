@@ -11,6 +11,7 @@ mod world;
 /// Every story is told once more under faults.
 const TAPED: bool = true;
 
+mod admission;
 mod crash;
 mod creation;
 mod deletion;
