@@ -6,6 +6,7 @@ mod killed;
 mod lease;
 mod location;
 mod many_locations;
+mod operator;
 mod policy;
 mod roundtrip;
 mod skeleton;

@@ -9,6 +9,7 @@
 mod decide;
 mod differ;
 mod found;
+mod operator;
 mod program;
 mod roles;
 mod settings;
@@ -17,8 +18,9 @@ pub mod uninstall;
 use api::{Kind, labels};
 pub use decide::{Decision, Observed, changes, decide};
 pub use found::{Found, KINDS, is_ours};
+pub use operator::{OPERATOR, operator};
 pub use program::{CONTROLLER, program};
-pub use roles::{SERVICE_ACCOUNT, roles};
+pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};
 use serde_json::{Value, json};
 pub use settings::{Memory, Settings};
 
