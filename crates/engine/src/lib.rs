@@ -4,6 +4,7 @@
 //! carries a plan out and lays its own writes over what the watches have yet to tell, and [`Work`] says which
 //! object is decided about next.
 
+pub mod applications;
 mod certificate;
 mod client;
 mod cluster;

@@ -44,7 +44,7 @@ const OWNERS: [Kind; 4] =
 
 /// How long writes on their way may take to come to their end, and the lease to be handed back, once we are to stop. A
 /// lease that is not handed back runs out by itself.
-const FAREWELL: Duration = Duration::from_secs(10);
+pub(crate) const FAREWELL: Duration = Duration::from_secs(10);
 
 /// What a worker needs.
 struct Shared {
@@ -347,7 +347,7 @@ fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
     }
 }
 
-async fn told_to_stop() -> Result<()> {
+pub(crate) async fn told_to_stop() -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         _ = terminate.recv() => {}
@@ -356,7 +356,7 @@ async fn told_to_stop() -> Result<()> {
     Ok(())
 }
 
-fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     let name = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
     name.unwrap_or_else(|| format!("nacre-{}", std::process::id()))
 }

@@ -9,6 +9,7 @@ mod killed;
 mod lease;
 mod location;
 mod new_cluster;
+mod operator;
 mod policy;
 mod reads;
 mod rotation;
