@@ -52,7 +52,7 @@ check: ## Formatting, lints, each crate by itself, generated files
 	  echo "== $$crate, alone"; cargo check --quiet --package $$crate || exit 1; \
 	done
 	cargo test --quiet --package api --test crds
-	cargo test --quiet --package planner --test manifests
+	cargo test --quiet --package planner --test manifests --test operator_manifest
 
 .PHONY: build
 build: ## Build both programs as they ship
@@ -61,7 +61,7 @@ build: ## Build both programs as they ship
 .PHONY: gen
 gen: ## Write the generated files in deploy/ anew
 	NACRE_GEN=1 cargo test --quiet --package api --test crds
-	NACRE_GEN=1 cargo test --quiet --package planner --test manifests
+	NACRE_GEN=1 cargo test --quiet --package planner --test manifests --test operator_manifest
 
 .PHONY: audit
 audit: ## Licences, advisories, unused dependencies, spelling (installs its tools first)

@@ -115,20 +115,15 @@ fn beside_the_lease(namespace: &str) -> [Object; 2] {
     ]);
     let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
     [
-        Object {
-            kind: Kind::Role,
-            body: json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules,
-            }),
-        },
-        Object {
-            kind: Kind::RoleBinding,
-            body: json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+        marked(Kind::Role, json!({"metadata": metadata, "rules": rules})),
+        marked(
+            Kind::RoleBinding,
+            json!({
+                "metadata": metadata,
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
                 "subjects": [subject(namespace)],
             }),
-        },
+        ),
     ]
 }
 
@@ -159,13 +154,13 @@ fn subject(namespace: &str) -> Value {
 }
 
 /// Kinds of one group, and what may be done with them.
-fn rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+pub(super) fn rule(kinds: &[Kind], verbs: &[&str]) -> Value {
     let group = kinds.first().map_or("", |kind| kind.group());
     let resources: Vec<_> = kinds.iter().map(|kind| kind.plural()).collect();
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }
 
-fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+pub(super) fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
     let group = kinds.first().map_or("", |kind| kind.group());
     let resources: Vec<_> = kinds.iter().map(|kind| format!("{}/status", kind.plural())).collect();
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
