@@ -105,7 +105,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(Webhook::new(&args, &client, &namespace, &cluster, &executor, note).keep());
 
-    let teller = Teller::start(client.clone(), hostname(), cluster.clone());
+    let teller = Teller::start(client.clone(), hostname(), cluster.lacking().clone());
     let context = Arc::new(Shared {
         leadership: leadership.clone(),
         cluster,
