@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use planner::location::endpoint::HostPattern;
 use planner::ownership::label;
 use planner::policy::{Policies, Problem};
-use planner::queue::Queue;
+use planner::queue::{Heard, Queue, Queued};
 use planner::view::Credential;
 use planner::{Key, Trouble, backup, restore};
 
@@ -209,15 +209,11 @@ impl State {
     }
 
     pub(crate) fn queue_backup(&mut self, before: Option<&Backup>, after: Option<&Backup>) {
-        if let Some(object) = after.or(before) {
-            self.backup_queue.note(object, after.is_none());
-        }
+        note(&mut self.backup_queue, self.velero_backups.heard(), before, after);
     }
 
     pub(crate) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
-        if let Some(object) = after.or(before) {
-            self.restore_queue.note(object, after.is_none());
-        }
+        note(&mut self.restore_queue, self.velero_restores.heard(), before, after);
     }
 
     pub(crate) fn index_delete_request(
@@ -241,5 +237,13 @@ impl State {
             named.map(str::to_owned).collect()
         };
         self.volumes.shift(&key, &owners(before), &owners(after));
+    }
+}
+
+fn note<K: Queued>(queue: &mut Queue, heard: Heard, before: Option<&K>, after: Option<&K>) {
+    match (before, after) {
+        (_, Some(object)) => _ = queue.note(object, heard),
+        (Some(object), None) => _ = queue.gone(object),
+        (None, None) => {}
     }
 }

@@ -14,6 +14,10 @@ pub(crate) fn note(cluster: &Cluster, about: &Key, action: &Action, failure: &Fa
         return;
     };
     let (kind, of_status) = (action.kind(), matches!(action, Action::PatchStatus(..)));
+    // A server that has trouble of its own, or does not know us for a moment, says nothing about a status.
+    if of_status && (status.code == 401 || status.code >= 500) {
+        return;
+    }
     if is_missing_right(status) {
         cluster.lacking().off(&write(action), &status.message);
     }
@@ -49,7 +53,7 @@ pub(crate) fn over(cluster: &Cluster, about: &Key) {
 fn write(action: &Action) -> String {
     let (verb, part) = match action {
         Action::Create(_) => ("create", ""),
-        Action::Hold(..) | Action::Release(..) | Action::Patch(..) => ("patch", ""),
+        Action::Apply(_) | Action::Hold(..) | Action::Release(..) | Action::Patch(..) => ("patch", ""),
         Action::PatchStatus(..) => ("patch", "/status"),
         Action::Delete(_) | Action::DeleteUnchanged(_) => ("delete", ""),
     };

@@ -77,7 +77,15 @@ pub fn references(location: &NonAdminBackupStorageLocation) -> Vec<String> {
 
 /// Gathers what a decision about this location reads; none if there is no such location.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen { object: location, unreadable } = view.location(namespace, name)?;
+    Some(gather(view, view.location(namespace, name)?, namespace))
+}
+
+/// Gathers the same for one that is not stored yet, or not so.
+pub(crate) fn gather(
+    view: &impl View,
+    Seen { object: location, unreadable }: Seen<NonAdminBackupStorageLocation>,
+    namespace: &str,
+) -> Observed {
     let meta = &location.metadata;
     let ours = |found: &ObjectMeta| made_for(found, meta, labels::NABSL_NAME, labels::NABSL_NAMESPACE);
     let mut names = references(&location).into_iter();
@@ -94,7 +102,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         || copy.as_ref().is_some_and(|copy| !ours(&copy.metadata));
     let spec = &location.spec.backup_storage_location_spec;
     let credential = named_key(spec).map(|(secret, key)| view.credential(namespace, secret, key));
-    Some(Observed {
+    Observed {
         name_taken,
         credential: credential.unwrap_or_default(),
         // Neither matters any more once it has come that far.
@@ -113,7 +121,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         name: stored_as,
         location,
         unreadable,
-    })
+    }
 }
 
 /// The Secret and the key in it that a location names, if both can be names.
@@ -151,7 +159,7 @@ impl Observed {
     }
 
     /// It says something else than what was asked for.
-    fn edited(&self) -> bool {
+    pub(super) fn edited(&self) -> bool {
         self.requested().is_some_and(|requested| !wanted::same(requested, self.spec()))
     }
 
@@ -300,13 +308,23 @@ pub(super) fn decision(request: &NonAdminBackupStorageLocationRequest, policy: &
 }
 
 fn refusal(seen: &Observed, policy: &Policy) -> Option<Refusal> {
+    refused_for_good(seen, policy).or_else(|| refused_for_now(seen, policy))
+}
+
+/// Refuses what nothing but another spec or another policy would heal.
+pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
     }
     namespace_allowed(seen, policy)
         .or_else(|| check_spec(seen.spec(), seen.tenant(), &policy.storage_locations))
-        // Whoever has been let in stays when others come or the limit falls.
-        .or_else(|| check_limit(seen.others, &policy.storage_locations).filter(|_| seen.request.is_none()))
+}
+
+/// Refuses what another object could heal.
+pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Option<Refusal> {
+    // Whoever has been let in stays when others come or the limit falls.
+    check_limit(seen.others, &policy.storage_locations)
+        .filter(|_| seen.request.is_none())
         .or_else(|| place_taken(seen).filter(|_| seen.storage.is_none()))
         .or_else(|| name_taken(seen))
 }
@@ -329,13 +347,18 @@ fn name_taken(seen: &Observed) -> Option<Refusal> {
     seen.name_taken.then(|| Refusal::new("metadata.name", message))
 }
 
-/// A Secret that is not there: the location waits for it, or goes a while after it went.
-fn missing(seen: &Observed, since: Timestamp) -> Verdict {
+/// What is said about a Secret that is not there.
+pub(super) fn no_secret(seen: &Observed) -> Refusal {
     let (secret, key) = named_key(seen.spec()).unwrap_or_default();
     let message = format!(
         "there is no Secret {secret:?} with a key {key:?} in this namespace; create it, and the location goes on by itself"
     );
-    let refusal = Refusal::new(super::field("credential"), message);
+    Refusal::new(super::field("credential"), message)
+}
+
+/// A Secret that is not there: the location waits for it, or goes a while after it went.
+fn missing(seen: &Observed, since: Timestamp) -> Verdict {
+    let refusal = no_secret(seen);
     if seen.storage.is_none() {
         return Verdict::Refused(refusal);
     }

@@ -129,6 +129,8 @@ impl Play {
                 }
                 format!("delete {}", target.kind.name())
             }
+            // Only installers apply.
+            Action::Apply(object) => panic!("{object:?}"),
         }
     }
 

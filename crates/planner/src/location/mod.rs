@@ -15,6 +15,7 @@
 //!   find in the bucket
 //! - [`table`] is what the administrators' guide is made of
 
+mod admit;
 mod ca;
 mod check;
 pub mod config;
@@ -33,7 +34,9 @@ pub mod table;
 mod wanted;
 mod words;
 
+pub(crate) use admit::admit;
 pub use check::{check_credential, check_limit, check_spec};
+pub(crate) use decide::gather;
 pub use decide::{Observed, decide, named_key, observe, references};
 pub use enforce::fill;
 pub use place::{Place, endpoint_of};

@@ -11,6 +11,14 @@ use super::words::{self, Told as Failed};
 use crate::policy::Import;
 use crate::{Action, Event, Plan, Policy, tell as tell_status};
 
+/// What is said about a location that was changed after it was asked for.
+pub(super) const EDITED: &str = "the location was changed after it was asked for, which is not allowed: put back what was asked for, \
+     or create a new NonAdminBackupStorageLocation";
+
+/// Why a location waits while the policy is not known.
+pub(super) const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+     the location waits, and goes on by itself when that is mended";
+
 /// Adds to a plan the one status that goes with a verdict, and the news in it.
 pub(super) fn tell(
     seen: &Observed,
@@ -146,8 +154,7 @@ pub(super) fn wait_for_policy(seen: &Observed) -> Plan {
         mirror(seen, &mut status);
         return write(seen, &status, Plan::done());
     }
-    let message = "what the administrators allow cannot be read at the moment; \
-                   the location waits, and goes on by itself when that is mended";
+    let message = UNTIL_THE_POLICY_IS_READ;
     status.phase = Some(Phase::BackingOff);
     let finding =
         Finding { type_: condition::ACCEPTED, status: false, reason: condition::POLICY_UNAVAILABLE, message };

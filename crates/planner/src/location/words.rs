@@ -4,6 +4,7 @@ use api::condition::{self, Finding};
 use api::{Kind, Phase};
 
 use super::decide::Verdict;
+use super::status::EDITED;
 use crate::Trouble;
 
 /// A condition as it is told.
@@ -40,10 +41,8 @@ pub(super) fn of(verdict: &Verdict, failed: Option<&Told>) -> Option<(Phase, Vec
             (Phase::BackingOff, vec![refused(refusal.to_string()), gone])
         }
         Verdict::Edited => {
-            let message = "the location was changed after it was asked for, which is not allowed: put back what was \
-                           asked for, or create a new NonAdminBackupStorageLocation";
             let reason = condition::BSL_SPEC_UPDATE_REJECTED;
-            let told = Told::new(condition::SPEC_UPDATE_APPROVED, false, reason, message);
+            let told = Told::new(condition::SPEC_UPDATE_APPROVED, false, reason, EDITED);
             (Phase::BackingOff, vec![told])
         }
         Verdict::Pending => {
