@@ -55,7 +55,8 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let rights = Rights::shipped("non-admin-controller")?;
     let all_used = async || {
         let requests = by_nacre(&house, mark).await?;
-        let unused: Vec<_> = rights.unused(&requests).iter().map(ToString::to_string).collect();
+        let unused = rights.unused(&requests).into_iter().filter(|right| !is_webhook(&right.resource));
+        let unused: Vec<_> = unused.map(ToString::to_string).collect();
         ensure!(unused.is_empty(), "granted and not used: {unused:#?}");
         Ok(requests)
     };
@@ -82,6 +83,11 @@ fn is_migration(request: &Request) -> bool {
     let about = ["rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apps"];
     about.contains(&request.group.as_str())
         || (request.resource == "configmaps" && request.namespace != VELERO)
+}
+
+/// The webhook is not up in this story.
+fn is_webhook(resource: &str) -> bool {
+    resource == "validatingwebhookconfigurations"
 }
 
 async fn policy(house: &House, approval: bool, pods: bool) -> Result<()> {

@@ -115,20 +115,15 @@ fn beside_the_lease(namespace: &str) -> [Object; 2] {
     ]);
     let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
     [
-        Object {
-            kind: Kind::Role,
-            body: json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules,
-            }),
-        },
-        Object {
-            kind: Kind::RoleBinding,
-            body: json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+        marked(Kind::Role, json!({"metadata": metadata, "rules": rules})),
+        marked(
+            Kind::RoleBinding,
+            json!({
+                "metadata": metadata,
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
                 "subjects": [subject(namespace)],
             }),
-        },
+        ),
     ]
 }
 
