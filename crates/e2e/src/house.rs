@@ -51,6 +51,22 @@ impl House {
         Ok(Self { bed })
     }
 
+    /// A cluster with Velero, nacre's definitions, and what `nacre operator` needs.
+    pub async fn build_for_operator() -> Result<Self> {
+        let bed = Bed::builder().with_velero().start().await?;
+        bed.apply_path(&deploy("crds")).await.context("applying the definitions")?;
+        bed.apply_path(&deploy("operator.yaml")).await.context("applying the operator")?;
+        Ok(Self { bed })
+    }
+
+    /// Starts `nacre operator` with its own account.
+    pub async fn start_operator(&self) -> Result<Nacre> {
+        let account = self.bed.service_account_kubeconfig(VELERO, "nacre-operator").await?;
+        let operator = self.launch_as("operator", &["operator"], VELERO, &account, &[])?;
+        operator.until_ready().await?;
+        Ok(operator)
+    }
+
     /// Starts nacre as OADP's operator does: no arguments, everything in the environment, its own account.
     pub async fn start_nacre(&self) -> Result<Nacre> {
         self.start_nacre_with(&self.account().await?).await
@@ -83,8 +99,19 @@ impl House {
         kubeconfig: &Path,
         env: &[(&str, &str)],
     ) -> Result<Nacre> {
+        self.launch_as(name, &[], namespace, kubeconfig, env)
+    }
+
+    fn launch_as(
+        &self,
+        name: &str,
+        args: &[&str],
+        namespace: &str,
+        kubeconfig: &Path,
+        env: &[(&str, &str)],
+    ) -> Result<Nacre> {
         let (health, metrics) = (free_address()?, free_address()?);
-        let program = self.bed.program(program()?, name, kubeconfig);
+        let program = self.bed.program(program()?, name, kubeconfig).args(args.iter().copied());
         let program = program.env("WATCH_NAMESPACE", namespace).env("LOG_LEVEL", "5");
         let program = env.iter().fold(program, |program, (name, value)| program.env(*name, *value));
         let process = program
@@ -183,7 +210,7 @@ fn built(variable: &str, name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn free_address() -> Result<SocketAddr> {
+pub(crate) fn free_address() -> Result<SocketAddr> {
     // Freed at once and taken again by nacre: nobody else is handed it in between, since the kernel goes round.
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }

@@ -134,7 +134,7 @@ async fn rehearse_one(client: &Client, object: &Object) -> Result<(), kube::Erro
     client.request_text(request.map_err(kube::Error::BuildRequest)?).await.map(drop)
 }
 
-async fn get(
+pub(crate) async fn get(
     client: &Client,
     kind: Kind,
     namespace: String,

@@ -173,7 +173,7 @@ enum Trouble {
     NoAnswer,
 }
 
-fn record(lease: &Lease) -> Record {
+pub(crate) fn record(lease: &Lease) -> Record {
     let spec = lease.spec.as_ref();
     let promised = spec.and_then(|spec| spec.lease_duration_seconds);
     Record {

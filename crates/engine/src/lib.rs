@@ -4,6 +4,8 @@
 //! carries a plan out and lays its own writes over what the watches have yet to tell, and [`Work`] says which
 //! object is decided about next.
 
+pub mod applications;
+mod certificate;
 mod client;
 mod cluster;
 mod credentials;
@@ -27,6 +29,7 @@ mod view;
 mod watch;
 mod work;
 
+pub use certificate::{Presenter, Which, make as make_certificate, soundness};
 pub use client::{api_server, connect, connect_behind, user_agent};
 pub use cluster::{Cluster, State};
 pub use credentials::look_after_credentials;

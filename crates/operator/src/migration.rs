@@ -157,7 +157,7 @@ async fn wait_for_rights(client: &Client) {
     }
 }
 
-type Changes = SelectAll<BoxStream<'static, ()>>;
+pub(crate) type Changes = SelectAll<BoxStream<'static, ()>>;
 
 /// Everything a round looks at; only that it changed matters, so metadata is enough.
 async fn watch_all(client: &Client) -> Changes {
@@ -181,7 +181,7 @@ async fn watch_all(client: &Client) -> Changes {
     changes
 }
 
-fn changes_of<K>(api: Api<Meta<K>>, config: watcher::Config) -> BoxStream<'static, ()>
+pub(crate) fn changes_of<K>(api: Api<Meta<K>>, config: watcher::Config) -> BoxStream<'static, ()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
 {

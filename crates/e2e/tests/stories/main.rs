@@ -1,5 +1,6 @@
 //! Stories on the real bed.
 
+mod admission;
 mod demo;
 mod downloads;
 mod drop_in;
@@ -8,6 +9,7 @@ mod killed;
 mod lease;
 mod location;
 mod new_cluster;
+mod operator;
 mod policy;
 mod reads;
 mod rotation;
@@ -17,3 +19,4 @@ mod takeover;
 mod tarball;
 mod trouble;
 mod velero_fields;
+mod webhook;

@@ -9,6 +9,7 @@
 mod decide;
 mod differ;
 mod found;
+mod operator;
 mod program;
 mod roles;
 mod settings;
@@ -17,6 +18,7 @@ pub mod uninstall;
 use api::{Kind, labels};
 pub use decide::{Decision, Observed, changes, decide};
 pub use found::{Found, KINDS, is_ours};
+pub use operator::{OPERATOR, operator};
 pub use program::{CONTROLLER, program};
 pub(crate) use roles::TENANT_KINDS;
 pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};

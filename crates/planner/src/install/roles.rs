@@ -154,13 +154,13 @@ fn subject(namespace: &str) -> Value {
 }
 
 /// Kinds of one group, and what may be done with them.
-fn rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+pub(super) fn rule(kinds: &[Kind], verbs: &[&str]) -> Value {
     let group = kinds.first().map_or("", |kind| kind.group());
     let resources: Vec<_> = kinds.iter().map(|kind| kind.plural()).collect();
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }
 
-fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+pub(super) fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
     let group = kinds.first().map_or("", |kind| kind.group());
     let resources: Vec<_> = kinds.iter().map(|kind| format!("{}/status", kind.plural())).collect();
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})

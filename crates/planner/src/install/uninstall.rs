@@ -53,7 +53,7 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     if let Some(who) = seen.at_work {
         return Decision { waiting_for: Some(who.to_owned()), ..Decision::default() };
     }
-    let releases: Vec<_> = seen.held.iter().filter_map(released).collect();
+    let releases = releases(seen.held);
     if !releases.is_empty() {
         return then(releases);
     }
@@ -114,6 +114,11 @@ fn leaving(found: &Found) -> bool {
 
 fn then(actions: Vec<Action>) -> Decision {
     Decision { plan: Plan { actions, ..Plan::default() }, ..Decision::default() }
+}
+
+/// Taking our finalizers off.
+pub fn releases(held: &[Target]) -> Vec<Action> {
+    held.iter().filter_map(released).collect()
 }
 
 fn released(held: &Target) -> Option<Action> {
