@@ -83,6 +83,12 @@ pub(crate) async fn uninstall(
             print(session.format, &answer, || answer.table("nacre is not installed"), || answer.names())?;
             return Ok(Outcome::Good);
         }
+        if Instant::now() > deadline {
+            bail!(
+                "something puts back what is taken away, such as `nacre operator` for a DataProtectionApplication that \
+                 enables it: stop that first"
+            );
+        }
         match carry_out(client, &settings, &decision.plan).await {
             Ok(()) => done.extend(changes(&decision.plan)),
             // A request changed between the look and the hand, or is gone.

@@ -19,7 +19,7 @@ use api::{Kind, labels};
 pub use decide::{Decision, Observed, changes, decide};
 pub use found::{Found, KINDS, is_ours};
 pub use operator::{OPERATOR, operator};
-pub use program::{CONTROLLER, program};
+pub use program::{CONTROLLER, program, webhook};
 pub(crate) use roles::TENANT_KINDS;
 pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};
 use serde_json::{Value, json};
@@ -33,6 +33,7 @@ pub fn objects(settings: &Settings) -> Vec<Object> {
     objects.extend(roles(&settings.namespace));
     objects.extend(policies(&settings.namespace));
     objects.extend(program(settings));
+    objects.extend(webhook(settings));
     objects
 }
 

@@ -19,11 +19,13 @@ pub fn program(settings: &Settings) -> Vec<Object> {
     if settings.replicas > 1 {
         objects.push(disruption_budget(settings));
     }
-    if settings.webhook {
-        let asked = admission::objects(&settings.namespace).into_iter().filter(asks_nacre);
-        objects.extend(asked.map(|object| marked(object.kind, object.body)));
-    }
     objects
+}
+
+/// What makes the API server ask the program, if that is wanted.
+pub fn webhook(settings: &Settings) -> Vec<Object> {
+    let asked = admission::objects(&settings.namespace).into_iter().filter(asks_nacre);
+    asked.filter(|_| settings.webhook).map(|object| marked(object.kind, object.body)).collect()
 }
 
 fn pods() -> Value {
