@@ -19,20 +19,33 @@ use api::{Kind, labels};
 pub use decide::{Decision, Observed, changes, decide};
 pub use found::{Found, KINDS, is_ours};
 pub use operator::{OPERATOR, operator};
-pub use program::{CONTROLLER, program};
+pub use program::{CONTROLLER, program, webhook};
 pub(crate) use roles::TENANT_KINDS;
 pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};
 use serde_json::{Value, json};
 pub use settings::{Memory, Settings};
 
-use crate::Object;
+use crate::{Object, admission};
 
 /// All of it, in an order in which it can be applied.
 pub fn objects(settings: &Settings) -> Vec<Object> {
     let mut objects = definitions();
     objects.extend(roles(&settings.namespace));
+    objects.extend(policies(&settings.namespace));
     objects.extend(program(settings));
+    objects.extend(webhook(settings));
     objects
+}
+
+/// What the API server holds even while nacre is down.
+pub fn policies(namespace: &str) -> Vec<Object> {
+    let all = admission::objects(namespace).into_iter().filter(|object| !asks_nacre(object));
+    all.map(|object| marked(object.kind, object.body)).collect()
+}
+
+/// Whether an object makes the API server ask nacre: of no use without the program.
+fn asks_nacre(object: &Object) -> bool {
+    matches!(object.kind, Kind::Service | Kind::ValidatingWebhookConfiguration)
 }
 
 /// The definitions of nacre's kinds. One that is there and not nacre's is never overwritten: see [`decide`].
