@@ -20,9 +20,9 @@ demo: tools ## Tell the tenant's story on a real cluster, with real output
 test: tools check build ## Run every test: unit, property, real API server, end to end
 	cargo test --workspace --exclude e2e
 	@# Stories mostly wait for Velero: several at a time.
-	RUST_TEST_THREADS=4 cargo test --package e2e --lib --test stories --test migration
+	RUST_TEST_THREADS=4 cargo test --package e2e --lib --test stories --test migration --test cli
 	@# Alone, since it measures.
-	RUST_TEST_THREADS=1 cargo test --package e2e --test burst -- --nocapture
+	RUST_TEST_THREADS=1 cargo test --package e2e --test burst --test speed -- --nocapture
 	@echo "== All tests passed."
 
 .PHONY: check

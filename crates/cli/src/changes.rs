@@ -147,22 +147,22 @@ mod tests {
                 .map(|line| format!("{}: {} ({})\n", line.field, brief(&line.value), line.by))
                 .collect::<String>()
         };
-        insta::assert_snapshot!(told(&known), @r#"
+        insta::assert_snapshot!(told(&known), @r"
         csiSnapshotTimeout: 10m0s (Velero's default)
         datamover: odd (the administrators' policy, or Velero's own settings)
         excludedResources: secrets, own (nacre, always)
         includedNamespaces: shop (nacre, always)
         snapshotVolumes: false (the administrators' policy, or Velero's own settings)
-        "#);
+        ");
         known.rules = Some(vec![("backup.enforce", json!({"snapshotVolumes": false}))]);
         known.fenced["excludedResources"] = json!(["own"]);
-        insta::assert_snapshot!(told(&known), @r#"
+        insta::assert_snapshot!(told(&known), @r"
         csiSnapshotTimeout: 10m0s (Velero's default)
         datamover: odd (Velero's own settings)
         excludedResources: secrets, own (Velero's own settings; nacre, always)
         includedNamespaces: shop (nacre, always)
         snapshotVolumes: false (policy, backup.enforce.snapshotVolumes)
-        "#);
+        ");
     }
 
     #[test]

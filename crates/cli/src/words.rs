@@ -26,6 +26,11 @@ pub(crate) fn span(seconds: i64) -> String {
     }
 }
 
+/// A text without what a terminal would obey: somebody else may have written it.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
 /// `1 error`, `2 errors`.
 pub(crate) fn count(number: i64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
@@ -33,7 +38,7 @@ pub(crate) fn count(number: i64, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, span};
+    use super::{count, printable, span};
 
     #[test]
     fn spans_read_like_kubectls() {
@@ -47,6 +52,11 @@ mod tests {
                 "8d"
             ]
         );
+    }
+
+    #[test]
+    fn a_terminal_is_told_nothing_by_strangers() {
+        assert_eq!(printable("a\u{1b}[2Jb\r\nc"), "a\u{fffd}[2Jb\u{fffd}\nc");
     }
 
     #[test]

@@ -38,12 +38,6 @@ pub(super) struct Create {
     #[command(flatten)]
     sending: Sending,
 
-    #[command(flatten)]
-    what: What,
-
-    #[command(flatten)]
-    volumes: Volumes,
-
     /// How long to keep it: 72h, 720h. What the administrators or Velero say if absent.
     #[arg(long, value_name = "DURATION", value_parser = written_duration)]
     ttl: Option<Duration>,
@@ -59,6 +53,12 @@ pub(super) struct Create {
     /// A ConfigMap of the administrators that says how volumes are treated.
     #[arg(long, value_name = "CONFIGMAP")]
     resource_policies_configmap: Option<String>,
+
+    #[command(flatten)]
+    what: What,
+
+    #[command(flatten)]
+    volumes: Volumes,
 
     // People who know Velero will try these.
     #[arg(long, hide = true, value_parser = covers_this_namespace)]

@@ -101,19 +101,19 @@ mod tests {
 
     #[test]
     fn a_glance_is_enough() {
-        insta::assert_snapshot!(shown(Format::Table, false), @r#"
+        insta::assert_snapshot!(shown(Format::Table, false), @r"
         NAME    STATUS      ITEMS   ERRORS   WARNINGS   AGE   EXPIRES
         daily   Completed   42/42   0        1          60m   29d
         later   Refused     -       -        -          60s   -
-        "#);
+        ");
     }
 
     #[test]
     fn wide_says_where_it_is() {
-        insta::assert_snapshot!(shown(Format::Wide, true), @r#"
+        insta::assert_snapshot!(shown(Format::Wide, true), @r"
         NAMESPACE   NAME    STATUS      ITEMS   ERRORS   WARNINGS   AGE   EXPIRES   LOCATION   QUEUE   VELERO-NAME
         shop        daily   Completed   42/42   0        1          60m   29d       -          3       shop-daily-uid
         shop        later   Refused     -       -        -          60s   -         -          -       -
-        "#);
+        ");
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     changes::{Change, brief},
     style,
     table::{Cell, Table},
-    words::age,
+    words::{age, printable},
 };
 
 /// Names and values, one below the other; what has no value is left out.
@@ -18,7 +18,7 @@ pub(super) fn fields(list: &[(&str, Option<String>)]) -> String {
     told.iter()
         .map(|(name, value)| {
             let padding = width - name.len() - 1;
-            format!("{}:{:padding$}  {value}\n", style::paint(style::HEADING, name), "")
+            format!("{}:{:padding$}  {}\n", style::paint(style::HEADING, name), "", printable(value))
         })
         .collect()
 }

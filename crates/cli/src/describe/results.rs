@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     connect::Session,
     download::{Fetching, logs::whole},
+    words::printable,
 };
 
 /// What went wrong, by where.
@@ -52,7 +53,7 @@ impl Results {
 impl Places {
     fn lines(&self) -> String {
         let own = self.velero.iter().chain(&self.cluster).chain(self.namespaces.values().flatten());
-        own.map(|line| format!("{line}\n")).collect()
+        own.map(|line| format!("{}\n", printable(line))).collect()
     }
 }
 

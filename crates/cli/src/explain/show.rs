@@ -6,13 +6,14 @@ use crate::{
     changes::brief,
     style,
     table::{Cell, Table},
+    words::printable,
 };
 
 pub(super) fn page(answer: &Answer) -> String {
     let mut text =
         format!("{} {} in namespace {}: {}\n", answer.kind, answer.name, answer.namespace, headline(answer));
     if let Some(reason) = &answer.reason {
-        text.push_str(&format!("  {reason}\n"));
+        text.push_str(&format!("  {}\n", printable(reason)));
         text.push_str(&match answer.rule {
             Some(rule) => format!("  rule: {rule} of the administrators' policy\n"),
             None if answer.policy == Source::Unreadable => {

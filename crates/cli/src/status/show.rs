@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::summary::{Limits, Line, Summary};
 use crate::{
     style,
-    words::{age, count},
+    words::{age, count, printable},
 };
 
 /// How many of a sort are listed; the rest is counted.
@@ -70,7 +70,7 @@ fn mixed(line: &Line) -> anstyle::Style {
 fn shown(name: &str, lines: &[Line], now: Timestamp, style: impl Fn(&Line) -> anstyle::Style) -> String {
     let told = |line: &Line| {
         let ended = line.ended.map_or_else(String::new, |ended| format!(", {} ago", age(ended, now)));
-        format!("{}: {}{ended}", line.name, style::paint(style(line), &line.told))
+        format!("{}: {}{ended}", line.name, style::paint(style(line), printable(&line.told)))
     };
     let mut texts: Vec<String> = lines.iter().take(ENOUGH).map(told).collect();
     if lines.len() > ENOUGH {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn an_empty_namespace_says_that_nothing_could_be_brought_back() {
-        insta::assert_snapshot!(screen(&[], 2, None), @r#"
+        insta::assert_snapshot!(screen(&[], 2, None), @r"
         Namespace shop
 
         Last good backup  none: nothing could be brought back (kubectl nacre backup create --wait)
@@ -132,7 +132,7 @@ mod tests {
                           what the administrators allow is not for you to read
         Held back         2 backups of an earlier namespace of this name: an administrator can hand them over
         attention: true
-        "#);
+        ");
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
             (0..7).map(|n| named(&format!("next-{n}"), "2026-11-15T12:59:40Z", at_velero(&json!({})))),
         );
         let limits = Limits { backups: Some(20), unfinished: Some(10), locations: None };
-        insta::assert_snapshot!(screen(&backups, 0, Some(limits)), @r#"
+        insta::assert_snapshot!(screen(&backups, 0, Some(limits)), @r"
         Namespace shop
 
         Last good backup  good, 24h ago (complete, 42 items); expires in 15d
@@ -175,6 +175,6 @@ mod tests {
         Failed since      bad: done only in part, with 1 error, 119m ago
         Limits            11 of 20 backups, 8 of 10 unfinished backups, 0 locations
         attention: true
-        "#);
+        ");
     }
 }

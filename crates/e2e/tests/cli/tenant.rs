@@ -121,7 +121,7 @@ async fn what_policy_says_is_told_before_and_after() -> Result<()> {
             .await?;
     assert_eq!(admin.code, Some(3));
     assert!(admin.stdout.contains("rule: backup.ttl of the administrators' policy"), "{admin:#?}");
-    let spec = eve.says(&["backup", "create", "fine", "--dry-run", "-o", "yaml"]).await?;
+    let spec = eve.says(&["backup", "create", "fine", "--ttl", "24h", "--dry-run", "-o", "yaml"]).await?;
     let file = house.bed.folder().join("fine.yaml");
     std::fs::write(&file, spec)?;
     let file = file.display().to_string();
@@ -130,7 +130,7 @@ async fn what_policy_says_is_told_before_and_after() -> Result<()> {
     assert!(admin.with(0)?.contains("policy, backup.enforce.snapshotVolumes"));
 
     // Downloads are open here: the log comes unpacked, and nothing stays behind.
-    eve.says(&["backup", "create", "fine", "--wait"]).await?;
+    eve.says(&["backup", "create", "fine", "--ttl", "24h", "--wait"]).await?;
     let log = eve.says(&["backup", "logs", "fine"]).await?;
     assert!(log.contains("level=info"), "{log}");
     let page = eve.says(&["backup", "describe", "fine", "--details"]).await?;

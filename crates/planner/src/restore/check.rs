@@ -10,6 +10,9 @@ use crate::{Policy, Refusal, common, enforce, fence, filters};
 
 const PATH: &str = "spec.restoreSpec";
 
+/// In the words of every refusal that only means "not yet". Whoever waits for a restore goes on waiting then.
+pub const STARTS_BY_ITSELF: &str = "the restore starts when it";
+
 /// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
 pub fn check_spec(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
     rules(spec, namespace, policy)
@@ -223,7 +226,7 @@ fn source(seen: &Observed) -> Verdict {
     let reached = seen.kept_at.as_deref().and_then(|location| location.status.as_ref()?.phase.as_deref());
     if reached == Some("Unavailable") {
         return refuse(format!(
-            "Velero cannot reach the storage of NonAdminBackup {name:?}; the restore starts when it can"
+            "Velero cannot reach the storage of NonAdminBackup {name:?}; {STARTS_BY_ITSELF} can"
         ));
     }
     match (source.phase(), source.stage()) {
@@ -231,7 +234,7 @@ fn source(seen: &Observed) -> Verdict {
         (phase, Stage::Over) => {
             refuse(format!("NonAdminBackup {name:?} ended as {phase} and cannot be restored; name another"))
         }
-        _ => refuse(format!("NonAdminBackup {name:?} is not finished; the restore starts when it is")),
+        _ => refuse(format!("NonAdminBackup {name:?} is not finished; {STARTS_BY_ITSELF} is")),
     }
 }
 
