@@ -162,11 +162,11 @@ pub(crate) async fn until<K: Readable, T>(
 
 /// Trying again would give the same answer.
 fn is_final(error: &watcher::Error) -> bool {
-    let answer = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status,
-        _ => return false,
+    let (watcher::Error::InitialListFailed(kube::Error::Api(answer))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(answer))
+    | watcher::Error::WatchError(answer)) = error
+    else {
+        return false;
     };
     [401, 403, 404].contains(&answer.code)
 }

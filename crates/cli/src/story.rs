@@ -346,7 +346,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A backup with this status.
-    pub(crate) fn backup(status: Value) -> NonAdminBackup {
+    pub(crate) fn backup(status: &Value) -> NonAdminBackup {
         let object = json!({
             "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
             "metadata": {"name": "daily", "namespace": "shop", "generation": 1, "creationTimestamp": "2026-11-15T12:00:00Z"},
@@ -366,7 +366,7 @@ pub(crate) mod tests {
             "message": message, "lastTransitionTime": "2026-11-15T12:00:01Z"}]})
     }
 
-    fn told(status: Value) -> String {
+    fn told(status: &Value) -> String {
         let backup = backup(status);
         let story = Story::from(&backup);
         format!("{} | {} | {:?}", story.word(), story.sentence(), story.outcome())
@@ -392,7 +392,7 @@ pub(crate) mod tests {
             at_velero(&json!({"phase": "Deleting"})),
             json!({"phase": "Deleting"}),
         ];
-        insta::assert_snapshot!(states.map(told).join("\n"), @r"
+        insta::assert_snapshot!(states.each_ref().map(told).join("\n"), @r"
         New | nacre has not looked at it yet | None
         Refused | refused: spec.backupSpec.ttl: too long | Some(Failed)
         Waiting | waiting: metadata.namespace: 3 are running | None
@@ -416,6 +416,6 @@ pub(crate) mod tests {
     fn nobody_ahead_means_next() {
         let mut status = at_velero(&json!({"phase": "Queued"}));
         status["queueInfo"]["estimatedQueuePosition"] = json!(1);
-        assert_eq!(told(status), "Queued | next in Velero's queue | None");
+        assert_eq!(told(&status), "Queued | next in Velero's queue | None");
     }
 }

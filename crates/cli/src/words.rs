@@ -16,12 +16,12 @@ pub(crate) fn span(seconds: i64) -> String {
         _ => format!("{large}{unit}{small}{rest}"),
     };
     match seconds {
-        ..120 => format!("{seconds}s"),
-        ..600 => two(minutes, 'm', seconds % 60, 's'),
-        ..10_800 => format!("{minutes}m"),
-        ..28_800 => two(hours, 'h', minutes % 60, 'm'),
-        ..172_800 => format!("{hours}h"),
-        ..691_200 => two(days, 'd', hours % 24, 'h'),
+        0..120 => format!("{seconds}s"),
+        120..600 => two(minutes, 'm', seconds % 60, 's'),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => two(hours, 'h', minutes % 60, 'm'),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => two(days, 'd', hours % 24, 'h'),
         _ => format!("{days}d"),
     }
 }

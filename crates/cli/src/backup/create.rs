@@ -111,6 +111,7 @@ struct What {
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Volumes")]
+#[expect(clippy::struct_field_names, reason = "they are the flags")]
 struct Volumes {
     /// Whether to take snapshots of volumes.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -154,7 +155,7 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
         spec: NonAdminBackupSpec { backup_spec: spec, delete_backup: None },
         status: None,
     };
-    args.sending.send(session, backup, named).await
+    Box::pin(args.sending.send(session, backup, named)).await
 }
 
 impl Create {

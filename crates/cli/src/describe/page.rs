@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     changes::{Change, brief},
+    output::lines,
     style,
     table::{Cell, Table},
     words::{age, printable},
@@ -20,7 +21,8 @@ pub(super) fn fields(list: &[(&str, Option<String>)]) -> String {
             let padding = width - name.len() - 1;
             format!("{}:{:padding$}  {}\n", style::paint(style::HEADING, name), "", printable(value))
         })
-        .collect()
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 /// A heading and what stands below it; nothing if there is nothing.
@@ -28,7 +30,7 @@ pub(super) fn section(title: &str, body: &str) -> String {
     if body.is_empty() {
         return String::new();
     }
-    let indented: String = body.lines().map(|line| format!("  {line}\n")).collect();
+    let indented = lines(body.lines().map(|line| format!("  {line}")));
     format!("\n{}\n{indented}", style::paint(style::HEADING, format_args!("{title}:")))
 }
 

@@ -227,7 +227,7 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         }
         _ => None,
     };
-    let (word, reason, spec) = match verdict {
+    let (named, reason, spec) = match verdict {
         Verdict::Passes(spec) => ("passes", None, Some(spec)),
         Verdict::NeedsApproval => ("needsApproval", None, None),
         Verdict::Refused(why) => ("refused", Some(why), None),
@@ -239,7 +239,7 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         kind: manifest.noun(),
         name: manifest.name(),
         namespace: world.namespace.metadata.name.clone().unwrap_or_default(),
-        verdict: word,
+        verdict: named,
         reason,
         rule,
         policy,
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use crate::preview::tests::{backup, shop};
 
-    fn told(policy: Policy, spec: Value, source: Source) -> String {
+    fn told(policy: Policy, spec: &Value, source: Source) -> String {
         let answer = explain(&shop(policy), &Manifest::Backup(Box::new(backup(spec))), source);
         anstream::adapter::strip_str(&show::page(&answer)).to_string()
     }
@@ -282,14 +282,14 @@ mod tests {
 
     #[test]
     fn a_refusal_names_field_rule_and_what_would_do() {
-        insta::assert_snapshot!(told(strict(), json!({"ttl": "72h"}), Source::Cluster), @r"
+        insta::assert_snapshot!(told(strict(), &json!({"ttl": "72h"}), Source::Cluster), @r"
         backup daily in namespace shop: would be refused
           spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
           rule: backup.ttl of the administrators' policy
 
         policy: the cluster's, as it is now
         ");
-        insta::assert_snapshot!(told(strict(), json!({"excludedNamespaces": ["a"]}), Source::File), @r"
+        insta::assert_snapshot!(told(strict(), &json!({"excludedNamespaces": ["a"]}), Source::File), @r"
         backup daily in namespace shop: would be refused
           spec.backupSpec.excludedNamespaces: not available to namespace owners; leave the field out
           rule: nacre's own, whatever the administrators' policy says
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_passes_is_shown_as_velero_gets_it() {
-        insta::assert_snapshot!(told(strict(), json!({"includedResources": ["configmaps"]}), Source::Cluster), @r"
+        insta::assert_snapshot!(told(strict(), &json!({"includedResources": ["configmaps"]}), Source::Cluster), @r"
         backup daily in namespace shop: would pass
           FIELD                BECOMES                                       BY
           excludedResources    cloudstorages.oadp.openshift.io and 15 more   nacre, always
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_known_is_said() {
-        insta::assert_snapshot!(told(Policy::default(), json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r"
+        insta::assert_snapshot!(told(Policy::default(), &json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r"
         backup daily in namespace shop: would pass
           FIELD                BECOMES                                       BY
           excludedResources    cloudstorages.oadp.openshift.io and 15 more   nacre, always
