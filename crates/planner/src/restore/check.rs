@@ -1,5 +1,6 @@
 //! What a tenant may restore, and from what.
 
+use api::Phase;
 use api::velero::RestoreSpec;
 
 use super::generate::{effective, moved_its_data};
@@ -215,7 +216,12 @@ fn source(seen: &Observed) -> Verdict {
     if backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true) {
         return refuse(format!("NonAdminBackup {name:?} is being deleted; name another"));
     }
+    let not_yet = || refuse(format!("NonAdminBackup {name:?} is not finished; {STARTS_BY_ITSELF} is"));
     let Some(source) = seen.source.as_deref() else {
+        let undecided = backup.status.as_ref().is_none_or(|status| matches!(status.phase, None | Some(Phase::New)));
+        if undecided {
+            return not_yet();
+        }
         return refuse(format!("Velero has no backup for NonAdminBackup {name:?}; its conditions say why"));
     };
     if storage(source, seen.kept_at.as_deref()) == Storage::Unknown {
@@ -234,7 +240,7 @@ fn source(seen: &Observed) -> Verdict {
         (phase, Stage::Over) => {
             refuse(format!("NonAdminBackup {name:?} ended as {phase} and cannot be restored; name another"))
         }
-        _ => refuse(format!("NonAdminBackup {name:?} is not finished; {STARTS_BY_ITSELF} is")),
+        _ => not_yet(),
     }
 }
 
