@@ -6,7 +6,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::{
     backup,
     connect::{Connection, Session},
-    explain, help, location, migration,
+    explain, help, install, location, migration,
     output::{EXIT_CODES, Format, Outcome},
     restore, status,
 };
@@ -43,6 +43,12 @@ enum Command {
     Status(status::Status),
     /// What nacre would do with a request, before it is sent.
     Explain(explain::Explain),
+    /// Install nacre beside Velero, or bring an installation up to date.
+    Install(install::Install),
+    /// Remove nacre, leaving nothing stuck and keeping what tenants and Velero own.
+    Uninstall(install::Uninstall),
+    /// Print the manifests that install applies; no cluster is asked.
+    Render(install::Render),
     /// Who may live-migrate KubeVirt machines: roles, grants, guard.
     Migration(migration::Args),
 }
@@ -60,6 +66,12 @@ pub(crate) fn parse() -> Args {
 
 /// Does what was asked.
 pub(crate) async fn run(args: Args) -> Result<Outcome> {
+    let given = args.connection.namespace();
+    match &args.command {
+        Command::Render(verb) => return install::render(verb, given, args.output),
+        Command::Install(verb) if verb.only_renders() => return verb.rendered(given, args.output),
+        _ => {}
+    }
     let session = Session::open(&args.connection, args.output).await?;
     match args.command {
         Command::Backup(args) => Box::pin(backup::run(&session, args)).await,
@@ -67,6 +79,9 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         Command::Location(args) => Box::pin(location::run(&session, args)).await,
         Command::Status(_) => Box::pin(status::run(&session)).await,
         Command::Explain(args) => Box::pin(explain::run(&session, &args)).await,
+        Command::Install(verb) => install::install(&session, &verb, given).await,
+        Command::Uninstall(verb) => install::uninstall(&session, &verb, given).await,
+        Command::Render(verb) => install::render(&verb, given, args.output),
         Command::Migration(args) => migration::run(&session, args).await,
     }
 }

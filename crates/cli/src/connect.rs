@@ -42,6 +42,13 @@ pub(crate) struct Connection {
     velero_namespace: String,
 }
 
+impl Connection {
+    /// The namespace on the command line, for commands that do not mean the context's.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+}
+
 /// A connection, and how to answer.
 pub(crate) struct Session {
     pub(crate) client: Client,

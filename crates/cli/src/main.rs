@@ -11,6 +11,7 @@ mod describe;
 mod download;
 mod explain;
 mod help;
+mod install;
 mod interrupt;
 mod list;
 mod live;
