@@ -24,7 +24,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target stories others
 	@# Alone, since they measure.
 	cargo test --package e2e --test migration -- quick
-	cargo test --package e2e --test burst -- --nocapture
+	cargo test --package e2e --test burst --test speed -- --nocapture
 	@echo "== All tests passed."
 
 .PHONY: long
@@ -41,7 +41,7 @@ long: tools build ## Tell the long stories too: at full size, to the last write,
 stories:
 	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
 others:
-	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install -- --skip quick
+	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install --test cli -- --skip quick
 
 .PHONY: check
 check: ## Formatting, lints, each crate by itself, generated files

@@ -46,6 +46,8 @@ impl House {
     /// The same on a bed of the story's choosing.
     pub async fn build_on(bed: Builder) -> Result<Self> {
         let bed = bed.start().await?;
+        // Velero brings it, where there is Velero; the roles need it anyway.
+        bed.namespace(VELERO).await?;
         bed.apply_path(&deploy("crds")).await.context("applying the definitions")?;
         bed.apply_path(&deploy("nacre.yaml")).await.context("applying the roles")?;
         Ok(Self { bed })

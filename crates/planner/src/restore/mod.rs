@@ -21,7 +21,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
-pub use check::check_spec;
+pub use check::{STARTS_BY_ITSELF, check_spec};
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
