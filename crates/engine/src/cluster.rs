@@ -15,17 +15,19 @@ use api::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
+use kube::core::DynamicObject;
 use planner::ownership::label;
 use planner::policy::{self, Policies, Problem, Reading, Readings};
 use planner::queue::Queue;
 use planner::view::{Credential, Seen, View};
-use planner::{Key, Policy, backup, restore};
+use planner::{Key, Policy, backup, copies, restore};
 use tracing::{info, warn};
 
 use crate::credentials::Named;
 use crate::guard::Guarded;
 use crate::index::Index;
 use crate::kept::Kept;
+use crate::shown::Shown;
 use crate::store::{Change, Store};
 
 /// Everything seen so far, shared by watches and workers. A decision holds it for microseconds.
@@ -71,6 +73,8 @@ pub struct State {
     /// By the Velero Backup or Restore they belong to.
     volumes: Index<Key>,
     backing_off: BTreeSet<Key>,
+    /// What there is of Velero's kinds in tenants' namespaces.
+    pub(crate) shown: Shown,
 }
 
 impl Cluster {
@@ -134,6 +138,7 @@ impl State {
             deletions: Index::default(),
             volumes: Index::default(),
             backing_off: BTreeSet::new(),
+            shown: Shown::default(),
         }
     }
 
@@ -154,7 +159,15 @@ impl State {
         let Some((before, after)) = change else { return Vec::new() };
         let (before, after) = (before.as_deref(), after.as_ref().map(|seen| &*seen.object));
         K::index(self, before, after);
-        K::concerned(self, before, after)
+        let mut keys = K::concerned(self, before, after);
+        keys.extend(copies::also(self, K::KIND, before.map(K::meta), after.map(K::meta), &keys));
+        keys
+    }
+
+    pub(crate) fn index_namespace(&mut self, before: Option<&Namespace>, after: Option<&Namespace>) {
+        if let Some(name) = after.or(before).and_then(|space| space.metadata.name.clone()) {
+            self.review(&name);
+        }
     }
 
     pub(crate) fn index_backup(&mut self, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) {
@@ -256,6 +269,8 @@ impl State {
         info!(outdated = loaded.is_outdated(), in_effect = loaded.policies.is_some(), "read the policy");
         self.policies = loaded.policies;
         self.policy_problems = loaded.problems;
+        let spaces: Vec<_> = self.namespaces.all().filter_map(|seen| seen.object.metadata.name.clone()).collect();
+        spaces.iter().for_each(|name| self.review(name));
     }
 
     pub(crate) fn index_delete_request(
@@ -281,7 +296,7 @@ impl State {
         self.volumes.shift(&key, &owners(before), &owners(after));
     }
 
-    fn admin<K: Kept>(&self, name: &str) -> Option<Arc<K>> {
+    pub(crate) fn admin<K: Kept>(&self, name: &str) -> Option<Arc<K>> {
         K::store(self).get(&self.admin_namespace, name).map(|seen| seen.object.clone())
     }
 
@@ -460,5 +475,37 @@ impl View for State {
 
     fn secret_copies(&self) -> Vec<Arc<HiddenSecret>> {
         self.secret_copies.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    fn shows_velero(&self) -> bool {
+        self.shown.known()
+    }
+
+    fn shown(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+        self.shown.get(kind, namespace, name)
+    }
+
+    fn shown_in(&self, namespace: &str) -> Vec<Key> {
+        self.shown.within(namespace)
+    }
+
+    fn all_shown(&self) -> Vec<Key> {
+        self.shown.all()
+    }
+
+    fn viewed(&self) -> Vec<String> {
+        self.shown.viewed().cloned().collect()
+    }
+
+    fn delete_request(&self, name: &str) -> Option<Arc<DeleteBackupRequest>> {
+        self.admin(name)
+    }
+
+    fn volume(&self, kind: Kind, name: &str) -> Option<DynamicObject> {
+        self.whole_volume(kind, name)
+    }
+
+    fn volumes_of(&self, velero: &str) -> Vec<Key> {
+        self.volumes.under(velero).cloned().collect()
     }
 }

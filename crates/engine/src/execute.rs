@@ -104,7 +104,7 @@ impl Executor {
         let answer = self.send(request).await;
         let answer = self.refreshing(target.kind, &target.namespace, &target.name, answer).await;
         let text = answer.map_err(|source| failure("patch", target, source))?;
-        Ok(self.remember(target.kind, &text))
+        Ok(self.remember(target.kind, &target.namespace, &text))
     }
 
     async fn create(&self, object: &Object) -> Result<Vec<Key>, Failure> {
@@ -117,7 +117,7 @@ impl Executor {
         let answer = self.refreshing(object.kind, namespace, name, answer).await;
         let what = || format!("create {} {namespace}/{name}", object.kind.name());
         let text = answer.map_err(|source| Failure { what: what(), source })?;
-        Ok(self.remember(object.kind, &text))
+        Ok(self.remember(object.kind, namespace, &text))
     }
 
     async fn delete(&self, target: &Target) -> Result<Vec<Key>, Failure> {
@@ -142,7 +142,7 @@ impl Executor {
         let params = DeleteParams::background().preconditions(only_if);
         match self.send(path(target.kind, &target.namespace).delete(&target.name, &params)).await {
             Ok(text) if is_status(&text) => Ok(self.forget(target)),
-            Ok(text) => Ok(self.remember(target.kind, &text)),
+            Ok(text) => Ok(self.remember(target.kind, &target.namespace, &text)),
             Err(error) if code(&error) == Some(404) => Ok(self.forget(target)),
             Err(error) => Err(error),
         }
@@ -173,7 +173,7 @@ impl Executor {
                 path(kind, namespace).get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
             if let Ok(text) = self.client.request_text(request).await {
                 // Whoever asked decides again at once; the watch wakes the others.
-                self.remember(kind, &text);
+                self.remember(kind, namespace, &text);
             }
         }
         answer
@@ -183,6 +183,7 @@ impl Executor {
     fn latest_version(&self, target: &Target) -> String {
         let state = self.cluster.look();
         let latest = match target.kind {
+            _ if state.is_shown(target.kind, &target.namespace) => state.shown_meta(target),
             Kind::NonAdminBackup => meta_of::<NonAdminBackup>(&state, target),
             Kind::NonAdminRestore => meta_of::<NonAdminRestore>(&state, target),
             Kind::NonAdminDownloadRequest => meta_of::<NonAdminDownloadRequest>(&state, target),
@@ -195,8 +196,9 @@ impl Executor {
         latest.and_then(|meta| meta.resource_version).unwrap_or_else(|| target.resource_version.clone())
     }
 
-    fn remember(&self, kind: Kind, text: &str) -> Vec<Key> {
+    fn remember(&self, kind: Kind, namespace: &str, text: &str) -> Vec<Key> {
         self.cluster.change(|state| match kind {
+            _ if state.is_shown(kind, namespace) => state.wrote_shown(kind, text),
             Kind::NonAdminBackup => wrote::<NonAdminBackup>(state, text),
             Kind::NonAdminRestore => wrote::<NonAdminRestore>(state, text),
             Kind::NonAdminDownloadRequest => wrote::<NonAdminDownloadRequest>(state, text),
@@ -217,6 +219,8 @@ impl Executor {
 
     fn forget(&self, target: &Target) -> Vec<Key> {
         self.cluster.change(|state| match target.kind {
+            _ if state.is_shown(target.kind, &target.namespace) => state.deleted_shown(target),
+            Kind::ConfigMap => deleted::<ConfigMap>(state, target),
             Kind::NonAdminBackup => deleted::<NonAdminBackup>(state, target),
             Kind::NonAdminRestore => deleted::<NonAdminRestore>(state, target),
             Kind::NonAdminDownloadRequest => deleted::<NonAdminDownloadRequest>(state, target),

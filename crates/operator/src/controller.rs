@@ -13,12 +13,13 @@ use api::{
     DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
 };
-use engine::{Cluster, Executor, Kept, Progress, Retry, Teller, Work, watch};
+use engine::{Cluster, Executor, Kept, Progress, Retry, State, Teller, Work, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::core::ObjectMeta;
-use planner::{Key, Plan, backup, download, location, restore, sync};
+use planner::view::View;
+use planner::{Key, Plan, backup, copies, download, location, restore, sync};
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
@@ -95,6 +96,12 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         context.cluster.clone(),
         context.work.clone(),
     ));
+    tasks.spawn(engine::show_velero(
+        client.clone(),
+        context.executor.clone(),
+        context.cluster.clone(),
+        context.work.clone(),
+    ));
     tasks.spawn(engine::ask_velero(client, namespace, context.cluster.clone(), context.work.clone()));
     tasks.spawn(chores::synchronise(context.cluster.clone(), context.work.clone()));
     if everything_seen {
@@ -115,7 +122,9 @@ fn readiness(cluster: Arc<Cluster>, closed: Arc<OnceLock<Vec<(Kind, String)>>>) 
         let kinds = unwatched.into_iter().flatten();
         let mut details: Vec<_> =
             kinds.map(|(kind, why)| format!("{} is not watched: {why}", kind.plural())).collect();
-        details.extend(cluster.look().policy_problems().iter().map(|problem| format!("policy: {problem}")));
+        let look = cluster.look();
+        details.extend(look.policy_problems().iter().map(|problem| format!("policy: {problem}")));
+        details.extend(look.view_problem().map(|problem| format!("velero view: {problem}")));
         Readiness { ready: unwatched.is_some(), details }
     }
 }
@@ -232,7 +241,8 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
     }
     for event in &plan.events {
         // A backup found in storage is looked at again and again, but its story is told once.
-        if key.kind != Kind::Backup || context.chores.is_news(key, event) {
+        let found_in_storage = key.kind == Kind::Backup && kind != Kind::Backup;
+        if !found_in_storage || context.chores.is_news(key, event) {
             context.teller.tell(kind, &about, event);
             if event.reason == sync::IGNORED {
                 context.metrics.ignored();
@@ -249,6 +259,9 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
 fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
     let look = context.cluster.look();
     let position_due = context.due.take(key);
+    if key.kind.group() == Kind::Backup.group() && key.namespace != look.admin_namespace() {
+        return decide_shown(&look, key);
+    }
     match key.kind {
         Kind::NonAdminBackup => {
             let seen =
@@ -288,6 +301,16 @@ fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
         }
         _ => None,
     }
+}
+
+/// The same for what there is of Velero's kinds in a tenant's namespace.
+fn decide_shown(look: &State, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
+    if key.kind == Kind::DownloadRequest {
+        let seen = download::observe_shown(look, &key.namespace, &key.name)?;
+        return Some((key.kind, seen.request.metadata.clone(), download::decide(&seen)));
+    }
+    let seen = copies::observe(look, key)?;
+    Some((key.kind, seen.about(), copies::decide(&seen)))
 }
 
 async fn told_to_stop() -> Result<()> {

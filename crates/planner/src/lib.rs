@@ -11,6 +11,7 @@
 pub mod backup;
 mod common;
 pub mod concern;
+pub mod copies;
 pub mod download;
 mod enforce;
 mod fence;

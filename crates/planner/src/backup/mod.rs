@@ -27,7 +27,7 @@ use check::NoRoom;
 
 use crate::ownership::{annotation, label, made_for, own_name, owns_backup};
 use crate::view::{Seen, View};
-use crate::{Action, Event, Object, Plan, Policy, Target};
+use crate::{Action, Event, Object, Plan, Policy, Refusal, Target};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
@@ -84,7 +84,19 @@ pub fn references(backup: &NonAdminBackup) -> Vec<String> {
 
 /// Gathers what a decision about this backup reads; none if there is no such backup.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen { object: backup, unreadable } = view.backup(namespace, name)?;
+    Some(gather(view, namespace, name, view.backup(namespace, name)?))
+}
+
+/// Why this backup would be refused if it were asked for now; none if nobody can tell.
+pub(crate) fn judge(view: &impl View, backup: NonAdminBackup) -> Option<Result<(), Refusal>> {
+    let (namespace, name) = (backup.metadata.namespace.clone()?, backup.metadata.name.clone()?);
+    let seen = gather(view, &namespace, &name, Seen { object: Arc::new(backup), unreadable: None });
+    let refusal = check::refusal(&seen, seen.policy.as_deref()?);
+    Some(refusal.map_or(Ok(()), Err))
+}
+
+fn gather(view: &impl View, namespace: &str, name: &str, request: Seen<NonAdminBackup>) -> Observed {
+    let Seen { object: backup, unreadable } = request;
     let velero = velero_of(view, &backup);
     let name_taken = velero.is_none() && view.velero_backup(&own_name(&backup.metadata)).is_some();
 
@@ -95,7 +107,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
-    Some(Observed {
+    Observed {
         kept_at: velero.as_deref().and_then(|velero| place(view, velero)),
         resource_policy: spec.resource_policy.as_ref().and_then(|named| view.config_map(&named.name)),
         delete_requests: velero_name.as_deref().map_or_else(Vec::new, |name| view.delete_requests(name)),
@@ -119,7 +131,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         location,
         storage,
         policy,
-    })
+    }
 }
 
 /// The Velero Backup of a request, if there is one and it is the namespace's own.

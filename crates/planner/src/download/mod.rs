@@ -2,9 +2,11 @@
 //!
 //! The target is found through the tenant's own requests and checked for ownership (`target`), so that a name or label
 //! copied from somebody else reaches nothing. Nothing holds the request: when it is gone, so is its Velero
-//! DownloadRequest (`leftover`).
+//! DownloadRequest (`leftover`). A DownloadRequest that Velero's own command line makes in a tenant's namespace is
+//! read as such a request (`shown`).
 
 mod leftover;
+mod shown;
 mod status;
 mod target;
 
@@ -21,6 +23,7 @@ use kube::core::ObjectMeta;
 
 pub use leftover::{Leftover, decide_leftover, observe_leftover};
 pub(crate) use leftover::{origin, orphaned};
+pub use shown::observe_shown;
 pub use target::{Behind, Sought};
 pub(crate) use target::{concerns_backups, concerns_restores};
 
@@ -31,6 +34,8 @@ use crate::{Action, Event, Object, Plan, Policy, Target};
 /// Everything a decision about one download reads.
 #[derive(Clone, Debug)]
 pub struct Observed {
+    /// As what it was asked for: a NonAdminDownloadRequest, or a DownloadRequest in the tenant's namespace.
+    pub kind: Kind,
     /// The request.
     pub request: Arc<NonAdminDownloadRequest>,
     /// Why the request could not be read.
@@ -58,10 +63,15 @@ pub(crate) fn velero_name(uid: &str) -> String {
 
 /// Gathers what a decision about this download reads; none if there is no such request.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen { object: request, unreadable } = view.download(namespace, name)?;
+    Some(gather(view, Kind::NonAdminDownloadRequest, namespace, view.download(namespace, name)?))
+}
+
+fn gather(view: &impl View, kind: Kind, namespace: &str, request: Seen<NonAdminDownloadRequest>) -> Observed {
+    let Seen { object: request, unreadable } = request;
     let found = view.download_request(&velero_name(request.metadata.uid.as_deref().unwrap_or_default()));
     let name_taken = found.as_deref().is_some_and(|velero| !made_for(velero, &request.metadata));
-    Some(Observed {
+    Observed {
+        kind,
         velero: found.filter(|_| !name_taken),
         name_taken,
         sought: target::seek(view, namespace, &request.spec.target),
@@ -71,7 +81,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         now: view.now(),
         request,
         unreadable,
-    })
+    }
 }
 
 /// Whether a Velero DownloadRequest was made for this very request; the Go controller wrote its uid down as a label.
@@ -86,7 +96,7 @@ impl Observed {
     }
 
     fn target(&self) -> Target {
-        Target::of(Kind::NonAdminDownloadRequest, self.meta())
+        Target::of(self.kind, self.meta())
     }
 
     fn status(&self) -> NonAdminDownloadRequestStatus {
@@ -127,6 +137,9 @@ pub fn decide(seen: &Observed) -> Plan {
         return Plan::done();
     }
     let Some(policy) = &seen.policy else {
+        if seen.kind == Kind::DownloadRequest {
+            return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+        }
         let message = "what the administrators allow cannot be read at the moment; \
                        the download waits, and goes on by itself when that is mended";
         return refuse(seen, condition::PROCESSED, condition::POLICY_UNAVAILABLE, message);
@@ -152,6 +165,7 @@ fn generate(seen: &Observed, name: &str) -> DownloadRequest {
     let origin = seen.meta();
     let uid = origin.uid.clone().unwrap_or_default();
     let namespace_uid = seen.namespace.as_deref().and_then(|space| space.metadata.uid.clone());
+    let by_velero = (labels::ASKED_BY.to_owned(), labels::ASKED_BY_VELERO.to_owned());
     DownloadRequest {
         metadata: ObjectMeta {
             name: Some(velero_name(&uid)),
@@ -161,12 +175,17 @@ fn generate(seen: &Observed, name: &str) -> DownloadRequest {
                 (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
                 (labels::NADR_UID.to_owned(), uid.clone()),
             ])),
-            annotations: Some(BTreeMap::from([
-                (labels::NADR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
-                (labels::NADR_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
-                (labels::ORIGIN_UID.to_owned(), uid),
-                (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
-            ])),
+            annotations: Some(
+                [
+                    (labels::NADR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
+                    (labels::NADR_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
+                    (labels::ORIGIN_UID.to_owned(), uid),
+                    (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
+                ]
+                .into_iter()
+                .chain((seen.kind == Kind::DownloadRequest).then_some(by_velero))
+                .collect(),
+            ),
             ..ObjectMeta::default()
         },
         spec: DownloadRequestSpec {

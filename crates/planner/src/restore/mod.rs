@@ -77,7 +77,19 @@ pub fn references(restore: &NonAdminRestore) -> Vec<String> {
 
 /// Gathers what a decision about this restore reads; none if there is no such restore.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen { object: restore, unreadable } = view.restore(namespace, name)?;
+    Some(gather(view, namespace, view.restore(namespace, name)?))
+}
+
+/// Why this restore would be refused if it were asked for now; none if nobody can tell.
+pub(crate) fn judge(view: &impl View, restore: NonAdminRestore) -> Option<Result<(), Refusal>> {
+    let namespace = restore.metadata.namespace.clone()?;
+    let seen = gather(view, &namespace, Seen { object: Arc::new(restore), unreadable: None });
+    let refusal = check::refusal(&seen, seen.policy.as_deref()?);
+    Some(refusal.map_or(Ok(()), Err))
+}
+
+fn gather(view: &impl View, namespace: &str, request: Seen<NonAdminRestore>) -> Observed {
+    let Seen { object: restore, unreadable } = request;
     let space = view.namespace(namespace);
     let velero = velero_of(view, &restore);
     let spec = &restore.spec.restore_spec;
@@ -88,7 +100,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
     let named = [&spec.resource_modifier, &spec.resource_policy];
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
-    Some(Observed {
+    Observed {
         name_taken: velero.is_none() && view.velero_restore(&own_name(&restore.metadata)).is_some(),
         kept_at: location.and_then(|name| view.storage_location(name)),
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
@@ -111,7 +123,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         velero,
         backup,
         source,
-    })
+    }
 }
 
 /// The Velero Restore of a request: made for this very object and namespace.
