@@ -48,6 +48,11 @@ impl House {
         Ok(Self { bed })
     }
 
+    /// Gives nacre and tenants the rights for Velero's own tools in tenants' namespaces, as installing with them does.
+    pub async fn allow_velero_view(&self) -> Result<()> {
+        self.bed.apply_path(&deploy("velero-view.yaml")).await.context("applying the rights to see copies")
+    }
+
     /// Starts nacre as OADP's operator does: no arguments, everything in the environment, its own account.
     pub async fn start_nacre(&self) -> Result<Nacre> {
         self.start_nacre_with(&self.account().await?).await

@@ -269,7 +269,8 @@ impl State {
         info!(outdated = loaded.is_outdated(), in_effect = loaded.policies.is_some(), "read the policy");
         self.policies = loaded.policies;
         self.policy_problems = loaded.problems;
-        let spaces: Vec<_> = self.namespaces.all().filter_map(|seen| seen.object.metadata.name.clone()).collect();
+        let spaces: Vec<_> =
+            self.namespaces.all().filter_map(|seen| seen.object.metadata.name.clone()).collect();
         spaces.iter().for_each(|name| self.review(name));
     }
 

@@ -65,7 +65,9 @@ impl Shown {
 
     pub(crate) fn all(&self) -> Vec<Key> {
         let stores = self.stores.iter();
-        stores.flat_map(|(kind, store)| store.all().map(|seen| Key::of(*kind, &seen.object.metadata))).collect()
+        stores
+            .flat_map(|(kind, store)| store.all().map(|seen| Key::of(*kind, &seen.object.metadata)))
+            .collect()
     }
 
     fn store(&mut self, kind: Kind) -> &mut Store<DynamicObject> {
@@ -193,14 +195,14 @@ async fn show(client: &Client, executor: &Executor, cluster: &Arc<Cluster>, work
     }
     info!("tenants are to see Velero's objects in their namespaces; looking at those");
     loop {
+        let started = progress.iter().all(|(_, progress)| *progress.borrow() == Progress::Current);
         let (plan, over) = copies::record(&*cluster.look());
-        let noted = note(executor, cluster, &plan).await;
+        let noted = started && note(executor, cluster, &plan).await;
         if noted && over {
             info!("nobody is to see Velero's objects any more, and no copies are left");
             return;
         }
-        let started = progress.iter().all(|(_, progress)| *progress.borrow() == Progress::Current);
-        if noted && started && !cluster.look().shows_velero() {
+        if noted && !cluster.look().shows_velero() {
             let keys = cluster.change(|state| {
                 state.shown.known = true;
                 copies::everything(state)
@@ -237,7 +239,10 @@ fn say_what_is_in_the_way(cluster: &Arc<Cluster>, progress: &[(Kind, signal::Rec
         return;
     }
     if let Some(problem) = &problem {
-        warn!(problem, "tenants cannot see Velero's objects: nacre was installed without the rights for that");
+        warn!(
+            problem,
+            "tenants cannot see Velero's objects: nacre was installed without the rights for that"
+        );
     }
     cluster.change(|state| {
         state.shown.problem = problem;

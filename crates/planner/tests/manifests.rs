@@ -11,10 +11,14 @@ const WRITE: &str = "NACRE_GEN";
 
 #[test]
 fn the_shipped_manifests_are_current() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/nacre.yaml");
-    let parts = planner::install::objects("velero")
-        .into_iter()
-        .map(|object| serde_saphyr::to_string(&object.body).unwrap());
+    current("nacre.yaml", planner::install::objects("velero"));
+    // Only for clusters in which tenants are to use Velero's own tools.
+    current("velero-view.yaml", planner::copies::roles::objects("velero"));
+}
+
+fn current(name: &str, objects: Vec<planner::Object>) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name);
+    let parts = objects.into_iter().map(|object| serde_saphyr::to_string(&object.body).unwrap());
     let wanted = parts.collect::<Vec<_>>().join("---\n");
     if std::env::var_os(WRITE).is_some() {
         fs::write(&file, &wanted).unwrap();

@@ -10,3 +10,4 @@ mod roundtrip;
 mod skeleton;
 mod tarball;
 mod velero_fields;
+mod velero_view;

@@ -80,7 +80,9 @@ pub(super) fn of_volume(view: &impl View, kind: Kind, namespace: &str, meta: &Ob
     let velero = label(meta, ties.name)?;
     let uid = label(meta, ties.uid)?;
     match ties.parent {
-        Kind::Restore => of_restore(view, namespace, velero, |found| found.metadata.uid.as_deref() == Some(uid)),
+        Kind::Restore => {
+            of_restore(view, namespace, velero, |found| found.metadata.uid.as_deref() == Some(uid))
+        }
         _ => of_backup(view, namespace, velero, |found| found.metadata.uid.as_deref() == Some(uid)),
     }
 }

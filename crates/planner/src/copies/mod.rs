@@ -106,7 +106,12 @@ pub(crate) fn mark(object: &DynamicObject) -> Option<&str> {
 }
 
 /// How long an answer that says no is kept, for whoever asked to read it.
-const UNTIL_READ: Duration = Duration::from_mins(10);
+fn until_read(kind: Kind) -> Duration {
+    match kind {
+        Kind::DeleteBackupRequest => Duration::from_mins(10),
+        _ => Duration::from_hours(24),
+    }
+}
 
 /// Decides what to do about one object.
 pub fn decide(seen: &Observed) -> Plan {
@@ -186,7 +191,9 @@ fn with_foreign_marks(found: &Value, wanted: &Value) -> Value {
         let foreign = found["metadata"][kind].as_object().into_iter().flatten();
         for (name, value) in foreign.filter(|(name, _)| !kinship::is_veleros(name)) {
             let marks = wanted["metadata"][kind].as_object_mut();
-            marks.and_then(|marks| (!marks.contains_key(name)).then(|| marks.insert(name.clone(), value.clone())));
+            marks.and_then(|marks| {
+                (!marks.contains_key(name)).then(|| marks.insert(name.clone(), value.clone()))
+            });
         }
     }
     wanted
@@ -200,8 +207,10 @@ fn steady(kind: Kind, found: &Value, wanted: Value) -> Value {
     let mut alike = wanted.clone();
     for field in ["lastSyncedTime", "lastValidationTime"] {
         let (was, is) = (found["status"][field].as_str(), wanted["status"][field].as_str());
-        if was.is_some() && was <= is {
-            alike["status"][field] = found["status"][field].clone();
+        match (was, alike["status"].as_object_mut()) {
+            (Some(was), Some(status)) if Some(was) <= is => _ = status.insert(field.to_owned(), json!(was)),
+            (None, Some(status)) => _ = status.remove(field),
+            _ => {}
         }
     }
     if merge::diff(found, &alike).is_none() { alike } else { wanted }
@@ -220,6 +229,7 @@ fn refuse(seen: &Observed, found: &DynamicObject, why: &str) -> Plan {
         None => Plan::done(),
         Some(change) => Plan::done()
             .then(Action::Patch(target(seen, found), change))
-            .telling(Event::warning("RequestRefused", why)),
+            .telling(Event::warning("RequestRefused", why))
+            .waking_in(until_read(seen.key.kind)),
     }
 }

@@ -12,7 +12,7 @@ use kube::core::{DynamicObject, ObjectMeta};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{Observed, UNTIL_READ, kinship, mark, refuse, remove, target};
+use super::{Observed, kinship, mark, refuse, remove, target, until_read};
 use crate::view::View;
 use crate::{Action, Key, Object, Plan, Refusal, Target, backup, restore};
 
@@ -90,7 +90,9 @@ fn asked_deletion(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
     let refused = view.shown(Kind::Backup, &key.namespace, name);
     match refused.filter(|backup| mark(backup) == Some(labels::SHOWN_REFUSED)) {
         Some(refused) => Asked::Withdrawal(Target::of(Kind::Backup, &refused.metadata)),
-        None => Asked::Refused(format!("spec.backupName: there is no backup {name:?} in this namespace; name another")),
+        None => Asked::Refused(format!(
+            "spec.backupName: there is no backup {name:?} in this namespace; name another"
+        )),
     }
 }
 
@@ -115,7 +117,9 @@ fn spec<S: DeserializeOwned>(found: &DynamicObject, level: &str, namespace: &str
         spec.remove("includedNamespaces");
     }
     let empty = |value: &Value| {
-        value.is_null() || value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)
+        value.is_null()
+            || value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(Map::is_empty)
     };
     spec.retain(|_, value| !empty(value));
     serde_json::from_value(json!({ level: spec })).map_err(|error| format!("spec: cannot be read: {error}"))
@@ -124,7 +128,8 @@ fn spec<S: DeserializeOwned>(found: &DynamicObject, level: &str, namespace: &str
 /// The tenant's own labels and annotations go along; marks that mean something to us or to Velero do not.
 fn meta(found: &DynamicObject) -> ObjectMeta {
     let own = |marks: Option<&BTreeMap<String, String>>| -> Option<BTreeMap<String, String>> {
-        let own = marks?.iter().filter(|(name, _)| !kinship::is_veleros(name) && !name.starts_with("kubectl."));
+        let own =
+            marks?.iter().filter(|(name, _)| !kinship::is_veleros(name) && !name.starts_with("kubectl."));
         Some(own.map(|(name, value)| (name.clone(), value.clone())).collect::<BTreeMap<_, _>>())
             .filter(|own| !own.is_empty())
     };
@@ -160,14 +165,14 @@ pub(super) fn decide(seen: &Observed, found: &DynamicObject) -> Plan {
     }
 }
 
-/// A request to delete that was refused is of no use to anybody once that was read.
+/// What was refused is of no use to anybody once that was read, and tenants may not remove it themselves.
 fn forget_when_read(seen: &Observed, found: &DynamicObject) -> Plan {
-    if seen.key.kind != Kind::DeleteBackupRequest || mark(found) != Some(labels::SHOWN_REFUSED) {
+    if mark(found) != Some(labels::SHOWN_REFUSED) {
         return Plan::done();
     }
     let made = found.metadata.creation_timestamp.as_ref().map_or(seen.now, |made| made.0);
     let age = Duration::try_from(seen.now.duration_since(made)).unwrap_or_default();
-    match UNTIL_READ.checked_sub(age).filter(|left| !left.is_zero()) {
+    match until_read(seen.key.kind).checked_sub(age).filter(|left| !left.is_zero()) {
         Some(left) => Plan::done().waking_in(left),
         None => remove(seen, found),
     }

@@ -92,7 +92,10 @@ mod tests {
     fn viewers_read_copies_and_get_no_links() {
         let [edit, view] = tenants().map(|role| role.body["rules"].to_string());
         assert!(view.contains("\"backups\"") && !view.contains("downloadrequests"), "{view}");
-        assert!(!view.contains("create") && !edit.contains("patch") && !edit.contains("delete\""), "{view} {edit}");
+        assert!(
+            !view.contains("create") && !edit.contains("patch") && !edit.contains("delete\""),
+            "{view} {edit}"
+        );
         assert!(edit.contains("downloadrequests"));
     }
 

@@ -36,7 +36,9 @@ pub(super) fn of(view: &impl View, key: &Key) -> Truth {
     let (namespace, name) = (key.namespace.as_str(), key.name.as_str());
     let copy = |body: Option<Value>| body.map_or(Truth::Nothing, Truth::Copy);
     match key.kind {
-        Kind::Backup => view.backup(namespace, name).map_or(Truth::Nothing, |seen| of_backup(view, &seen.object)),
+        Kind::Backup => {
+            view.backup(namespace, name).map_or(Truth::Nothing, |seen| of_backup(view, &seen.object))
+        }
         Kind::Restore => {
             view.restore(namespace, name).map_or(Truth::Nothing, |seen| of_restore(view, &seen.object))
         }
@@ -111,7 +113,10 @@ fn unmade(phase: Option<Phase>, conditions: &[Condition], spec: Value, request: 
 /// A tenant's storage, as Velero has it, without the credential.
 fn location(view: &impl View, namespace: &str, name: &str) -> Option<Value> {
     let request = view.location(namespace, name)?.object;
-    let told = request.status.as_ref().and_then(|status| status.velero_backup_storage_location.as_ref()?.name.clone());
+    let told = request
+        .status
+        .as_ref()
+        .and_then(|status| status.velero_backup_storage_location.as_ref()?.name.clone());
     let mut names = [Some(own_name(&request.metadata)), told].into_iter().flatten();
     let storage = names.find_map(|name| {
         let storage = view.storage_location(&name)?;

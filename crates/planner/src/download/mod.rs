@@ -213,8 +213,9 @@ fn forget(seen: &Observed) -> Plan {
 
 fn refuse(seen: &Observed, condition: &'static str, reason: &'static str, message: &str) -> Plan {
     let status = status::refused(seen, condition, reason, message);
-    match status::patch(seen, &status) {
-        None => Plan::done(),
-        Some(write) => Plan::done().then(write).telling(Event::warning(condition, message)),
-    }
+    let Some(write) = status::patch(seen, &status) else {
+        return Plan::done();
+    };
+    let plan = Plan::done().then(write).telling(Event::warning(condition, message));
+    if seen.kind == Kind::DownloadRequest { plan.waking_in(shown::UNTIL_READ) } else { plan }
 }

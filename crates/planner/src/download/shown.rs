@@ -24,7 +24,7 @@ use crate::{Action, copies, merge};
 const REFUSED: &str = "refused:";
 
 /// How long a refusal is kept.
-const UNTIL_READ: Duration = Duration::from_mins(1);
+pub(super) const UNTIL_READ: Duration = Duration::from_mins(1);
 
 /// Gathers what a decision about a DownloadRequest in a tenant's namespace reads; none if there is none, or if nobody
 /// there is to see Velero's objects.

@@ -22,3 +22,4 @@ mod restores;
 mod scenario;
 mod storage;
 mod synced;
+mod velero_view;
