@@ -66,14 +66,7 @@ async fn it_costs_nothing_where_it_is_off_and_one_write_for_each_change_where_it
     })
     .await?;
     let tried = extra(&house.bed.audit().since(start).await?);
-    ensure!(
-        tried
-            .writes()
-            .only(|request| request.code < 300
-                && request.name != "nacre-velero-view"
-                && request.resource != "configmaps")
-            .is_empty()
-    );
+    ensure!(tried.writes().is_empty(), "{:#?}", tried.tally());
 
     // With them it begins by itself; each change of the original costs one write, and rest costs none.
     house.allow_velero_view().await?;
