@@ -61,6 +61,8 @@ pub const ASKED_BY: &str = "nacre.dev/asked-by";
 /// With Velero's own command line.
 pub const ASKED_BY_VELERO: &str = "velero";
 
+/// Velero's own label: on what no backup of anybody's shall hold; its value is `true`.
+pub const EXCLUDE_FROM_BACKUP: &str = "velero.io/exclude-from-backup";
 /// Velero's own label: which Backup an object belongs to.
 pub const VELERO_BACKUP_NAME: &str = "velero.io/backup-name";
 /// Velero's own label: which one of that name.

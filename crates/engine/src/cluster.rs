@@ -271,7 +271,9 @@ impl State {
         self.policy_problems = loaded.problems;
         let spaces: Vec<_> =
             self.namespaces.all().filter_map(|seen| seen.object.metadata.name.clone()).collect();
-        spaces.iter().for_each(|name| self.review(name));
+        for name in &spaces {
+            self.review(name);
+        }
     }
 
     pub(crate) fn index_delete_request(

@@ -275,9 +275,11 @@ async fn watch_shown(
             }
             Err(error) => {
                 pause = (pause * 2).clamp(Duration::from_millis(200), LONGEST_PAUSE);
-                match closed(&error).filter(|_| *progress.borrow() != Progress::Current) {
-                    Some(reason) => _ = progress.send_replace(Progress::Closed(reason)),
-                    None => warn!(kind = kind.name(), %error, "the watch broke; it is tried again"),
+                let shut = closed(&error).filter(|_| *progress.borrow() != Progress::Current);
+                if let Some(reason) = shut {
+                    progress.send_replace(Progress::Closed(reason));
+                } else {
+                    warn!(kind = kind.name(), %error, "the watch broke; it is tried again");
                 }
                 sleep(pause).await;
             }

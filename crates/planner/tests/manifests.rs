@@ -18,10 +18,10 @@ fn the_shipped_manifests_are_current() {
 
 fn current(name: &str, objects: Vec<planner::Object>) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name);
-    let parts = objects.into_iter().map(|object| serde_saphyr::to_string(&object.body).unwrap());
+    let parts = objects.into_iter().map(|object| serde_saphyr::to_string(&object.body).expect("YAML"));
     let wanted = parts.collect::<Vec<_>>().join("---\n");
     if std::env::var_os(WRITE).is_some() {
-        fs::write(&file, &wanted).unwrap();
+        fs::write(&file, &wanted).expect("a file that can be written");
     }
     let found = fs::read_to_string(&file).unwrap_or_default();
     assert!(found == wanted, "{} is stale: run `make gen`", file.display());

@@ -116,9 +116,8 @@ fn until_read(kind: Kind) -> Duration {
 /// Decides what to do about one object.
 pub fn decide(seen: &Observed) -> Plan {
     match (seen.viewed, &seen.found) {
-        (None, _) => Plan::done(),
         (Some(false), Some(found)) if is_ours(seen, found) => remove(seen, found),
-        (Some(false), _) => Plan::done(),
+        (None | Some(false), _) => Plan::done(),
         (Some(true), found) => show(seen, found.as_deref()),
     }
 }

@@ -53,7 +53,7 @@ fn of_backup(view: &impl View, request: &NonAdminBackup) -> Truth {
     let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     let Some(velero) = backup::velero_of(view, request) else {
         let spec = value(&request.spec.backup_spec);
-        return unmade(status.and_then(|status| status.phase), conditions, spec, &request.metadata);
+        return unmade(status.and_then(|status| status.phase), conditions, &spec, &request.metadata);
     };
     let namespace = request.metadata.namespace.as_deref().unwrap_or_default();
     let mut shown = value(&velero.status.clone().unwrap_or_default());
@@ -64,7 +64,7 @@ fn of_backup(view: &impl View, request: &NonAdminBackup) -> Truth {
     }
     let mut spec = value(&velero.spec);
     rename(&mut spec, "storageLocation", |name| kinship::location_name(view, namespace, name));
-    let mut body = body(&velero.metadata, spec, shown);
+    let mut body = body(&velero.metadata, &spec, &shown);
     if let Some(label) = body["metadata"]["labels"].get_mut(labels::VELERO_STORAGE_LOCATION)
         && let Some(name) = label.as_str()
     {
@@ -79,20 +79,20 @@ fn of_restore(view: &impl View, request: &NonAdminRestore) -> Truth {
     let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     let Some(velero) = restore::velero_of(view, request) else {
         let spec = value(&request.spec.restore_spec);
-        return unmade(status.and_then(|status| status.phase), conditions, spec, &request.metadata);
+        return unmade(status.and_then(|status| status.phase), conditions, &spec, &request.metadata);
     };
     let mut spec = value(&velero.spec);
     // The tenant's name for the backup; nobody but the tenant reads it.
     rename(&mut spec, "backupName", |name| {
         request.spec.restore_spec.backup_name.clone().unwrap_or_else(|| name.to_owned())
     });
-    let mut body = body(&velero.metadata, spec, value(&velero.status.clone().unwrap_or_default()));
+    let mut body = body(&velero.metadata, &spec, &value(&velero.status.clone().unwrap_or_default()));
     with_own_labels(&mut body, &request.metadata);
     Truth::Copy(body)
 }
 
 /// A request that Velero does not have: not yet, not at all, or no more.
-fn unmade(phase: Option<Phase>, conditions: &[Condition], spec: Value, request: &ObjectMeta) -> Truth {
+fn unmade(phase: Option<Phase>, conditions: &[Condition], spec: &Value, request: &ObjectMeta) -> Truth {
     let accepted = condition::get(conditions, condition::ACCEPTED);
     if phase == Some(Phase::Deleting) {
         return Truth::Gone;
@@ -105,7 +105,7 @@ fn unmade(phase: Option<Phase>, conditions: &[Condition], spec: Value, request: 
         condition::NAMESPACE_LIMIT_REACHED | condition::POLICY_UNAVAILABLE => json!({"phase": "New"}),
         _ => json!({"phase": "FailedValidation", "validationErrors": [refused.message]}),
     };
-    let mut body = body(&ObjectMeta::default(), spec, status);
+    let mut body = body(&ObjectMeta::default(), spec, &status);
     with_own_labels(&mut body, request);
     Truth::Waiting(body)
 }
@@ -131,7 +131,7 @@ fn location(view: &impl View, namespace: &str, name: &str) -> Option<Value> {
     let mut shown = storage.spec.clone();
     shown.credential = None;
     shown.object_storage.ca_cert_ref = None;
-    Some(body(&storage.metadata, value(&shown), value(&storage.status.clone().unwrap_or_default())))
+    Some(body(&storage.metadata, &value(&shown), &value(&storage.status.clone().unwrap_or_default())))
 }
 
 /// A request to delete a backup of the tenant's with its data.
@@ -139,7 +139,7 @@ fn delete_request(view: &impl View, namespace: &str, name: &str) -> Option<Value
     let request = view.delete_request(name)?;
     let parent = kinship::of_backup(view, namespace, &request.spec.backup_name, |_| true)?;
     let spec = json!({"backupName": parent.name});
-    let mut body = body(&request.metadata, spec, value(&request.status.clone().unwrap_or_default()));
+    let mut body = body(&request.metadata, &spec, &value(&request.status.clone().unwrap_or_default()));
     tie(&mut body, Kind::DeleteBackupRequest, &parent);
     Some(body)
 }
@@ -153,7 +153,7 @@ fn volume(view: &impl View, kind: Kind, namespace: &str, name: &str) -> Option<V
     rename(&mut spec, "backupStorageLocation", |name| kinship::location_name(view, namespace, name));
     // Where in the cluster's own storage the repository is, is an administrator's business.
     rename(&mut spec, "repoIdentifier", |_| String::new());
-    let mut body = body(&volume.metadata, spec, part("status"));
+    let mut body = body(&volume.metadata, &spec, &part("status"));
     tie(&mut body, kind, &parent);
     Some(body)
 }
@@ -166,9 +166,11 @@ fn tie(body: &mut Value, kind: Kind, parent: &Parent) {
     }
 }
 
-fn body(meta: &ObjectMeta, spec: Value, status: Value) -> Value {
+fn body(meta: &ObjectMeta, spec: &Value, status: &Value) -> Value {
     let mut marks = kinship::marks(meta.labels.as_ref());
     marks.insert(labels::SHOWN.to_owned(), labels::SHOWN_COPY.to_owned());
+    // Tenants' backups leave Velero's kinds out anyway; this is for the administrators'.
+    marks.insert(labels::EXCLUDE_FROM_BACKUP.to_owned(), "true".to_owned());
     json!({
         "metadata": {"labels": marks, "annotations": kinship::marks(meta.annotations.as_ref())},
         "spec": spec,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use api::{Kind, labels};
 use insta::assert_snapshot;
+use planner::Action;
 use planner::policy::{Downloads, VeleroView};
 use serde_json::{Value, json};
 
@@ -101,6 +102,7 @@ fn a_copy_follows_velero_by_one_write_for_each_change() {
     nacre.dev/shown: copy
     openshift.io/oadp: True
     openshift.io/oadp-nab-origin-nacuuid: shop-daily-<1>
+    velero.io/exclude-from-backup: true
     ");
     let (copy, truth) = (world.get("backup shop/daily"), world.get("backup shop-daily-<1>"));
     assert_eq!((&copy["spec"], &copy["status"]), (&truth["spec"], &truth["status"]));
@@ -364,6 +366,7 @@ fn what_belongs_to_a_backup_is_shown_beside_it_and_what_does_not_is_not() {
     nacre.dev/shown: copy
     velero.io/backup-name: daily
     velero.io/backup-uid: <6:2>
+    velero.io/exclude-from-backup: true
     ");
     let spec = json!({"backupStorageLocation": "default", "repoIdentifier": "", "volume": "data"});
     assert_eq!(world.get("PodVolumeBackup shop/one")["spec"], spec);
@@ -375,6 +378,35 @@ fn what_belongs_to_a_backup_is_shown_beside_it_and_what_does_not_is_not() {
     world.delete("nab shop/daily");
     world.settle();
     assert!(copies(&world).is_empty());
+}
+
+#[test]
+fn what_belongs_to_a_restore_is_shown_beside_it() {
+    let mut world = with_a_backup();
+    world.apply(nar("shop/back", "daily"));
+    world.settle();
+    let (name, uid) = (
+        crate::world::long("shop-back-<r1>"),
+        world.get("restore shop-back-<r1>")["metadata"]["uid"].clone(),
+    );
+    let ties = json!({labels::VELERO_RESTORE_NAME: name, labels::VELERO_RESTORE_UID: uid});
+    for kind in [Kind::PodVolumeRestore, Kind::DataDownload] {
+        let volume = json!({"metadata": {"labels": ties}, "spec": {"backupStorageLocation": "default"}, "status": {"phase": "InProgress"}});
+        world.apply(object(kind, &format!("velero/{}", kind.name().to_lowercase()), volume));
+    }
+    world.settle();
+    let before = world.writes();
+    world.edit("DataDownload velero/datadownload", json!({"status": {"phase": "Completed"}}));
+    world.settle();
+    assert_eq!(world.writes() - before, 2, "the request, which counts them, and the copy");
+    let shown = world.get("DataDownload shop/datadownload");
+    assert_eq!(shown["status"]["phase"], "Completed");
+    assert_eq!(shown["metadata"]["labels"][labels::VELERO_RESTORE_NAME], "back");
+    world.delete("nar shop/back");
+    world.settle();
+    world.velero_tidies();
+    world.settle();
+    assert_eq!(copies(&world), ["Backup shop/daily"]);
 }
 
 #[test]
@@ -491,4 +523,30 @@ fn a_copy_that_outlived_its_request_while_nacre_was_down_is_not_taken_for_a_requ
     world.apply(left);
     world.settle();
     assert!(copies(&world).is_empty() && world.names(Kind::NonAdminBackup).is_empty());
+}
+
+/// So that copies whose label went while nacre was down are found, and nobody looks where there never were any.
+#[test]
+fn it_is_noted_that_there_may_be_copies_from_before_the_first_until_after_the_last() {
+    let mut world = World::with(&["shop"]);
+    assert!(!planner::copies::in_use(&world));
+    label(&mut world, json!("true"));
+    assert!(planner::copies::in_use(&world));
+    let (plan, over) = planner::copies::record(&world);
+    let [Action::Create(note)] = plan.actions.as_slice() else { panic!("{plan:?}") };
+    assert!(!over);
+    world.apply(note.body.clone());
+    assert!(planner::copies::record(&world).0.actions.is_empty());
+    world.apply(nab("shop/daily"));
+    world.settle();
+    assert_eq!(copies(&world), ["Backup shop/daily"]);
+    // The label is gone, the copy is yet to go.
+    label(&mut world, json!(null));
+    assert!(planner::copies::in_use(&world));
+    assert_eq!(planner::copies::record(&world), (planner::Plan::done(), false));
+    world.settle();
+    let (plan, over) = planner::copies::record(&world);
+    assert!(
+        over && matches!(plan.actions.as_slice(), [Action::Delete(note)] if note.name == planner::copies::RECORD)
+    );
 }

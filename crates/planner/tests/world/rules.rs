@@ -25,7 +25,7 @@ impl World {
 
     fn wrong_to_create(&self, about: &Key, kind: Kind, body: &Value) -> Option<&'static str> {
         if body["metadata"]["namespace"] != ADMIN && about.namespace != ADMIN {
-            return self.wrong_to_show(about, kind, body);
+            return wrong_to_show(about, kind, body);
         }
         if about.kind == Kind::Backup && about.namespace == ADMIN {
             // Only what was found in storage makes a request, and only for whomever the storage says.
@@ -67,23 +67,6 @@ impl World {
             }
             _ => Some("creates something unheard of"),
         }
-    }
-
-    /// In a tenant's namespace, a plan about an object of Velero's kinds there makes that object, or the request it is.
-    fn wrong_to_show(&self, about: &Key, kind: Kind, body: &Value) -> Option<&'static str> {
-        let itself = Key::new(kind, &about.namespace, &about.name);
-        let there = body["metadata"]["namespace"] == json!(about.namespace)
-            && body["metadata"]["name"] == json!(about.name);
-        let request = match about.kind {
-            Kind::Backup => Some(Kind::NonAdminBackup),
-            Kind::Restore => Some(Kind::NonAdminRestore),
-            _ => None,
-        };
-        let right = there && about.kind.group() == Kind::Backup.group();
-        if !right || (itself != *about && Some(kind) != request) {
-            return Some("creates something outside the administrators' namespace");
-        }
-        body["spec"]["credential"].is_object().then_some("shows a credential")
     }
 
     /// Whether a Velero DownloadRequest is for a request that is no more.
@@ -150,4 +133,21 @@ impl World {
             .is_none_or(|uid| Some(uid.as_str()) == space_uid);
         said.as_deref() == Some(namespace) && same_space
     }
+}
+
+/// In a tenant's namespace, a plan about an object of Velero's kinds there makes that object, or the request it is.
+fn wrong_to_show(about: &Key, kind: Kind, body: &Value) -> Option<&'static str> {
+    let itself = Key::new(kind, &about.namespace, &about.name);
+    let there = body["metadata"]["namespace"] == json!(about.namespace)
+        && body["metadata"]["name"] == json!(about.name);
+    let request = match about.kind {
+        Kind::Backup => Some(Kind::NonAdminBackup),
+        Kind::Restore => Some(Kind::NonAdminRestore),
+        _ => None,
+    };
+    let right = there && about.kind.group() == Kind::Backup.group();
+    if !right || (itself != *about && Some(kind) != request) {
+        return Some("creates something outside the administrators' namespace");
+    }
+    body["spec"]["credential"].is_object().then_some("shows a credential")
 }

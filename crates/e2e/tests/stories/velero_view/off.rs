@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{label, velero_backup};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const ACCOUNT: &str = "system:serviceaccount:velero:non-admin-controller";
 
 /// What nacre asked of Velero's kinds outside Velero's namespace, and of the note that there are copies.
@@ -92,6 +92,21 @@ async fn it_costs_nothing_where_it_is_off_and_one_write_for_each_change_where_it
         "{:#?}",
         writes.tally()
     );
+
+    // Whoever may only look sees copies, and asks for nothing: a link leads to everything that was backed up.
+    house.bed.bind("shop", "eve", "view").await?;
+    house.bed.wait_allowed("eve", "shop", "list", "velero.io", "backups").await?;
+    for (verb, resource) in
+        [("create", "backups"), ("get", "downloadrequests"), ("create", "downloadrequests")]
+    {
+        ensure!(!house.bed.allowed("eve", "shop", verb, "velero.io", resource).await?, "{verb} {resource}");
+    }
+    house.bed.wait_allowed("ada", "shop", "create", "velero.io", "restores").await?;
+    for (verb, resource) in
+        [("patch", "backups"), ("delete", "backups"), ("create", "backupstoragelocations")]
+    {
+        ensure!(!house.bed.allowed("ada", "shop", verb, "velero.io", resource).await?, "{verb} {resource}");
+    }
 
     // A label that goes while nacre is down: the copies go when it is back, and then nobody looks any more.
     drop(nacre);
