@@ -40,6 +40,11 @@ impl Bed {
         self.run("velero", &self.kubeconfig(), args).await
     }
 
+    /// Runs the real helm as the bed's helper.
+    pub async fn helm(&self, args: &[&str]) -> Result<Output> {
+        self.run("helm", &self.kubeconfig(), args).await
+    }
+
     /// Runs the real velero command line as whoever this kubeconfig is for.
     pub async fn velero_cli_with(&self, kubeconfig: &Path, args: &[&str]) -> Result<Output> {
         self.run("velero", kubeconfig, args).await

@@ -23,12 +23,16 @@ use tracing::{info, warn};
 use crate::cluster::{Cluster, State};
 use crate::execute::Executor;
 use crate::guard::Guarded;
+use crate::leadership::Leadership;
 use crate::store::{Change, Store};
 use crate::watch::{LONGEST_PAUSE, Progress, closed};
 use crate::work::Work;
 
 /// How often to see whether somebody is to see Velero's objects: an administrator labels a namespace now and then.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// What does not work where a namespace is labelled and nacre was not given the rights.
+const UNSHOWN: &str = "Velero's objects are not shown in tenants' namespaces";
 
 /// What there is of Velero's kinds in tenants' namespaces.
 #[derive(Debug, Default)]
@@ -38,8 +42,6 @@ pub(crate) struct Shown {
     known: bool,
     /// The namespaces whose owners are to see it.
     viewed: BTreeSet<String>,
-    /// Why it cannot be looked at, though somebody is to see it.
-    problem: Option<String>,
 }
 
 impl Shown {
@@ -89,11 +91,6 @@ impl State {
             Some(false) => _ = self.shown.viewed.remove(namespace),
             None => {}
         }
-    }
-
-    /// Why tenants do not see Velero's objects though they are to.
-    pub fn view_problem(&self) -> Option<&str> {
-        self.shown.problem.as_deref()
     }
 
     /// The latest that is known of an object in a tenant's namespace.
@@ -170,10 +167,18 @@ fn guarded(mut object: DynamicObject) -> Guarded<DynamicObject> {
 
 /// Looks after copies of Velero's objects in tenants' namespaces while there are to be any; until then it asks the API
 /// server for nothing.
-pub async fn show_velero(client: Client, executor: Executor, cluster: Arc<Cluster>, work: Arc<Work>) {
+pub async fn show_velero(
+    client: Client,
+    executor: Executor,
+    cluster: Arc<Cluster>,
+    work: Arc<Work>,
+    leadership: Leadership,
+) {
     loop {
+        leadership.granted().await;
         if copies::in_use(&*cluster.look()) {
-            show(&client, &executor, &cluster, &work).await;
+            show(&client, &executor, &cluster, &work, &leadership).await;
+            cluster.lacking().on(UNSHOWN);
             // What was seen is out of date as soon as nobody looks.
             cluster.change(|state| {
                 let viewed = std::mem::take(&mut state.shown.viewed);
@@ -185,17 +190,23 @@ pub async fn show_velero(client: Client, executor: Executor, cluster: Arc<Cluste
     }
 }
 
-async fn show(client: &Client, executor: &Executor, cluster: &Arc<Cluster>, work: &Arc<Work>) {
+async fn show(
+    client: &Client,
+    executor: &Executor,
+    cluster: &Arc<Cluster>,
+    work: &Arc<Work>,
+    leadership: &Leadership,
+) {
     let mut watches = JoinSet::new();
     let mut progress = Vec::new();
     for kind in WATCHED {
         let (sender, receiver) = signal::channel(Progress::Listing);
         watches.spawn(watch_shown(client.clone(), kind, cluster.clone(), work.clone(), sender));
-        progress.push((kind, receiver));
+        progress.push(receiver);
     }
     info!("tenants are to see Velero's objects in their namespaces; looking at those");
     loop {
-        let started = progress.iter().all(|(_, progress)| *progress.borrow() == Progress::Current);
+        let started = progress.iter().all(|progress| *progress.borrow() == Progress::Current);
         let (plan, over) = copies::record(&*cluster.look());
         let noted = started && note(executor, cluster, &plan).await;
         if noted && over {
@@ -203,14 +214,15 @@ async fn show(client: &Client, executor: &Executor, cluster: &Arc<Cluster>, work
             return;
         }
         if noted && !cluster.look().shows_velero() {
+            cluster.lacking().on(UNSHOWN);
             let keys = cluster.change(|state| {
                 state.shown.known = true;
                 copies::everything(state)
             });
             work.wake(keys);
         }
-        say_what_is_in_the_way(cluster, &progress);
-        if !copies::in_use(&*cluster.look()) {
+        // Whoever leads looks; the one who takes over begins anew.
+        if !copies::in_use(&*cluster.look()) || !leadership.leads() {
             return;
         }
         sleep(LOOK).await;
@@ -227,27 +239,6 @@ async fn note(executor: &Executor, cluster: &Arc<Cluster>, plan: &Plan) -> bool 
             false
         }
     }
-}
-
-fn say_what_is_in_the_way(cluster: &Arc<Cluster>, progress: &[(Kind, signal::Receiver<Progress>)]) {
-    let mut closed = progress.iter().filter_map(|(kind, progress)| match &*progress.borrow() {
-        Progress::Closed(reason) => Some(format!("{} in tenants' namespaces: {reason}", kind.plural())),
-        Progress::Listing | Progress::Current => None,
-    });
-    let problem = closed.next();
-    if cluster.look().shown.problem == problem {
-        return;
-    }
-    if let Some(problem) = &problem {
-        warn!(
-            problem,
-            "tenants cannot see Velero's objects: nacre was installed without the rights for that"
-        );
-    }
-    cluster.change(|state| {
-        state.shown.problem = problem;
-        Vec::new()
-    });
 }
 
 async fn watch_shown(
@@ -277,7 +268,8 @@ async fn watch_shown(
                 pause = (pause * 2).clamp(Duration::from_millis(200), LONGEST_PAUSE);
                 let shut = closed(&error).filter(|_| *progress.borrow() != Progress::Current);
                 if let Some(reason) = shut {
-                    progress.send_replace(Progress::Closed(reason));
+                    cluster.lacking().off(UNSHOWN, &reason);
+                    progress.send_replace(Progress::Closed);
                 } else {
                     warn!(kind = kind.name(), %error, "the watch broke; it is tried again");
                 }

@@ -10,9 +10,12 @@ use api::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::DynamicObject;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::queue::Queue;
-use crate::{Key, Policy};
+use crate::{Key, Policy, Trouble};
 
 /// A tenant's object as it was seen. One that cannot be read has its metadata and what could be saved of its
 /// status, and says what is wrong with it, so that it can still be refused plainly and deleted.
@@ -22,6 +25,32 @@ pub struct Seen<K> {
     pub object: Arc<K>,
     /// Why it could not be read.
     pub unreadable: Option<Arc<str>>,
+}
+
+impl<K: DeserializeOwned + Serialize + Default> Seen<K> {
+    /// Reads an object, or what can be saved of it.
+    pub fn read(given: &Value) -> Self {
+        let (object, unreadable) = read(given);
+        Self { object: Arc::new(object), unreadable: unreadable.map(Arc::from) }
+    }
+}
+
+/// Reads an object; or what can be saved of it, and what is wrong with it.
+pub fn read<K: DeserializeOwned + Serialize + Default>(given: &Value) -> (K, Option<String>) {
+    // Reading by reference leaves the value for a second try, and costs the sound ones nothing.
+    let error = match K::deserialize(given) {
+        Ok(object) => return (object, None),
+        Err(error) => error.to_string(),
+    };
+    // Keep the status if it can be read without the spec, else at least the metadata.
+    let saved = [&["metadata", "status"][..], &["metadata"]].into_iter().find_map(|kept| {
+        let mut blank = serde_json::to_value(K::default()).ok()?;
+        for name in kept {
+            blank[*name] = given[*name].clone();
+        }
+        K::deserialize(&blank).ok()
+    });
+    (saved.unwrap_or_default(), Some(error))
 }
 
 impl<K> Clone for Seen<K> {
@@ -80,6 +109,8 @@ pub trait View {
     fn location_request(&self, name: &str) -> Option<Seen<NonAdminBackupStorageLocationRequest>>;
     /// A tenant's credential as Velero has it.
     fn secret_copy(&self, name: &str) -> Option<Arc<HiddenSecret>>;
+    /// What was wanted for this object when it was last decided about, and was not taken by the API server.
+    fn trouble(&self, key: &Key) -> Option<Arc<Trouble>>;
     /// Velero's version, if it has told.
     fn velero_version(&self) -> Option<String>;
 

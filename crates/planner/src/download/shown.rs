@@ -45,7 +45,8 @@ pub fn observe_shown(view: &impl View, namespace: &str, name: &str) -> Option<Ob
             ..NonAdminDownloadRequestStatus::default()
         }),
     };
-    Some(gather(view, Kind::DownloadRequest, namespace, Seen { object: Arc::new(request), unreadable }))
+    let seen = gather(view, Seen { object: Arc::new(request), unreadable }, namespace);
+    Some(Observed { kind: Kind::DownloadRequest, ..seen })
 }
 
 fn read<T: DeserializeOwned>(part: Option<&Value>) -> Result<T, serde_json::Error> {

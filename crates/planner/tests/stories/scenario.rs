@@ -137,6 +137,7 @@ pub(super) fn start(viewed: bool) -> World {
             world.edit(space, json!({"metadata": {"labels": {labels::VELERO_VIEW: "true"}}}));
         }
     }
+    world.stop_tape();
     world.tenant_storage("shop/bucket");
     world.apply(nab("bystander/theirs"));
     world.rest();

@@ -61,7 +61,7 @@ async fn it_costs_nothing_where_it_is_off_and_one_write_for_each_change_where_it
     label(&house, "shop", json!("true")).await?;
     eventually("it to show in /readyz", PATIENCE, async || {
         let details = nacre.details().await?;
-        ensure!(details.contains("velero view: "), "{details}");
+        ensure!(details.contains("are not shown in tenants' namespaces"), "{details}");
         anyhow::Ok(())
     })
     .await?;

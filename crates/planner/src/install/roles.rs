@@ -1,0 +1,221 @@
+//! Who nacre is, what it may do, and what namespace owners may do with it. Each rule is here because something uses it: a
+//! story on the real API server fails if one is not.
+
+use api::Kind;
+use serde_json::{Value, json};
+
+use super::marked;
+use crate::{Object, admission, restore};
+
+/// The account nacre runs as. OADP's operator has it under this name too.
+pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
+/// For users who are to ask for backups but are not editors of the namespace.
+pub(super) const EDITORS: &str = "nonadminbackup-editor-role";
+
+/// Where the lease is that decides which controller acts. Known to every install, so that there is one in a cluster.
+pub const LEASE_NAMESPACE: &str = "kube-system";
+/// What it is called.
+pub const LEASE: &str = "nacre";
+
+const WATCH: &[&str] = &["list", "watch"];
+const READ: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+pub(crate) const TENANT_KINDS: [Kind; 4] = [
+    Kind::NonAdminBackup,
+    Kind::NonAdminRestore,
+    Kind::NonAdminBackupStorageLocation,
+    Kind::NonAdminDownloadRequest,
+];
+
+const HELD_KINDS: [Kind; 3] =
+    [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
+
+/// The account and every role, with Velero in this namespace.
+pub fn roles(namespace: &str) -> Vec<Object> {
+    let account = json!({"metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace}});
+    let mut objects = vec![marked(Kind::ServiceAccount, account)];
+    objects.extend(everywhere(namespace));
+    objects.extend(beside_velero(namespace));
+    objects.extend(beside_the_lease(namespace));
+    objects.extend(tenant_roles());
+    objects
+}
+
+/// What nacre may do in every namespace: read requests, hold them, write their status, make those for backups found in
+/// storage, remove them, tell Events. Of Secrets it may look at one whose name it knows, and neither list, watch nor
+/// write any.
+fn everywhere(namespace: &str) -> [Object; 2] {
+    let rules = json!([
+        rule(&[Kind::Namespace], WATCH),
+        // Single ones are looked at again after a conflict, here and below.
+        rule(&TENANT_KINDS, READ),
+        rule(&HELD_KINDS, &["patch"]),
+        rule(&[Kind::NonAdminBackup], &["create", "delete"]),
+        rule(&[Kind::NonAdminRestore, Kind::NonAdminDownloadRequest], &["delete"]),
+        status_rule(&HELD_KINDS, &["patch"]),
+        status_rule(&[Kind::NonAdminDownloadRequest], &["patch"]),
+        rule(&[Kind::Secret], &["get"]),
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+        admission::webhook::rule(),
+    ]);
+    [
+        cluster_role("nacre", &json!({}), &rules),
+        marked(
+            Kind::ClusterRoleBinding,
+            json!({
+                "metadata": {"name": "nacre"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "nacre"},
+                "subjects": [subject(namespace)],
+            }),
+        ),
+    ]
+}
+
+/// What nacre may do where Velero is.
+fn beside_velero(namespace: &str) -> [Object; 2] {
+    let volumes = [Kind::PodVolumeBackup, Kind::PodVolumeRestore, Kind::DataUpload, Kind::DataDownload];
+    let rules = json!([
+        rule(&[Kind::Backup, Kind::Restore], WRITE),
+        rule(
+            &[Kind::DeleteBackupRequest, Kind::DownloadRequest],
+            &["get", "list", "watch", "create", "delete"]
+        ),
+        rule(&[Kind::BackupStorageLocation], WRITE),
+        rule(&[Kind::NonAdminBackupStorageLocationRequest], WRITE),
+        status_rule(&[Kind::NonAdminBackupStorageLocationRequest], &["patch"]),
+        rule(&[Kind::ServerStatusRequest], &["get", "create", "delete"]),
+        // One whose name is known may be looked at everywhere.
+        rule(&[Kind::Secret], &["list", "watch", "create", "patch", "delete"]),
+        rule(&volumes, WATCH),
+        rule(&[Kind::ConfigMap], READ),
+        // nacre's own modifiers for what comes back from tenants' storage.
+        rule(&[Kind::ConfigMap], &["create"]),
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": restore::MODIFIERS, "verbs": ["patch"]},
+        rule(&[Kind::DataProtectionApplication], WATCH),
+    ]);
+    let metadata = json!({"name": "nacre", "namespace": namespace});
+    [
+        marked(Kind::Role, json!({"metadata": metadata, "rules": rules})),
+        marked(
+            Kind::RoleBinding,
+            json!({
+                "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
+                "subjects": [subject(namespace)],
+            }),
+        ),
+    ]
+}
+
+/// What nacre may do where the lease is: make it, and keep that one alone.
+fn beside_the_lease(namespace: &str) -> [Object; 2] {
+    let rules = json!([
+        rule(&[Kind::Lease], &["create"]),
+        {"apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get", "update"]},
+    ]);
+    let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
+    [
+        marked(Kind::Role, json!({"metadata": metadata, "rules": rules})),
+        marked(
+            Kind::RoleBinding,
+            json!({
+                "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
+                "subjects": [subject(namespace)],
+            }),
+        ),
+    ]
+}
+
+/// What namespace owners may do: admins and editors ask, viewers look. Statuses are for nacre alone to write, and the
+/// requests that administrators decide about are for administrators alone.
+fn tenant_roles() -> [Object; 3] {
+    let write = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    let ask = json!([rule(&TENANT_KINDS, &write), status_rule(&TENANT_KINDS, &["get"])]);
+    let look = json!([rule(&TENANT_KINDS, READ), status_rule(&TENANT_KINDS, &["get"])]);
+    let to_admin_and_edit = json!({
+        "rbac.authorization.k8s.io/aggregate-to-admin": "true",
+        "rbac.authorization.k8s.io/aggregate-to-edit": "true",
+    });
+    let to_view = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
+    [
+        cluster_role("nacre:edit", &to_admin_and_edit, &ask),
+        cluster_role("nacre:view", &to_view, &look),
+        cluster_role(EDITORS, &json!({}), &ask),
+    ]
+}
+
+fn cluster_role(name: &str, labels: &Value, rules: &Value) -> Object {
+    marked(Kind::ClusterRole, json!({"metadata": {"name": name, "labels": labels}, "rules": rules}))
+}
+
+fn subject(namespace: &str) -> Value {
+    json!({"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespace})
+}
+
+/// Kinds of one group, and what may be done with them.
+pub(super) fn rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+    let group = kinds.first().map_or("", |kind| kind.group());
+    let resources: Vec<_> = kinds.iter().map(|kind| kind.plural()).collect();
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+pub(super) fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+    let group = kinds.first().map_or("", |kind| kind.group());
+    let resources: Vec<_> = kinds.iter().map(|kind| format!("{}/status", kind.plural())).collect();
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Kind;
+
+    use super::roles;
+
+    #[test]
+    fn outside_the_administrators_namespace_a_secret_is_only_looked_at_by_name() {
+        let objects = roles("velero");
+        let rules = |kind: Kind| -> Vec<serde_json::Value> {
+            let own =
+                objects.iter().filter(|object| object.kind == kind && object.name().starts_with("nacre"));
+            own.flat_map(|role| role.body["rules"].as_array().unwrap().clone()).collect()
+        };
+        let about_secrets = |rules: Vec<serde_json::Value>| -> Vec<serde_json::Value> {
+            let meant = |rule: &serde_json::Value| {
+                ["secrets", "*"]
+                    .iter()
+                    .any(|name| rule["resources"].to_string().contains(&format!("\"{name}\"")))
+            };
+            rules.into_iter().filter(meant).map(|rule| rule["verbs"].clone()).collect()
+        };
+        assert_eq!(about_secrets(rules(Kind::ClusterRole)), [serde_json::json!(["get"])]);
+        assert_eq!(about_secrets(rules(Kind::Role)).len(), 1);
+        assert!(
+            objects
+                .iter()
+                .filter(|object| object.kind == Kind::Role && object.namespace() != super::LEASE_NAMESPACE)
+                .all(|role| role.namespace() == "velero")
+        );
+        let text =
+            serde_json::to_string(&objects.iter().map(|o| o.body.clone()).collect::<Vec<_>>()).unwrap();
+        assert!(!text.contains("\"*\""));
+    }
+
+    #[test]
+    fn tenants_may_not_touch_statuses_or_what_administrators_decide() {
+        for role in roles("velero")
+            .iter()
+            .filter(|object| object.kind == Kind::ClusterRole && object.name() != "nacre")
+        {
+            for rule in role.body["rules"].as_array().unwrap() {
+                let text = rule.to_string();
+                assert!(!text.contains("storagelocationrequests"), "{}", role.name());
+                assert!(
+                    !text.contains("/status") || rule["verbs"] == serde_json::json!(["get"]),
+                    "{}",
+                    role.name()
+                );
+            }
+        }
+    }
+}
