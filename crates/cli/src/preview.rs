@@ -143,6 +143,7 @@ pub(crate) fn of_backup(world: &World, asked: &NonAdminBackup) -> Verdict {
         namespace: Some(Arc::new(world.namespace.clone())),
         velero: None,
         name_taken: false,
+        out_of_sight: false,
         kept_at: None,
         storage: location.and_then(|location| world.storage(location)),
         location: location.map(|location| Arc::new(location.clone())),
@@ -155,6 +156,7 @@ pub(crate) fn of_backup(world: &World, asked: &NonAdminBackup) -> Verdict {
         others: world.others(),
         policy: world.policy.clone(),
         admin_namespace: world.velero_namespace.clone(),
+        trouble: None,
         now: world.now,
     };
     verdict(&backup::decide(&seen), Kind::Backup)
@@ -186,6 +188,7 @@ pub(crate) fn of_restore(world: &World, asked: &NonAdminRestore) -> Verdict {
         position_due: true,
         policy: world.policy.clone(),
         admin_namespace: world.velero_namespace.clone(),
+        trouble: None,
         now: world.now,
     };
     verdict(&restore::decide(&seen), Kind::Restore)
@@ -218,6 +221,7 @@ pub(crate) fn of_location(world: &World, asked: &NonAdminBackupStorageLocation) 
         velero_version: None,
         policy: world.policy.clone(),
         admin_namespace: world.velero_namespace.clone(),
+        trouble: None,
         now: world.now,
     };
     let approval = world.policy.as_ref().is_some_and(|policy| policy.storage_locations.require_approval);

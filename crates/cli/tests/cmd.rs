@@ -154,7 +154,10 @@ fn a_dry_run_prints_the_manifest() {
     let arguments =
         ["backup", "create", "daily", "--ttl", "72h", "-l", "app=shop", "--labels", "team=a", "--dry-run"];
     let (command, _folder) = nacre(&[], &arguments);
-    command.assert().success().stdout_eq(str![[r#"
+    command
+        .assert()
+        .success()
+        .stdout_eq(str![[r#"
 apiVersion: oadp.openshift.io/v1alpha1
 kind: NonAdminBackup
 metadata:
@@ -169,7 +172,8 @@ spec:
         app: shop
     ttl: 72h
 
-"#]]).stderr_eq("");
+"#]])
+        .stderr_eq("");
 }
 
 #[test]

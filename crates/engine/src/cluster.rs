@@ -31,7 +31,7 @@ use crate::store::{Change, Store};
 #[derive(Debug)]
 pub struct Cluster {
     state: RwLock<State>,
-    lacking: Lacking,
+    lacking: Arc<Lacking>,
 }
 
 /// Everything seen so far.
@@ -82,11 +82,11 @@ pub struct State {
 impl Cluster {
     /// Nothing seen yet.
     pub fn new(admin_namespace: &str) -> Self {
-        Self { state: RwLock::new(State::new(admin_namespace)), lacking: Lacking::default() }
+        Self { state: RwLock::new(State::new(admin_namespace)), lacking: Arc::default() }
     }
 
     /// What is switched off here, and why.
-    pub fn lacking(&self) -> &Lacking {
+    pub fn lacking(&self) -> &Arc<Lacking> {
         &self.lacking
     }
 

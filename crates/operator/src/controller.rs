@@ -26,7 +26,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use crate::admin::{self, Readiness};
 use crate::admission::{Note, Webhook};
@@ -106,7 +106,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(Webhook::new(&args, &client, &namespace, &cluster, &executor, note).keep());
 
-    let teller = Teller::start(client.clone(), hostname(), cluster.clone());
+    let teller = Teller::start(client.clone(), hostname(), cluster.lacking().clone());
     let context = Arc::new(Shared {
         leadership: leadership.clone(),
         cluster,
