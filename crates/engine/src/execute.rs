@@ -85,7 +85,9 @@ impl Executor {
         let Some((kind, namespace, name)) = self.unsure().get(about).cloned() else { return Ok(()) };
         let found = self.fetch(kind, &namespace, &name).await;
         match found {
-            Ok(text) => self.work.wake(self.remember(kind, &namespace, &text).into_iter().filter(|key| key != about)),
+            Ok(text) => {
+                self.work.wake(self.remember(kind, &namespace, &text).into_iter().filter(|key| key != about))
+            }
             Err(error) if code(&error) == Some(404) => {}
             Err(source) => {
                 let what = format!("look for {} {namespace}/{name}", kind.name());

@@ -71,11 +71,9 @@ fn binding(kind: Kind, metadata: &Value, role: Kind, subject: &Value) -> Object 
 }
 
 fn object(kind: Kind, metadata: &Value, rest: &Value) -> Object {
-    let mut body = json!({"apiVersion": kind.api_version(), "kind": kind.name(), "metadata": metadata});
-    for (name, value) in rest.as_object().into_iter().flatten() {
-        body[name] = value.clone();
-    }
-    Object { kind, body }
+    let mut body = rest.clone();
+    body["metadata"] = metadata.clone();
+    install::marked(kind, body)
 }
 
 fn rule(group: Kind, kinds: &[Kind], verbs: &[&str]) -> Value {

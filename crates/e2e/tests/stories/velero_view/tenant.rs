@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, PodVolumeBackup, Restore};
 use api::{NonAdminBackup, labels};
 use bed::{eventually, wait_until};
-use e2e::{House, Tenant, VELERO};
+use e2e::{House, NACRE, Tenant, VELERO};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -93,6 +93,8 @@ async fn the_unmodified_velero_command_line_works_for_a_tenant() -> Result<()> {
     forgeries_lead_nowhere(&house, &shop, &hands).await?;
     let (text, _) = everything(&house, "shop").await?;
     ensure!(!text.contains("rival"), "something of another tenant's is in {text}");
+
+    house.bed.audit().quiet(NACRE, Duration::from_secs(2)).await?;
 
     // Deleted with Velero's words, the data goes; what is left vanishes with the label.
     hands.sees(&["backup", "delete", "daily", "--confirm"]).await?;
