@@ -53,6 +53,11 @@ impl House {
         Ok(Self { bed })
     }
 
+    /// Gives nacre and tenants the rights for Velero's own tools in tenants' namespaces, as installing with them does.
+    pub async fn allow_velero_view(&self) -> Result<()> {
+        self.bed.apply_path(&deploy("velero-view.yaml")).await.context("applying the rights to see copies")
+    }
+
     /// A cluster with Velero, nacre's definitions, and what `nacre operator` needs.
     pub async fn build_for_operator() -> Result<Self> {
         let bed = Bed::builder().with_velero().start().await?;

@@ -85,6 +85,14 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
     Some(gather(view, view.restore(namespace, name)?, namespace))
 }
 
+/// Why this restore would be refused if it were asked for now; none if nobody can tell.
+pub(crate) fn judge(view: &impl View, restore: NonAdminRestore) -> Option<Result<(), Refusal>> {
+    let namespace = restore.metadata.namespace.clone()?;
+    let seen = gather(view, Seen { object: Arc::new(restore), unreadable: None }, &namespace);
+    let refusal = check::refusal(&seen, seen.policy.as_deref()?);
+    Some(refusal.map_or(Ok(()), Err))
+}
+
 /// Gathers the same for one that is not stored yet, or not so.
 pub(crate) fn gather(
     view: &impl View,

@@ -29,3 +29,4 @@ mod scenario;
 mod storage;
 mod synced;
 mod trouble;
+mod velero_view;
