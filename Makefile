@@ -17,17 +17,20 @@ demo: tools ## Tell the tenant's story on a real cluster, with real output
 	@target/release/demo
 
 .PHONY: test
-test: tools check build ## Run every test: unit, property, real API server, end to end
+test: tools check build ## Run every test: unit, property, real API server, end to end (of long stories a slice)
 	cargo test --workspace --exclude e2e
 	@# Stories mostly wait for Velero: several at a time.
-	RUST_TEST_THREADS=4 cargo test --package e2e --lib --test stories --test migration
+	RUST_TEST_THREADS=4 cargo test --package e2e --lib --test stories --test migration --test install
 	@# Alone, since it measures.
 	RUST_TEST_THREADS=1 cargo test --package e2e --test burst -- --nocapture
 	@echo "== All tests passed."
 
 .PHONY: long
-long: tools build ## Run the long variants of some tests
-	cargo test --package e2e --test lease_long -- --nocapture
+long: tools build ## Tell the long stories: at full size, to the last write, silent for minutes (half an hour)
+	NACRE_LONG=1 RUST_TEST_THREADS=3 cargo test --package e2e --test stories --test migration
+	@# Alone, since it measures.
+	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
+	@echo "== All long tests passed."
 
 .PHONY: check
 check: ## Formatting, lints, each crate by itself, generated files

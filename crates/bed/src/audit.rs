@@ -52,6 +52,8 @@ pub struct Request {
     pub user: String,
     /// As RBAC calls it: `create`, `patch`, ...
     pub verb: String,
+    /// The API group; empty for the core group.
+    pub group: String,
     /// The plural, followed by the subresource if there is one: `backups`, `nonadminbackups/status`.
     pub resource: String,
     /// Empty for what is cluster-wide.
@@ -237,6 +239,8 @@ fn parse(line: &str) -> Result<Request> {
     #[derive(Deserialize, Default)]
     #[serde(default)]
     struct Object {
+        #[serde(rename = "apiGroup")]
+        group: String,
         resource: String,
         subresource: String,
         namespace: String,
@@ -249,7 +253,7 @@ fn parse(line: &str) -> Result<Request> {
     }
     let event: Event =
         serde_json::from_str(line).with_context(|| format!("reading the audit log's line {line}"))?;
-    let Object { mut resource, subresource, namespace, name } = event.object_ref;
+    let Object { group, mut resource, subresource, namespace, name } = event.object_ref;
     if !subresource.is_empty() {
         resource = format!("{resource}/{subresource}");
     }
@@ -261,6 +265,7 @@ fn parse(line: &str) -> Result<Request> {
         user_agent: event.user_agent,
         user: event.impersonated_user.unwrap_or(event.user).username,
         verb: event.verb,
+        group,
         resource,
         namespace,
         name,

@@ -79,9 +79,14 @@ impl House {
 
     /// The same by another way to the API server.
     pub async fn start_nacre_with(&self, kubeconfig: &Path) -> Result<Nacre> {
+        self.start_nacre_in(kubeconfig, &[]).await
+    }
+
+    /// The same with more in the environment.
+    pub async fn start_nacre_in(&self, kubeconfig: &Path, environment: &[(&str, &str)]) -> Result<Nacre> {
         // Most stories that start a second one have killed the first, and need not wait for a dead one's lease.
         self.forget_lease().await?;
-        let nacre = self.launch("nacre", VELERO, kubeconfig, &[])?;
+        let nacre = self.launch("nacre", VELERO, kubeconfig, environment)?;
         nacre.until_ready().await?;
         Ok(nacre)
     }
@@ -107,10 +112,9 @@ impl House {
     ) -> Result<Nacre> {
         let (health, metrics) = (free_address()?, free_address()?);
         let program = self.bed.program(program()?, name, kubeconfig).args(args.iter().copied());
+        let program = program.env("WATCH_NAMESPACE", namespace).env("LOG_LEVEL", "5");
         let program = env.iter().fold(program, |program, (name, value)| program.env(*name, *value));
         let process = program
-            .env("WATCH_NAMESPACE", namespace)
-            .env("LOG_LEVEL", "5")
             .env("HOSTNAME", name)
             .env("HEALTH_PROBE_BIND_ADDRESS", health.to_string())
             .env("METRICS_BIND_ADDRESS", metrics.to_string())
@@ -153,6 +157,11 @@ impl Nacre {
         get(self.health, "/readyz").await
     }
 
+    /// Everything it counts, as Prometheus would read it.
+    pub async fn metrics(&self) -> Result<String> {
+        get(self.metrics, "/metrics").await
+    }
+
     /// A number it counts.
     pub async fn metric(&self, name: &str) -> Result<f64> {
         let answer = get(self.metrics, "/metrics").await?;
@@ -171,11 +180,12 @@ async fn get(address: SocketAddr, path: &str) -> Result<String> {
 }
 
 /// A file of the repository's `deploy` folder.
-fn deploy(name: &str) -> PathBuf {
+pub fn deploy(name: &str) -> PathBuf {
     root().join("deploy").join(name)
 }
 
-fn root() -> &'static Path {
+/// Where the repository is.
+pub fn root() -> &'static Path {
     // crates/e2e is two below the root, always.
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().and_then(Path::parent).unwrap_or(here)

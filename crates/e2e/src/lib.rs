@@ -3,10 +3,15 @@
 
 pub mod contest;
 mod house;
+mod length;
 mod location;
+mod oadp;
+mod privileges;
 mod tap;
 mod tenant;
 
-pub use house::{House, NACRE, Nacre, VELERO, command_line};
+pub use house::{House, NACRE, Nacre, VELERO, command_line, deploy, root};
+pub use length::at_length;
+pub use privileges::{Right, Rights};
 pub use tap::Tap;
 pub use tenant::Tenant;

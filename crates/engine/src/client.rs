@@ -13,7 +13,14 @@ pub fn user_agent() -> String {
     format!("nacre/{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Connects as the environment says: `KUBECONFIG` or the usual file, else the pod's own account.
+/// The hosts by which the API server is reached from here: the one we use, and the one every pod is told.
+pub async fn api_server() -> Result<Vec<String>, kube::Error> {
+    let ours = config().await?.cluster_url.host().map(str::to_owned);
+    let told = std::env::var("KUBERNETES_SERVICE_HOST").ok().filter(|host| !host.is_empty());
+    Ok(ours.into_iter().chain(told).collect())
+}
+
+/// Connects as the environment says.
 pub async fn connect() -> Result<Client, kube::Error> {
     Client::try_from(config().await?)
 }
@@ -24,6 +31,7 @@ pub async fn connect_behind(leadership: &Leadership) -> Result<Client, kube::Err
     Ok(line.with_layer(&Gate(leadership.clone())).build())
 }
 
+/// As the environment says: `KUBECONFIG` or the usual file, else the pod's own account.
 async fn config() -> Result<Config, kube::Error> {
     let mut config = match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
         Ok(config) => config,

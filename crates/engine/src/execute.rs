@@ -1,7 +1,8 @@
 //! Carrying out a plan: one API call per action, in order, and no choices.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
@@ -20,6 +21,7 @@ use crate::cluster::{Cluster, State};
 use crate::error::{Failure, status};
 use crate::guard::Guarded;
 use crate::kept::Kept;
+use crate::trouble;
 use crate::work::Work;
 
 /// Who set a field, as the API server notes it. It is an identity: renaming it would orphan what it owns.
@@ -41,6 +43,25 @@ pub struct Writes {
     pub tried: AtomicU64,
     /// Those that met a conflict.
     pub conflicts: AtomicU64,
+    /// All of them, by the namespace of the object that was decided about.
+    by_namespace: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Writes {
+    fn count(&self, namespace: &str) {
+        let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.get_mut(namespace) {
+            Some(count) => *count += 1,
+            None => drop(counts.insert(namespace.to_owned(), 1)),
+        }
+    }
+
+    /// How many there were for each namespace; those that are gone are forgotten.
+    pub fn by_namespace(&self, is_gone: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
+        let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.retain(|namespace, _| !is_gone(namespace));
+        counts.clone()
+    }
 }
 
 impl Executor {
@@ -58,12 +79,21 @@ impl Executor {
     /// decided about just now. The first that fails ends it: what follows may rest on it.
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
         for action in &plan.actions {
-            let mut concerned = self.act(action).await?;
+            self.writes.count(&about.namespace);
+            let mut concerned = match self.act(action).await {
+                Ok(concerned) => concerned,
+                Err(failure) => {
+                    trouble::note(&self.cluster, about, action, &failure);
+                    return Err(failure);
+                }
+            };
+            trouble::taken(&self.cluster, action);
             if !matches!(action, Action::Delete(_) | Action::DeleteUnchanged(_)) {
                 concerned.retain(|key| key != about);
             }
             self.work.wake(concerned);
         }
+        trouble::over(&self.cluster, about);
         Ok(())
     }
 

@@ -2,15 +2,19 @@
 //! afresh for each decision.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::{Kind, labels};
 use futures::future::try_join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt as _};
-use planner::install::{CONTROLLER, Found, KINDS, Settings, objects, uninstall::FINALIZERS};
+use planner::install::uninstall::FINALIZERS;
+use planner::install::{CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, Settings, objects};
 use planner::{Action, Key, Object, Plan, Target};
 use serde_json::Value;
 
@@ -68,6 +72,15 @@ pub async fn held(client: &Client) -> Result<Vec<Target>, kube::Error> {
 
 /// Who may still act as the controller: a pod of its Deployment, or whoever holds the lease.
 pub async fn at_work(client: &Client, namespace: &str) -> Result<Option<String>, kube::Error> {
+    if let Some(pod) = pod_at_work(client, namespace).await? {
+        return Ok(Some(pod));
+    }
+    let leases = Api::<Lease>::namespaced(client.clone(), LEASE_NAMESPACE);
+    Ok(leases.get_opt(LEASE).await?.and_then(|lease| holder(&lease, Timestamp::now())))
+}
+
+/// A pod of the controller's Deployment that has not ended.
+pub(crate) async fn pod_at_work(client: &Client, namespace: &str) -> Result<Option<String>, kube::Error> {
     let pods = Api::<Pod>::namespaced(client.clone(), namespace);
     let ours = ListParams::default().labels(&format!("control-plane={CONTROLLER}"));
     let pods = pods.list(&ours).await?;
@@ -77,6 +90,16 @@ pub async fn at_work(client: &Client, namespace: &str) -> Result<Option<String>,
     };
     let pod = pods.items.iter().find(|pod| !ended(pod));
     Ok(pod.map(|pod| format!("pod {} in {namespace}", pod.name_any())))
+}
+
+/// Who holds a lease that has not run out.
+fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
+    let spec = lease.spec.as_ref()?;
+    let holder = spec.holder_identity.as_ref().filter(|holder| !holder.is_empty())?;
+    let renewed = spec.renew_time.as_ref()?.0;
+    let seconds = u64::try_from(spec.lease_duration_seconds?).unwrap_or_default();
+    let since = now.duration_since(renewed).unsigned_abs();
+    (since < Duration::from_secs(seconds)).then(|| format!("{holder}, which holds the lease,"))
 }
 
 /// Carries out a plan made on what was read afresh.
@@ -133,7 +156,13 @@ async fn list(client: &Client, kind: Kind, params: ListParams) -> Result<Vec<Fou
         Err(error) => return Err(error),
     };
     let Value::Array(items) = list["items"].take() else { return Ok(Vec::new()) };
-    Ok(items.into_iter().map(|body| Found { kind, body }).collect())
+    let whole = |mut body: Value| {
+        // In a list, the API server leaves these out.
+        body["apiVersion"] = kind.api_version().into();
+        body["kind"] = kind.name().into();
+        Found { kind, body }
+    };
+    Ok(items.into_iter().map(whole).collect())
 }
 
 fn is_unknown(error: &kube::Error) -> bool {

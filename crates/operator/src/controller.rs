@@ -1,7 +1,8 @@
 //! The controller: watch everything, then decide about whatever is woken and carry it out.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -30,8 +31,10 @@ use crate::admin::{self, Readiness};
 use crate::args::Args;
 use crate::chores::{self, Chores};
 use crate::lease::Leader;
+use crate::measures::Measured;
 use crate::metrics::{self, Metrics, Written};
 use crate::migration;
+use crate::policy;
 use crate::queue::{self, Due};
 
 /// The kinds that own what is collected when they are gone.
@@ -65,15 +68,21 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let client = engine::connect_behind(&leadership).await.context(unreachable)?;
     let lease_client = engine::connect().await.context(unreachable)?;
     let cluster = Arc::new(Cluster::new(&namespace));
+    cluster.reached_at(&engine::api_server().await.context("cannot tell where the API server is")?);
     let work = Arc::new(Work::default());
     let executor = Executor::new(client.clone(), cluster.clone(), work.clone());
 
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let closed = Arc::new(OnceLock::new());
-    let ready = readiness(cluster.clone(), closed.clone(), leadership.clone());
-    admin::probes(args.health_probe_bind_address, ready).await?;
+    let ready = Arc::new(AtomicBool::new(false));
+    let readiness = readiness(cluster.clone(), ready.clone(), leadership.clone());
+    admin::probes(args.health_probe_bind_address, readiness).await?;
     registry.register_collector(Box::new(Written(executor.writes())));
+    registry.register_collector(Box::new(Measured {
+        cluster: cluster.clone(),
+        writes: executor.writes(),
+        metrics: metrics.clone(),
+    }));
     registry.register_collector(Box::new(Leader { leadership: leadership.clone(), me: seat.me.clone() }));
     admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
 
@@ -81,19 +90,15 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let watches = start_watches(&client, &namespace, &cluster, &work);
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking at the cluster");
     let unwatched = all_known(watches).await;
-    for (kind, reason) in &unwatched {
-        warn!(kind = kind.name(), reason, "cannot be watched; it counts as empty");
-    }
     cluster.read_policy();
     // An owner that we may not see is not one that is gone.
-    let everything_seen = unwatched.iter().all(|(kind, _)| !OWNERS.contains(kind));
-    // Nobody else sets it.
-    let _ = closed.set(unwatched);
+    let everything_seen = unwatched.iter().all(|kind| !OWNERS.contains(kind));
+    ready.store(true, Ordering::Release);
     info!("ready");
 
     // Whoever leads acts at once, so only now.
     let campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
-    let teller = Teller::start(client.clone(), hostname());
+    let teller = Teller::start(client.clone(), hostname(), cluster.clone());
     let context = Arc::new(Shared {
         leadership: leadership.clone(),
         cluster,
@@ -105,6 +110,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         chores: Chores::default(),
     });
     let mut tasks = JoinSet::new();
+    tasks.spawn(policy::tell_problems(context.cluster.clone(), context.teller.clone(), leadership.clone()));
     tasks.spawn(migration::keep(client.clone(), context.teller.clone(), leadership.clone()));
     tasks.spawn(queue::keep_fresh(
         context.cluster.clone(),
@@ -142,19 +148,17 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 }
 
 /// Ready once everything has been seen, leading or not, since a rolling update waits for a successor to be ready; with a
-/// word on who leads, on what we may not look at, and on what is wrong with the policy.
+/// word on who leads, on what is switched off, and on what is wrong with the policy.
 fn readiness(
     cluster: Arc<Cluster>,
-    closed: Arc<OnceLock<Vec<(Kind, String)>>>,
+    ready: Arc<AtomicBool>,
     leadership: Leadership,
 ) -> impl Fn() -> Readiness {
     move || {
-        let unwatched = closed.get();
-        let kinds = unwatched.into_iter().flatten();
         let mut details = vec![leadership.standing().to_string()];
-        details.extend(kinds.map(|(kind, why)| format!("{} is not watched: {why}", kind.plural())));
+        details.extend(cluster.lacking().told());
         details.extend(cluster.look().policy_problems().iter().map(|problem| format!("policy: {problem}")));
-        Readiness { ready: unwatched.is_some(), details }
+        Readiness { ready: ready.load(Ordering::Acquire), details }
     }
 }
 
@@ -219,14 +223,14 @@ impl Starter<'_> {
 
 /// Waits until everything that exists is known, so that nothing is decided because its like is merely not seen yet.
 /// Returns what we may not look at.
-async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<(Kind, String)> {
+async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<Kind> {
     let mut closed = Vec::new();
     for (kind, mut progress) in watches {
         // A watch ends only with the process.
         if let Ok(progress) = progress.wait_for(|progress| *progress != Progress::Listing).await
-            && let Progress::Closed(reason) = &*progress
+            && *progress == Progress::Closed
         {
-            closed.push((kind, reason.clone()));
+            closed.push(kind);
         }
     }
     closed
@@ -243,7 +247,7 @@ async fn worker(context: Arc<Shared>) {
             Ok(retry) => retry,
             Err(_) => Some(Retry::BackOff),
         };
-        context.metrics.decided(began.elapsed(), retry.is_none());
+        context.metrics.decided(&key, began.elapsed(), retry.is_none());
         let failures = context.work.done(&key, retry.is_none());
         if let Some(delay) = retry.and_then(|retry| retry.delay(failures)) {
             context.work.wake_in(key, delay);
@@ -273,13 +277,17 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
         // A backup found in storage is looked at again and again, but its story is told once.
         if key.kind != Kind::Backup || context.chores.is_news(key, event) {
             context.teller.tell(kind, &about, event);
+            context.metrics.told(kind, &about, event);
             if event.reason == sync::IGNORED {
                 context.metrics.ignored();
             }
         }
     }
-    if let Some(delay) = plan.wake {
-        context.work.wake_in(key.clone(), delay);
+    match plan.wake {
+        // What is half done is gone on with before anything else is begun.
+        Some(Duration::ZERO) => return Box::pin(reconcile(context, key)).await,
+        Some(delay) => context.work.wake_in(key.clone(), delay),
+        None => {}
     }
     None
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use api::{DataProtectionApplication, Kind, condition};
 use engine::applications::{Lookout, Seen};
-use engine::{Failure, Leadership, Teller};
+use engine::{Cluster, Failure, Leadership, Teller};
 use futures::stream::SelectAll;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: Args, image: Option<String>) -> Result<()> {
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking after DataProtectionApplications");
     let campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
     let keeper = Keeper {
-        teller: Teller::start(client.clone(), hostname()),
+        teller: Teller::start(client.clone(), hostname(), Arc::new(Cluster::new(&namespace))),
         lookout: Lookout::new(client.clone(), &namespace, times),
         client,
         namespace,

@@ -6,8 +6,10 @@ mod chores;
 mod controller;
 mod dpa_operator;
 mod lease;
+mod measures;
 mod metrics;
 mod migration;
+mod policy;
 mod queue;
 mod telemetry;
 

@@ -8,6 +8,7 @@
 //! done) and the facts in between. [`view::View`] is what `observe` looks through: the engine's stores, or a
 //! world in memory. [`concern`] says whom a change concerns.
 
+pub mod admission;
 pub mod backup;
 mod common;
 pub mod concern;
@@ -20,6 +21,7 @@ pub mod gc;
 pub mod install;
 pub mod lease;
 pub mod location;
+pub mod measure;
 mod merge;
 pub mod migration;
 pub mod ownership;
@@ -31,8 +33,11 @@ mod refusal;
 pub mod restore;
 pub mod sync;
 mod tell;
+mod trouble;
+mod vap;
 pub mod view;
 
 pub use plan::{Action, Event, Key, Object, Plan, Target};
 pub use policy::Policy;
 pub use refusal::Refusal;
+pub use trouble::Trouble;

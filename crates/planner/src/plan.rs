@@ -139,6 +139,21 @@ impl Plan {
     }
 }
 
+impl Action {
+    /// What it writes.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Create(object) | Self::Apply(object) => object.kind,
+            Self::Hold(target, _)
+            | Self::Release(target, _)
+            | Self::Patch(target, _)
+            | Self::PatchStatus(target, _)
+            | Self::Delete(target)
+            | Self::DeleteUnchanged(target) => target.kind,
+        }
+    }
+}
+
 impl Target {
     /// The object with this metadata.
     pub fn of(kind: Kind, meta: &ObjectMeta) -> Self {

@@ -1,4 +1,4 @@
-//! A tenant brings a bucket: asked for, approved, used, revoked, approved again, its keys rotated, deleted; and comes
+//! A tenant brings a bucket: asked for, approved, used, revoked, approved again, deleted; and comes
 //! back from the bucket when everything else is lost.
 
 use std::time::Duration;
@@ -9,21 +9,28 @@ use api::{
     NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
     NonAdminBackupStorageLocationStatus, Phase, condition,
 };
-use e2e::House;
+use bed::Bed;
+use e2e::{House, at_length};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 
-const POLICY: &str = "storageLocations:\n  requireApproval: true\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
-const OPEN: &str = "storageLocations:\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
+pub(crate) const POLICY: &str =
+    "storageLocations:\n  requireApproval: true\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
+pub(crate) const OPEN: &str = "storageLocations:\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
 
-fn says(status: &NonAdminBackupStorageLocationStatus, type_: &str, reason: &str, words: &str) -> bool {
+pub(crate) fn says(
+    status: &NonAdminBackupStorageLocationStatus,
+    type_: &str,
+    reason: &str,
+    words: &str,
+) -> bool {
     condition::get(&status.conditions, type_).is_some_and(|found| {
         found.reason == reason && found.status == "False" && found.message.contains(words)
     })
 }
 
-fn reference(status: &NonAdminBackupStorageLocationStatus) -> String {
+pub(crate) fn reference(status: &NonAdminBackupStorageLocationStatus) -> String {
     status.velero_backup_storage_location.as_ref().and_then(|velero| velero.name.clone()).unwrap_or_default()
 }
 
@@ -68,7 +75,7 @@ async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     assert!(!stored.is_empty() && stored.iter().all(|key| key.starts_with("shop/")), "{stored:#?}");
 
     // Settled: silence, whatever times Velero writes down.
-    house.bed.audit().quiet("nacre/", Duration::from_secs(20)).await?;
+    house.bed.audit().quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1))).await?;
 
     // Revoked: location and key are gone from Velero, and backups say why they cannot start.
     house.decide(&name, "pending").await?;
@@ -88,19 +95,6 @@ async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
 
     // Removed by hand: it comes back.
     storages.delete(&name, &DeleteParams::default()).await?;
-    shop.location_available("bucket").await?;
-
-    // A key that would have Velero run a program is cut off, and the reason told; never the value.
-    shop.keep_keys("keys", "[default]\ncredential_process = /bin/steal hunter2\n").await?;
-    let refused = shop
-        .location_is("the smuggled key to be refused", "bucket", |status| {
-            says(status, condition::ACCEPTED, condition::BSL_SPEC_VALIDATION, "line 2: credential_process")
-        })
-        .await?;
-    assert!(!format!("{refused:?}").contains("hunter2"));
-    house.gone_from_velero::<BackupStorageLocation>(&name).await?;
-    house.gone_from_velero::<Secret>(&name).await?;
-    shop.keep_keys("keys", &format!("# rotated\n{keys}region = somewhere\n")).await?;
     shop.location_available("bucket").await?;
 
     // Changed after it was asked for: refused, and mended by putting it back.
@@ -134,14 +128,14 @@ async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     assert!(shop.api::<Secret>().get_opt("keys").await?.is_some());
 
     let log = std::fs::read_to_string(nacre.process.log())?;
-    assert!(!log.is_empty() && !log.contains("hunter2") && !log.contains("bed-secret-key"));
+    assert!(!log.is_empty() && !log.contains("bed-secret-key"));
     assert!(nacre.process.is_running());
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anything() -> Result<()> {
-    let house = House::build().await?;
+    let house = House::build_on(Bed::builder().with_velero().velero_flag("--backup-sync-period=1s")).await?;
     house.set_policy(OPEN).await?;
     let nacre = house.start_nacre().await?;
     let keys = house.bed.store()?.credentials();
@@ -188,6 +182,14 @@ async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anyt
     // Velero finds the backups again, and each owner has theirs back and can restore it.
     house.bed.velero_start().await?;
     let nacre = house.start_nacre().await?;
+    if at_length(true, false) {
+        // Velero looks into the buckets when it starts, and then not for a minute.
+        for tenant in [&shop, &rival] {
+            tenant.location_available("bucket").await?;
+        }
+        house.bed.velero_stop()?;
+        house.bed.velero_start().await?;
+    }
     for name in names {
         assert_eq!(shop.backup_ends(name).await?, "Completed");
     }
@@ -203,7 +205,7 @@ async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anyt
         backup.map(|_| ())
     })
     .await?;
-    house.bed.audit().quiet("nacre/", Duration::from_secs(10)).await?;
+    house.bed.audit().quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1))).await?;
     for (tenant, wanted) in [(&shop, &names[..]), (&rival, &["theirs"][..])] {
         let found = tenant.api::<NonAdminBackup>().list(&ListParams::default()).await?;
         let found: Vec<_> = found.into_iter().filter_map(|backup| backup.metadata.name).collect();

@@ -20,6 +20,7 @@ pub use decide::{Decision, Observed, changes, decide};
 pub use found::{Found, KINDS, is_ours};
 pub use operator::{OPERATOR, operator};
 pub use program::{CONTROLLER, program};
+pub(crate) use roles::TENANT_KINDS;
 pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};
 use serde_json::{Value, json};
 pub use settings::{Memory, Settings};

@@ -5,7 +5,7 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::marked;
-use crate::{Object, restore};
+use crate::{Object, admission, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
@@ -17,9 +17,10 @@ pub const LEASE_NAMESPACE: &str = "kube-system";
 /// What it is called.
 pub const LEASE: &str = "nacre";
 
+const WATCH: &[&str] = &["list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-const TENANT_KINDS: [Kind; 4] = [
+pub(crate) const TENANT_KINDS: [Kind; 4] = [
     Kind::NonAdminBackup,
     Kind::NonAdminRestore,
     Kind::NonAdminBackupStorageLocation,
@@ -45,7 +46,8 @@ pub fn roles(namespace: &str) -> Vec<Object> {
 /// write any.
 fn everywhere(namespace: &str) -> [Object; 2] {
     let rules = json!([
-        rule(&[Kind::Namespace], READ),
+        rule(&[Kind::Namespace], WATCH),
+        // Single ones are looked at again after a conflict, here and below.
         rule(&TENANT_KINDS, READ),
         rule(&HELD_KINDS, &["patch"]),
         rule(&[Kind::NonAdminBackup], &["create", "delete"]),
@@ -54,6 +56,7 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         status_rule(&[Kind::NonAdminDownloadRequest], &["patch"]),
         rule(&[Kind::Secret], &["get"]),
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+        admission::webhook::rule(),
     ]);
     [
         cluster_role("nacre", &json!({}), &rules),
@@ -81,13 +84,14 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
         rule(&[Kind::NonAdminBackupStorageLocationRequest], WRITE),
         status_rule(&[Kind::NonAdminBackupStorageLocationRequest], &["patch"]),
         rule(&[Kind::ServerStatusRequest], &["get", "create", "delete"]),
-        rule(&[Kind::Secret], WRITE),
-        rule(&volumes, READ),
+        // One whose name is known may be looked at everywhere.
+        rule(&[Kind::Secret], &["list", "watch", "create", "patch", "delete"]),
+        rule(&volumes, WATCH),
         rule(&[Kind::ConfigMap], READ),
         // nacre's own modifiers for what comes back from tenants' storage.
         rule(&[Kind::ConfigMap], &["create"]),
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": restore::MODIFIERS, "verbs": ["patch"]},
-        rule(&[Kind::DataProtectionApplication], READ),
+        rule(&[Kind::DataProtectionApplication], WATCH),
     ]);
     let metadata = json!({"name": "nacre", "namespace": namespace});
     [

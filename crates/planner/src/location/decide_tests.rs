@@ -56,6 +56,7 @@ impl Play {
             others: 0,
             place_taken: false,
             backups: Vec::new(),
+            trouble: None,
             velero_version: Some("v1.18.3".to_owned()),
             policy: None,
             admin_namespace: "velero".to_owned(),

@@ -2,20 +2,53 @@
 
 use api::condition::{self, Finding};
 use api::velero::BackupStorageLocationStatus;
-use api::{NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocation};
+use api::{Kind, NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocation};
 
 use super::credentials::Credential;
 use super::decide::{Observed, Verdict};
 use super::wanted;
 use crate::policy::Import;
-use crate::{Action, Event, Plan, Policy, tell as tell_status};
+use crate::{Action, Event, Plan, Policy, Trouble, tell as tell_status};
+
+/// What could not be written, as the tenant is told: the condition, its reason, and the words.
+pub(super) struct Failed(&'static str, &'static str, String);
+
+/// How a trouble is told, if it is one of a location's own objects.
+pub(super) fn failed(trouble: &Trouble, verdict: &Verdict) -> Option<Failed> {
+    let (type_, reason, what) = match trouble.kind {
+        Kind::Secret => (condition::SECRET_SYNCED, condition::SECRET_SYNC_FAILED, "the credential"),
+        Kind::BackupStorageLocation => {
+            (condition::LOCATION_SYNCED, condition::LOCATION_SYNC_ERROR, "the location")
+        }
+        Kind::NonAdminBackupStorageLocationRequest => {
+            (condition::CLUSTER_ADMIN_APPROVED, condition::BSL_SPEC_APPROVAL_PENDING, "the request")
+        }
+        _ => return None,
+    };
+    let failed = match (trouble.kind, verdict) {
+        (Kind::NonAdminBackupStorageLocationRequest, _) => "the administrators could not be asked".to_owned(),
+        (_, Verdict::Approved(_)) => format!("Velero could not be given {what}"),
+        _ => format!("{what} could not be taken from Velero"),
+    };
+    Some(Failed(type_, reason, format!("{failed}: {}", trouble.why())))
+}
 
 /// Adds to a plan the one status that goes with a verdict, and the news in it.
-pub(super) fn tell(seen: &Observed, policy: &Policy, verdict: &Verdict, plan: Plan) -> Plan {
+pub(super) fn tell(
+    seen: &Observed,
+    policy: &Policy,
+    verdict: &Verdict,
+    failed: Option<&Failed>,
+    plan: Plan,
+) -> Plan {
     let mut status = seen.location.status.clone().unwrap_or_default();
+    // One condition is not said to be so and not so in one breath: its time would move.
+    let fails = |type_: &str| failed.is_some_and(|failed| failed.0 == type_);
     let mut find = |type_, is, reason, message: &str| {
         let finding = Finding { type_, status: is, reason, message };
-        condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+        if !fails(type_) {
+            condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+        }
     };
     let valid = "the location is allowed";
     let approval =
@@ -24,8 +57,13 @@ pub(super) fn tell(seen: &Observed, policy: &Policy, verdict: &Verdict, plan: Pl
             find(condition::CLUSTER_ADMIN_APPROVED, is, reason, message);
         };
     let phase = match verdict {
-        // Nothing is told about these.
-        Verdict::Wait | Verdict::Ask => return plan,
+        // Nothing is told about these, unless nobody could be asked.
+        Verdict::Wait => return plan,
+        Verdict::Ask if failed.is_none() => return plan,
+        Verdict::Ask => {
+            find(condition::ACCEPTED, true, condition::BSL_SPEC_VALIDATION, valid);
+            Phase::BackingOff
+        }
         Verdict::Refused(refusal) | Verdict::Grace(refusal, _) => {
             find(condition::ACCEPTED, false, condition::BSL_SPEC_VALIDATION, &refusal.to_string());
             Phase::BackingOff
@@ -66,11 +104,22 @@ pub(super) fn tell(seen: &Observed, policy: &Policy, verdict: &Verdict, plan: Pl
             Phase::Created
         }
     };
-    status.phase = Some(phase);
+    status.phase = Some(if failed.is_some() { Phase::BackingOff } else { phase });
     if !matches!(verdict, Verdict::Edited) {
         condition::remove(&mut status.conditions, condition::SPEC_UPDATE_APPROVED);
     }
     match verdict {
+        Verdict::Approved(_) if failed.is_some() => {
+            for (type_, there) in [
+                (condition::SECRET_SYNCED, seen.copy.is_some()),
+                (condition::LOCATION_SYNCED, seen.storage.is_some()),
+            ] {
+                if !there && !fails(type_) {
+                    condition::remove(&mut status.conditions, type_);
+                }
+            }
+            mirror(seen, &mut status);
+        }
         Verdict::Approved(credential) => handed_over(seen, policy, credential, &mut status),
         Verdict::Grace(..) => {
             let message = "the Secret is gone; Velero keeps the location for five minutes";
@@ -84,8 +133,11 @@ pub(super) fn tell(seen: &Observed, policy: &Policy, verdict: &Verdict, plan: Pl
             mirror(seen, &mut status);
         }
         _ => {
-            condition::remove(&mut status.conditions, condition::SECRET_SYNCED);
-            condition::remove(&mut status.conditions, condition::LOCATION_SYNCED);
+            for type_ in [condition::SECRET_SYNCED, condition::LOCATION_SYNCED] {
+                if !fails(type_) {
+                    condition::remove(&mut status.conditions, type_);
+                }
+            }
             if let Some(velero) = &mut status.velero_backup_storage_location {
                 velero.status = None;
             }
@@ -93,6 +145,10 @@ pub(super) fn tell(seen: &Observed, policy: &Policy, verdict: &Verdict, plan: Pl
                 refer(seen, &mut status, None);
             }
         }
+    }
+    if let Some(Failed(type_, reason, message)) = failed {
+        let finding = Finding { type_, status: false, reason, message };
+        condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
     }
     write(seen, &status, plan)
 }
@@ -226,7 +282,7 @@ fn write(seen: &Observed, status: &NonAdminBackupStorageLocationStatus, plan: Pl
 }
 
 /// The reasons that are told as Events.
-const TOLD: [&str; 9] = [
+const TOLD: [&str; 10] = [
     condition::BSL_SPEC_VALIDATION,
     condition::BSL_SPEC_APPROVED,
     condition::BSL_SPEC_APPROVAL_PENDING,
@@ -236,4 +292,5 @@ const TOLD: [&str; 9] = [
     condition::SECRET_UPDATED,
     condition::SECRET_SYNC_FAILED,
     condition::LOCATION_CREATED,
+    condition::LOCATION_SYNC_ERROR,
 ];

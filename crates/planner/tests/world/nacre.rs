@@ -1,11 +1,12 @@
 //! nacre in the world: woken, deciding, carrying out plans as the engine does, forgetting everything in a crash.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::Kind;
 use jiff::Timestamp;
-use planner::{Action, Key, Plan, Target, backup, download, location, restore, sync};
+use planner::{Action, Key, Plan, Target, Trouble, backup, download, location, restore, sync};
 use serde_json::{Value, json};
 
 use super::trace::{shown_action, shown_event};
@@ -13,6 +14,9 @@ use super::{World, short};
 
 /// More decisions than any story needs before all is quiet.
 const ENDLESS: usize = 2_000;
+
+/// What an old definition does not know that Velero may say.
+const UNKNOWN: &str = "\"Queued\"";
 
 /// Changes a plan into one with a bug.
 pub(crate) type Sabotage = fn(Plan) -> Plan;
@@ -38,6 +42,10 @@ pub(super) struct Nacre {
     pub(super) is_yet_to_see_namespaces: bool,
     /// The chore that brings positions up to date is running.
     positions_are_due: bool,
+    /// What the API server does not take, with what answer.
+    refuses: Vec<(Kind, bool, u16)>,
+    /// What it did not take when nacre last tried.
+    pub(super) troubles: BTreeMap<Key, Arc<Trouble>>,
     /// What it did that it must never do.
     complaints: Vec<String>,
 }
@@ -124,8 +132,19 @@ impl World {
     pub(crate) fn restart(&mut self) {
         self.nacre.down = false;
         self.nacre.dies_before = None;
+        self.list_anew();
         let everybody = self.requests();
         self.wake(everybody);
+    }
+
+    /// The API server takes no more writes of this kind, or of its status where Velero says that it is Queued.
+    pub(crate) fn refuse(&mut self, kind: Kind, of_status: bool, code: u16) {
+        self.nacre.refuses.push((kind, of_status, code));
+    }
+
+    /// It takes everything again.
+    pub(crate) fn relent(&mut self) {
+        self.nacre.refuses.clear();
     }
 
     /// nacre works with plans that have a bug.
@@ -272,7 +291,8 @@ impl World {
 
     fn carry_out(&mut self, key: &Key, plan: &Plan) {
         match plan.wake {
-            Some(delay) if delay.is_zero() => self.wake(vec![key.clone()]),
+            // As the engine has it: what is half done comes first.
+            Some(delay) if delay.is_zero() => self.nacre.woken.push_front(key.clone()),
             Some(delay) => {
                 let due = self.now + jiff::SignedDuration::try_from(delay).unwrap();
                 self.nacre.timers.insert(key.clone(), due);
@@ -282,11 +302,15 @@ impl World {
             }
         }
         for action in &plan.actions {
+            if self.is_refused(key, action) {
+                return;
+            }
             if self.nacre.dies_before == Some(self.nacre.writes) {
                 self.trace.push("crash".to_owned());
                 self.nacre.down = true;
                 self.nacre.woken.clear();
                 self.nacre.timers.clear();
+                self.nacre.troubles.clear();
                 return;
             }
             self.nacre.writes += 1;
@@ -299,7 +323,28 @@ impl World {
             let shown = self.described(action);
             self.trace.push(if done { shown } else { format!("{shown} (nothing to do)") });
         }
+        if self.nacre.troubles.get(key).is_some_and(|trouble| !trouble.of_status) {
+            self.nacre.troubles.remove(key);
+        }
         self.trace.extend(plan.events.iter().map(shown_event));
+    }
+
+    /// Whether the API server does not take a write. nacre hears it and decides anew.
+    fn is_refused(&mut self, key: &Key, action: &Action) -> bool {
+        let word = match action {
+            Action::PatchStatus(_, body) => body.to_string().contains(UNKNOWN).then_some(UNKNOWN),
+            _ => None,
+        };
+        let of_status = matches!(action, Action::PatchStatus(..));
+        let fits = |refused: &&(Kind, bool, u16)| {
+            (refused.0, refused.1) == (action.kind(), of_status) && word.is_some() == of_status
+        };
+        let Some((kind, _, code)) = self.nacre.refuses.iter().find(fits).copied() else { return false };
+        self.trace.push(format!("{code} {}", self.described(action)));
+        let message = word.map_or_else(String::new, |word| format!("Unsupported value: {word}"));
+        self.nacre.troubles.insert(key.clone(), Arc::new(Trouble { kind, of_status, code, message }));
+        self.wake(vec![key.clone()]);
+        true
     }
 
     fn described(&self, action: &Action) -> String {

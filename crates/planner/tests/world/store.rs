@@ -65,7 +65,8 @@ impl World {
         let metadata = &mut json["metadata"];
         metadata["uid"] = json!(uid(kind, *birth));
         metadata["generation"] = json!(1);
-        metadata["creationTimestamp"] = json!(self.now.to_string());
+        // The API server knows no fractions of a second.
+        metadata["creationTimestamp"] = json!(self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         if has_status_apart(kind) {
             without_status(&mut json);
         }

@@ -1,0 +1,138 @@
+//! Asks a policy as the API server would, with what the authorizer would say given.
+//!
+//! kube's own evaluator escapes the keys of maps such as annotations, which the API server does not, so the engine below it is used.
+
+use std::collections::HashMap;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::core::cel::cel::{Context, Program, Value as Answer, to_value};
+use serde_json::{Value, json};
+
+/// A request to be judged.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    operation: &'static str,
+    user: String,
+    name: String,
+    object: Value,
+    old: Value,
+    param: Value,
+    leaving: bool,
+    holds: Vec<&'static str>,
+}
+
+impl Ask {
+    pub(crate) fn create(object: Value) -> Self {
+        Self {
+            operation: "CREATE",
+            user: "ann".to_owned(),
+            name: String::new(),
+            object,
+            old: Value::Null,
+            param: Value::Null,
+            leaving: false,
+            holds: Vec::new(),
+        }
+    }
+
+    pub(crate) fn update(old: Value, object: Value) -> Self {
+        Self { operation: "UPDATE", old, ..Self::create(object) }
+    }
+
+    pub(crate) fn delete(old: Value) -> Self {
+        Self { operation: "DELETE", old, ..Self::create(Value::Null) }
+    }
+
+    pub(crate) fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    pub(crate) fn by(self, user: &str) -> Self {
+        Self { user: user.to_owned(), ..self }
+    }
+
+    /// As somebody whom the authorizer grants this.
+    pub(crate) fn holding(mut self, right: &'static str) -> Self {
+        self.holds.push(right);
+        self
+    }
+
+    /// With this among the objects the binding selects.
+    pub(crate) fn given(self, param: &Value) -> Self {
+        Self { param: param.clone(), ..self }
+    }
+
+    /// In a namespace that is being deleted.
+    pub(crate) fn leaving(self) -> Self {
+        Self { leaving: true, ..self }
+    }
+
+    /// Whether the policy lets the request pass.
+    pub(crate) fn passes(&self, policy: &ValidatingAdmissionPolicy) -> bool {
+        let spec = policy.spec.clone().unwrap();
+        let no_words = HashMap::new();
+        // In match conditions the API server knows no namespace.
+        let applies =
+            spec.match_conditions.iter().flatten().all(|one| self.is_true(&one.expression, &no_words, false));
+        let mut words = HashMap::new();
+        for variable in spec.variables.iter().flatten() {
+            let value = self.answer(&variable.expression, &words, true);
+            words.insert(variable.name.clone(), value);
+        }
+        !applies || spec.validations.iter().flatten().all(|one| self.is_true(&one.expression, &words, true))
+    }
+
+    fn is_true(&self, expression: &str, words: &HashMap<String, Answer>, with_namespace: bool) -> bool {
+        match self.answer(expression, words, with_namespace) {
+            Answer::Bool(answer) => answer,
+            other => panic!("{expression}: {other:?}"),
+        }
+    }
+
+    fn answer(&self, expression: &str, words: &HashMap<String, Answer>, with_namespace: bool) -> Answer {
+        let text = self.authorized(expression);
+        // Only the API server's type checker cares for dyn.
+        let program =
+            Program::compile(&text.replace("dyn(", "(")).unwrap_or_else(|error| panic!("{text}: {error}"));
+        program
+            .execute(&self.context(words, with_namespace))
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// What is asked of the authorizer, answered.
+    fn authorized(&self, expression: &str) -> String {
+        const END: &str = ".allowed()";
+        let mut text = expression.to_owned();
+        while let Some(from) = text.find("authorizer.") {
+            let to = from + text[from..].find(END).expect("an answer is asked for") + END.len();
+            let answer = self.holds.iter().any(|right| *right == &text[from..to]);
+            text.replace_range(from..to, &answer.to_string());
+        }
+        text
+    }
+
+    fn context(&self, words: &HashMap<String, Answer>, with_namespace: bool) -> Context<'static> {
+        let mut namespace = json!({ "metadata": { "name": "shop" } });
+        if self.leaving {
+            namespace["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        let request = json!({
+            "operation": self.operation,
+            "name": self.name,
+            "namespace": "shop",
+            "userInfo": { "username": self.user },
+        });
+        let mut context = Context::default();
+        for (name, value) in [
+            ("object", &self.object),
+            ("oldObject", &self.old),
+            ("request", &request),
+            ("params", &self.param),
+            ("namespaceObject", if with_namespace { &namespace } else { &Value::Null }),
+        ] {
+            context.add_variable_from_value(name, to_value(value).unwrap());
+        }
+        context.add_variable_from_value("variables", Answer::Map(words.clone().into()));
+        context
+    }
+}

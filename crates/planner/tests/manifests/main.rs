@@ -1,0 +1,68 @@
+//! The manifests in `deploy` and the tables in `docs` are what the planner says.
+
+mod chart;
+
+use std::fs;
+use std::path::Path;
+
+use api::Kind;
+use planner::install::{self, Settings};
+use planner::location::table::Verdict;
+use planner::location::{config, credentials};
+
+/// `make gen` sets this to write the files instead of comparing them.
+const WRITE: &str = "NACRE_GEN";
+
+#[test]
+fn the_shipped_manifests_are_current() {
+    let mut objects = install::objects(&Settings::default());
+    // The definitions have files of their own.
+    objects.retain(|object| object.kind != Kind::CustomResourceDefinition);
+    is_current("nacre.yaml", objects);
+    is_current("admission.yaml", planner::admission::objects("velero"));
+}
+
+fn is_current(name: &str, objects: Vec<planner::Object>) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name);
+    let parts = objects.into_iter().map(|object| serde_saphyr::to_string(&object.body).unwrap());
+    let wanted = parts.collect::<Vec<_>>().join("---\n");
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(&file, &wanted).unwrap();
+    }
+    let found = fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == wanted, "{} is stale: run `make gen`", file.display());
+}
+
+#[test]
+fn the_guides_tables_of_keys_are_current() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/storage-keys.md");
+    let wanted = keys();
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(&file, &wanted).unwrap();
+    }
+    let found = fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == wanted, "{} is stale: run `make gen`", file.display());
+}
+
+/// What becomes of each key a tenant can write into a credential or a location, as the code has it.
+fn keys() -> String {
+    let head = "# Keys of tenants' storage\n\n\
+         Made by `make gen` from the tables that nacre decides by. A key that is in none of them is refused as well. \
+         Credentials are read and written anew: only what is kept reaches Velero.\n";
+    let all = [("Credential", credentials::TABLES), ("Configuration", config::TABLES)];
+    let tables =
+        all.into_iter().flat_map(|(what, tables)| tables.iter().map(move |(of, rules)| (what, of, rules)));
+    let texts = tables.map(|(what, provider, rules)| {
+        let rows = rules.iter().map(|rule| {
+            let verdict = match rule.verdict {
+                Verdict::Kept => "checked and kept",
+                Verdict::Dropped => "left out",
+                Verdict::Refused => "**refused**",
+            };
+            format!("| `{}` | {verdict} | {} |\n", rule.key, rule.why.replace('|', "\\|"))
+        });
+        let rows: String = rows.collect();
+        format!("\n## {what}: {provider}\n\n| key | what becomes of it | why |\n| --- | --- | --- |\n{rows}")
+    });
+    head.to_owned() + &texts.collect::<String>()
+}
