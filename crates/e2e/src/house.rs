@@ -210,7 +210,7 @@ fn built(variable: &str, name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn free_address() -> Result<SocketAddr> {
+pub(crate) fn free_address() -> Result<SocketAddr> {
     // Freed at once and taken again by nacre: nobody else is handed it in between, since the kernel goes round.
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }

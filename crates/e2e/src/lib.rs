@@ -1,6 +1,7 @@
 //! Stories on the real bed, told from outside: a real API server, real Velero, a real S3 store, and nacre as the
 //! program that ships.
 
+mod admission;
 pub mod contest;
 mod house;
 mod length;
@@ -10,6 +11,7 @@ mod privileges;
 mod tap;
 mod tenant;
 
+pub use admission::{refusal, refused_by};
 pub use house::{House, NACRE, Nacre, VELERO, command_line, deploy, root};
 pub use length::at_length;
 pub use privileges::{Right, Rights};

@@ -62,10 +62,12 @@ async fn tell(
         match api.create(&PostParams::default(), &event).await {
             Ok(_) => cluster.lacking().on(EVENTS),
             // No right to write Events, or a namespace on its way out: the conditions say the same.
-            Err(error) => match status(&error).filter(|status| is_missing_right(status)) {
-                Some(answer) => cluster.lacking().off(EVENTS, &answer.message),
-                None => debug!(%error, namespace, "an Event was not written"),
-            },
+            Err(error) => {
+                debug!(%error, namespace, "an Event was not written");
+                if let Some(answer) = status(&error).filter(|status| is_missing_right(status)) {
+                    cluster.lacking().off(EVENTS, &answer.message);
+                }
+            }
         }
     }
 }

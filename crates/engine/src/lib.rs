@@ -5,6 +5,7 @@
 //! object is decided about next.
 
 pub mod applications;
+mod certificate;
 mod client;
 mod cluster;
 mod credentials;
@@ -28,6 +29,7 @@ mod view;
 mod watch;
 mod work;
 
+pub use certificate::{Presenter, Which, make as make_certificate, soundness};
 pub use client::{api_server, connect, connect_behind, user_agent};
 pub use cluster::{Cluster, State};
 pub use credentials::look_after_credentials;

@@ -116,8 +116,8 @@ impl<K: Resource> Store<K> {
         let uid = meta.uid.clone().unwrap_or_default();
         self.gone.remove(&uid);
         let (uids, order) = &mut self.left;
-        while order.front().is_some_and(|(at, _)| at.elapsed() > AHEAD) {
-            order.pop_front().inspect(|(_, uid)| drop(uids.remove(uid)));
+        while let Some((_, old)) = order.pop_front_if(|(at, _)| at.elapsed() > AHEAD) {
+            uids.remove(&old);
         }
         uids.insert(uid.clone());
         order.push_back((Instant::now(), uid));

@@ -1,6 +1,7 @@
 //! Flags and environment. The environment is OADP's operator's, the flags are the Go controller's.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -33,6 +34,14 @@ pub(crate) struct Args {
     /// Where to serve /livez, /readyz and /healthz; 0 for nowhere
     #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081", value_parser = address, global = true)]
     pub(crate) health_probe_bind_address: Bind,
+
+    /// Where the API server asks about requests before it stores them, once it is configured to; 0 for nowhere
+    #[arg(long, env = "WEBHOOK_BIND_ADDRESS", default_value = ":9443", value_parser = address)]
+    pub(crate) webhook_bind_address: Bind,
+
+    /// How long a certificate of the webhook is good for; it is replaced in time
+    #[arg(long, env = "WEBHOOK_CERTIFICATE_LIFETIME", default_value = "2160h", value_parser = lifetime)]
+    pub(crate) webhook_certificate_lifetime: Duration,
 
     /// How many objects are decided about at a time
     #[arg(long, default_value_t = 32)]
@@ -88,6 +97,16 @@ pub(crate) enum Command {
 /// An address to listen on, or none.
 pub(crate) type Bind = Option<SocketAddr>;
 
+/// A certificate that lasts shorter than this could not be replaced in time.
+const SHORTEST: Duration = Duration::from_secs(6);
+
+/// Reads a duration as Velero writes them.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let read = api::Duration::from(text).to_std();
+    read.filter(|lifetime| *lifetime >= SHORTEST)
+        .ok_or_else(|| format!("{text:?} is no lifetime; write for example 2160h, and at least 6s"))
+}
+
 /// Reads `0`, `:8080`, `127.0.0.1:8080` or `[::1]:8080`.
 fn address(text: &str) -> Result<Bind, String> {
     if text == "0" {
@@ -106,7 +125,7 @@ fn address(text: &str) -> Result<Bind, String> {
 mod tests {
     use clap::Parser;
 
-    use super::{Args, address};
+    use super::{Args, address, lifetime};
 
     #[test]
     fn the_go_controllers_flags_are_taken() {
@@ -127,6 +146,13 @@ mod tests {
         assert!(
             matches!(args.command, Some(super::Command::Operator { image: Some(image) }) if image == "mine:1")
         );
+    }
+
+    #[test]
+    fn a_certificates_lifetime_is_read_and_bounded() {
+        assert_eq!(lifetime("2160h").unwrap().as_secs(), 2160 * 3600);
+        assert!(lifetime("5s").is_err() && lifetime("soon").is_err() && lifetime("-1h").is_err());
+        assert!(Args::try_parse_from(["nacre"]).unwrap().webhook_bind_address.is_some());
     }
 
     #[test]

@@ -28,6 +28,7 @@ use tokio::time::timeout;
 use tracing::{debug, error, info, warn};
 
 use crate::admin::{self, Readiness};
+use crate::admission::{Note, Webhook};
 use crate::args::Args;
 use crate::chores::{self, Chores};
 use crate::lease::Leader;
@@ -75,7 +76,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let ready = Arc::new(AtomicBool::new(false));
-    let readiness = readiness(cluster.clone(), ready.clone(), leadership.clone());
+    let note = Note::default();
+    let readiness = note.clone().beside(readiness(cluster.clone(), ready.clone(), leadership.clone()));
     admin::probes(args.health_probe_bind_address, readiness).await?;
     registry.register_collector(Box::new(Written(executor.writes())));
     registry.register_collector(Box::new(Measured {
@@ -98,6 +100,11 @@ pub(crate) async fn run(args: Args) -> Result<()> {
 
     // Whoever leads acts at once, so only now.
     let campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
+
+    // Whoever is asked answers, whether it leads or not; its writes are the executor's.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(Webhook::new(&args, &client, &namespace, &cluster, &executor, note).keep());
+
     let teller = Teller::start(client.clone(), hostname(), cluster.clone());
     let context = Arc::new(Shared {
         leadership: leadership.clone(),
@@ -109,7 +116,6 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         due: Arc::default(),
         chores: Chores::default(),
     });
-    let mut tasks = JoinSet::new();
     tasks.spawn(policy::tell_problems(context.cluster.clone(), context.teller.clone(), leadership.clone()));
     tasks.spawn(migration::keep(client.clone(), context.teller.clone(), leadership.clone()));
     tasks.spawn(queue::keep_fresh(
@@ -257,6 +263,10 @@ async fn worker(context: Arc<Shared>) {
 
 /// Observe, decide, execute. Returns when to try again if it did not go through.
 async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
+    if let Err(failure) = context.executor.make_sure(key).await {
+        warn!(%failure, "what became of a write is not known yet");
+        return Some(failure.retry());
+    }
     let (kind, about, plan) = decide(context, key)?;
     debug!(
         kind = key.kind.name(),

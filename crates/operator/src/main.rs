@@ -1,6 +1,7 @@
 //! `nacre`, the program in the cluster.
 
 mod admin;
+mod admission;
 mod args;
 mod chores;
 mod controller;
@@ -12,6 +13,7 @@ mod migration;
 mod policy;
 mod queue;
 mod telemetry;
+mod tls;
 
 use std::process::ExitCode;
 

@@ -9,6 +9,9 @@ use api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::queue::Queue;
 use crate::{Key, Policy, Trouble};
@@ -21,6 +24,32 @@ pub struct Seen<K> {
     pub object: Arc<K>,
     /// Why it could not be read.
     pub unreadable: Option<Arc<str>>,
+}
+
+impl<K: DeserializeOwned + Serialize + Default> Seen<K> {
+    /// Reads an object, or what can be saved of it.
+    pub fn read(given: &Value) -> Self {
+        let (object, unreadable) = read(given);
+        Self { object: Arc::new(object), unreadable: unreadable.map(Arc::from) }
+    }
+}
+
+/// Reads an object; or what can be saved of it, and what is wrong with it.
+pub fn read<K: DeserializeOwned + Serialize + Default>(given: &Value) -> (K, Option<String>) {
+    // Reading by reference leaves the value for a second try, and costs the sound ones nothing.
+    let error = match K::deserialize(given) {
+        Ok(object) => return (object, None),
+        Err(error) => error.to_string(),
+    };
+    // Keep the status if it can be read without the spec, else at least the metadata.
+    let saved = [&["metadata", "status"][..], &["metadata"]].into_iter().find_map(|kept| {
+        let mut blank = serde_json::to_value(K::default()).ok()?;
+        for name in kept {
+            blank[*name] = given[*name].clone();
+        }
+        K::deserialize(&blank).ok()
+    });
+    (saved.unwrap_or_default(), Some(error))
 }
 
 impl<K> Clone for Seen<K> {

@@ -35,8 +35,8 @@ pub(crate) async fn shows_at_once<K: Asked + Send + 'static>(house: &House, last
 
     let requests = Api::<K>::all(bed.client().await?);
     let unfinished = async |many: usize| -> Result<(), String> {
-        let list = requests.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-        let ended = list.items.iter().filter(|request| request.velero()["phase"] == "Completed");
+        let shown = requests.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+        let ended = shown.items.iter().filter(|request| request.velero()["phase"] == "Completed");
         let ended = ended.filter(|request| request.position() == Some(0)).count();
         if ended >= many { Ok(()) } else { Err(format!("{ended} of {many} show the end")) }
     };

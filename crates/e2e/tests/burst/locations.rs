@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use api::NonAdminBackupStorageLocation;
 use api::velero::BackupStorageLocation;
 use bed::eventually;
-use e2e::{House, NACRE, VELERO};
+use e2e::{House, NACRE, Nacre, VELERO};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -28,9 +28,7 @@ fn location(number: usize) -> Value {
             "config": {"region": "eu-west-1"}, "credential": {"name": format!("keys-{number}"), "key": "cloud"}}}})
 }
 
-pub(crate) async fn at_rest(many: usize, watched_for: Duration) -> Result<()> {
-    let house = House::build().await?;
-    house.bed.velero_stop()?;
+pub(crate) async fn at_rest(house: &House, nacre: &Nacre, many: usize, watched_for: Duration) -> Result<()> {
     make_namespaces(&house.bed, "many").await?;
     let client = house.bed.client().await?;
     stream::iter(0..many)
@@ -51,7 +49,6 @@ pub(crate) async fn at_rest(many: usize, watched_for: Duration) -> Result<()> {
         .try_collect::<Vec<_>>()
         .await?;
 
-    let nacre = house.start_nacre().await?;
     let began = Instant::now();
     let storages = Api::<BackupStorageLocation>::namespaced(client.clone(), VELERO);
     let ours = ListParams::default().labels("openshift.io/oadp-nabsl-origin-nacuuid");

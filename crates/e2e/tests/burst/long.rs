@@ -89,5 +89,8 @@ async fn finished_backups(bed: &Bed) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
-    locations::at_rest(500, Duration::from_mins(1)).await
+    let house = House::build().await?;
+    house.bed.velero_stop()?;
+    let nacre = house.start_nacre().await?;
+    locations::at_rest(&house, &nacre, 500, Duration::from_mins(1)).await
 }

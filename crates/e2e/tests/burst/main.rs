@@ -22,8 +22,9 @@ use asked::{make_namespaces, sample};
 use measure::{ATTEMPTS, SLACK, against_a_bare_client, burst};
 use witness::Witness;
 
+/// A thousand backups, fewer restores of them, and then locations beside what is over: one cluster for all of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_backups_at_once_cost_little_more_than_their_writes() -> Result<()> {
+async fn a_thousand_at_once_cost_little_more_than_their_writes_and_nothing_at_rest() -> Result<()> {
     let mut ratio = f64::INFINITY;
     for _ in 0..ATTEMPTS {
         let house = House::build().await?;
@@ -33,28 +34,23 @@ async fn a_thousand_backups_at_once_cost_little_more_than_their_writes() -> Resu
         (nacre, ratio) = against_a_bare_client::<NonAdminBackup>(&house, 1000).await?;
         if ratio < SLACK {
             ticks::write_to_one::<NonAdminBackup>(&house, &nacre).await?;
-            drain::shows_at_once::<NonAdminBackup>(&house, 200).await?;
-            // The backups are over and in nobody's way.
-            return restores_beside(&house, nacre).await;
+            drain::shows_at_once::<NonAdminBackup>(&house, 100).await?;
+            let nacre = restores(&house, nacre).await?;
+            return locations::at_rest(&house, &nacre, 100, Duration::from_secs(8)).await;
         }
     }
     bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")
 }
 
-/// Fewer restores, watched from the first to the last, and nacre is killed in between: nobody is sent back.
-async fn restores_beside(house: &House, nacre: Nacre) -> Result<()> {
+/// Restores, watched from the first to the last, and nacre is killed in between: nobody is sent back.
+async fn restores(house: &House, nacre: Nacre) -> Result<Nacre> {
     sample::<NonAdminRestore>(&house.bed).await?;
     let witness = Witness::of::<NonAdminRestore>(&house.bed).await?;
     burst::<NonAdminRestore>(&house.bed, &nacre, 200).await?;
     nacre.process.kill().await?;
     let nacre = house.start_nacre().await?;
     ticks::write_to_one::<NonAdminRestore>(house, &nacre).await?;
-    drain::shows_at_once::<NonAdminRestore>(house, 200).await?;
-    witness.testify(200)
-}
-
-/// A hundred locations, looked at by Velero as often as five hundred would be.
-#[tokio::test(flavor = "multi_thread")]
-async fn locations_at_rest_cost_next_to_nothing() -> Result<()> {
-    locations::at_rest(100, Duration::from_secs(10)).await
+    drain::shows_at_once::<NonAdminRestore>(house, 100).await?;
+    witness.testify(200)?;
+    Ok(nacre)
 }

@@ -14,6 +14,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use crate::downloads;
 use crate::tarball::Tarball;
 
 /// The tenant's bucket.
@@ -244,6 +245,9 @@ async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     shop.create::<Deployment>("web", web()).await?;
     shop.create::<PersistentVolumeClaim>("data", claim()).await?;
     let (backup, contents) = genuine_backup(&house, &shop).await?;
+    // What is in storage of one's own can be fetched whole, whatever the policy says about the cluster's.
+    downloads::ask(&shop, "all", "BackupContents", "daily").await?;
+    ensure!(downloads::fetch(&downloads::link(&shop, "all").await?).await? == std::fs::read(&contents)?);
 
     shop.delete::<ConfigMap>("prices").await?;
     shop.delete::<Secret>("till").await?;

@@ -1,5 +1,6 @@
 //! Stories on the real bed.
 
+mod admission;
 mod demo;
 mod downloads;
 mod drop_in;
@@ -18,3 +19,4 @@ mod takeover;
 mod tarball;
 mod trouble;
 mod velero_fields;
+mod webhook;

@@ -51,7 +51,7 @@ pub(super) fn volumes(namespace: &str) -> ValidatingAdmissionPolicy {
         .with("claim", at("object", &["spec", "sourceNamespace"], "''"))
         .demand(
             "!variables.concerned || ([variables.pod, variables.claim].exists(named, named == variables.owner) && \
-             [variables.pod, variables.claim].all(named, named in ['', variables.owner]))",
+             [variables.pod, variables.claim].all(named, named == '' || named == variables.owner))",
             "what goes into a tenant's storage comes from volumes in that tenant's namespace: \
              name one of its pods or claims, or use another storage location",
         )

@@ -16,12 +16,15 @@
 //!
 //! What the controllers would refuse anyway is refused earlier by [`webhook`], with the same words ([`review`]).
 
+pub mod certificate;
 mod fence;
 mod marks;
 mod namespaces;
 mod requests;
+mod review;
 mod velero;
 pub mod webhook;
+pub mod wire;
 
 use api::{Kind, labels};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -29,6 +32,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube::ResourceExt;
+
+pub use review::{Asked, Verdict, review};
 
 use crate::{Object, vap};
 

@@ -3,6 +3,7 @@
 //! A backup is checked once, before its Velero Backup is made (`check`), built field by field (`generate`),
 //! mirrored from then on (`status`), and deleted with or without its data (`delete`).
 
+mod admit;
 mod check;
 mod delete;
 mod generate;
@@ -21,12 +22,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
+pub(crate) use admit::admit;
 pub use check::{Others, check_spec};
 
 use check::NoRoom;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
-use crate::trouble::AGAIN;
+use crate::trouble::{again, since};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Key, Object, Plan, Policy, Target, Trouble};
 
@@ -89,7 +91,16 @@ pub fn references(backup: &NonAdminBackup) -> Vec<String> {
 
 /// Gathers what a decision about this backup reads; none if there is no such backup.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen { object: backup, unreadable } = view.backup(namespace, name)?;
+    Some(gather(view, view.backup(namespace, name)?, namespace, name))
+}
+
+/// Gathers the same for one that is not stored yet, or not so.
+pub(crate) fn gather(
+    view: &impl View,
+    Seen { object: backup, unreadable }: Seen<NonAdminBackup>,
+    namespace: &str,
+    name: &str,
+) -> Observed {
     let velero = velero_of(view, &backup);
     let name_taken = velero.is_none() && view.velero_backup(&own_name(&backup.metadata)).is_some();
     let out_of_sight = velero.is_none() && out_of_sight(view, &backup);
@@ -101,7 +112,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
-    Some(Observed {
+    Observed {
         kept_at: velero.as_deref().and_then(|velero| place(view, velero)),
         resource_policy: spec.resource_policy.as_ref().and_then(|named| view.config_map(&named.name)),
         delete_requests: velero_name.as_deref().map_or_else(Vec::new, |name| view.delete_requests(name)),
@@ -127,7 +138,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         location,
         storage,
         policy,
-    })
+    }
 }
 
 /// The Velero Backup of a request, if there is one and it is the namespace's own.
@@ -241,6 +252,10 @@ impl Observed {
 /// How long to wait for a namespace that a watch has yet to tell us about.
 const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
 
+/// Why a request waits while the policy is not known.
+const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+                                        the backup waits, and goes on by itself when that is mended";
+
 /// How long to wait for older requests of the namespace that may take the room there is.
 const UNTIL_THE_OLDER_ARE_DECIDED: Duration = Duration::from_secs(5);
 
@@ -281,7 +296,9 @@ pub fn decide(seen: &Observed) -> Plan {
 /// The API server does not take the Velero Backup: that is told, and tried again later.
 fn not_taken(seen: &Observed, trouble: &Trouble) -> Plan {
     let message = format!("Velero could not be given the backup: {}; it is tried again", trouble.why());
-    refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(AGAIN)
+    let conditions = seen.backup.status.as_ref().map(|status| status.conditions.as_slice());
+    let wait = again(since(conditions, condition::ACCEPTED), seen.now);
+    refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(wait)
 }
 
 /// Finalizer and Velero Backup. Then it is mirrored at once, which makes three writes; its place in the queue is
@@ -330,9 +347,7 @@ fn wait_for_room(seen: &Observed, no_room: &NoRoom) -> Plan {
 
 /// Allowing it would be a guess. Whoever waits is decided about again when the policy changes.
 fn wait_for_policy(seen: &Observed) -> Plan {
-    let message = "what the administrators allow cannot be read at the moment; \
-                   the backup waits, and goes on by itself when that is mended";
-    refuse(seen, condition::POLICY_UNAVAILABLE, message)
+    refuse(seen, condition::POLICY_UNAVAILABLE, UNTIL_THE_POLICY_IS_READ)
 }
 
 /// Writes a refusal and tells it, but only when it is news. There is nothing at Velero to hold the request for.

@@ -4,6 +4,7 @@
 //! copied from somebody else reaches nothing. Nothing holds the request: when it is gone, so is its Velero
 //! DownloadRequest (`leftover`).
 
+mod admit;
 mod leftover;
 mod status;
 mod target;
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
 
+pub(crate) use admit::admit;
 pub use leftover::{Leftover, decide_leftover, observe_leftover};
 pub(crate) use leftover::{origin, orphaned};
 pub use target::{Behind, Sought};
@@ -58,10 +60,18 @@ pub(crate) fn velero_name(uid: &str) -> String {
 
 /// Gathers what a decision about this download reads; none if there is no such request.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen { object: request, unreadable } = view.download(namespace, name)?;
+    Some(gather(view, view.download(namespace, name)?, namespace))
+}
+
+/// Gathers the same for one that is not stored yet, or not so.
+pub(crate) fn gather(
+    view: &impl View,
+    Seen { object: request, unreadable }: Seen<NonAdminDownloadRequest>,
+    namespace: &str,
+) -> Observed {
     let found = view.download_request(&velero_name(request.metadata.uid.as_deref().unwrap_or_default()));
     let name_taken = found.as_deref().is_some_and(|velero| !made_for(velero, &request.metadata));
-    Some(Observed {
+    Observed {
         velero: found.filter(|_| !name_taken),
         name_taken,
         sought: target::seek(view, namespace, &request.spec.target),
@@ -71,7 +81,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         now: view.now(),
         request,
         unreadable,
-    })
+    }
 }
 
 /// Whether a Velero DownloadRequest was made for this very request; the Go controller wrote its uid down as a label.
@@ -108,6 +118,10 @@ impl Observed {
 /// How long to wait for a namespace that a watch has yet to tell us about.
 const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
 
+/// Why a request waits while the policy is not known.
+const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+                                        the download waits, and goes on by itself when that is mended";
+
 /// Decides what to do about one download.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.meta().deletion_timestamp.is_some() {
@@ -124,12 +138,10 @@ pub fn decide(seen: &Observed) -> Plan {
         return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
     }
     if seen.velero.is_some() {
-        return Plan::done();
+        return Plan::done().then_if(no_word_left(seen));
     }
     let Some(policy) = &seen.policy else {
-        let message = "what the administrators allow cannot be read at the moment; \
-                       the download waits, and goes on by itself when that is mended";
-        return refuse(seen, condition::PROCESSED, condition::POLICY_UNAVAILABLE, message);
+        return refuse(seen, condition::PROCESSED, condition::POLICY_UNAVAILABLE, UNTIL_THE_POLICY_IS_READ);
     };
     match target::resolve(seen, policy) {
         Ok(name) => create(seen, name),
@@ -144,8 +156,13 @@ fn until(now: Timestamp, then: Timestamp) -> Duration {
 /// The Velero DownloadRequest, and no word left of what was in the way.
 fn create(seen: &Observed, name: &str) -> Plan {
     let plan = Plan::done().then(Action::Create(Object::of(Kind::DownloadRequest, &generate(seen, name))));
+    plan.then_if(no_word_left(seen))
+}
+
+/// Velero is asked: what the request was told to wait for is not so any more.
+fn no_word_left(seen: &Observed) -> Option<Action> {
     let waited = seen.status().phase == Some(Phase::BackingOff);
-    plan.then_if(status::patch(seen, &status::asked()).filter(|_| waited))
+    status::patch(seen, &status::asked()).filter(|_| waited)
 }
 
 fn generate(seen: &Observed, name: &str) -> DownloadRequest {

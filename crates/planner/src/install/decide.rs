@@ -71,9 +71,9 @@ pub fn changes(wanted: &[Object], found: &[Found]) -> Decision {
 
 fn missing_namespace(seen: &Observed<'_>) -> Option<Action> {
     let name = &seen.settings.namespace;
-    let is_it = |found: &&Found| found.kind == Kind::Namespace && found.name() == name;
+    let is_it = |found: &Found| found.kind == Kind::Namespace && found.name() == name;
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    seen.found.iter().find(is_it).is_none().then(|| Action::Create(Object { kind: Kind::Namespace, body }))
+    (!seen.found.iter().any(is_it)).then_some(Action::Create(Object { kind: Kind::Namespace, body }))
 }
 
 /// Ours, and of no more use. A definition is never taken away: all objects of its kind would go with it.

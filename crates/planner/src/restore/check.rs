@@ -35,13 +35,23 @@ fn rules(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
 
 /// Refuses what anything decides: the spec first, then what it refers to.
 pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Verdict {
+    refused_for_good(seen, policy).or_else(|| refused_for_now(seen, policy))
+}
+
+/// Refuses what nothing but another spec or another policy would heal.
+pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Verdict {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
     }
     let spec = &seen.restore.spec.restore_spec;
     let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
-    namespace_allowed(seen, policy, namespace)
-        .or_else(|| check_spec(spec, namespace, policy))
+    namespace_allowed(seen, policy, namespace).or_else(|| check_spec(spec, namespace, policy))
+}
+
+/// Refuses what another object could heal.
+pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Verdict {
+    let spec = &seen.restore.spec.restore_spec;
+    namespace_leaving(seen)
         .or_else(|| source(seen))
         .or_else(|| provenance(seen, policy))
         .or_else(|| {
@@ -117,11 +127,13 @@ fn absent(name: &str, given: bool) -> Verdict {
     given.then(|| Refusal::new(field(name), "not available to namespace owners; leave the field out"))
 }
 
+fn namespace_leaving(seen: &Observed) -> Verdict {
+    let leaving = seen.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some());
+    let message = "the namespace is being deleted; nothing is restored into it";
+    leaving.then(|| Refusal::new("metadata.namespace", message))
+}
+
 fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Verdict {
-    if seen.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some()) {
-        let message = "the namespace is being deleted; nothing is restored into it";
-        return Some(Refusal::new("metadata.namespace", message));
-    }
     let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
     closed.then(|| {
         let message =

@@ -1,5 +1,7 @@
 //! The manifests in `deploy` and the tables in `docs` are what the planner says.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 mod chart;
 
 use std::fs;

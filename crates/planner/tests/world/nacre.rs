@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use planner::{Action, Key, Plan, Target, Trouble, backup, download, location, restore, sync};
 use serde_json::{Value, json};
 
+use super::tape::Op;
 use super::trace::{shown_action, shown_event};
 use super::{World, short};
 
@@ -25,11 +26,15 @@ pub(crate) type Sabotage = fn(Plan) -> Plan;
 #[expect(clippy::struct_excessive_bools, reason = "each is a hardship of its own")]
 #[derive(Clone, Default)]
 pub(super) struct Nacre {
-    woken: VecDeque<Key>,
-    timers: BTreeMap<Key, Timestamp>,
+    pub(super) woken: VecDeque<Key>,
+    pub(super) timers: BTreeMap<Key, Timestamp>,
     /// Whom the plan that is being carried out is about, while that need not hear of its own writes.
-    acting_for: Option<Key>,
-    down: bool,
+    pub(super) acting_for: Option<Key>,
+    pub(super) down: bool,
+    /// Not zero while what happens belongs to something else that is taped, or is nacre's own doing.
+    pub(super) acting: u32,
+    /// How often it has waited a moment since it was last at rest.
+    pub(super) moments: u32,
     /// How many writes it has made.
     writes: usize,
     /// The write before which it crashes.
@@ -68,11 +73,12 @@ impl World {
 
     /// Lets nacre act until it has nothing more to do; what it does wrong is in `complaints`.
     pub(crate) fn rest(&mut self) {
+        self.note(|| Op::Rest);
         self.wake_by_timers();
         for _ in 0..ENDLESS {
             let Some(key) = self.next() else { return };
             let plan = self.decide(&key);
-            self.carry_out(&key, &plan);
+            self.within(|world| world.carry_out(&key, &plan));
             self.namespaces_go();
         }
         self.complain("nacre does not come to rest");
@@ -81,18 +87,22 @@ impl World {
 
     /// Lets time pass without looking at complaints.
     pub(crate) fn rest_for(&mut self, time: Duration) {
-        self.rest();
-        let end = self.now + jiff::SignedDuration::try_from(time).unwrap();
-        while let Some(due) = self.nacre.timers.values().min().copied().filter(|due| *due <= end) {
-            self.now = self.now.max(due);
-            self.rest();
-        }
-        self.now = end;
-        self.rest();
+        self.note(|| Op::RestFor(time));
+        self.within(|world| {
+            world.rest();
+            let end = world.now + jiff::SignedDuration::try_from(time).unwrap();
+            while let Some(due) = world.nacre.timers.values().min().copied().filter(|due| *due <= end) {
+                world.now = world.now.max(due);
+                world.rest();
+            }
+            world.now = end;
+            world.rest();
+        });
     }
 
     /// Time passes at a stroke, and nacre has not looked yet.
     pub(crate) fn jump(&mut self, time: Duration) {
+        self.note(|| Op::Jump(time));
         self.now += jiff::SignedDuration::try_from(time).unwrap();
     }
 
@@ -105,6 +115,7 @@ impl World {
     pub(crate) fn refresh_positions(&mut self) {
         use planner::view::View;
         self.nacre.positions_are_due = true;
+        self.note(|| Op::Rest);
         let backups: Vec<_> = self.backup_queue.names().flat_map(|name| self.backups_of(name)).collect();
         let restores: Vec<_> = self.restore_queue.names().flat_map(|name| self.restores_of(name)).collect();
         self.wake(backups);
@@ -120,6 +131,7 @@ impl World {
 
     /// nacre will crash when it has made this many writes.
     pub(crate) fn dies_after(&mut self, writes: usize) {
+        self.stop_tape();
         self.nacre.dies_before = Some(writes);
     }
 
@@ -130,6 +142,7 @@ impl World {
 
     /// nacre starts and looks at everything.
     pub(crate) fn restart(&mut self) {
+        self.stop_tape();
         self.nacre.down = false;
         self.nacre.dies_before = None;
         self.list_anew();
@@ -139,6 +152,7 @@ impl World {
 
     /// The API server takes no more writes of this kind, or of its status where Velero says that it is Queued.
     pub(crate) fn refuse(&mut self, kind: Kind, of_status: bool, code: u16) {
+        self.stop_tape();
         self.nacre.refuses.push((kind, of_status, code));
     }
 
@@ -149,22 +163,26 @@ impl World {
 
     /// nacre works with plans that have a bug.
     pub(crate) fn sabotage(&mut self, bug: Option<Sabotage>) {
+        self.stop_tape();
         self.nacre.sabotage = bug;
     }
 
     /// nacre decides in an order of its own, and hears of its own writes or does not.
     pub(crate) fn shuffle(&mut self, order: u64, hears_itself: bool) {
+        self.stop_tape();
         self.nacre.shuffle = Some(order);
         self.nacre.hears_itself = hears_itself;
     }
 
     /// The watch on namespaces falls behind the others.
     pub(crate) fn namespaces_are_not_seen(&mut self) {
+        self.note(|| Op::SeeNamespaces(false));
         self.nacre.is_yet_to_see_namespaces = true;
     }
 
     /// It catches up.
     pub(crate) fn namespaces_are_seen(&mut self) {
+        self.note(|| Op::SeeNamespaces(true));
         self.nacre.is_yet_to_see_namespaces = false;
         let spaces = self.objects.iter().filter(|(key, _)| key.kind == Kind::Namespace);
         for namespace in spaces.map(|(_, stored)| stored.typed.clone()).collect::<Vec<_>>() {
@@ -174,6 +192,7 @@ impl World {
 
     /// nacre also looks after tenants' locations, and after what Velero finds in storage.
     pub(crate) fn mind_storage(&mut self) {
+        self.note(|| Op::MindStorage);
         self.minds_storage = true;
     }
 
@@ -182,9 +201,8 @@ impl World {
         let leftovers = planner::gc::leftovers(self);
         let shown = leftovers.iter().map(|target| short(&format!("{} {}", target.kind.name(), target.name)));
         let shown = shown.collect();
-        for target in leftovers {
-            self.remove(&key_of(&target));
-        }
+        self.note(|| Op::Collect);
+        self.within(|world| leftovers.iter().for_each(|target| world.remove(&key_of(target))));
         self.settle();
         shown
     }
@@ -220,14 +238,14 @@ impl World {
         self.nacre.woken.remove(usize::try_from((*seed >> 33) % many).unwrap())
     }
 
-    fn wake_by_timers(&mut self) {
+    pub(super) fn wake_by_timers(&mut self) {
         let due = self.nacre.timers.iter().filter(|(_, due)| **due <= self.now);
         let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
         self.nacre.timers.retain(|_, due| *due > self.now);
         self.wake(due);
     }
 
-    fn decide(&self, key: &Key) -> Plan {
+    pub(super) fn decide(&self, key: &Key) -> Plan {
         let (namespace, name, position_due) = (&key.namespace, &key.name, self.nacre.positions_are_due);
         let plan = match key.kind {
             Kind::NonAdminBackup => backup::observe(self, namespace, name)
@@ -255,7 +273,7 @@ impl World {
         }
     }
 
-    fn requests(&self) -> Vec<Key> {
+    pub(super) fn requests(&self) -> Vec<Key> {
         let ours = |key: &&Key| match key.kind {
             Kind::NonAdminBackup
             | Kind::NonAdminRestore
@@ -420,7 +438,7 @@ impl World {
     }
 }
 
-fn key_of(target: &Target) -> Key {
+pub(super) fn key_of(target: &Target) -> Key {
     Key::new(target.kind, &target.namespace, &target.name)
 }
 

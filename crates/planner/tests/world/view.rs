@@ -231,6 +231,9 @@ impl World {
             Typed::Restore(restore) => _ = self.restore_queue.note(&**restore, Heard::JustNow),
             _ => {}
         }
+        if self.nacre.down {
+            return;
+        }
         /// Asks about an object as it was and as it is.
         macro_rules! ask {
             ($whom:path, $kind:ident, $object:ident => $read:expr) => {{
