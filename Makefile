@@ -33,7 +33,6 @@ long: tools build ## Tell the long stories too: at full size, to the last write,
 	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target stories others
 	@# Alone, since it measures, and one at a time.
 	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
-	cargo test --package e2e --test lease_long -- --nocapture
 	@echo "== All long tests passed."
 
 # Parts of `test` and `long`.

@@ -117,7 +117,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         due: Arc::default(),
         chores: Chores::default(),
     });
-    tasks.spawn(policy::tell_problems(context.cluster.clone(), context.teller.clone()));
+    tasks.spawn(policy::tell_problems(context.cluster.clone(), context.teller.clone(), leadership.clone()));
     tasks.spawn(migration::keep(client.clone(), context.teller.clone(), leadership.clone()));
     tasks.spawn(queue::keep_fresh(
         context.cluster.clone(),
