@@ -265,8 +265,8 @@ impl Executor {
         {
             self.writes.conflicts.fetch_add(1, Ordering::Relaxed);
             if let Ok(text) = self.fetch(kind, namespace, name).await {
-                // Whoever asked decides again at once; the watch wakes the others.
-                self.remember(kind, namespace, &text);
+                // The watch will not tell what is known already, so everybody concerned is woken here.
+                self.work.wake(self.remember(kind, namespace, &text));
             }
         }
         answer
