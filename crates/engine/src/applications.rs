@@ -11,7 +11,7 @@ use planner::lease::{Choice, Observed, Record, Times, decide};
 use tokio::time::Instant;
 
 use crate::error::status;
-use crate::install::{at_work, get};
+use crate::install::{get, pod_at_work};
 use crate::lease::record;
 
 /// Looks, and remembers since when the lease stands as it does.
@@ -109,7 +109,7 @@ impl Lookout {
 
     /// A pod of the Deployment; else whoever holds the lease, unless it has stood unchanged for too long.
     async fn actor(&mut self) -> Result<Option<(bool, String)>, kube::Error> {
-        if let Some(pod) = at_work(&self.client, &self.namespace).await? {
+        if let Some(pod) = pod_at_work(&self.client, &self.namespace).await? {
             return Ok(Some((true, pod)));
         }
         let leases = Api::<Lease>::namespaced(self.client.clone(), LEASE_NAMESPACE);

@@ -79,6 +79,15 @@ pub async fn held(client: &Client) -> Result<Vec<Target>, kube::Error> {
 
 /// Who may still act as the controller: a pod of its Deployment, or whoever holds the lease.
 pub async fn at_work(client: &Client, namespace: &str) -> Result<Option<String>, kube::Error> {
+    if let Some(pod) = pod_at_work(client, namespace).await? {
+        return Ok(Some(pod));
+    }
+    let leases = Api::<Lease>::namespaced(client.clone(), LEASE_NAMESPACE);
+    Ok(leases.get_opt(LEASE).await?.and_then(|lease| holder(&lease, Timestamp::now())))
+}
+
+/// A pod of the controller's Deployment that has not ended.
+pub(crate) async fn pod_at_work(client: &Client, namespace: &str) -> Result<Option<String>, kube::Error> {
     let pods = Api::<Pod>::namespaced(client.clone(), namespace);
     let ours = ListParams::default().labels(&format!("control-plane={CONTROLLER}"));
     let pods = pods.list(&ours).await?;
@@ -86,11 +95,8 @@ pub async fn at_work(client: &Client, namespace: &str) -> Result<Option<String>,
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         matches!(phase, Some("Succeeded" | "Failed"))
     };
-    if let Some(pod) = pods.items.iter().find(|pod| !ended(pod)) {
-        return Ok(Some(format!("pod {} in {namespace}", pod.name_any())));
-    }
-    let leases = Api::<Lease>::namespaced(client.clone(), LEASE_NAMESPACE);
-    Ok(leases.get_opt(LEASE).await?.and_then(|lease| holder(&lease, Timestamp::now())))
+    let pod = pods.items.iter().find(|pod| !ended(pod));
+    Ok(pod.map(|pod| format!("pod {} in {namespace}", pod.name_any())))
 }
 
 /// Who holds a lease that has not run out.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{DataProtectionApplication, Kind};
-use engine::{Cluster, Kept, State, Teller};
+use engine::{Cluster, Kept, Leadership, State, Teller};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ObjectMeta;
 use planner::Event;
@@ -21,10 +21,11 @@ const BROKEN: &str = "PolicyBroken";
 const MENDED: &str = "PolicyMended";
 
 /// Tells each mistake once, and once that all are mended, for as long as the process runs.
-pub(crate) async fn tell_problems(cluster: Arc<Cluster>, teller: Teller) {
+pub(crate) async fn tell_problems(cluster: Arc<Cluster>, teller: Teller, leadership: Leadership) {
     let mut told: Vec<Problem> = Vec::new();
     loop {
         sleep(LOOK).await;
+        leadership.granted().await;
         let look = cluster.look();
         let problems: Vec<Problem> =
             look.policy_problems().iter().filter(|problem| problem.is_error()).cloned().collect();

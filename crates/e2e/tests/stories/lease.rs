@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bed::eventually;
 use e2e::contest::{created, leads, only_holders_act, sender};
-use e2e::{House, NACRE, VELERO};
+use e2e::{House, NACRE, VELERO, at_length};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -19,8 +19,6 @@ const BRISK: [(&str, &str); 3] = [
     ("NACRE_LEASE_RENEW_PERIOD", "500ms"),
     ("NACRE_LEASE_RETRY_PERIOD", "200ms"),
 ];
-/// How many times two installs contend here; `make long` does it fifty times.
-const ROUNDS: usize = 5;
 
 async fn house() -> Result<House> {
     let house = House::build().await?;
@@ -33,7 +31,7 @@ async fn house() -> Result<House> {
 async fn of_two_installs_started_together_one_acts_and_the_other_says_who() -> Result<()> {
     let house = house().await?;
     house.install_second().await?;
-    for round in 0..ROUNDS {
+    for round in 0..at_length(5, 50) {
         house.contest(round).await.with_context(|| format!("round {round}"))?;
     }
     Ok(())

@@ -25,7 +25,7 @@ pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};
 use serde_json::{Value, json};
 pub use settings::{Memory, Settings};
 
-use crate::{Object, admission};
+use crate::{Object, admission, copies};
 
 /// All of it, in an order in which it can be applied.
 pub fn objects(settings: &Settings) -> Vec<Object> {
@@ -34,6 +34,9 @@ pub fn objects(settings: &Settings) -> Vec<Object> {
     objects.extend(policies(&settings.namespace));
     objects.extend(program(settings));
     objects.extend(webhook(settings));
+    if settings.velero_view {
+        objects.extend(copies::roles::objects(&settings.namespace));
+    }
     objects
 }
 
@@ -54,7 +57,7 @@ pub fn definitions() -> Vec<Object> {
 }
 
 /// Marks an object as part of the installation: by these labels it is recognised later.
-fn marked(kind: Kind, mut body: Value) -> Object {
+pub(crate) fn marked(kind: Kind, mut body: Value) -> Object {
     let mut all = json!({
         labels::PART_OF: labels::PART_OF_VALUE,
         "app.kubernetes.io/name": "nacre",

@@ -72,9 +72,10 @@ fn files() -> BTreeMap<String, String> {
         let plural = object.body["spec"]["names"]["plural"].as_str().unwrap();
         files.insert(format!("crds/{plural}.yaml"), serde_saphyr::to_string(&object.body).unwrap());
     }
-    let settings = Settings { namespace: NAMESPACE.to_owned(), ..Settings::default() };
+    let settings = Settings { namespace: NAMESPACE.to_owned(), velero_view: true, ..Settings::default() };
     let mut templates: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let without = [
+        (Settings { velero_view: false, ..settings.clone() }, ".Values.veleroView"),
         (Settings { replicas: 1, ..settings.clone() }, "gt (int .Values.replicas) 1"),
         (Settings { webhook: false, ..settings.clone() }, ".Values.webhook"),
     ];
@@ -104,6 +105,10 @@ fn values() -> String {
         ("logLevel", "How much to log: 0 (nothing but the end) to 6 (everything)."),
         ("logFormat", "How to log: json or text."),
         ("webhook", "Whether requests are checked as they are made, and not only once they are there."),
+        (
+            "veleroView",
+            "Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.",
+        ),
         (
             "resources",
             "What a pod asks for, and what it may take. CPU is better not limited: a throttled leader may lose its lease.",
@@ -160,10 +165,11 @@ fn mark(place: &str) -> String {
 }
 
 /// Worlds that lack something, and what has to be said for it to be there.
-type Without = [(Vec<Object>, &'static str); 2];
+type Without = [(Vec<Object>, &'static str); 3];
 
 /// When an object is there, if not always.
 fn condition(object: &Object, without: &Without) -> Option<&'static str> {
-    let same = |other: &Object| other.kind == object.kind && other.name() == object.name();
+    let place = |object: &Object| (object.kind, object.namespace().to_owned(), object.name().to_owned());
+    let same = |other: &Object| place(other) == place(object);
     without.iter().find(|(world, _)| !world.iter().any(same)).map(|(_, condition)| *condition)
 }
