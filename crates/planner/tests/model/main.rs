@@ -5,7 +5,12 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 #![expect(clippy::print_stdout, reason = "how much was explored is what the run is for")]
-#![allow(dead_code, unused_imports, clippy::needless_pass_by_value, reason = "the world is shared with stories that use more of it")]
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::needless_pass_by_value,
+    reason = "the world is shared with stories that use more of it"
+)]
 
 #[path = "../world/mod.rs"]
 mod world;
