@@ -24,7 +24,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target stories others
 	@# Alone, since they measure.
 	cargo test --package e2e --test migration -- quick
-	cargo test --package e2e --test burst -- --nocapture
+	cargo test --package e2e --test burst --test speed -- --nocapture
 	@echo "== All tests passed."
 
 .PHONY: long
@@ -40,7 +40,23 @@ long: tools build ## Tell the long stories too: at full size, to the last write,
 stories:
 	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
 others:
-	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install -- --skip quick
+	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install --test cli --test faults --test security_table -- --skip quick
+	cargo test --package e2e --test attacks
+
+.PHONY: model
+model: ## Explore the planner's small worlds to their ends, and say how many states there are (an hour)
+	NACRE_MODEL=full RUST_TEST_THREADS=1 cargo test --release --package planner --test model -- --nocapture
+
+.PHONY: faults
+faults: tools build ## Every story under a thousand seeds of faults, hundreds on a real API server, and what breaks around it
+	NACRE_FAULTS=1000 cargo test --release --package planner --test stories
+	NACRE_SEEDS=200 cargo test --package e2e --test faults -- --nocapture
+	RUST_TEST_THREADS=2 cargo test --package e2e --test around -- --nocapture
+
+.PHONY: mutants
+mutants: ## Change the planner in every small way and see which change no test notices (hours; installs its tool first)
+	@cargo install --quiet --locked cargo-mutants
+	cargo mutants --package planner --config .cargo/mutants.toml
 
 .PHONY: check
 check: ## Formatting, lints, each crate by itself, generated files

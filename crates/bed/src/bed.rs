@@ -212,6 +212,16 @@ impl Bed {
         Ok(self.velero()?.namespace())
     }
 
+    /// Kills the API server, starts it again, and waits until it is ready.
+    pub async fn restart_api_server(&self) -> Result<()> {
+        self.control_plane.restart_api_server().await
+    }
+
+    /// Stops etcd where it is, or lets it go on: meanwhile the API server answers nobody.
+    pub fn pause_etcd(&self, pause: bool) -> Result<()> {
+        self.control_plane.pause_etcd(pause)
+    }
+
     /// Kills Velero's server, for instance to play Velero by hand.
     pub fn velero_stop(&self) -> Result<()> {
         self.velero()?.stop();

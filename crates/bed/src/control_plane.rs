@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -15,7 +16,7 @@ use crate::access::Access;
 use crate::audit;
 use crate::binaries::Binaries;
 use crate::pki::Pki;
-use crate::process::{Process, Program};
+use crate::process::{Process, Program, send_signal};
 use crate::wait::{eventually, wait_until};
 
 /// Start-up takes about 7 s on an idle machine; a machine that compiles at the same time needs patience.
@@ -31,8 +32,9 @@ const CONTROLLERS: &str = "clusterrole-aggregation-controller,namespace-controll
 #[derive(Debug)]
 pub(crate) struct ControlPlane {
     _controller_manager: Process,
-    _api_server: Process,
-    _etcd: Process,
+    api_server: Mutex<Process>,
+    api_server_program: Program,
+    etcd: Process,
     pub(crate) access: Access,
     pub(crate) audit_log: PathBuf,
 }
@@ -57,13 +59,13 @@ impl ControlPlane {
         let policy = folder.join("audit-policy.yaml");
         fs::write(&policy, audit::policy(settings.audit_reads))?;
         let audit_log = folder.join("audit.log");
-        let api_server = Program::new(binaries.path("kube-apiserver"), folder.join("kube-apiserver.log"))
+        let program = Program::new(binaries.path("kube-apiserver"), folder.join("kube-apiserver.log"))
             .args(api_server_flags(&pki, client_port, api_port))
             .arg(format!("--token-auth-file={}", tokens.display()))
             .arg(format!("--audit-policy-file={}", policy.display()))
             .arg(format!("--audit-log-path={}", audit_log.display()))
-            .args(&settings.api_server_flags)
-            .start()?;
+            .args(&settings.api_server_flags);
+        let api_server = program.start()?;
 
         let client = access.admin_client().await?;
         etcd.must_live(api_server.must_do(answers(&client, "livez"))).await?;
@@ -76,11 +78,36 @@ impl ControlPlane {
         etcd.must_live(ready).await?;
         Ok(Self {
             _controller_manager: controller_manager,
-            _api_server: api_server,
-            _etcd: etcd,
+            api_server: Mutex::new(api_server),
+            api_server_program: program,
+            etcd,
             access,
             audit_log,
         })
+    }
+}
+
+impl ControlPlane {
+    /// Kills the API server, starts it again, and waits until it is ready.
+    pub(crate) async fn restart_api_server(&self) -> Result<()> {
+        let pid = self.lock().pid();
+        send_signal(pid, "KILL")?;
+        let exited = self.lock().is_over();
+        exited.await;
+        let fresh = self.api_server_program.start()?;
+        let client = self.access.admin_client().await?;
+        fresh.must_do(answers(&client, "readyz")).await?;
+        *self.lock() = fresh;
+        Ok(())
+    }
+
+    /// Stops etcd where it is, or lets it go on.
+    pub(crate) fn pause_etcd(&self, pause: bool) -> Result<()> {
+        self.etcd.signal(if pause { "STOP" } else { "CONT" })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Process> {
+        self.api_server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

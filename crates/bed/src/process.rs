@@ -174,6 +174,12 @@ impl Process {
         status.as_ref().and_then(ExitStatus::code)
     }
 
+    /// Waits for its end, without holding on to it.
+    pub(crate) fn is_over(&self) -> impl Future<Output = ()> + use<> {
+        let mut exit = self.exit.clone();
+        async move { _ = exit.wait_for(Option::is_some).await }
+    }
+
     /// Sends a signal by its short name: `TERM`, `KILL`, `STOP`, `CONT`.
     pub fn signal(&self, signal: &str) -> Result<()> {
         ensure!(self.is_running(), "{} has ended, signal {signal} comes too late", self.name);

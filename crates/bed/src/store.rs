@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -24,7 +25,8 @@ const SECRET_KEY: &str = "bed-secret-key";
 /// The running store.
 #[derive(Debug)]
 pub struct Store {
-    _process: Process,
+    process: Mutex<Option<Process>>,
+    server: Program,
     program: PathBuf,
     url: String,
     buckets: PathBuf,
@@ -35,12 +37,30 @@ impl Store {
         let [port] = free_ports()?;
         let buckets = buckets(folder);
         fs::create_dir_all(&buckets)?;
-        let process = program(binaries, folder, port).start()?;
-        let address = address(port);
-        let up = eventually("the S3 store to listen", PATIENCE, async || TcpStream::connect(&address));
+        let store = Self {
+            process: Mutex::new(None),
+            server: program(binaries, folder, port),
+            program: binaries.path("versitygw"),
+            url: format!("http://{}", address(port)),
+            buckets,
+        };
+        store.go_up().await?;
+        Ok(store)
+    }
+
+    /// Kills the store: nobody listens any more.
+    pub fn go_down(&self) {
+        drop(self.process.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Starts the store, again if it was killed.
+    pub async fn go_up(&self) -> Result<()> {
+        let process = self.server.start()?;
+        let address = self.url.trim_start_matches("http://");
+        let up = eventually("the S3 store to listen", PATIENCE, async || TcpStream::connect(address));
         process.must_do(up).await?;
-        let program = binaries.path("versitygw");
-        Ok(Self { _process: process, program, url: format!("http://{address}"), buckets })
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
+        Ok(())
     }
 
     /// Where S3 is spoken, for `s3Url`; path style only.

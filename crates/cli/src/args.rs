@@ -74,11 +74,11 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
     }
     let session = Session::open(&args.connection, args.output).await?;
     match args.command {
-        Command::Backup(args) => backup::run(&session, args).await,
-        Command::Restore(args) => restore::run(&session, args).await,
-        Command::Location(args) => location::run(&session, args).await,
-        Command::Status(_) => status::run(&session).await,
-        Command::Explain(args) => explain::run(&session, &args).await,
+        Command::Backup(args) => Box::pin(backup::run(&session, args)).await,
+        Command::Restore(args) => Box::pin(restore::run(&session, args)).await,
+        Command::Location(args) => Box::pin(location::run(&session, args)).await,
+        Command::Status(_) => Box::pin(status::run(&session)).await,
+        Command::Explain(args) => Box::pin(explain::run(&session, &args)).await,
         Command::Install(verb) => install::install(&session, &verb, given).await,
         Command::Uninstall(verb) => install::uninstall(&session, &verb, given).await,
         Command::Render(verb) => install::render(&verb, given, args.output),

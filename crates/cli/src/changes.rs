@@ -82,11 +82,13 @@ fn by(field: &str, value: &Value, known: &Known) -> String {
     if same(fenced, value) {
         return "nacre, always".to_owned();
     }
-    let rules = known.rules.iter().flatten();
-    let ruled = rules
+    let from_policy = known
+        .rules
+        .iter()
+        .flatten()
         .filter(|(_, values)| !values[field].is_null())
         .map(|(rule, _)| format!("policy, {rule}.{field}"));
-    let mut who: Vec<String> = ruled.take(1).collect();
+    let mut who: Vec<String> = from_policy.take(1).collect();
     if who.is_empty() {
         who.push(match (known.velero, &known.rules) {
             (true, _) if is_velero_default(field, value) => "Velero's default".to_owned(),
@@ -145,24 +147,25 @@ mod tests {
             lines
                 .iter()
                 .map(|line| format!("{}: {} ({})\n", line.field, brief(&line.value), line.by))
-                .collect::<String>()
+                .collect::<Vec<_>>()
+                .concat()
         };
-        insta::assert_snapshot!(told(&known), @r#"
+        insta::assert_snapshot!(told(&known), @r"
         csiSnapshotTimeout: 10m0s (Velero's default)
         datamover: odd (the administrators' policy, or Velero's own settings)
         excludedResources: secrets, own (nacre, always)
         includedNamespaces: shop (nacre, always)
         snapshotVolumes: false (the administrators' policy, or Velero's own settings)
-        "#);
+        ");
         known.rules = Some(vec![("backup.enforce", json!({"snapshotVolumes": false}))]);
         known.fenced["excludedResources"] = json!(["own"]);
-        insta::assert_snapshot!(told(&known), @r#"
+        insta::assert_snapshot!(told(&known), @r"
         csiSnapshotTimeout: 10m0s (Velero's default)
         datamover: odd (Velero's own settings)
         excludedResources: secrets, own (Velero's own settings; nacre, always)
         includedNamespaces: shop (nacre, always)
         snapshotVolumes: false (policy, backup.enforce.snapshotVolumes)
-        "#);
+        ");
     }
 
     #[test]

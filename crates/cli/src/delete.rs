@@ -12,7 +12,7 @@ use crate::{
     connect::Session,
     list::{self, qualified},
     live::{self, Told},
-    output::{Format, Outcome, print, remark},
+    output::{Format, Outcome, lines, print, remark},
     send::Waiting,
 };
 
@@ -69,9 +69,9 @@ impl Which {
             How::WithData => "asked to be deleted with its data",
         };
         let qualified: Vec<String> = names.iter().map(|name| qualified::<K>(name)).collect();
-        let lines = || qualified.iter().map(|name| format!("{name} {said}\n")).collect();
+        let table = || lines(qualified.iter().map(|name| format!("{name} {said}")));
         let format = if session.format == Format::Wide { Format::Table } else { session.format };
-        print(format, &qualified, lines, || qualified.clone())?;
+        print(format, &qualified, table, || qualified.clone())?;
         let mut outcome = Outcome::Good;
         if self.waiting.wait {
             for name in names {

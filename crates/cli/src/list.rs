@@ -28,7 +28,7 @@ pub(crate) struct Which {
 
 /// What the API server answers with: sound objects as they are, and the text for programs.
 pub(crate) struct Found<K> {
-    /// Each object, and why it could not be read if it could not.
+    /// Each object, and why it could not be read if it could not; empty if all that was wanted is the text.
     pub(crate) items: Vec<(K, Option<String>)>,
     /// The same as kubectl would print it.
     raw: Vec<Value>,
@@ -72,7 +72,8 @@ impl Which {
         let mut found = Found { items: Vec::new(), raw: Vec::new(), single: self.names.len() == 1 };
         for name in &self.names {
             let text = session.client.request_text(get::<K>(&session.namespace, name)?).await?;
-            let value: Value = serde_json::from_str(&text)?;
+            let mut value: Value = serde_json::from_str(&text)?;
+            without_managers(&mut value);
             found.items.push(salvage(&value));
             found.raw.push(value);
         }
@@ -119,8 +120,18 @@ pub(crate) async fn all<K: Readable>(
     for item in &mut list.items {
         item["apiVersion"] = json!(K::api_version(&()));
         item["kind"] = json!(K::kind(&()));
+        without_managers(item);
     }
-    Ok(Found { items: list.items.iter().map(salvage).collect(), raw: list.items, single: false })
+    // Nobody looks into what is passed on as it is.
+    let items = if raw { Vec::new() } else { list.items.iter().map(salvage).collect() };
+    Ok(Found { items, raw: list.items, single: false })
+}
+
+/// Who set which field is nobody's question here, and often longer than the object; kubectl leaves it out too.
+fn without_managers(object: &mut Value) {
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("managedFields");
+    }
 }
 
 fn get<K: Readable>(namespace: &str, name: &str) -> Result<Request<Vec<u8>>> {

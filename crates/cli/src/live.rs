@@ -23,7 +23,7 @@ use crate::{
     output::{Outcome, remark},
     story::{State, Story},
     style,
-    words::span,
+    words::{printable, span},
 };
 
 /// Failures in a row after which watching is given up.
@@ -57,7 +57,7 @@ fn of_story(story: &Story<'_>) -> Moment {
     let items = count(story.velero.done).zip(count(story.velero.total));
     Moment {
         word: story.word().to_owned(),
-        sentence: story.sentence(),
+        sentence: printable(&story.sentence()),
         items: items.filter(|_| story.state() == State::Running),
         outcome: story.outcome(),
     }
@@ -94,7 +94,7 @@ impl Told for NonAdminBackupStorageLocation {
         let place = Place::from(self);
         Moment {
             word: place.word().to_owned(),
-            sentence: place.sentence(),
+            sentence: printable(&place.sentence()),
             items: None,
             outcome: place.outcome(),
         }
@@ -162,11 +162,11 @@ pub(crate) async fn until<K: Readable, T>(
 
 /// Trying again would give the same answer.
 fn is_final(error: &watcher::Error) -> bool {
-    let answer = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status,
-        _ => return false,
+    let (watcher::Error::InitialListFailed(kube::Error::Api(answer))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(answer))
+    | watcher::Error::WatchError(answer)) = error
+    else {
+        return false;
     };
     [401, 403, 404].contains(&answer.code)
 }
@@ -266,13 +266,14 @@ impl View {
             }
             return;
         };
-        bar.set_prefix(self.title.clone());
-        bar.set_message(moment.sentence.clone());
-        bar.set_style(look(moment.items.is_some()));
+        // The words last: whoever sees them sees the bar that goes with them.
         if let Some((done, total)) = moment.items {
             bar.set_length(total);
             bar.set_position(done);
         }
+        bar.set_style(look(moment.items.is_some()));
+        bar.set_prefix(self.title.clone());
+        bar.set_message(moment.sentence.clone());
     }
 
     fn clear(&mut self) {

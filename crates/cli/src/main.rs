@@ -35,7 +35,7 @@ use std::process::ExitCode;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let args = args::parse();
-    match args::run(args).await {
+    match Box::pin(args::run(args)).await {
         Ok(outcome) => outcome.into(),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -143,6 +143,7 @@ pub(crate) fn of_backup(world: &World, asked: &NonAdminBackup) -> Verdict {
         namespace: Some(Arc::new(world.namespace.clone())),
         velero: None,
         name_taken: false,
+        out_of_sight: false,
         kept_at: None,
         storage: location.and_then(|location| world.storage(location)),
         location: location.map(|location| Arc::new(location.clone())),
@@ -155,6 +156,7 @@ pub(crate) fn of_backup(world: &World, asked: &NonAdminBackup) -> Verdict {
         others: world.others(),
         policy: world.policy.clone(),
         admin_namespace: world.velero_namespace.clone(),
+        trouble: None,
         now: world.now,
     };
     verdict(&backup::decide(&seen), Kind::Backup)
@@ -186,6 +188,7 @@ pub(crate) fn of_restore(world: &World, asked: &NonAdminRestore) -> Verdict {
         position_due: true,
         policy: world.policy.clone(),
         admin_namespace: world.velero_namespace.clone(),
+        trouble: None,
         now: world.now,
     };
     verdict(&restore::decide(&seen), Kind::Restore)
@@ -218,6 +221,7 @@ pub(crate) fn of_location(world: &World, asked: &NonAdminBackupStorageLocation) 
         velero_version: None,
         policy: world.policy.clone(),
         admin_namespace: world.velero_namespace.clone(),
+        trouble: None,
         now: world.now,
     };
     let approval = world.policy.as_ref().is_some_and(|policy| policy.storage_locations.require_approval);
@@ -280,13 +284,13 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn backup(spec: Value) -> NonAdminBackup {
+    pub(crate) fn backup(spec: &Value) -> NonAdminBackup {
         serde_json::from_value(json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
             "metadata": {"name": "daily"}, "spec": {"backupSpec": spec}}))
         .unwrap()
     }
 
-    fn location(status: Value) -> NonAdminBackupStorageLocation {
+    fn location(status: &Value) -> NonAdminBackupStorageLocation {
         serde_json::from_value(json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackupStorageLocation",
             "metadata": {"name": "mine", "namespace": "shop", "uid": "l"}, "spec": {"backupStorageLocationSpec": {
                 "provider": "aws", "objectStorage": {"bucket": "shop-backups"}, "config": {"region": "here"},
@@ -301,10 +305,10 @@ pub(crate) mod tests {
     #[test]
     fn a_backup_into_a_location_passes_when_that_is_ready() {
         let mut world = shop(Policy::default());
-        let asked = backup(json!({"storageLocation": "mine"}));
+        let asked = backup(&json!({"storageLocation": "mine"}));
         let Verdict::Refused(why) = of_backup(&world, &asked) else { panic!("there is no such location") };
         assert!(why.contains("there is no NonAdminBackupStorageLocation"), "{why}");
-        world.locations.push(location(ready()));
+        world.locations.push(location(&ready()));
         let Verdict::Passes(spec) = of_backup(&world, &asked) else { panic!("it is ready") };
         assert_eq!(spec["storageLocation"], "shop-mine-l");
         assert_eq!(spec["includedNamespaces"], json!(["shop"]));
@@ -315,11 +319,11 @@ pub(crate) mod tests {
         let mut policy = Policy::default();
         policy.backup.max_per_namespace = Some(1);
         let mut world = shop(policy);
-        let mut there = backup(json!({}));
+        let mut there = backup(&json!({}));
         there.status =
             serde_json::from_value(json!({"phase": "Created", "veleroBackup": {"name": "x"}})).unwrap();
         world.backups.push(there);
-        assert!(matches!(of_backup(&world, &backup(json!({}))), Verdict::Waits(_)));
+        assert!(matches!(of_backup(&world, &backup(&json!({}))), Verdict::Waits(_)));
     }
 
     #[test]
@@ -330,7 +334,7 @@ pub(crate) mod tests {
             "kind": "NonAdminRestore", "metadata": {"name": "back"},
             "spec": {"restoreSpec": {"backupName": "daily", "includedResources": ["roles"]}}}))
             .unwrap();
-        let mut from = backup(json!({}));
+        let mut from = backup(&json!({}));
         from.status = serde_json::from_value(json!({"phase": "Created", "veleroBackup": {"name": "x",
             "spec": {"storageLocation": "default"}, "status": {"phase": "Completed"}}}))
         .unwrap();
@@ -338,7 +342,7 @@ pub(crate) mod tests {
         assert!(matches!(of_restore(&world, &restore), Verdict::Passes(_)));
         from.spec.backup_spec.storage_location = Some("mine".to_owned());
         world.backups = vec![from];
-        world.locations.push(location(ready()));
+        world.locations.push(location(&ready()));
         let Verdict::Refused(why) = of_restore(&world, &restore) else {
             panic!("roles do not come from tenants")
         };
@@ -350,7 +354,7 @@ pub(crate) mod tests {
         let mut policy = Policy::default();
         policy.storage_locations.require_approval = true;
         let mut world = shop(policy);
-        let asked = location(json!({}));
+        let asked = location(&json!({}));
         let Verdict::Refused(why) = of_location(&world, &asked) else { panic!("there is no Secret") };
         assert!(why.contains("Secret"), "{why}");
         let keys = b"[default]\naws_access_key_id = a\naws_secret_access_key = b\n";

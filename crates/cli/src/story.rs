@@ -7,7 +7,10 @@ use api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
-use planner::queue::{Stage, stage};
+use planner::{
+    queue::{Stage, stage},
+    restore::STARTS_BY_ITSELF,
+};
 
 use crate::{
     output::Outcome,
@@ -180,6 +183,7 @@ impl<'a> Story<'a> {
             condition::VELERO_BACKUP_NOT_FOUND | condition::VELERO_RESTORE_NOT_FOUND => {
                 State::Gone(&accepted.message)
             }
+            _ if accepted.message.contains(STARTS_BY_ITSELF) => State::Waiting(&accepted.message),
             _ => State::Refused(&accepted.message),
         }
     }
@@ -342,7 +346,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A backup with this status.
-    pub(crate) fn backup(status: Value) -> NonAdminBackup {
+    pub(crate) fn backup(status: &Value) -> NonAdminBackup {
         let object = json!({
             "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
             "metadata": {"name": "daily", "namespace": "shop", "generation": 1, "creationTimestamp": "2026-11-15T12:00:00Z"},
@@ -362,7 +366,7 @@ pub(crate) mod tests {
             "message": message, "lastTransitionTime": "2026-11-15T12:00:01Z"}]})
     }
 
-    fn told(status: Value) -> String {
+    fn told(status: &Value) -> String {
         let backup = backup(status);
         let story = Story::from(&backup);
         format!("{} | {} | {:?}", story.word(), story.sentence(), story.outcome())
@@ -374,6 +378,7 @@ pub(crate) mod tests {
             json!({}),
             refused("InvalidBackupSpec", "spec.backupSpec.ttl: too long"),
             refused("NamespaceLimitReached", "metadata.namespace: 3 are running"),
+            refused("InvalidRestoreSpec", "it is not finished; the restore starts when it is"),
             refused("VeleroBackupNotFound", "the Velero Backup is gone"),
             at_velero(&json!({})),
             at_velero(&json!({"phase": "InProgress"})),
@@ -387,10 +392,11 @@ pub(crate) mod tests {
             at_velero(&json!({"phase": "Deleting"})),
             json!({"phase": "Deleting"}),
         ];
-        insta::assert_snapshot!(states.map(told).join("\n"), @r#"
+        insta::assert_snapshot!(states.each_ref().map(told).join("\n"), @r"
         New | nacre has not looked at it yet | None
         Refused | refused: spec.backupSpec.ttl: too long | Some(Failed)
         Waiting | waiting: metadata.namespace: 3 are running | None
+        Waiting | waiting: it is not finished; the restore starts when it is | None
         Gone | the Velero Backup is gone | Some(Failed)
         Queued | in Velero's queue, 2 ahead of it | None
         InProgress | Velero has started | None
@@ -403,13 +409,13 @@ pub(crate) mod tests {
         FailedValidation | failed as FailedValidation: one; two | Some(Failed)
         Deleting | Velero is deleting it | Some(Failed)
         Deleting | being deleted | Some(Failed)
-        "#);
+        ");
     }
 
     #[test]
     fn nobody_ahead_means_next() {
         let mut status = at_velero(&json!({"phase": "Queued"}));
         status["queueInfo"]["estimatedQueuePosition"] = json!(1);
-        assert_eq!(told(status), "Queued | next in Velero's queue | None");
+        assert_eq!(told(&status), "Queued | next in Velero's queue | None");
     }
 }

@@ -46,9 +46,16 @@ impl House {
     /// The same on a bed of the story's choosing.
     pub async fn build_on(bed: Builder) -> Result<Self> {
         let bed = bed.start().await?;
+        // Velero brings it, where there is Velero; the roles need it anyway.
+        bed.namespace(VELERO).await?;
         bed.apply_path(&deploy("crds")).await.context("applying the definitions")?;
         bed.apply_path(&deploy("nacre.yaml")).await.context("applying the roles")?;
         Ok(Self { bed })
+    }
+
+    /// Gives nacre and tenants the rights for Velero's own tools in tenants' namespaces, as installing with them does.
+    pub async fn allow_velero_view(&self) -> Result<()> {
+        self.bed.apply_path(&deploy("velero-view.yaml")).await.context("applying the rights to see copies")
     }
 
     /// A cluster with Velero, nacre's definitions, and what `nacre operator` needs.

@@ -3,6 +3,7 @@
 
 mod admission;
 pub mod contest;
+mod faults;
 mod house;
 mod length;
 mod location;

@@ -1,11 +1,13 @@
 //! A tap on the line between a program and the API server: it passes everything on, counts writes, and can fall silent
-//! after any of them, so that a story can kill the program between any two.
+//! after any of them, so that a story can kill the program between any two. It can also lose, refuse, delay and cut what
+//! passes through it, by seed.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::Router;
@@ -19,8 +21,12 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
+use crate::faults::{self, Fate, Faults};
+
 /// The largest request that is passed on: more than the API server takes.
 const LARGEST: usize = 4 << 20;
+/// How long a line hangs before it is cut: long enough that others go by.
+const HANGS: Duration = Duration::from_secs(2);
 
 /// A tap, listening.
 pub struct Tap {
@@ -38,6 +44,7 @@ struct Line {
     silent: Notify,
     /// The kinds whose first write met a conflict that nobody made, if that is wanted.
     contradicted: Mutex<Option<HashSet<String>>>,
+    faults: Faults,
 }
 
 impl Tap {
@@ -52,6 +59,7 @@ impl Tap {
             about: Mutex::default(),
             silent: Notify::new(),
             contradicted: Mutex::default(),
+            faults: Faults::new(0, 0),
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -102,8 +110,19 @@ impl Tap {
         *self.line.contradicted.lock().unwrap_or_else(PoisonError::into_inner) = Some(HashSet::new());
     }
 
+    /// So many writes go wrong from now on, by this seed, and watches with them until then.
+    pub fn disturb(&self, seed: u64, many: u32) {
+        self.line.faults.reset(seed, many);
+    }
+
+    /// How many writes went wrong since then.
+    pub fn struck(&self) -> u32 {
+        self.line.faults.struck()
+    }
+
     /// Passes everything on from now on.
     pub fn relent(&self) {
+        self.disturb(0, 0);
         self.line.left.store(usize::MAX, Ordering::SeqCst);
     }
 }
@@ -141,6 +160,22 @@ async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
             "code": 409, "message": "a story says so"});
         return (StatusCode::CONFLICT, words.to_string()).into_response();
     }
+    let watch = request.uri().query().is_some_and(|query| query.contains("watch="));
+    let fate = if write { line.faults.fate() } else { Fate::Passes(Duration::ZERO) };
+    match fate {
+        Fate::Passes(delay) => tokio::time::sleep(delay).await,
+        Fate::Lost => return faults::cut(),
+        Fate::Hangs => {
+            tokio::time::sleep(HANGS).await;
+            return faults::cut();
+        }
+        Fate::Refused(code) => return faults::refusal(code),
+        Fate::Unanswered => {}
+    }
+    let quality = line.faults.line();
+    if watch && quality.expired {
+        return faults::refusal(410);
+    }
     let (mut parts, body) = request.into_parts();
     for name in [header::HOST, header::AUTHORIZATION, header::CONTENT_LENGTH] {
         parts.headers.remove(name);
@@ -163,5 +198,9 @@ async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
             return std::future::pending().await;
         }
     }
-    answer
+    match fate {
+        Fate::Unanswered => faults::cut(),
+        _ if watch => faults::disturbed(answer, quality),
+        _ => answer,
+    }
 }

@@ -1,8 +1,6 @@
 //! How fast `kubectl nacre` answers with a thousand backups in the namespace. It is a program of its own, so that
 //! nothing else runs beside what it measures.
 
-#![expect(clippy::print_stdout, reason = "measured figures belong in the output of a test run")]
-
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -24,7 +22,7 @@ const ANSWER: Duration = Duration::from_millis(300);
 /// The program itself starts within this.
 const START: Duration = Duration::from_millis(30);
 /// A build without optimisation reads JSON about this much slower; only the release build is held to the letter.
-const UNOPTIMISED: u32 = 8;
+const UNOPTIMISED: u32 = 12;
 /// A machine that is busy with something else for a moment only ever makes a measurement worse: the best counts.
 const ATTEMPTS: usize = 5;
 
@@ -75,6 +73,16 @@ async fn fill(house: &House) -> Result<()> {
         .await
 }
 
+/// Far more than a pipe holds, to somebody who reads one line of it.
+async fn a_reader_that_leaves_is_no_error(program: &Path, kubeconfig: &Path) -> Result<()> {
+    let line = r#"set -o pipefail; "$0" backup get -n many -o yaml | head -n 1"#;
+    let output =
+        Command::new("bash").args(["-c", line]).arg(program).env("KUBECONFIG", kubeconfig).output().await?;
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_answers_at_once_with_a_thousand_backups() -> Result<()> {
     let house = House::build_on(Bed::builder()).await?;
@@ -82,6 +90,7 @@ async fn every_command_answers_at_once_with_a_thousand_backups() -> Result<()> {
     fill(&house).await?;
     let (program, kubeconfig) = (e2e::command_line()?, house.bed.kubeconfig());
     let slack = if program.components().any(|part| part.as_os_str() == "debug") { UNOPTIMISED } else { 1 };
+    a_reader_that_leaves_is_no_error(&program, &kubeconfig).await?;
     let commands: [&[&str]; 12] = [
         &["--version"],
         &["backup", "get"],

@@ -13,7 +13,7 @@ use kube::api::ListParams;
 use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt as _};
-use planner::install::uninstall::FINALIZERS;
+use planner::install::uninstall::{FINALIZERS, left_behind};
 use planner::install::{CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, Settings, objects};
 use planner::{Action, Key, Object, Plan, Target};
 use serde_json::Value;
@@ -46,6 +46,13 @@ pub async fn marked(client: &Client) -> Result<Vec<Found>, kube::Error> {
     let ours = ListParams::default().labels(&format!("{}={}", labels::PART_OF, labels::PART_OF_VALUE));
     let lists = KINDS.map(|kind| list(client, kind, ours.clone()));
     Ok(try_join_all(lists).await?.into_iter().flatten().collect())
+}
+
+/// Everything that has to do with an installation beside Velero in this namespace, for whoever takes it away.
+pub async fn remains(client: &Client, namespace: &str) -> Result<Vec<Found>, kube::Error> {
+    let left = left_behind(namespace).into_iter();
+    let left = try_join_all(left.map(|(kind, namespace, name)| get(client, kind, namespace, name))).await?;
+    Ok(marked(client).await?.into_iter().chain(left.into_iter().flatten()).collect())
 }
 
 /// Every request that is held by finalizers.
@@ -216,5 +223,28 @@ async fn count(client: &Client, kind: Kind, namespace: &str) -> Result<i64, kube
         }
         Err(error) if is_unknown(&error) => Ok(0),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::api::coordination::v1::Lease;
+    use serde_json::json;
+
+    use super::holder;
+
+    #[test]
+    fn a_lease_counts_until_it_runs_out_or_is_handed_back() {
+        let now: Timestamp = "2026-01-01T00:00:20Z".parse().unwrap();
+        let held = |by: &str, renewed: &str| -> Option<String> {
+            let lease: Lease = serde_json::from_value(json!({"metadata": {}, "spec": {
+                "holderIdentity": by, "leaseDurationSeconds": 15, "renewTime": renewed}}))
+            .unwrap();
+            holder(&lease, now)
+        };
+        assert!(held("pod-a", "2026-01-01T00:00:10.000000Z").is_some_and(|who| who.starts_with("pod-a")));
+        assert_eq!(held("pod-a", "2026-01-01T00:00:04.000000Z"), None);
+        assert_eq!(held("", "2026-01-01T00:00:10.000000Z"), None);
     }
 }

@@ -69,6 +69,10 @@ impl State {
         info!(outdated = loaded.is_outdated(), in_effect = loaded.policies.is_some(), "read the policy");
         self.policies = loaded.policies.map(|policies| policies.sparing(&self.api_server));
         self.policy_problems = loaded.problems;
+        let spaces = self.namespaces.all().filter_map(|seen| seen.object.metadata.name.clone());
+        for name in spaces.collect::<Vec<_>>() {
+            self.review(&name);
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use planner::view::Seen;
 
 use crate::guard::Guarded;
 
-/// How long our own write may be ahead of what a fresh list shows.
-const AHEAD: Duration = Duration::from_mins(1);
+/// How long the answer to a write of ours may come after what the watch tells.
+const LATE: Duration = Duration::from_mins(1);
 
 type Place = (String, String);
 
@@ -26,8 +26,8 @@ pub struct Store<K> {
     /// Uids whose end the watch has told of late, with the order they went in: the answer to a write of ours may come after
     /// that, and must not bring one back.
     left: (HashSet<String>, VecDeque<(Instant, String)>),
-    /// What a list that is under way has shown so far.
-    listing: Option<HashSet<Place>>,
+    /// When a list that is under way began, and what it has shown so far.
+    listing: Option<(Instant, HashSet<Place>)>,
 }
 
 #[derive(Debug)]
@@ -78,8 +78,8 @@ impl<K: Resource> Store<K> {
     /// Takes what the watch says. None if we knew.
     pub(crate) fn told(&mut self, object: Guarded<K>) -> Option<Change<K>> {
         let place = place(object.meta());
-        if let Some(listing) = &mut self.listing {
-            listing.insert(place.clone());
+        if let Some((_, shown)) = &mut self.listing {
+            shown.insert(place.clone());
         }
         let uid = object.meta().uid.as_deref().unwrap_or_default();
         if self.gone.contains(uid) {
@@ -116,7 +116,7 @@ impl<K: Resource> Store<K> {
         let uid = meta.uid.clone().unwrap_or_default();
         self.gone.remove(&uid);
         let (uids, order) = &mut self.left;
-        while let Some((_, old)) = order.pop_front_if(|(at, _)| at.elapsed() > AHEAD) {
+        while let Some((_, old)) = order.pop_front_if(|(at, _)| at.elapsed() > LATE) {
             uids.remove(&old);
         }
         uids.insert(uid.clone());
@@ -146,14 +146,15 @@ impl<K: Resource> Store<K> {
 
     /// A list begins.
     pub(crate) fn list_begins(&mut self) {
-        self.listing = Some(HashSet::new());
+        self.listing = Some((Instant::now(), HashSet::new()));
     }
 
-    /// A list is complete: what it did not show is gone, unless we wrote it while it was on its way.
+    /// A list is complete: what it did not show is gone, unless we wrote it while the list was on its way. What we wrote
+    /// before would be in it.
     pub(crate) fn list_ends(&mut self) -> Vec<Change<K>> {
-        let Some(shown) = self.listing.take() else { return Vec::new() };
+        let Some((began, shown)) = self.listing.take() else { return Vec::new() };
         self.gone.clear();
-        let fresh = |entry: &Entry<K>| entry.written.is_some_and(|at| at.elapsed() < AHEAD);
+        let fresh = |entry: &Entry<K>| entry.written.is_some_and(|at| at >= began);
         let missing = self.objects.iter().filter(|(place, entry)| !shown.contains(*place) && !fresh(entry));
         let missing: Vec<_> = missing.map(|(place, _)| place.clone()).collect();
         let removed = missing.iter().filter_map(|place| self.objects.remove(place));
@@ -244,6 +245,11 @@ mod tests {
         store.wrote(object("b", 9));
         assert!(store.list_ends().is_empty());
         assert_eq!(version(&store).as_deref(), Some("9"));
+
+        // Written a moment ago, and gone before the watch could tell.
+        store.list_begins();
+        assert_eq!(store.list_ends().len(), 1);
+        assert!(version(&store).is_none());
     }
 
     #[test]

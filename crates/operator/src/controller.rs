@@ -14,12 +14,13 @@ use api::{
     DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
 };
-use engine::{Cluster, Executor, Kept, Leadership, Progress, Retry, Teller, Work, watch};
+use engine::{Cluster, Executor, Kept, Leadership, Progress, Retry, State, Teller, Work, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::core::ObjectMeta;
-use planner::{Key, Plan, backup, download, location, restore, sync};
+use planner::view::View;
+use planner::{Key, Plan, backup, copies, download, location, restore, sync};
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
@@ -105,7 +106,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(Webhook::new(&args, &client, &namespace, &cluster, &executor, note).keep());
 
-    let teller = Teller::start(client.clone(), hostname(), cluster.clone());
+    let teller = Teller::start(client.clone(), hostname(), cluster.lacking().clone());
     let context = Arc::new(Shared {
         leadership: leadership.clone(),
         cluster,
@@ -126,6 +127,13 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     ));
     tasks.spawn(engine::look_after_credentials(
         client.clone(),
+        context.cluster.clone(),
+        context.work.clone(),
+        leadership.clone(),
+    ));
+    tasks.spawn(engine::show_velero(
+        client.clone(),
+        context.executor.clone(),
         context.cluster.clone(),
         context.work.clone(),
         leadership.clone(),
@@ -285,7 +293,8 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
     }
     for event in &plan.events {
         // A backup found in storage is looked at again and again, but its story is told once.
-        if key.kind != Kind::Backup || context.chores.is_news(key, event) {
+        let found_in_storage = key.kind == Kind::Backup && kind != Kind::Backup;
+        if !found_in_storage || context.chores.is_news(key, event) {
             context.teller.tell(kind, &about, event);
             context.metrics.told(kind, &about, event);
             if event.reason == sync::IGNORED {
@@ -306,6 +315,9 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
 fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
     let look = context.cluster.look();
     let position_due = context.due.take(key);
+    if key.kind.group() == Kind::Backup.group() && key.namespace != look.admin_namespace() {
+        return decide_shown(&look, key);
+    }
     match key.kind {
         Kind::NonAdminBackup => {
             let seen =
@@ -345,6 +357,16 @@ fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
         }
         _ => None,
     }
+}
+
+/// The same for what there is of Velero's kinds in a tenant's namespace.
+fn decide_shown(look: &State, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
+    if key.kind == Kind::DownloadRequest {
+        let seen = download::observe_shown(look, &key.namespace, &key.name)?;
+        return Some((key.kind, seen.request.metadata.clone(), download::decide(&seen)));
+    }
+    let seen = copies::observe(look, key)?;
+    Some((key.kind, seen.about(), copies::decide(&seen)))
 }
 
 pub(crate) async fn told_to_stop() -> Result<()> {

@@ -8,7 +8,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use api::{DataProtectionApplication, Kind, condition};
 use engine::applications::{Lookout, Seen};
+<<<<<<< HEAD
+use engine::{Failure, Lacking, Leadership, Teller};
+=======
 use engine::{Cluster, Failure, Leadership, Teller};
+>>>>>>> lease
 use futures::stream::SelectAll;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
@@ -62,11 +66,12 @@ pub(crate) async fn run(args: Args, image: Option<String>) -> Result<()> {
     let lease_client = engine::connect().await.context(unreachable)?;
 
     let looked = Arc::new(AtomicBool::new(false));
+    let lacking = Arc::<Lacking>::default();
     let ready = {
-        let (looked, leadership) = (looked.clone(), leadership.clone());
+        let (looked, leadership, lacking) = (looked.clone(), leadership.clone(), lacking.clone());
         move || Readiness {
             ready: looked.load(Ordering::Relaxed),
-            details: vec![leadership.standing().to_string()],
+            details: [vec![leadership.standing().to_string()], lacking.told()].concat(),
         }
     };
     admin::probes(args.health_probe_bind_address, ready).await?;
@@ -77,7 +82,11 @@ pub(crate) async fn run(args: Args, image: Option<String>) -> Result<()> {
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking after DataProtectionApplications");
     let campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
     let keeper = Keeper {
+<<<<<<< HEAD
+        teller: Teller::start(client.clone(), hostname(), lacking),
+=======
         teller: Teller::start(client.clone(), hostname(), Arc::new(Cluster::new(&namespace))),
+>>>>>>> lease
         lookout: Lookout::new(client.clone(), &namespace, times),
         client,
         namespace,

@@ -12,6 +12,7 @@ pub mod admission;
 pub mod backup;
 mod common;
 pub mod concern;
+pub mod copies;
 pub mod download;
 pub mod dpa_operator;
 mod enforce;

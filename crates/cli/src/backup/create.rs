@@ -38,12 +38,6 @@ pub(super) struct Create {
     #[command(flatten)]
     sending: Sending,
 
-    #[command(flatten)]
-    what: What,
-
-    #[command(flatten)]
-    volumes: Volumes,
-
     /// How long to keep it: 72h, 720h. What the administrators or Velero say if absent.
     #[arg(long, value_name = "DURATION", value_parser = written_duration)]
     ttl: Option<Duration>,
@@ -59,6 +53,12 @@ pub(super) struct Create {
     /// A ConfigMap of the administrators that says how volumes are treated.
     #[arg(long, value_name = "CONFIGMAP")]
     resource_policies_configmap: Option<String>,
+
+    #[command(flatten)]
+    what: What,
+
+    #[command(flatten)]
+    volumes: Volumes,
 
     // People who know Velero will try these.
     #[arg(long, hide = true, value_parser = covers_this_namespace)]
@@ -111,6 +111,7 @@ struct What {
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Volumes")]
+#[expect(clippy::struct_field_names, reason = "they are the flags")]
 struct Volumes {
     /// Whether to take snapshots of volumes.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -154,7 +155,7 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
         spec: NonAdminBackupSpec { backup_spec: spec, delete_backup: None },
         status: None,
     };
-    args.sending.send(session, backup, named).await
+    Box::pin(args.sending.send(session, backup, named)).await
 }
 
 impl Create {

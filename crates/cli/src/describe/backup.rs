@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::story::tests::{at_velero, backup, refused};
 
-    fn told(status: Value, allowed: &Allowed) -> String {
+    fn told(status: &Value, allowed: &Allowed) -> String {
         let backup = backup(status);
         let world = World {
             namespace: serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap(),
@@ -183,7 +183,7 @@ mod tests {
         status["dataMoverDataUploads"] = json!({"total": 2, "completed": 1, "failed": 1});
         status["conditions"] = json!([{"type": "Accepted", "status": "True", "reason": "BackupAccepted",
             "message": "the backup is allowed", "lastTransitionTime": "2026-11-15T12:00:01Z"}]);
-        insta::assert_snapshot!(told(status, &unreadable()), @r#"
+        insta::assert_snapshot!(told(&status, &unreadable()), @r"
         Name:       daily
         Namespace:  shop
         Status:     PartiallyFailed - done only in part, with 1 error and 2 warnings
@@ -222,7 +222,7 @@ mod tests {
           kubectl nacre backup logs daily
           kubectl nacre backup describe daily --details
           kubectl nacre restore create --from-backup daily   (brings back what is in it)
-        "#);
+        ");
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
             "InvalidBackupSpec",
             "spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less",
         );
-        insta::assert_snapshot!(told(status, &unreadable()), @r#"
+        insta::assert_snapshot!(told(&status, &unreadable()), @r"
         Name:       daily
         Namespace:  shop
         Status:     Refused - spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
@@ -253,6 +253,6 @@ mod tests {
           correct what was refused and make a new backup, or mend what it names: it is looked at again by itself
           kubectl nacre explain backup daily
           kubectl nacre backup delete daily
-        "#);
+        ");
     }
 }

@@ -53,11 +53,15 @@ fn page(
     let status = location.status.clone().unwrap_or_default();
     let velero = status.velero_backup_storage_location.unwrap_or_default();
     let said = velero.status.unwrap_or_default();
+    let storage = &location.spec.backup_storage_location_spec.object_storage;
+    let namespace = location.metadata.namespace.as_deref().unwrap_or_default();
+    let folder = planner::location::stored_prefix(namespace, storage.prefix.as_deref());
     let mut text = fields(&[
         ("Name", location.metadata.name.clone()),
         ("Namespace", location.metadata.namespace.clone()),
         ("Status", Some(format!("{} - {}", place.word(), place.sentence()))),
         ("Unreadable", unreadable.map(str::to_owned)),
+        ("Kept in", Some(format!("{}/{folder}", storage.bucket))),
         ("Created", location.metadata.creation_timestamp.as_ref().map(|time| moment(time.0, now))),
         ("Last reached", said.last_validation_time.as_ref().map(|time| moment(time.0, now))),
         ("Last searched", said.last_synced_time.as_ref().map(|time| moment(time.0, now))),

@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use crate::{
     changes::{Change, brief},
+    output::lines,
     style,
     table::{Cell, Table},
-    words::age,
+    words::{age, printable},
 };
 
 /// Names and values, one below the other; what has no value is left out.
@@ -18,9 +19,10 @@ pub(super) fn fields(list: &[(&str, Option<String>)]) -> String {
     told.iter()
         .map(|(name, value)| {
             let padding = width - name.len() - 1;
-            format!("{}:{:padding$}  {value}\n", style::paint(style::HEADING, name), "")
+            format!("{}:{:padding$}  {}\n", style::paint(style::HEADING, name), "", printable(value))
         })
-        .collect()
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 /// A heading and what stands below it; nothing if there is nothing.
@@ -28,7 +30,7 @@ pub(super) fn section(title: &str, body: &str) -> String {
     if body.is_empty() {
         return String::new();
     }
-    let indented: String = body.lines().map(|line| format!("  {line}\n")).collect();
+    let indented = lines(body.lines().map(|line| format!("  {line}")));
     format!("\n{}\n{indented}", style::paint(style::HEADING, format_args!("{title}:")))
 }
 

@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use super::{
     Describe,
     events::{self, Told},
-    page::{conditions, fields, moment, section, yaml},
+    page::{changed, conditions, fields, moment, section, yaml},
     results::{self, Results},
     volumes,
 };
 use crate::{
+    changes::Change,
     connect::Session,
-    list,
+    explain, list,
     output::{Outcome, lines, print},
     story::Story,
 };
@@ -23,6 +24,7 @@ use crate::{
 #[derive(Serialize)]
 struct Answer {
     object: Value,
+    changes: Vec<Change>,
     events: Vec<Told>,
     #[serde(skip_serializing_if = "Option::is_none")]
     results: Option<Results>,
@@ -36,6 +38,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
         events::about::<NonAdminRestore>(session, name),
     );
     let ((restore, unreadable), events) = (found?, events?);
+    let changes = explain::effect_of_restore(session, &restore).await?;
     let (results, problem) = if args.details {
         match results::fetch(session, "RestoreResults", name, &args.fetching).await {
             Ok(results) => (Some(results), None),
@@ -45,7 +48,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
         (None, None)
     };
     let story = Story::from(&restore);
-    let answer = Answer { object: json!(restore), events, results, next: story.next() };
+    let answer = Answer { object: json!(restore), changes, events, results, next: story.next() };
     let page = || page(&restore, &answer, unreadable.as_deref(), problem.as_deref(), Timestamp::now());
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminRestore>(name)])?;
     Ok(Outcome::Good)
@@ -81,6 +84,7 @@ fn page(
     ]);
     let (errors, warnings) = answer.results.as_ref().map(Results::lines).unwrap_or_default();
     text += &section("Asked for", &yaml(&restore.spec.restore_spec, "everything in the backup"));
+    text += &section("Beyond that, by today's policy", &changed(&answer.changes));
     text += &section("Conditions", &conditions(&status.conditions, now));
     text += &section("Errors", &errors);
     text += &section("Warnings", &warnings);

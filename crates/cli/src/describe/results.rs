@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     connect::Session,
     download::{Fetching, logs::whole},
+    output::lines,
+    words::printable,
 };
 
 /// What went wrong, by where.
@@ -52,7 +54,7 @@ impl Results {
 impl Places {
     fn lines(&self) -> String {
         let own = self.velero.iter().chain(&self.cluster).chain(self.namespaces.values().flatten());
-        own.map(|line| format!("{line}\n")).collect()
+        lines(own.map(|line| printable(line)))
     }
 }
 

@@ -44,7 +44,8 @@ fn listed(parts: &[(u32, &str)]) -> String {
         .iter()
         .filter(|(number, _)| *number > 0)
         .map(|(number, word)| format!(", {number} {word}"))
-        .collect()
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 /// Snapshots that Velero took.

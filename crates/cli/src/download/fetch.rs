@@ -108,13 +108,14 @@ impl Link {
         config.default_retry = false;
         let target = self.uri.path_and_query().map_or("/", |target| target.as_str());
         let request = Request::get(target).body(Body::empty())?;
-        let unreachable = || {
-            format!(
-                "the storage at {} cannot be reached from here (the link was made for Velero's side of the network)",
-                self.host
-            )
+        let response = match Client::try_from(config)?.send(request).await {
+            Ok(response) => response,
+            Err(error) => bail!(
+                "the storage at {} cannot be reached from here (the link was made for Velero's side of the network): {}",
+                self.host,
+                anyhow::Error::from(error).root_cause()
+            ),
         };
-        let response = Client::try_from(config)?.send(request).await.with_context(unreachable)?;
         if response.status().is_success() {
             return Ok(response);
         }

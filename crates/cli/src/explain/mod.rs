@@ -121,6 +121,22 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
     Ok(Outcome::attention_if(answers.iter().any(Answer::needs_attention)))
 }
 
+/// What a restore brings along beyond what was asked for, by the policy as it is now: Velero's side of it is not
+/// mirrored.
+pub(crate) async fn effect_of_restore(session: &Session, restore: &NonAdminRestore) -> Result<Vec<Change>> {
+    let namespace = allowed::namespace(session).await;
+    let allowed = allowed::read(session, &namespace, None).await?;
+    let manifest = Manifest::Restore(Box::new(restore.clone()));
+    let world = World {
+        namespace,
+        policy: allowed.policy.clone(),
+        velero_namespace: session.velero_namespace.clone(),
+        now: Timestamp::now(),
+        ..look_around(session, &manifest, &allowed).await?
+    };
+    Ok(explain(&world, &manifest, allowed.source).changes)
+}
+
 impl Answer {
     fn needs_attention(&self) -> bool {
         let denied = self.api_server.as_ref().is_some_and(|said| said.denied.is_some());
@@ -211,7 +227,7 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         }
         _ => None,
     };
-    let (word, reason, spec) = match verdict {
+    let (named, reason, spec) = match verdict {
         Verdict::Passes(spec) => ("passes", None, Some(spec)),
         Verdict::NeedsApproval => ("needsApproval", None, None),
         Verdict::Refused(why) => ("refused", Some(why), None),
@@ -223,7 +239,7 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         kind: manifest.noun(),
         name: manifest.name(),
         namespace: world.namespace.metadata.name.clone().unwrap_or_default(),
-        verdict: word,
+        verdict: named,
         reason,
         rule,
         policy,
@@ -251,7 +267,7 @@ mod tests {
     use super::*;
     use crate::preview::tests::{backup, shop};
 
-    fn told(policy: Policy, spec: Value, source: Source) -> String {
+    fn told(policy: Policy, spec: &Value, source: Source) -> String {
         let answer = explain(&shop(policy), &Manifest::Backup(Box::new(backup(spec))), source);
         anstream::adapter::strip_str(&show::page(&answer)).to_string()
     }
@@ -266,25 +282,25 @@ mod tests {
 
     #[test]
     fn a_refusal_names_field_rule_and_what_would_do() {
-        insta::assert_snapshot!(told(strict(), json!({"ttl": "72h"}), Source::Cluster), @r#"
+        insta::assert_snapshot!(told(strict(), &json!({"ttl": "72h"}), Source::Cluster), @r"
         backup daily in namespace shop: would be refused
           spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
           rule: backup.ttl of the administrators' policy
 
         policy: the cluster's, as it is now
-        "#);
-        insta::assert_snapshot!(told(strict(), json!({"excludedNamespaces": ["a"]}), Source::File), @r#"
+        ");
+        insta::assert_snapshot!(told(strict(), &json!({"excludedNamespaces": ["a"]}), Source::File), @r"
         backup daily in namespace shop: would be refused
           spec.backupSpec.excludedNamespaces: not available to namespace owners; leave the field out
           rule: nacre's own, whatever the administrators' policy says
 
         policy: from the file
-        "#);
+        ");
     }
 
     #[test]
     fn what_passes_is_shown_as_velero_gets_it() {
-        insta::assert_snapshot!(told(strict(), json!({"includedResources": ["configmaps"]}), Source::Cluster), @r#"
+        insta::assert_snapshot!(told(strict(), &json!({"includedResources": ["configmaps"]}), Source::Cluster), @r"
         backup daily in namespace shop: would pass
           FIELD                BECOMES                                       BY
           excludedResources    cloudstorages.oadp.openshift.io and 15 more   nacre, always
@@ -293,12 +309,12 @@ mod tests {
           ttl                  24h                                           policy, backup.defaults.ttl
 
         policy: the cluster's, as it is now
-        "#);
+        ");
     }
 
     #[test]
     fn what_cannot_be_known_is_said() {
-        insta::assert_snapshot!(told(Policy::default(), json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r#"
+        insta::assert_snapshot!(told(Policy::default(), &json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r"
         backup daily in namespace shop: would pass
           FIELD                BECOMES                                       BY
           excludedResources    cloudstorages.oadp.openshift.io and 15 more   nacre, always
@@ -307,6 +323,6 @@ mod tests {
         policy: unknown; this is what holds if the administrators have set nothing
         not checked: the administrators' policy: you have no right to read it
         not checked: whether the ConfigMap x is one the administrators let you use
-        "#);
+        ");
     }
 }

@@ -1,43 +1,27 @@
 //! The answer, for people.
 
-use super::Answer;
+use super::{Answer, server::Said};
 use crate::{
     allowed::Source,
     changes::brief,
+    output::lines,
     style,
     table::{Cell, Table},
+    words::printable,
 };
 
 pub(super) fn page(answer: &Answer) -> String {
-    let mut text =
-        format!("{} {} in namespace {}: {}\n", answer.kind, answer.name, answer.namespace, headline(answer));
+    let Answer { kind, name, namespace, .. } = answer;
+    let mut top = vec![format!("{kind} {name} in namespace {namespace}: {}", headline(answer))];
     if let Some(reason) = &answer.reason {
-        text.push_str(&format!("  {reason}\n"));
-        text.push_str(&match answer.rule {
-            Some(rule) => format!("  rule: {rule} of the administrators' policy\n"),
-            None if answer.policy == Source::Unreadable => {
-                "  rule: nacre's own, unless the administrators have changed it\n".to_owned()
-            }
-            None => "  rule: nacre's own, whatever the administrators' policy says\n".to_owned(),
-        });
+        top.push(format!("  {}", printable(reason)));
+        top.push(rule(answer));
     }
-    if answer.verdict == "passes" {
-        text.push_str(&changes(answer));
-    }
-    text.push_str(&format!("\npolicy: {}\n", source(answer.policy)));
-    if let Some(said) = &answer.api_server {
-        text.push_str(&match (&said.denied, said.webhook) {
-            (Some(why), _) => format!("API server: {} {why}\n", style::bad("would not take it:")),
-            (None, true) => "API server: would take it; nacre's webhook was asked and had nothing against it\n".to_owned(),
-            (None, false) => {
-                "API server: would take it, but has no nacre webhook to ask: the policy is checked after it is sent\n".to_owned()
-            }
-        });
-    }
-    for open in &answer.not_checked {
-        text.push_str(&format!("not checked: {open}\n"));
-    }
-    text
+    let mut rest = vec![String::new(), format!("policy: {}", source(answer.policy))];
+    rest.extend(answer.api_server.as_ref().map(api_server));
+    rest.extend(answer.not_checked.iter().map(|open| format!("not checked: {open}")));
+    let changes = if answer.verdict == "passes" { changes(answer) } else { String::new() };
+    format!("{}{changes}{}", lines(top), lines(rest))
 }
 
 fn headline(answer: &Answer) -> String {
@@ -48,6 +32,26 @@ fn headline(answer: &Answer) -> String {
         "needsApproval" => style::paint(style::ODD, "would pass once an administrator approves it"),
         "refused" => style::bad("would be refused"),
         _ => style::paint(style::ODD, "would have to wait"),
+    }
+}
+
+fn rule(answer: &Answer) -> String {
+    match (answer.rule, answer.policy) {
+        (Some(rule), _) => format!("  rule: {rule} of the administrators' policy"),
+        (None, Source::Unreadable) => {
+            "  rule: nacre's own, unless the administrators have changed it".to_owned()
+        }
+        (None, _) => "  rule: nacre's own, whatever the administrators' policy says".to_owned(),
+    }
+}
+
+fn api_server(said: &Said) -> String {
+    match (&said.denied, said.webhook) {
+        (Some(why), _) => format!("API server: {} {}", style::bad("would not take it:"), printable(why)),
+        (None, true) => "API server: would take it; nacre's webhook was asked and had nothing against it".to_owned(),
+        (None, false) => {
+            "API server: would take it, but has no nacre webhook to ask: the policy is checked after it is sent".to_owned()
+        }
     }
 }
 

@@ -83,7 +83,7 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
         spec: NonAdminBackupStorageLocationSpec { backup_storage_location_spec: args.spec(certificates)? },
         status: None,
     };
-    args.sending.send(session, location, true).await
+    Box::pin(args.sending.send(session, location, true)).await
 }
 
 impl Create {

@@ -20,7 +20,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Ask for a bucket of your own to be used.
-    Create(create::Create),
+    Create(Box<create::Create>),
     /// List locations and how they stand.
     #[command(alias = "list")]
     Get(get::Get),
@@ -42,7 +42,7 @@ struct Describe {
 
 pub(crate) async fn run(session: &Session, args: Args) -> Result<Outcome> {
     match args.verb {
-        Verb::Create(verb) => create::run(session, verb).await,
+        Verb::Create(verb) => Box::pin(create::run(session, *verb)).await,
         Verb::Get(verb) => get::run(session, &verb).await,
         Verb::Describe(verb) => describe::location(session, &verb.name).await,
         Verb::Wait(verb) => wait::run::<NonAdminBackupStorageLocation>(session, &verb).await,

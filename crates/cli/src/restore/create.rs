@@ -116,7 +116,7 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
         spec: NonAdminRestoreSpec { restore_spec: spec },
         status: None,
     };
-    args.sending.send(session, restore, named).await
+    Box::pin(args.sending.send(session, restore, named)).await
 }
 
 async fn last_good(session: &Session) -> Result<String> {
@@ -144,13 +144,10 @@ pub(crate) fn newest_good(backups: &[NonAdminBackup]) -> Option<&str> {
 impl Create {
     fn spec(&self, backup: String) -> RestoreSpec {
         let either: Vec<LabelSelector> = self.or_selector.iter().flat_map(|some| some.0.clone()).collect();
-        let files =
-            (self.write_sparse_files.is_some() || self.parallel_files_download.is_some()).then(|| {
-                UploaderConfigForRestore {
-                    write_sparse_files: self.write_sparse_files,
-                    parallel_files_download: self.parallel_files_download,
-                }
-            });
+        let files = UploaderConfigForRestore {
+            write_sparse_files: self.write_sparse_files,
+            parallel_files_download: self.parallel_files_download,
+        };
         RestoreSpec {
             backup_name: Some(backup),
             included_resources: given(self.include_resources.clone()),
@@ -163,7 +160,7 @@ impl Create {
             item_operation_timeout: self.item_operation_timeout.clone(),
             resource_modifier: self.resource_modifier_configmap.as_deref().map(config_map),
             resource_policy: self.resource_policies_configmap.as_deref().map(config_map),
-            uploader_config: files,
+            uploader_config: (files != UploaderConfigForRestore::default()).then_some(files),
             ..RestoreSpec::default()
         }
     }
@@ -210,7 +207,7 @@ mod tests {
     #[test]
     fn the_last_good_one_is_the_one_completed_last() {
         let at = |name: &str, phase: &str, time: &str| {
-            let mut backup = backup(at_velero(&json!({"phase": phase, "completionTimestamp": time})));
+            let mut backup = backup(&at_velero(&json!({"phase": phase, "completionTimestamp": time})));
             backup.metadata.name = Some(name.to_owned());
             backup
         };

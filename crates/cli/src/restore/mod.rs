@@ -35,7 +35,7 @@ enum Verb {
 
 pub(crate) async fn run(session: &Session, args: Args) -> Result<Outcome> {
     match args.verb {
-        Verb::Create(verb) => create::run(session, *verb).await,
+        Verb::Create(verb) => Box::pin(create::run(session, *verb)).await,
         Verb::Get(verb) => get::run(session, &verb).await,
         Verb::Describe(verb) => describe::restore(session, &verb).await,
         Verb::Logs(verb) => logs::run(session, "RestoreLog", &verb).await,

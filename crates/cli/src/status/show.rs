@@ -4,8 +4,9 @@ use jiff::Timestamp;
 
 use super::summary::{Limits, Line, Summary};
 use crate::{
+    output::lines,
     style,
-    words::{age, count},
+    words::{age, count, printable},
 };
 
 /// How many of a sort are listed; the rest is counted.
@@ -33,14 +34,9 @@ pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
     text
 }
 
-fn row(name: &str, lines: &[String]) -> String {
-    let mut name = name;
-    let mut text = String::new();
-    for line in lines {
-        text += &format!("{name:MARGIN$}{line}\n");
-        name = "";
-    }
-    text
+fn row(name: &str, texts: &[String]) -> String {
+    let names = std::iter::once(name).chain(std::iter::repeat(""));
+    lines(names.zip(texts).map(|(name, text)| format!("{name:MARGIN$}{text}")))
 }
 
 fn last_good(summary: &Summary, now: Timestamp) -> String {
@@ -54,8 +50,8 @@ fn last_good(summary: &Summary, now: Timestamp) -> String {
     if summary.last_was_good { style::paint(style::GOOD, told) } else { style::paint(style::ODD, told) }
 }
 
-fn newest_first(lines: &[Line]) -> Vec<Line> {
-    lines.iter().rev().cloned().collect()
+fn newest_first(found: &[Line]) -> Vec<Line> {
+    found.iter().rev().cloned().collect()
 }
 
 fn mixed(line: &Line) -> anstyle::Style {
@@ -67,14 +63,14 @@ fn mixed(line: &Line) -> anstyle::Style {
 }
 
 /// The first of them, and how many more there are.
-fn shown(name: &str, lines: &[Line], now: Timestamp, style: impl Fn(&Line) -> anstyle::Style) -> String {
+fn shown(name: &str, found: &[Line], now: Timestamp, style: impl Fn(&Line) -> anstyle::Style) -> String {
     let told = |line: &Line| {
         let ended = line.ended.map_or_else(String::new, |ended| format!(", {} ago", age(ended, now)));
-        format!("{}: {}{ended}", line.name, style::paint(style(line), &line.told))
+        format!("{}: {}{ended}", line.name, style::paint(style(line), printable(&line.told)))
     };
-    let mut texts: Vec<String> = lines.iter().take(ENOUGH).map(told).collect();
-    if lines.len() > ENOUGH {
-        texts.push(style::paint(style::QUIET, format_args!("and {} more", lines.len() - ENOUGH)));
+    let mut texts: Vec<String> = found.iter().take(ENOUGH).map(told).collect();
+    if found.len() > ENOUGH {
+        texts.push(style::paint(style::QUIET, format_args!("and {} more", found.len() - ENOUGH)));
     }
     row(name, &texts)
 }
@@ -92,11 +88,11 @@ fn limits(summary: &Summary) -> Vec<String> {
         of(used.unfinished, limits.unfinished, "unfinished backup"),
         of(used.locations, limits.locations, "location"),
     ];
-    let mut lines = vec![told.join(", ")];
+    let mut texts = vec![told.join(", ")];
     if summary.limits.is_none() {
-        lines.push(style::paint(style::QUIET, "what the administrators allow is not for you to read"));
+        texts.push(style::paint(style::QUIET, "what the administrators allow is not for you to read"));
     }
-    lines
+    texts
 }
 
 #[cfg(test)]
@@ -107,7 +103,7 @@ mod tests {
     use super::*;
     use crate::story::tests::{at_velero, backup, refused};
 
-    fn named(name: &str, created: &str, status: Value) -> NonAdminBackup {
+    fn named(name: &str, created: &str, status: &Value) -> NonAdminBackup {
         let mut backup = backup(status);
         backup.metadata.name = Some(name.to_owned());
         backup.metadata.creation_timestamp =
@@ -124,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_empty_namespace_says_that_nothing_could_be_brought_back() {
-        insta::assert_snapshot!(screen(&[], 2, None), @r#"
+        insta::assert_snapshot!(screen(&[], 2, None), @r"
         Namespace shop
 
         Last good backup  none: nothing could be brought back (kubectl nacre backup create --wait)
@@ -132,7 +128,7 @@ mod tests {
                           what the administrators allow is not for you to read
         Held back         2 backups of an earlier namespace of this name: an administrator can hand them over
         attention: true
-        "#);
+        ");
     }
 
     #[test]
@@ -146,21 +142,21 @@ mod tests {
         let running =
             at_velero(&json!({"phase": "InProgress", "progress": {"totalItems": 42, "itemsBackedUp": 7}}));
         let mut backups = vec![
-            named("ancient", "2026-11-13T12:00:00Z", done("Failed", "2026-11-13T12:00:09Z")),
-            named("good", "2026-11-14T12:00:00Z", done("Completed", "2026-11-14T12:00:09Z")),
-            named("bad", "2026-11-15T11:00:00Z", done("PartiallyFailed", "2026-11-15T11:00:09Z")),
-            named("now", "2026-11-15T12:59:00Z", running),
+            named("ancient", "2026-11-13T12:00:00Z", &done("Failed", "2026-11-13T12:00:09Z")),
+            named("good", "2026-11-14T12:00:00Z", &done("Completed", "2026-11-14T12:00:09Z")),
+            named("bad", "2026-11-15T11:00:00Z", &done("PartiallyFailed", "2026-11-15T11:00:09Z")),
+            named("now", "2026-11-15T12:59:00Z", &running),
             named(
                 "no",
                 "2026-11-15T12:59:30Z",
-                refused("InvalidBackupSpec", "spec.backupSpec.ttl: too long"),
+                &refused("InvalidBackupSpec", "spec.backupSpec.ttl: too long"),
             ),
         ];
         backups.extend(
-            (0..7).map(|n| named(&format!("next-{n}"), "2026-11-15T12:59:40Z", at_velero(&json!({})))),
+            (0..7).map(|n| named(&format!("next-{n}"), "2026-11-15T12:59:40Z", &at_velero(&json!({})))),
         );
         let limits = Limits { backups: Some(20), unfinished: Some(10), locations: None };
-        insta::assert_snapshot!(screen(&backups, 0, Some(limits)), @r#"
+        insta::assert_snapshot!(screen(&backups, 0, Some(limits)), @r"
         Namespace shop
 
         Last good backup  good, 24h ago (complete, 42 items); expires in 15d
@@ -175,6 +171,6 @@ mod tests {
         Failed since      bad: done only in part, with 1 error, 119m ago
         Limits            11 of 20 backups, 8 of 10 unfinished backups, 0 locations
         attention: true
-        "#);
+        ");
     }
 }

@@ -93,7 +93,7 @@ impl Summary {
         };
         let over = || stories.iter().filter(|story| matches!(story.state(), State::Over(_)));
         let when = |story: &&Story<'_>| {
-            story.velero.completed.or(story.meta.creation_timestamp.as_ref().map(|time| time.0))
+            story.velero.completed.or_else(|| Some(story.meta.creation_timestamp.as_ref()?.0))
         };
         let good = over().filter(|story| story.state() == State::Over(End::Completed)).max_by_key(when);
         let since = good.as_ref().and_then(when);

@@ -91,7 +91,7 @@ async fn kubectl_and_velero_see_what_nacre_made() -> Result<()> {
     let backup = kim.tenant.api::<NonAdminBackup>().get("daily").await?;
     let name = backup.status.and_then(|status| status.velero_backup?.name).context("a Velero Backup")?;
     assert!(house.bed.velero_cli(&["backup", "get"]).await?.ok()?.contains(&name));
-    assert!(house.bed.velero_cli(&["backup", "describe", &name]).await?.ok()?.contains("Phase:  Completed"));
+    assert!(house.bed.velero_cli(&["backup", "describe", &name]).await?.ok()?.contains("Completed"));
     assert!(house.bed.velero_cli(&["backup", "logs", &name]).await?.ok()?.contains("level=info"));
 
     // Deleted by kubectl as the README says.

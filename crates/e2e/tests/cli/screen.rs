@@ -20,7 +20,7 @@ async fn play(tenant: &Tenant<'_>, name: &str, status: Value) -> Result<()> {
     Ok(())
 }
 
-fn at_velero(position: i64, said: Value) -> Value {
+fn at_velero(position: i64, said: &Value) -> Value {
     json!({"phase": "Created", "queueInfo": {"estimatedQueuePosition": position},
         "veleroBackup": {"name": "v", "status": said}})
 }
@@ -53,14 +53,20 @@ async fn a_backup_from_the_queue_to_its_end() -> Result<()> {
     let mut terminal = Terminal::start(&ada.kubeconfig, &["backup", "create", "daily", "--wait"])?;
     is_there(&ada.tenant, "daily").await?;
     let steps = [
-        (at_velero(4, json!({})), "3 ahead of it"),
-        (at_velero(1, json!({"phase": "New"})), "next in Velero's queue"),
+        (at_velero(4, &json!({})), "3 ahead of it"),
+        (at_velero(1, &json!({"phase": "New"})), "next in Velero's queue"),
         (
-            at_velero(1, json!({"phase": "InProgress", "progress": {"totalItems": 42, "itemsBackedUp": 17}})),
+            at_velero(
+                1,
+                &json!({"phase": "InProgress", "progress": {"totalItems": 42, "itemsBackedUp": 17}}),
+            ),
             "17 of 42 items",
         ),
         (
-            at_velero(1, json!({"phase": "Finalizing", "progress": {"totalItems": 42, "itemsBackedUp": 42}})),
+            at_velero(
+                1,
+                &json!({"phase": "Finalizing", "progress": {"totalItems": 42, "itemsBackedUp": 42}}),
+            ),
             "finishing",
         ),
     ];
@@ -72,7 +78,7 @@ async fn a_backup_from_the_queue_to_its_end() -> Result<()> {
     assert!(seen[3].contains("━━"), "a bar: {}", seen[3]);
     let done = json!({"phase": "Completed", "progress": {"totalItems": 42, "itemsBackedUp": 42},
         "startTimestamp": "2026-11-15T12:00:00Z", "completionTimestamp": "2026-11-15T12:00:12Z"});
-    play(&ada.tenant, "daily", at_velero(0, done)).await?;
+    play(&ada.tenant, "daily", at_velero(0, &done)).await?;
     assert_eq!(terminal.ends().await?, 0);
     seen.push(terminal.shows("complete, 42 items in 12s").await?);
     assert!(terminal.is_coloured());
@@ -97,11 +103,11 @@ async fn one_screen_for_a_namespace() -> Result<()> {
         "lastTransitionTime": ago(0), "message": "spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less"}]});
     let running = json!({"phase": "InProgress", "progress": {"totalItems": 42, "itemsBackedUp": 17}});
     for (name, status) in [
-        ("monday", at_velero(0, done("Completed", 26))),
-        ("tuesday", at_velero(0, done("PartiallyFailed", 4))),
+        ("monday", at_velero(0, &done("Completed", 26))),
+        ("tuesday", at_velero(0, &done("PartiallyFailed", 4))),
         ("forever", refused),
-        ("wednesday", at_velero(1, running)),
-        ("thursday", at_velero(3, json!({}))),
+        ("wednesday", at_velero(1, &running)),
+        ("thursday", at_velero(3, &json!({}))),
     ] {
         ada.tenant.back_up(name).await?;
         play(&ada.tenant, name, status).await?;

@@ -71,9 +71,19 @@ async fn a_day_with_backups_and_restores() -> Result<()> {
     assert!(ada.tenant.api::<ConfigMap>().get_opt("prices").await?.is_some());
     let table = ada.says(&["restore", "get"]).await?;
     assert!(table.contains("back   daily    Completed"), "{table}");
-    assert!(ada.says(&["restore", "describe", "back"]).await?.contains("RestoreCompleted"));
+    let page = ada.says(&["restore", "describe", "back"]).await?;
+    assert!(page.contains("RestoreCompleted") && page.contains("nacre, always"), "{page}");
     assert_eq!(ada.says(&["restore", "wait", "back"]).await?.lines().count(), 1);
     assert!(ada.nacre(&["restore", "logs", "back"]).await?.stderr.contains("do not allow downloads"));
+
+    // A restore from a backup that is still on its way waits for it.
+    ada.says(&["backup", "create", "next"]).await?;
+    ada.says(&["restore", "create", "early", "--from-backup", "next", "--wait"]).await?;
+    ada.says(&["backup", "delete", "next", "--yes", "--wait"]).await?;
+    assert!(
+        !ada.says(&["restore", "get"]).await?.contains("early"),
+        "restores go with the data they came from"
+    );
 
     // A good state, on one screen.
     let screen = ada.says(&["status"]).await?;
@@ -121,7 +131,7 @@ async fn what_policy_says_is_told_before_and_after() -> Result<()> {
             .await?;
     assert_eq!(admin.code, Some(3));
     assert!(admin.stdout.contains("rule: backup.ttl of the administrators' policy"), "{admin:#?}");
-    let spec = eve.says(&["backup", "create", "fine", "--dry-run", "-o", "yaml"]).await?;
+    let spec = eve.says(&["backup", "create", "fine", "--ttl", "24h", "--dry-run", "-o", "yaml"]).await?;
     let file = house.bed.folder().join("fine.yaml");
     std::fs::write(&file, spec)?;
     let file = file.display().to_string();
@@ -130,7 +140,7 @@ async fn what_policy_says_is_told_before_and_after() -> Result<()> {
     assert!(admin.with(0)?.contains("policy, backup.enforce.snapshotVolumes"));
 
     // Downloads are open here: the log comes unpacked, and nothing stays behind.
-    eve.says(&["backup", "create", "fine", "--wait"]).await?;
+    eve.says(&["backup", "create", "fine", "--ttl", "24h", "--wait"]).await?;
     let log = eve.says(&["backup", "logs", "fine"]).await?;
     assert!(log.contains("level=info"), "{log}");
     let page = eve.says(&["backup", "describe", "fine", "--details"]).await?;

@@ -71,12 +71,14 @@ async fn from_an_empty_cluster_and_back() -> Result<()> {
     ensure!(definition_of(&bed).await?.resource_version() == foreign.resource_version());
 
     // Upgraded: what differs is changed, what is of no more use goes.
-    let (upgraded, _) = well(&bed, &["install", "--image", "second:2", "--replicas", "1"]).await?;
+    let fewer = ["install", "--image", "second:2", "--replicas", "1", "--no-webhook"];
+    let (upgraded, _) = well(&bed, &fewer).await?;
     ensure!(
         upgraded.contains("change deployment/") && upgraded.contains("delete poddisruptionbudget/"),
         "{upgraded}"
     );
-    ensure!(upgraded.lines().count() == 2, "{upgraded}");
+    ensure!(upgraded.contains("delete validatingwebhookconfiguration/nacre"), "{upgraded}");
+    ensure!(upgraded.lines().count() == 4, "{upgraded}");
     let (success, _, words) = nacre(&bed, &["install", "-n", "elsewhere"]).await?;
     ensure!(!success && words.contains("installed in namespace velero already"), "{words}");
 
@@ -128,7 +130,17 @@ async fn uninstalled(bed: &Bed) -> Result<()> {
 
     let (planned, _) = well(bed, &["uninstall", "--dry-run"]).await?;
     ensure!(planned.contains("would let go of nonadminbackup/stays in shop"), "{planned}");
+    // What the program leaves behind for itself goes too.
+    bed.apply_yaml(
+        "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: nacre, namespace: kube-system}, spec: {}}",
+    )
+    .await?;
     let (done, kept) = well(bed, &["uninstall"]).await?;
+    ensure!(
+        done.contains("delete lease/nacre in kube-system")
+            && done.contains("delete role/nacre in kube-system"),
+        "{done}"
+    );
     ensure!(
         done.contains("delete clusterrole/nacre") && !done.contains("customresourcedefinition"),
         "{done}"

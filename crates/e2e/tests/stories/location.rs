@@ -159,14 +159,14 @@ async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anyt
     shop.location_available("bucket").await?;
     rival.location_available("bucket").await?;
     let own = json!({"spec": {"backupSpec": {"storageLocation": "bucket"}}});
+    // One after the other: where several wait, Velero may take a minute to notice that it could go on.
     shop.create::<NonAdminBackup>("mine", own.clone()).await?;
+    assert_eq!(shop.backup_ends("mine").await?, "Completed");
     shop.back_up("platform").await?;
+    assert_eq!(shop.backup_ends("platform").await?, "Completed");
     rival.create::<NonAdminBackup>("theirs", own).await?;
-    let names = ["mine", "platform"];
-    for name in names {
-        assert_eq!(shop.backup_ends(name).await?, "Completed");
-    }
     assert_eq!(rival.backup_ends("theirs").await?, "Completed");
+    let names = ["mine", "platform"];
     let status = shop.api::<NonAdminBackup>().get("platform").await?.status;
     let victim = status.and_then(|status| status.velero_backup?.name).context("a reference")?;
 

@@ -19,4 +19,5 @@ mod takeover;
 mod tarball;
 mod trouble;
 mod velero_fields;
+mod velero_view;
 mod webhook;

@@ -30,7 +30,7 @@ use check::NoRoom;
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
 use crate::trouble::{again, since};
 use crate::view::{Seen, View};
-use crate::{Action, Event, Key, Object, Plan, Policy, Target, Trouble};
+use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
@@ -92,6 +92,14 @@ pub fn references(backup: &NonAdminBackup) -> Vec<String> {
 /// Gathers what a decision about this backup reads; none if there is no such backup.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
     Some(gather(view, view.backup(namespace, name)?, namespace, name))
+}
+
+/// Why this backup would be refused if it were asked for now; none if nobody can tell.
+pub(crate) fn judge(view: &impl View, backup: NonAdminBackup) -> Option<Result<(), Refusal>> {
+    let (namespace, name) = (backup.metadata.namespace.clone()?, backup.metadata.name.clone()?);
+    let seen = gather(view, Seen { object: Arc::new(backup), unreadable: None }, &namespace, &name);
+    let refusal = check::refusal(&seen, seen.policy.as_deref()?);
+    Some(refusal.map_or(Ok(()), Err))
 }
 
 /// Gathers the same for one that is not stored yet, or not so.

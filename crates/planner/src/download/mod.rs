@@ -2,10 +2,12 @@
 //!
 //! The target is found through the tenant's own requests and checked for ownership (`target`), so that a name or label
 //! copied from somebody else reaches nothing. Nothing holds the request: when it is gone, so is its Velero
-//! DownloadRequest (`leftover`).
+//! DownloadRequest (`leftover`). A DownloadRequest that Velero's own command line makes in a tenant's namespace is
+//! read as such a request (`shown`).
 
 mod admit;
 mod leftover;
+mod shown;
 mod status;
 mod target;
 
@@ -23,6 +25,7 @@ use kube::core::ObjectMeta;
 pub(crate) use admit::admit;
 pub use leftover::{Leftover, decide_leftover, observe_leftover};
 pub(crate) use leftover::{origin, orphaned};
+pub use shown::observe_shown;
 pub use target::{Behind, Sought};
 pub(crate) use target::{concerns_backups, concerns_restores};
 
@@ -33,6 +36,8 @@ use crate::{Action, Event, Object, Plan, Policy, Target};
 /// Everything a decision about one download reads.
 #[derive(Clone, Debug)]
 pub struct Observed {
+    /// As what it was asked for: a NonAdminDownloadRequest, or a DownloadRequest in the tenant's namespace.
+    pub kind: Kind,
     /// The request.
     pub request: Arc<NonAdminDownloadRequest>,
     /// Why the request could not be read.
@@ -72,6 +77,7 @@ pub(crate) fn gather(
     let found = view.download_request(&velero_name(request.metadata.uid.as_deref().unwrap_or_default()));
     let name_taken = found.as_deref().is_some_and(|velero| !made_for(velero, &request.metadata));
     Observed {
+        kind: Kind::NonAdminDownloadRequest,
         velero: found.filter(|_| !name_taken),
         name_taken,
         sought: target::seek(view, namespace, &request.spec.target),
@@ -96,7 +102,7 @@ impl Observed {
     }
 
     fn target(&self) -> Target {
-        Target::of(Kind::NonAdminDownloadRequest, self.meta())
+        Target::of(self.kind, self.meta())
     }
 
     fn status(&self) -> NonAdminDownloadRequestStatus {
@@ -141,6 +147,9 @@ pub fn decide(seen: &Observed) -> Plan {
         return Plan::done().then_if(no_word_left(seen));
     }
     let Some(policy) = &seen.policy else {
+        if seen.kind == Kind::DownloadRequest {
+            return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+        }
         return refuse(seen, condition::PROCESSED, condition::POLICY_UNAVAILABLE, UNTIL_THE_POLICY_IS_READ);
     };
     match target::resolve(seen, policy) {
@@ -169,6 +178,7 @@ fn generate(seen: &Observed, name: &str) -> DownloadRequest {
     let origin = seen.meta();
     let uid = origin.uid.clone().unwrap_or_default();
     let namespace_uid = seen.namespace.as_deref().and_then(|space| space.metadata.uid.clone());
+    let by_velero = (labels::ASKED_BY.to_owned(), labels::ASKED_BY_VELERO.to_owned());
     DownloadRequest {
         metadata: ObjectMeta {
             name: Some(velero_name(&uid)),
@@ -178,12 +188,17 @@ fn generate(seen: &Observed, name: &str) -> DownloadRequest {
                 (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
                 (labels::NADR_UID.to_owned(), uid.clone()),
             ])),
-            annotations: Some(BTreeMap::from([
-                (labels::NADR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
-                (labels::NADR_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
-                (labels::ORIGIN_UID.to_owned(), uid),
-                (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
-            ])),
+            annotations: Some(
+                [
+                    (labels::NADR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
+                    (labels::NADR_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
+                    (labels::ORIGIN_UID.to_owned(), uid),
+                    (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
+                ]
+                .into_iter()
+                .chain((seen.kind == Kind::DownloadRequest).then_some(by_velero))
+                .collect(),
+            ),
             ..ObjectMeta::default()
         },
         spec: DownloadRequestSpec {
@@ -211,8 +226,9 @@ fn forget(seen: &Observed) -> Plan {
 
 fn refuse(seen: &Observed, condition: &'static str, reason: &'static str, message: &str) -> Plan {
     let status = status::refused(seen, condition, reason, message);
-    match status::patch(seen, &status) {
-        None => Plan::done(),
-        Some(write) => Plan::done().then(write).telling(Event::warning(condition, message)),
-    }
+    let Some(write) = status::patch(seen, &status) else {
+        return Plan::done();
+    };
+    let plan = Plan::done().then(write).telling(Event::warning(condition, message));
+    if seen.kind == Kind::DownloadRequest { plan.waking_in(shown::UNTIL_READ) } else { plan }
 }

@@ -1,5 +1,6 @@
 //! What a tenant may restore, and from what.
 
+use api::Phase;
 use api::velero::RestoreSpec;
 
 use super::generate::{effective, moved_its_data};
@@ -9,6 +10,9 @@ use crate::queue::{Queued, Stage};
 use crate::{Policy, Refusal, common, enforce, fence, filters};
 
 const PATH: &str = "spec.restoreSpec";
+
+/// In the words of every refusal that only means "not yet". Whoever waits for a restore goes on waiting then.
+pub const STARTS_BY_ITSELF: &str = "the restore starts when it";
 
 /// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
 pub fn check_spec(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
@@ -224,7 +228,12 @@ fn source(seen: &Observed) -> Verdict {
     if backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true) {
         return refuse(format!("NonAdminBackup {name:?} is being deleted; name another"));
     }
+    let not_yet = || refuse(format!("NonAdminBackup {name:?} is not finished; {STARTS_BY_ITSELF} is"));
     let Some(source) = seen.source.as_deref() else {
+        let undecided = backup.status.as_ref().is_none_or(|status| matches!(status.phase, None | Some(Phase::New)));
+        if undecided {
+            return not_yet();
+        }
         return refuse(format!("Velero has no backup for NonAdminBackup {name:?}; its conditions say why"));
     };
     if storage(source, seen.kept_at.as_deref()) == Storage::Unknown {
@@ -235,7 +244,7 @@ fn source(seen: &Observed) -> Verdict {
     let reached = seen.kept_at.as_deref().and_then(|location| location.status.as_ref()?.phase.as_deref());
     if reached == Some("Unavailable") {
         return refuse(format!(
-            "Velero cannot reach the storage of NonAdminBackup {name:?}; the restore starts when it can"
+            "Velero cannot reach the storage of NonAdminBackup {name:?}; {STARTS_BY_ITSELF} can"
         ));
     }
     match (source.phase(), source.stage()) {
@@ -243,7 +252,7 @@ fn source(seen: &Observed) -> Verdict {
         (phase, Stage::Over) => {
             refuse(format!("NonAdminBackup {name:?} ended as {phase} and cannot be restored; name another"))
         }
-        _ => refuse(format!("NonAdminBackup {name:?} is not finished; the restore starts when it is")),
+        _ => not_yet(),
     }
 }
 

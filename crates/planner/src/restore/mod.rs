@@ -21,7 +21,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
-pub use check::check_spec;
+pub use check::{STARTS_BY_ITSELF, check_spec};
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
@@ -83,6 +83,14 @@ pub fn references(restore: &NonAdminRestore) -> Vec<String> {
 /// Gathers what a decision about this restore reads; none if there is no such restore.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
     Some(gather(view, view.restore(namespace, name)?, namespace))
+}
+
+/// Why this restore would be refused if it were asked for now; none if nobody can tell.
+pub(crate) fn judge(view: &impl View, restore: NonAdminRestore) -> Option<Result<(), Refusal>> {
+    let namespace = restore.metadata.namespace.clone()?;
+    let seen = gather(view, Seen { object: Arc::new(restore), unreadable: None }, &namespace);
+    let refusal = check::refusal(&seen, seen.policy.as_deref()?);
+    Some(refusal.map_or(Ok(()), Err))
 }
 
 /// Gathers the same for one that is not stored yet, or not so.

@@ -72,7 +72,7 @@ fn files() -> BTreeMap<String, String> {
         let plural = object.body["spec"]["names"]["plural"].as_str().unwrap();
         files.insert(format!("crds/{plural}.yaml"), serde_saphyr::to_string(&object.body).unwrap());
     }
-    let settings = Settings { namespace: NAMESPACE.to_owned(), ..Settings::default() };
+    let settings = Settings { namespace: NAMESPACE.to_owned(), velero_view: true, ..Settings::default() };
     let mut templates: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for object in install::objects(&settings) {
         if object.kind != Kind::CustomResourceDefinition {
@@ -99,6 +99,10 @@ fn values() -> String {
         ("logLevel", "How much to log: 0 (nothing but the end) to 6 (everything)."),
         ("logFormat", "How to log: json or text."),
         ("webhook", "Whether requests are checked as they are made, and not only once they are there."),
+        (
+            "veleroView",
+            "Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.",
+        ),
         (
             "resources",
             "What a pod asks for, and what it may take. CPU is better not limited: a throttled leader may lose its lease.",
@@ -156,12 +160,15 @@ fn mark(place: &str) -> String {
 
 /// When an object is there, if not always: found by asking for a world without.
 fn condition(object: &Object) -> Option<&'static str> {
-    let settings = || Settings { namespace: NAMESPACE.to_owned(), ..Settings::default() };
+    let settings = || Settings { namespace: NAMESPACE.to_owned(), velero_view: true, ..Settings::default() };
     let is_in = |settings: &Settings| {
         install::objects(settings)
             .iter()
             .any(|other| other.kind == object.kind && other.name() == object.name())
     };
+    if !is_in(&Settings { velero_view: false, ..settings() }) {
+        return Some(".Values.veleroView");
+    }
     if !is_in(&Settings { replicas: 1, ..settings() }) {
         return Some("gt (int .Values.replicas) 1");
     }

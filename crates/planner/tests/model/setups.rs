@@ -185,7 +185,7 @@ pub(crate) fn two_tenants() -> Setup {
     let start = World::with(&["shop", "evil"]);
     let mut steps = of_a_backup();
     steps.push(wish("evil asks for a backup", |w| !has(w, "nab evil/b"), |w| w.apply(nab("evil/b"))));
-    let left = left([0, 0, 0, 3, 0], [1, 1, 0, 3, 1]);
+    let left = left([0, 0, 0, 2, 0], [1, 1, 0, 3, 1]);
     Setup { name: "two tenants", start, steps, left, bystander: None, may_leave: false }
 }
 
@@ -221,7 +221,7 @@ pub(crate) fn restore() -> Setup {
     let mut start = World::with(&["shop"]);
     done(&mut start);
     let steps = [of_a_restore(), of_a_backup()].concat();
-    let left = left([1, 0, 0, 2, 0], [1, 1, 0, 3, 1]);
+    let left = left([0, 0, 0, 2, 0], [1, 1, 0, 3, 1]);
     Setup { name: "a restore and its backup", start, steps, left, bystander: None, may_leave: false }
 }
 
@@ -325,6 +325,6 @@ pub(crate) fn everything() -> Setup {
     start.apply(nab_with("shop/a", json!({"storageLocation": "l"})));
     start.settle();
     let steps = [of_a_restore(), of_a_backup(), of_a_bucket(), of_an_attacker()].concat();
-    let left = left([0, 0, 1, 1, 0], [1, 0, 1, 2, 0]);
+    let left = left([0, 0, 1, 0, 0], [1, 0, 1, 1, 0]);
     Setup { name: "everything at once", start, steps, left, bystander: None, may_leave: true }
 }

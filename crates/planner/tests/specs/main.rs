@@ -8,4 +8,5 @@
 mod accepted;
 mod given;
 mod lint;
+mod parsers;
 mod properties;

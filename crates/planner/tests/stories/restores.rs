@@ -239,13 +239,19 @@ fn from_a_backup_that_failed_there_is_no_restore() {
 #[test]
 fn from_a_backup_on_its_way_out_there_is_no_restore() {
     let mut world = completed();
+    // A restore that is decided about before nacre hears of the deletion is made.
+    world.stop_tape();
     world.edit("backup shop-daily-<1>", json!({"metadata": {"finalizers": ["example.com/archive"]}}));
     world.delete("nab shop/daily");
+    // Two watches may tell of two things in either order: nacre has seen this one.
+    world.settle();
     world.apply(nar("shop/again", "daily"));
     world.settle();
     assert_snapshot!(world.condition("nar shop/again", "Accepted"), @r#"False/InvalidRestoreSpec: spec.restoreSpec.backupName: NonAdminBackup "daily" is being deleted; name another"#);
 
     let mut world = completed();
+    // A restore that is decided about before nacre hears of the deletion is made.
+    world.stop_tape();
     world.edit("nab shop/daily", json!({"spec": {"deleteBackup": true}}));
     world.settle();
     world.trace();

@@ -84,7 +84,7 @@ impl World {
 impl World {
     /// Those who wait a moment for another watch have waited. Returns whether there are any.
     fn wake_by_short_timers(&mut self) -> bool {
-        let soon = self.now + jiff::SignedDuration::from_secs(5);
+        let soon = self.now + jiff::SignedDuration::from_secs(15);
         let due = self.nacre.timers.iter().filter(|(_, due)| **due <= soon);
         let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
         let moment = !due.is_empty() && self.nacre.moments < MOMENTS;

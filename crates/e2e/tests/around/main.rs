@@ -1,0 +1,143 @@
+//! What breaks around nacre: the API server, etcd, Velero, the store. Each time everything goes on by itself.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use api::velero::Backup;
+use api::{NonAdminBackup, Phase};
+use bed::{BUCKET, wait_until};
+use e2e::{House, NACRE, Tenant, VELERO};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use serde_json::json;
+use tokio::time::sleep;
+
+/// Velero looks at a location about once a minute.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+async fn created(tenant: &Tenant<'_>, name: &str) -> Result<String> {
+    let api = tenant.api::<NonAdminBackup>();
+    wait_until("it to be Created", PATIENCE, api, name, |backup| {
+        let status = backup?.status.as_ref().filter(|status| status.phase == Some(Phase::Created))?;
+        status.velero_backup.as_ref()?.name.clone()
+    })
+    .await
+}
+
+/// How Velero ended a backup, as the tenant is shown.
+async fn ends(tenant: &Tenant<'_>, name: &str) -> Result<String> {
+    let api = tenant.api::<NonAdminBackup>();
+    wait_until("the backup to end", PATIENCE, api, name, |backup| {
+        let velero = backup?.status.as_ref()?.velero_backup.as_ref()?.status.as_ref()?;
+        let phase = velero.phase.clone()?;
+        let over = velero.completion_timestamp.is_some() || phase == "FailedValidation";
+        over.then_some(phase)
+    })
+    .await
+}
+
+async fn made(house: &House) -> Result<usize> {
+    let backups = Api::<Backup>::namespaced(house.bed.client().await?, VELERO);
+    Ok(backups.list(&ListParams::default()).await?.items.len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_restarts_and_etcd_stands_still() -> Result<()> {
+    let house = House::build().await?;
+    let nacre = house.start_nacre().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.back_up("before").await?;
+    ensure!(ends(&shop, "before").await? == "Completed");
+
+    house.bed.restart_api_server().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.back_up("after").await?;
+    ensure!(ends(&shop, "after").await? == "Completed");
+
+    // In the middle of a request's way.
+    shop.back_up("meanwhile").await?;
+    house.bed.pause_etcd(true)?;
+    sleep(Duration::from_secs(8)).await;
+    house.bed.pause_etcd(false)?;
+    ensure!(ends(&shop, "meanwhile").await? == "Completed");
+    ensure!(made(&house).await? == 3, "one each");
+    shop.delete::<NonAdminBackup>("before").await?;
+    shop.gone::<NonAdminBackup>("before").await?;
+    ensure!(nacre.process.is_running());
+    house.bed.audit().quiet(NACRE, Duration::from_secs(5)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn velero_dies_in_the_middle_of_a_backup() -> Result<()> {
+    let house = House::build().await?;
+    let nacre = house.start_nacre().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    // Enough to be busy with for a while.
+    let maps = shop.api::<ConfigMap>();
+    for at in 0..300 {
+        let map = json!({"metadata": {"name": format!("m{at}")}, "data": {"x": "y".repeat(2000)}});
+        maps.create(&PostParams::default(), &serde_json::from_value(map)?).await?;
+    }
+    shop.back_up("cut").await?;
+    let name = created(&shop, "cut").await?;
+    let backups = Api::<Backup>::namespaced(house.bed.client().await?, VELERO);
+    wait_until("Velero to have begun", PATIENCE, backups, &name, |backup| {
+        (backup?.phase() == "InProgress").then_some(())
+    })
+    .await?;
+    house.bed.velero_stop()?;
+    house.bed.velero_start().await?;
+    // Velero gives up what it was at when it died, or had just finished; the tenant is shown which.
+    let ended = ends(&shop, "cut").await?;
+    ensure!(["Failed", "Completed"].contains(&ended.as_str()), "{ended}");
+    shop.back_up("again").await?;
+    ensure!(ends(&shop, "again").await? == "Completed");
+    shop.delete::<NonAdminBackup>("cut").await?;
+    shop.gone::<NonAdminBackup>("cut").await?;
+    ensure!(nacre.process.is_running());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_goes_down_fills_up_and_comes_back() -> Result<()> {
+    let house = House::build().await?;
+    let nacre = house.start_nacre().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.back_up("before").await?;
+    ensure!(ends(&shop, "before").await? == "Completed");
+
+    // Down: what Velero has ends badly, and says so.
+    let store = house.bed.store()?;
+    store.go_down();
+    shop.back_up("down").await?;
+    let ended = ends(&shop, "down").await?;
+    ensure!(["Failed", "FailedValidation"].contains(&ended.as_str()), "{ended}");
+    store.go_up().await?;
+
+    // Full: nothing more can be written under this name.
+    let (folder, aside) = (store.path(BUCKET, "backups"), store.path(BUCKET, "aside"));
+    std::fs::rename(&folder, &aside)?;
+    std::fs::write(&folder, "no room")?;
+    shop.back_up("full").await?;
+    let ended = ends(&shop, "full").await?;
+    ensure!(["Failed", "PartiallyFailed", "FailedValidation"].contains(&ended.as_str()), "{ended}");
+    std::fs::remove_file(&folder)?;
+    std::fs::rename(&aside, &folder)?;
+
+    // Back: the next one is made, and the failed ones can be deleted.
+    let locations = house.bed.velero_api("BackupStorageLocation").await?;
+    wait_until("the location to be available again", PATIENCE, locations, "default", |location| {
+        (location?.data["status"]["phase"] == "Available").then_some(())
+    })
+    .await?;
+    shop.back_up("after").await?;
+    ensure!(ends(&shop, "after").await? == "Completed");
+    for name in ["down", "full"] {
+        shop.delete::<NonAdminBackup>(name).await?;
+        shop.gone::<NonAdminBackup>(name).await?;
+    }
+    ensure!(made(&house).await? == 2, "before and after");
+    ensure!(nacre.process.is_running());
+    Ok(())
+}
