@@ -71,13 +71,23 @@ impl House {
         Ok(())
     }
 
+    /// Starts nacre with its webhook at an address of its own, whether anybody asks there or not.
+    pub async fn start_listening(&self, more: &[(&str, &str)]) -> Result<(Nacre, SocketAddr)> {
+        let address = free_address()?;
+        Ok((self.listen_at(address, more).await?, address))
+    }
+
+    async fn listen_at(&self, address: SocketAddr, more: &[(&str, &str)]) -> Result<Nacre> {
+        let here = address.to_string();
+        let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
+        self.start_nacre_told(&self.account().await?, &told).await
+    }
+
     /// Starts nacre with its webhook, and waits until the API server asks it.
     pub async fn start_answering(&self, tenant: &Tenant<'_>, more: &[(&str, &str)]) -> Result<Nacre> {
         let address = free_address()?;
         self.ask_at(address).await?;
-        let address = address.to_string();
-        let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", address.as_str())]).collect();
-        let nacre = self.start_nacre_told(&self.account().await?, &told).await?;
+        let nacre = self.listen_at(address, more).await?;
         eventually("the webhook to be asked", PATIENCE, async || {
             let said = tenant.would_create("probe", json!({"includeClusterResources": true})).await?;
             ensure!(said.is_some_and(|said| said.contains("requests.nacre.dev")), "nobody objects");

@@ -92,7 +92,10 @@ async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()>
     house.bed.velero_stop()?;
     house.admission().await?;
     let shop = house.tenant("shop", "ada").await?;
-    let nacre = house.start_answering(&shop, &[("WEBHOOK_CERTIFICATE_LIFETIME", "9s")]).await?;
+    let lifetime = [("WEBHOOK_CERTIFICATE_LIFETIME", "9s")];
+    let nacre = house.start_answering(&shop, &lifetime).await?;
+    // A second replica, which shares the certificate and may be asked as well.
+    let (second, elsewhere) = house.start_listening(&lifetime).await?;
 
     let secrets = house.admin::<Secret>().await?;
     let shown = async || {
@@ -110,6 +113,9 @@ async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()>
         let now = shown().await?;
         if certificates.last() != Some(&now) {
             certificates.push(now);
+            if certificates.len() == 3 {
+                house.ask_at(elsewhere).await?;
+            }
         }
         ensure!(began.elapsed() < Duration::from_mins(1), "{} in a minute", certificates.len());
     }
@@ -128,6 +134,6 @@ async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()>
         Ok(())
     })
     .await?;
-    ensure!(nacre.process.is_running());
+    ensure!(nacre.process.is_running() && second.process.is_running());
     Ok(())
 }
