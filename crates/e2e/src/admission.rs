@@ -84,7 +84,11 @@ impl House {
     }
 
     /// Starts nacre with its webhook, and waits until the API server asks it.
-    pub async fn start_answering(&self, tenant: &Tenant<'_>, more: &[(&str, &str)]) -> Result<Nacre> {
+    pub async fn start_answering(
+        &self,
+        tenant: &Tenant<'_>,
+        more: &[(&str, &str)],
+    ) -> Result<(Nacre, SocketAddr)> {
         let address = free_address()?;
         self.ask_at(address).await?;
         let nacre = self.listen_at(address, more).await?;
@@ -94,7 +98,7 @@ impl House {
             Ok(())
         })
         .await?;
-        Ok(nacre)
+        Ok((nacre, address))
     }
 }
 
