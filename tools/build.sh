@@ -10,12 +10,13 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-programs=(etcd kube-apiserver kube-controller-manager kubectl velero velero-plugin-for-aws versitygw)
-modules=(etcd versitygw velero kubernetes)
+programs=(etcd helm kube-apiserver kube-controller-manager kubectl velero velero-plugin-for-aws versitygw)
+modules=(etcd versitygw helm velero kubernetes)
 go_minor_needed=26 # the `go` line of the modules
 
 # The versions are empty in the binaries otherwise, and nacre asks for them.
 kubernetes_flags="-X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
+helm_flags="-X helm.sh/helm/v3/internal/version.version=v3.22.0 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36"
 velero_flags="-X github.com/vmware-tanzu/velero/pkg/buildinfo.Version=v1.18.3"
 # Beside the metrics port that can be chosen, Velero opens its framework's default one, :8080, which no flag changes:
 # two beds at once, or anything else on that port, and it would not start. So the default becomes any free port.
@@ -88,6 +89,7 @@ build_module() {
     case $module in
     kubernetes) flags+=" $kubernetes_flags" ;;
     velero) flags+=" $velero_flags" ;;
+    helm) flags+=" $helm_flags" ;;
     esac
     (cd "$module" && GOWORK=off GOTOOLCHAIN=local "$go" build -v -buildvcs=false -trimpath -ldflags="$flags" -o "$into/" tool) \
         2>&1 | progress "$module"

@@ -48,6 +48,9 @@ pub const EDITED_TOO_LATE: &str = "EditedAfterCreation";
 /// What administrators allow cannot be read, so nothing new is allowed; it goes on by itself when that is mended.
 pub const POLICY_UNAVAILABLE: &str = "PolicyUnavailable";
 
+/// The API server did not take what Velero was to be given; the message says why, and it is tried again.
+pub const HAND_OVER_FAILED: &str = "HandOverFailed";
+
 /// The restore is allowed.
 pub const RESTORE_ACCEPTED: &str = "RestoreAccepted";
 /// The restore is not allowed; the message says which field and what would be.

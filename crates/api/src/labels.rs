@@ -12,6 +12,11 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The name released clients know this controller by.
 pub const MANAGED_BY_VALUE: &str = "oadp-nac-controller";
 
+/// On everything an installation of nacre is made of; its value is [`PART_OF_VALUE`]. What lacks it was made by others.
+pub const PART_OF: &str = "app.kubernetes.io/part-of";
+/// The whole that it is part of.
+pub const PART_OF_VALUE: &str = "nacre";
+
 /// Names the Velero object's own name on a Velero Backup or DeleteBackupRequest.
 pub const NAB_NACUUID: &str = "openshift.io/oadp-nab-origin-nacuuid";
 /// The same on a Velero Restore.

@@ -77,6 +77,14 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         NonAdminDownloadRequest::crd(),
         DataProtectionApplication::crd(),
     ];
-    crds.iter_mut().for_each(schema::tidy);
+    for crd in &mut crds {
+        schema::tidy(crd);
+        let marks = [
+            (labels::PART_OF, labels::PART_OF_VALUE),
+            ("app.kubernetes.io/version", env!("CARGO_PKG_VERSION")),
+        ];
+        let marks = marks.map(|(label, value)| (label.to_owned(), value.to_owned()));
+        crd.metadata.labels.get_or_insert_default().extend(marks);
+    }
     crds
 }

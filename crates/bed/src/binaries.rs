@@ -6,8 +6,9 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 /// Everything `make tools` builds.
-const PROGRAMS: [&str; 7] = [
+const PROGRAMS: [&str; 8] = [
     "etcd",
+    "helm",
     "kube-apiserver",
     "kube-controller-manager",
     "kubectl",

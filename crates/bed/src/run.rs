@@ -39,6 +39,11 @@ impl Bed {
         self.run("velero", args).await
     }
 
+    /// Runs the real helm as the bed's helper.
+    pub async fn helm(&self, args: &[&str]) -> Result<Output> {
+        self.run("helm", args).await
+    }
+
     async fn run(&self, program: &str, args: &[&str]) -> Result<Output> {
         let output = Command::new(self.binaries.path(program))
             .args(args)

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::binaries::Binaries;
 use crate::control_plane::free_ports;
@@ -25,6 +25,7 @@ const SECRET_KEY: &str = "bed-secret-key";
 #[derive(Debug)]
 pub struct Store {
     _process: Process,
+    program: PathBuf,
     url: String,
     buckets: PathBuf,
 }
@@ -38,7 +39,8 @@ impl Store {
         let address = address(port);
         let up = eventually("the S3 store to listen", PATIENCE, async || TcpStream::connect(&address));
         process.must_do(up).await?;
-        Ok(Self { _process: process, url: format!("http://{address}"), buckets })
+        let program = binaries.path("versitygw");
+        Ok(Self { _process: process, program, url: format!("http://{address}"), buckets })
     }
 
     /// Where S3 is spoken, for `s3Url`; path style only.
@@ -48,7 +50,30 @@ impl Store {
 
     /// The root account's keys as an AWS credentials file, as Velero's Secrets hold it.
     pub fn credentials(&self) -> String {
-        format!("[default]\naws_access_key_id={ACCESS_KEY}\naws_secret_access_key={SECRET_KEY}\n")
+        credentials(ACCESS_KEY, SECRET_KEY)
+    }
+
+    /// Opens another account that may do everything, and returns its keys in the same form.
+    pub async fn open_account(&self, name: &str) -> Result<String> {
+        let secret = format!("{name}-secret-key");
+        self.admin(&["create-user", "--access", name, "--secret", &secret, "--role", "admin"]).await?;
+        Ok(credentials(name, &secret))
+    }
+
+    /// Closes such an account: its keys open nothing any more.
+    pub async fn close_account(&self, name: &str) -> Result<()> {
+        self.admin(&["delete-user", "--access", name]).await
+    }
+
+    async fn admin(&self, args: &[&str]) -> Result<()> {
+        let output = tokio::process::Command::new(&self.program)
+            .args(["admin", "--access", ACCESS_KEY, "--secret", SECRET_KEY, "--endpoint-url", &self.url])
+            .args(args)
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        ensure!(output.status.success(), "versitygw admin: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
     }
 
     /// Makes a bucket; one that is there already is fine.
@@ -85,8 +110,15 @@ pub(crate) fn program(binaries: &Binaries, folder: &Path, port: u16) -> Program 
     Program::new(binaries.path("versitygw"), folder.join("versitygw.log"))
         .env("ROOT_ACCESS_KEY", ACCESS_KEY)
         .env("ROOT_SECRET_KEY", SECRET_KEY)
-        .args(["--port", &address(port), "posix", "--nometa"])
+        // Accounts are looked up in a file at every request, so that a closed one is closed at once.
+        .args(["--port", &address(port), "--iam-cache-disable", "--iam-dir"])
+        .arg(folder.display().to_string())
+        .args(["posix", "--nometa"])
         .arg(buckets(folder).display().to_string())
+}
+
+fn credentials(access_key: &str, secret_key: &str) -> String {
+    format!("[default]\naws_access_key_id={access_key}\naws_secret_access_key={secret_key}\n")
 }
 
 fn address(port: u16) -> String {

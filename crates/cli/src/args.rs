@@ -1,45 +1,109 @@
 //! The command line as a whole: what all commands share, and which commands there are.
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::{
+    backup,
     connect::{Connection, Session},
-    migration,
-    output::{Format, Outcome},
+    explain, help, install, location, migration,
+    output::{EXIT_CODES, Format, Outcome},
+    restore, status,
 };
 
 /// Backups, restores and migration rights for the owners of namespaces.
 #[derive(Debug, Parser)]
-#[command(
-    name = "kubectl-nacre",
-    bin_name = "kubectl nacre",
-    version,
-    after_help = "Exit codes: 0 done, or the answer is good; 1 it failed; 2 the command line is wrong; \
-                  3 it worked, and the answer needs attention."
-)]
+#[command(name = "kubectl-nacre", bin_name = "kubectl nacre", version, after_help = EXIT_CODES)]
 pub(crate) struct Args {
     #[command(flatten)]
     connection: Connection,
 
-    /// How to print the answer.
-    #[arg(short, long, value_enum, default_value_t, global = true)]
+    /// How to print the answer: table, wide, json, yaml or name.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t, global = true)]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
     output: Format,
 
     #[command(subcommand)]
     command: Command,
 }
 
+/// Every command also stands in one of `help::GROUPS`.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Make, look at, fetch and delete backups of a namespace.
+    #[command(visible_alias = "nab", alias = "backups")]
+    Backup(backup::Args),
+    /// Bring back what a backup holds, and see what became of it.
+    #[command(visible_alias = "nar", alias = "restores")]
+    Restore(restore::Args),
+    /// Bring storage of your own.
+    #[command(visible_aliases = ["nabsl", "bsl"], alias = "locations")]
+    Location(location::Args),
+    /// How the backups of a namespace stand, on one screen.
+    Status(status::Status),
+    /// What nacre would do with a request, before it is sent.
+    Explain(explain::Explain),
+    /// Install nacre beside Velero, or bring an installation up to date.
+    Install(install::Install),
+    /// Remove nacre, leaving nothing stuck and keeping what tenants and Velero own.
+    Uninstall(install::Uninstall),
+    /// Print the manifests that install applies; no cluster is asked.
+    Render(install::Render),
     /// Who may live-migrate KubeVirt machines: roles, grants, guard.
     Migration(migration::Args),
 }
 
+/// The whole command line, as clap knows it. Completion and man pages are made of this.
+pub(crate) fn command() -> clap::Command {
+    help::grouped(Args::command())
+}
+
+/// Reads the command line; ends the program with help, the version or a complaint where that is the answer.
+pub(crate) fn parse() -> Args {
+    let matches = command().get_matches();
+    Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
 /// Does what was asked.
 pub(crate) async fn run(args: Args) -> Result<Outcome> {
+    let given = args.connection.namespace();
+    match &args.command {
+        Command::Render(verb) => return install::render(verb, given, args.output),
+        Command::Install(verb) if verb.only_renders() => return verb.rendered(given, args.output),
+        _ => {}
+    }
     let session = Session::open(&args.connection, args.output).await?;
     match args.command {
+        Command::Backup(args) => backup::run(&session, args).await,
+        Command::Restore(args) => restore::run(&session, args).await,
+        Command::Location(args) => location::run(&session, args).await,
+        Command::Status(_) => status::run(&session).await,
+        Command::Explain(args) => explain::run(&session, &args).await,
+        Command::Install(verb) => install::install(&session, &verb, given).await,
+        Command::Uninstall(verb) => install::uninstall(&session, &verb, given).await,
+        Command::Render(verb) => install::render(&verb, given, args.output),
         Command::Migration(args) => migration::run(&session, args).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_sound() {
+        super::command().debug_assert();
+    }
+
+    /// Every command that does something shows how it is used.
+    #[test]
+    fn every_help_has_examples() {
+        fn without(path: &str, command: &clap::Command) -> Vec<String> {
+            let path = format!("{path} {}", command.get_name());
+            let below: Vec<String> =
+                command.get_subcommands().flat_map(|below| without(&path, below)).collect();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let silent = !command.has_subcommands() && !help.contains("kubectl nacre");
+            if silent { vec![path] } else { below }
+        }
+        assert_eq!(without("", &super::command()), Vec::<String>::new());
     }
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use kube::{
-    Client, Config,
+    Api, Client, Config, Resource,
     config::{KubeConfigOptions, Kubeconfig},
+    core::NamespaceResourceScope,
 };
 
 use crate::output::Format;
@@ -34,6 +35,18 @@ pub(crate) struct Connection {
     /// Act as a member of this group; may be repeated.
     #[arg(long = "as-group", value_name = "GROUP", global = true)]
     act_as_groups: Vec<String>,
+
+    /// Where Velero and the administrators' objects are.
+    #[arg(long, value_name = "NAMESPACE", default_value = "velero", env = "VELERO_NAMESPACE", global = true)]
+    #[arg(hide_env_values = true)]
+    velero_namespace: String,
+}
+
+impl Connection {
+    /// The namespace on the command line, for commands that do not mean the context's.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
 }
 
 /// A connection, and how to answer.
@@ -41,6 +54,8 @@ pub(crate) struct Session {
     pub(crate) client: Client,
     /// The namespace on the command line, or the context's.
     pub(crate) namespace: String,
+    /// Where Velero and the administrators' objects are. Tenants may read nothing there.
+    pub(crate) velero_namespace: String,
     pub(crate) format: Format,
 }
 
@@ -54,7 +69,10 @@ impl Session {
                 Ok(config) => config,
                 // Without a kubeconfig this may still be a pod; with a context named it is a mistake.
                 Err(error) if options.context.is_some() => return Err(error.into()),
-                Err(_) => Config::infer().await.context("no kubeconfig, and not in a pod")?,
+                Err(error) => match Config::incluster() {
+                    Ok(config) => config,
+                    Err(_) => return Err(error).context("no cluster to talk to"),
+                },
             },
         };
         if let Some(user) = &connection.act_as {
@@ -65,6 +83,15 @@ impl Session {
         let agent = concat!("kubectl-nacre/", env!("CARGO_PKG_VERSION"));
         config.headers.push(("user-agent".parse()?, agent.parse()?));
         let namespace = connection.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        Ok(Self { client: Client::try_from(config)?, namespace, format })
+        let velero_namespace = connection.velero_namespace.clone();
+        Ok(Self { client: Client::try_from(config)?, namespace, velero_namespace, format })
+    }
+
+    /// A kind in the namespace, with the caller's own rights.
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
     }
 }

@@ -1,17 +1,40 @@
 //! `kubectl nacre`: what tenants and administrators do from a shell.
 
+mod allowed;
 mod args;
+mod backup;
+mod changes;
+mod confirm;
 mod connect;
+mod delete;
+mod describe;
+mod download;
+mod explain;
+mod help;
+mod install;
+mod interrupt;
+mod list;
+mod live;
+mod location;
 mod migration;
 mod output;
+mod preview;
+mod restore;
+mod selector;
+mod send;
+mod status;
+mod story;
+mod style;
+mod table;
+mod wait;
+mod words;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
-#[tokio::main]
+// One thread is enough for one command, and starts faster than several.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = args::parse();
     match args::run(args).await {
         Ok(outcome) => outcome.into(),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,

@@ -10,6 +10,8 @@ use anyhow::Result;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::style;
+
 /// How an answer is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -26,21 +28,46 @@ pub(crate) enum Format {
     Name,
 }
 
-/// How a command ended, if it did not fail.
+/// How a command ended that could say what it was asked to say. An error is told by `complain` and ends with 1 too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Done, or the answer is good.
     Good,
-    /// The answer needs attention: somebody would lose a right, is refused, or keeps what was taken.
+    /// What was waited for ended badly: Velero failed, or the request was refused. It has been said.
+    Failed,
+    /// The answer needs attention: a backup is only partly there, somebody would lose a right or is refused.
     Attention,
+    /// What was waited for goes on, but the time is over.
+    Late,
+    /// Somebody pressed Ctrl-C; what was asked for goes on without us.
+    Interrupted,
+}
+
+/// What `--help` says about them.
+pub(crate) const EXIT_CODES: &str = "Exit codes:
+  0    done, or the answer is good; a backup or restore that was waited for is Completed
+  1    it failed: an error, a refusal, or a backup or restore that ended as Failed
+  2    the command line is wrong
+  3    it worked, and the answer needs attention: PartiallyFailed, or policy would refuse it
+  4    --timeout was over before what was waited for
+  130  interrupted; what was asked for goes on without this program";
+
+impl Outcome {
+    /// The exit code, as `EXIT_CODES` has it.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Good => 0,
+            Self::Failed => 1,
+            Self::Attention => 3,
+            Self::Late => 4,
+            Self::Interrupted => 130,
+        }
+    }
 }
 
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Good => Self::SUCCESS,
-            Outcome::Attention => Self::from(3),
-        }
+        Self::from(outcome.code())
     }
 }
 
@@ -48,41 +75,6 @@ impl Outcome {
     /// Attention if this is so.
     pub(crate) const fn attention_if(so: bool) -> Self {
         if so { Self::Attention } else { Self::Good }
-    }
-}
-
-/// Rows under headings.
-pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    pub(crate) fn new(headings: &[&str]) -> Self {
-        Self { rows: vec![headings.iter().map(|heading| (*heading).to_owned()).collect()] }
-    }
-
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.into());
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.len() == 1
-    }
-}
-
-impl Display for Table {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
-        let width = |column: usize| {
-            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
-        };
-        let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
-        for row in &self.rows {
-            let line: Vec<String> =
-                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-            writeln!(out, "{}", line.join("   ").trim_end())?;
-        }
-        Ok(())
     }
 }
 
@@ -106,14 +98,20 @@ pub(crate) fn print<A: Serialize>(
         Format::Yaml => serde_saphyr::to_string(answer)?,
         Format::Name => lines(names()),
     };
-    io::stdout().lock().write_all(text.as_bytes())?;
-    Ok(())
+    say(&text)
+}
+
+/// Writes an answer to standard output, in colour if that is a terminal and nobody minds.
+pub(crate) fn say(text: &str) -> Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
 }
 
 /// Says something beside the answer.
 pub(crate) fn remark(text: impl Display) {
     // Nobody is left to tell if this fails.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
 /// Says what went wrong, and why, on one line.
@@ -121,7 +119,7 @@ pub(crate) fn complain(error: &anyhow::Error) {
     let causes: Vec<String> = error.chain().map(in_short).collect();
     // The API server's own words say it all; what wraps them would only repeat them.
     let end = error.chain().position(is_answer).map_or(causes.len(), |position| position + 1);
-    remark(format_args!("error: {}", causes[..end].join(": ")));
+    remark(format_args!("{} {}", style::bad("error:"), causes[..end].join(": ")));
 }
 
 fn is_answer(error: &(dyn std::error::Error + 'static)) -> bool {
@@ -142,17 +140,4 @@ fn in_short(error: &(dyn std::error::Error + 'static)) -> String {
 /// Whether the reader of our output has gone, as `head` does.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_line_up_and_lines_end_where_they_end() {
-        let mut table = Table::new(&["WHO", "WHERE"]);
-        table.row(["user ann".to_owned(), "shop".to_owned()]);
-        table.row(["é".to_owned(), String::new()]);
-        assert_eq!(table.to_string(), "WHO        WHERE\nuser ann   shop\né\n");
-    }
 }

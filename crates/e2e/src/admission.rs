@@ -12,7 +12,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::house::{deploy, free_address};
-use crate::{House, Nacre, Tenant};
+use crate::{House, Nacre, Tenant, VELERO};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -71,16 +71,14 @@ impl House {
         Ok(())
     }
 
-    /// Starts nacre with its webhook at an address of its own, whether anybody asks there or not.
-    pub async fn start_listening(&self, more: &[(&str, &str)]) -> Result<(Nacre, SocketAddr)> {
+    /// Starts one more nacre, with its webhook at an address of its own, beside the one that leads.
+    pub async fn start_standby(&self, more: &[(&str, &str)]) -> Result<(Nacre, SocketAddr)> {
         let address = free_address()?;
-        Ok((self.listen_at(address, more).await?, address))
-    }
-
-    async fn listen_at(&self, address: SocketAddr, more: &[(&str, &str)]) -> Result<Nacre> {
         let here = address.to_string();
         let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
-        self.start_nacre_told(&self.account().await?, &told).await
+        let nacre = self.launch("standby", VELERO, &self.account().await?, &told)?;
+        nacre.until_ready().await?;
+        Ok((nacre, address))
     }
 
     /// Starts nacre with its webhook, and waits until the API server asks it.
@@ -91,7 +89,9 @@ impl House {
     ) -> Result<(Nacre, SocketAddr)> {
         let address = free_address()?;
         self.ask_at(address).await?;
-        let nacre = self.listen_at(address, more).await?;
+        let here = address.to_string();
+        let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
+        let nacre = self.start_nacre_in(&self.account().await?, &told).await?;
         eventually("the webhook to be asked", PATIENCE, async || {
             let said = tenant.would_create("probe", json!({"includeClusterResources": true})).await?;
             ensure!(said.is_some_and(|said| said.contains("requests.nacre.dev")), "nobody objects");

@@ -2,12 +2,18 @@
 //! program that ships.
 
 mod admission;
+pub mod contest;
 mod house;
+mod length;
 mod location;
+mod oadp;
+mod privileges;
 mod tap;
 mod tenant;
 
 pub use admission::{refusal, refused_by};
-pub use house::{House, NACRE, Nacre, VELERO, command_line};
+pub use house::{House, NACRE, Nacre, VELERO, command_line, deploy, root};
+pub use length::at_length;
+pub use privileges::{Right, Rights};
 pub use tap::Tap;
 pub use tenant::Tenant;

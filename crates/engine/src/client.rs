@@ -2,16 +2,37 @@
 
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
+
+use crate::leadership::{Gate, Leadership};
 
 /// What the API server's audit log calls us.
 pub fn user_agent() -> String {
     format!("nacre/{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Connects as the environment says: `KUBECONFIG` or the usual file, else the pod's own account.
+/// The hosts by which the API server is reached from here: the one we use, and the one every pod is told.
+pub async fn api_server() -> Result<Vec<String>, kube::Error> {
+    let ours = config().await?.cluster_url.host().map(str::to_owned);
+    let told = std::env::var("KUBERNETES_SERVICE_HOST").ok().filter(|host| !host.is_empty());
+    Ok(ours.into_iter().chain(told).collect())
+}
+
+/// Connects as the environment says.
 pub async fn connect() -> Result<Client, kube::Error> {
+    Client::try_from(config().await?)
+}
+
+/// The same, by a line on which nothing is written unless this process leads.
+pub async fn connect_behind(leadership: &Leadership) -> Result<Client, kube::Error> {
+    let line = ClientBuilder::try_from(config().await?)?;
+    Ok(line.with_layer(&Gate(leadership.clone())).build())
+}
+
+/// As the environment says: `KUBECONFIG` or the usual file, else the pod's own account.
+async fn config() -> Result<Config, kube::Error> {
     let mut config = match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
         Ok(config) => config,
         Err(_) => Config::infer().await.map_err(kube::Error::InferConfig)?,
@@ -25,5 +46,5 @@ pub async fn connect() -> Result<Client, kube::Error> {
     config.read_timeout = Some(Duration::from_mins(6));
     config.reset_reader_on_write = true;
     config.write_timeout = Some(Duration::from_secs(30));
-    Client::try_from(config)
+    Ok(config)
 }

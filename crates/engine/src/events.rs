@@ -1,5 +1,6 @@
 //! Telling tenants what happens, as Kubernetes Events, within a budget.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::Kind;
@@ -15,10 +16,15 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::debug;
 
+use crate::error::status;
+use crate::lacking::{Lacking, is_missing_right};
+
 /// Events a second, in all.
 const BUDGET: u32 = 20;
 /// How many may wait; what comes on top is dropped, since Events tell a story and hold nothing up.
 const ROOM: usize = 200;
+/// What is off where they may not be written.
+const EVENTS: &str = "Events are not told";
 
 /// Tells what happens, if there is room.
 #[derive(Clone, Debug)]
@@ -26,9 +32,9 @@ pub struct Teller(mpsc::Sender<KubeEvent>);
 
 impl Teller {
     /// Starts telling, as this instance.
-    pub fn start(client: Client, instance: String) -> Self {
+    pub fn start(client: Client, instance: String, lacking: Arc<Lacking>) -> Self {
         let (sender, receiver) = mpsc::channel(ROOM);
-        tokio::spawn(tell(client, instance, receiver));
+        tokio::spawn(tell(client, instance, lacking, receiver));
         Self(sender)
     }
 
@@ -39,7 +45,12 @@ impl Teller {
     }
 }
 
-async fn tell(client: Client, instance: String, mut events: mpsc::Receiver<KubeEvent>) {
+async fn tell(
+    client: Client,
+    instance: String,
+    lacking: Arc<Lacking>,
+    mut events: mpsc::Receiver<KubeEvent>,
+) {
     let mut pace = interval(Duration::from_secs(1) / BUDGET);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while let Some(mut event) = events.recv().await {
@@ -47,9 +58,15 @@ async fn tell(client: Client, instance: String, mut events: mpsc::Receiver<KubeE
         event.reporting_instance = Some(instance.clone());
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api: Api<KubeEvent> = Api::namespaced(client.clone(), &namespace);
-        if let Err(error) = api.create(&PostParams::default(), &event).await {
+        match api.create(&PostParams::default(), &event).await {
+            Ok(_) => lacking.on(EVENTS),
             // No right to write Events, or a namespace on its way out: the conditions say the same.
-            debug!(%error, namespace, "an Event was not written");
+            Err(error) => {
+                debug!(%error, namespace, "an Event was not written");
+                if let Some(answer) = status(&error).filter(|status| is_missing_right(status)) {
+                    lacking.off(EVENTS, &answer.message);
+                }
+            }
         }
     }
 }

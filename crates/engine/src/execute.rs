@@ -1,7 +1,8 @@
 //! Carrying out a plan: one API call per action, in order, and no choices.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
@@ -11,7 +12,7 @@ use api::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::params::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::request::Request;
-use kube::core::{ObjectMeta, Status};
+use kube::core::{ObjectMeta, PartialObjectMeta, Status};
 use kube::{Client, Resource};
 use planner::{Action, Key, Object, Plan, Target};
 use serde_json::{Value, json};
@@ -20,10 +21,11 @@ use crate::cluster::{Cluster, State};
 use crate::error::{Failure, status};
 use crate::guard::Guarded;
 use crate::kept::Kept;
+use crate::trouble;
 use crate::work::Work;
 
 /// Who set a field, as the API server notes it. It is an identity: renaming it would orphan what it owns.
-const MANAGER: &str = "nacre";
+pub(crate) const MANAGER: &str = "nacre";
 
 /// Carries out plans, and remembers what the API server answered.
 #[derive(Clone)]
@@ -32,7 +34,11 @@ pub struct Executor {
     cluster: Arc<Cluster>,
     work: Arc<Work>,
     writes: Arc<Writes>,
+    unsure: Arc<Mutex<HashMap<Key, Created>>>,
 }
+
+/// What a plan tried to create without hearing whether it did.
+type Created = (Kind, String, String);
 
 /// How many writes were tried and how many of them met a conflict.
 #[derive(Debug, Default)]
@@ -41,12 +47,31 @@ pub struct Writes {
     pub tried: AtomicU64,
     /// Those that met a conflict.
     pub conflicts: AtomicU64,
+    /// All of them, by the namespace of the object that was decided about.
+    by_namespace: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Writes {
+    fn count(&self, namespace: &str) {
+        let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.get_mut(namespace) {
+            Some(count) => *count += 1,
+            None => drop(counts.insert(namespace.to_owned(), 1)),
+        }
+    }
+
+    /// How many there were for each namespace; those that are gone are forgotten.
+    pub fn by_namespace(&self, is_gone: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
+        let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.retain(|namespace, _| !is_gone(namespace));
+        counts.clone()
+    }
 }
 
 impl Executor {
     /// Writes with this client, remembers in this cluster, and wakes whom a write concerns.
     pub fn new(client: Client, cluster: Arc<Cluster>, work: Arc<Work>) -> Self {
-        Self { client, cluster, work, writes: Arc::default() }
+        Self { client, cluster, work, writes: Arc::default(), unsure: Arc::default() }
     }
 
     /// What was written so far.
@@ -54,47 +79,79 @@ impl Executor {
         self.writes.clone()
     }
 
+    /// To be called before deciding about an object. If the answer to a create got lost, what is there is looked at
+    /// first: a decision that took it for absent could let go of it.
+    pub async fn make_sure(&self, about: &Key) -> Result<(), Failure> {
+        let Some((kind, namespace, name)) = self.unsure().get(about).cloned() else { return Ok(()) };
+        let found = self.fetch(kind, &namespace, &name).await;
+        match found {
+            Ok(text) => self.work.wake(self.remember(kind, &text).into_iter().filter(|key| key != about)),
+            Err(error) if code(&error) == Some(404) => {}
+            Err(source) => {
+                let what = format!("look for {} {namespace}/{name}", kind.name());
+                return Err(Failure { what, source });
+            }
+        }
+        self.unsure().remove(about);
+        Ok(())
+    }
+
+    fn unsure(&self) -> MutexGuard<'_, HashMap<Key, Created>> {
+        // Nothing panics while holding it.
+        self.unsure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Carries out the actions in order and wakes whom they concern, but not the object the plan is about: that was
     /// decided about just now. The first that fails ends it: what follows may rest on it.
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
         for action in &plan.actions {
-            let mut concerned = self.act(action).await?;
+            self.writes.count(&about.namespace);
+            let mut concerned = match self.act(about, action).await {
+                Ok(concerned) => concerned,
+                Err(failure) => {
+                    trouble::note(&self.cluster, about, action, &failure);
+                    return Err(failure);
+                }
+            };
+            trouble::taken(&self.cluster, action);
             if !matches!(action, Action::Delete(_) | Action::DeleteUnchanged(_)) {
                 concerned.retain(|key| key != about);
             }
             self.work.wake(concerned);
         }
+        trouble::over(&self.cluster, about);
         Ok(())
     }
 
-    async fn act(&self, action: &Action) -> Result<Vec<Key>, Failure> {
+    async fn act(&self, about: &Key, action: &Action) -> Result<Vec<Key>, Failure> {
         match action {
-            Action::Hold(target, finalizer) => {
-                let mut finalizers = target.finalizers.clone();
-                finalizers.push((*finalizer).to_owned());
-                self.set_finalizers(target, &finalizers).await
-            }
+            Action::Hold(target, finalizer) => self.set_finalizer(target, finalizer, true).await,
             Action::Release(target, finalizer) => {
-                let mut finalizers = target.finalizers.clone();
-                finalizers.retain(|held| held != finalizer);
-                gone_is_fine(self.set_finalizers(target, &finalizers).await)
+                gone_is_fine(self.set_finalizer(target, finalizer, false).await)
             }
-            Action::Create(object) => self.create(object).await,
-            Action::Patch(target, body) => self.patch(target, None, body.clone()).await,
-            Action::PatchStatus(target, body) => self.patch(target, Some("status"), body.clone()).await,
+            Action::Create(object) => self.create(about, object).await,
+            Action::Patch(target, body) => self.patch(&self.latest(target), None, body.clone()).await,
+            Action::PatchStatus(target, body) => {
+                self.patch(&self.latest(target), Some("status"), body.clone()).await
+            }
+            Action::Apply(object) => self.apply(object).await,
             Action::Delete(target) => self.delete(target).await,
             Action::DeleteUnchanged(target) => self.delete_unchanged(target).await,
         }
     }
 
-    async fn set_finalizers(&self, target: &Target, finalizers: &[String]) -> Result<Vec<Key>, Failure> {
-        self.patch(target, None, json!({"metadata": {"finalizers": finalizers}})).await
+    /// The list is replaced as a whole, so it must be the one of the version that is sent: others hold objects too.
+    async fn set_finalizer(&self, target: &Target, finalizer: &str, on: bool) -> Result<Vec<Key>, Failure> {
+        let latest = self.latest(target);
+        let others = latest.finalizers.iter().map(String::as_str).filter(|held| *held != finalizer);
+        let finalizers: Vec<_> = others.chain(on.then_some(finalizer)).collect();
+        self.patch(&latest, None, json!({"metadata": {"finalizers": finalizers}})).await
     }
 
-    /// Merges into exactly the object that was seen, as of our own latest write to it.
+    /// Merges into exactly this object, as of this version.
     async fn patch(&self, target: &Target, part: Option<&str>, mut body: Value) -> Result<Vec<Key>, Failure> {
         body["metadata"]["uid"] = json!(target.uid);
-        body["metadata"]["resourceVersion"] = json!(self.latest_version(target));
+        body["metadata"]["resourceVersion"] = json!(target.resource_version);
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let path = path(target.kind, &target.namespace);
         let request = match part {
@@ -107,12 +164,17 @@ impl Executor {
         Ok(self.remember(target.kind, &text))
     }
 
-    async fn create(&self, object: &Object) -> Result<Vec<Key>, Failure> {
+    async fn create(&self, about: &Key, object: &Object) -> Result<Vec<Key>, Failure> {
         let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let (namespace, name) = (object.namespace(), object.name());
         // Our own types always become JSON.
         let body = serde_json::to_vec(&object.body).unwrap_or_default();
         let answer = self.send(path(object.kind, namespace).create(&params, body)).await;
+        // No answer, or a server in trouble: it may be there or not.
+        if answer.as_ref().is_err_and(|error| code(error).is_none_or(|code| code >= 500)) {
+            let created = (object.kind, namespace.to_owned(), name.to_owned());
+            self.unsure().insert(about.clone(), created);
+        }
         // One that exists already is looked at, and decided about anew: it need not be ours.
         let answer = self.refreshing(object.kind, namespace, name, answer).await;
         let what = || format!("create {} {namespace}/{name}", object.kind.name());
@@ -120,12 +182,38 @@ impl Executor {
         Ok(self.remember(object.kind, &text))
     }
 
+    /// What others set is left to them, but for fields that are ours: there is one who says how nacre is installed.
+    async fn apply(&self, object: &Object) -> Result<Vec<Key>, Failure> {
+        let params = PatchParams::apply(MANAGER).force();
+        let (namespace, name) = (object.namespace(), object.name());
+        let answer =
+            self.send(path(object.kind, namespace).patch(name, &params, &Patch::Apply(&object.body))).await;
+        let what = || format!("apply {} {namespace}/{name}", object.kind.name());
+        let text = answer.map_err(|source| Failure { what: what(), source })?;
+        Ok(self.remember(object.kind, &text))
+    }
+
     async fn delete(&self, target: &Target) -> Result<Vec<Key>, Failure> {
         let exactly = Preconditions { uid: Some(target.uid.clone()), ..Preconditions::default() };
-        match self.send_delete(target, exactly).await {
-            // Another one by the same name: this one is no more.
-            Err(error) if code(&error) == Some(409) => Ok(self.forget(target)),
-            other => other.map_err(|source| failure("delete", target, source)),
+        let answer = self.send_delete(target, exactly).await;
+        if let Err(error) = &answer
+            && code(error) == Some(409)
+            && self.is_replaced(target).await
+        {
+            return Ok(self.forget(target));
+        }
+        answer.map_err(|source| failure("delete", target, source))
+    }
+
+    /// Whether there is another one by the same name, or none: this one is no more. A server may also speak of a
+    /// conflict for reasons of its own, and then it is still there.
+    async fn is_replaced(&self, target: &Target) -> bool {
+        let found = self.fetch(target.kind, &target.namespace, &target.name).await;
+        let found = found.map(|text| serde_json::from_str::<PartialObjectMeta>(&text));
+        match found {
+            Ok(Ok(found)) => found.metadata.uid.as_ref() != Some(&target.uid),
+            Ok(Err(_)) => false,
+            Err(error) => code(&error) == Some(404),
         }
     }
 
@@ -157,6 +245,11 @@ impl Executor {
         self.client.request_text(request).await
     }
 
+    async fn fetch(&self, kind: Kind, namespace: &str, name: &str) -> Result<String, kube::Error> {
+        let request = path(kind, namespace).get(name, &GetParams::default());
+        self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await
+    }
+
     /// After a conflict, fetches what is really there, so that the next decision is made on that.
     async fn refreshing(
         &self,
@@ -169,9 +262,7 @@ impl Executor {
             && code(error) == Some(409)
         {
             self.writes.conflicts.fetch_add(1, Ordering::Relaxed);
-            let request =
-                path(kind, namespace).get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
-            if let Ok(text) = self.client.request_text(request).await {
+            if let Ok(text) = self.fetch(kind, namespace, name).await {
                 // Whoever asked decides again at once; the watch wakes the others.
                 self.remember(kind, &text);
             }
@@ -179,8 +270,8 @@ impl Executor {
         answer
     }
 
-    /// The resourceVersion of our own latest write to an object, else the one it had when it was seen.
-    fn latest_version(&self, target: &Target) -> String {
+    /// An object as it was last seen or written: a plan of several writes to it goes on from its own.
+    fn latest(&self, target: &Target) -> Target {
         let state = self.cluster.look();
         let latest = match target.kind {
             Kind::NonAdminBackup => meta_of::<NonAdminBackup>(&state, target),
@@ -192,7 +283,7 @@ impl Executor {
             }
             _ => None,
         };
-        latest.and_then(|meta| meta.resource_version).unwrap_or_else(|| target.resource_version.clone())
+        latest.map_or_else(|| target.clone(), |meta| Target::of(target.kind, &meta))
     }
 
     fn remember(&self, kind: Kind, text: &str) -> Vec<Key> {
@@ -255,7 +346,7 @@ fn meta_of<K: Kept>(state: &State, target: &Target) -> Option<ObjectMeta> {
     (seen.object.meta().uid.as_ref() == Some(&target.uid)).then(|| seen.object.meta().clone())
 }
 
-fn path(kind: Kind, namespace: &str) -> Request {
+pub(crate) fn path(kind: Kind, namespace: &str) -> Request {
     let resource = kind.resource();
     let namespace = (kind.namespaced() && !namespace.is_empty()).then_some(namespace);
     Request::new(kube::core::DynamicObject::url_path(&resource, namespace))

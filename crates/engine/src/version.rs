@@ -12,6 +12,9 @@ use tokio::time::sleep;
 use tracing::{debug, info};
 
 use crate::cluster::Cluster;
+use crate::error::status;
+use crate::lacking::{Lacking, is_missing_right};
+use crate::leadership::Leadership;
 use crate::work::Work;
 
 /// How long Velero may take to answer.
@@ -21,15 +24,24 @@ const NO_ANSWER: Duration = Duration::from_mins(10);
 /// How long an answer is believed: Velero may be upgraded.
 const ANSWERED: Duration = Duration::from_hours(1);
 const SECOND: Duration = Duration::from_secs(1);
+/// What is off where it may not be asked.
+const UNKNOWN: &str = "backups are not looked for in tenants' storage unless the policy says import: on, since Velero may not be asked for its version";
 
 /// Asks Velero for its version, once there is a tenant's location, and now and then again.
-pub async fn ask_velero(client: Client, namespace: String, cluster: Arc<Cluster>, work: Arc<Work>) {
+pub async fn ask_velero(
+    client: Client,
+    namespace: String,
+    cluster: Arc<Cluster>,
+    work: Arc<Work>,
+    leadership: Leadership,
+) {
     let requests: Api<ServerStatusRequest> = Api::namespaced(client, &namespace);
     loop {
         while cluster.look().locations.is_empty() {
             sleep(SECOND).await;
         }
-        let Some(version) = ask(&requests).await else {
+        leadership.granted().await;
+        let Some(version) = ask(&requests, cluster.lacking()).await else {
             sleep(NO_ANSWER).await;
             continue;
         };
@@ -45,16 +57,20 @@ pub async fn ask_velero(client: Client, namespace: String, cluster: Arc<Cluster>
     }
 }
 
-async fn ask(requests: &Api<ServerStatusRequest>) -> Option<String> {
+async fn ask(requests: &Api<ServerStatusRequest>, lacking: &Lacking) -> Option<String> {
     let metadata = ObjectMeta { generate_name: Some("nacre-".to_owned()), ..ObjectMeta::default() };
     let request = ServerStatusRequest { metadata, ..ServerStatusRequest::default() };
     let made = match requests.create(&PostParams::default(), &request).await {
         Ok(made) => made,
         Err(error) => {
             debug!(%error, "Velero could not be asked for its version");
+            if let Some(answer) = status(&error).filter(|status| is_missing_right(status)) {
+                lacking.off(UNKNOWN, &answer.message);
+            }
             return None;
         }
     };
+    lacking.on(UNKNOWN);
     let name = made.metadata.name.unwrap_or_default();
     let mut version = None;
     for _ in 0..PATIENCE {

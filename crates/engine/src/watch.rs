@@ -9,7 +9,8 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use planner::Key;
 use tokio::sync::watch as signal;
-use tracing::{debug, warn};
+use tokio::time::sleep;
+use tracing::warn;
 
 use crate::cluster::{Cluster, State};
 use crate::guard::Guarded;
@@ -24,9 +25,11 @@ pub enum Progress {
     /// Everything that exists is known.
     Current,
     /// We may not look, or there is no such kind: it counts as empty.
-    Closed(String),
+    Closed,
 }
 
+/// How often to list what may not be watched.
+const BETWEEN_LISTS: Duration = Duration::from_secs(5);
 /// The longest to wait before trying again to watch.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -47,32 +50,65 @@ pub async fn watch<K: Kept>(
         Kind::Secret => watcher::Config::default().labels(labels::NABSL_NACUUID),
         _ => watcher::Config::default(),
     };
+    loop {
+        follow(api.clone(), config.clone(), &cluster, &work, &progress).await;
+        // It may be listed but not watched: then it is listed again and again.
+        sleep(BETWEEN_LISTS).await;
+    }
+}
+
+/// Lists and watches one kind, until it turns out that it may only be listed.
+async fn follow<K: Kept>(
+    api: Api<Guarded<K>>,
+    config: watcher::Config,
+    cluster: &Cluster,
+    work: &Work,
+    progress: &signal::Sender<Progress>,
+) {
+    let unseen = format!("{} is not seen", K::KIND.plural());
+    let unwatched = format!("{} is not watched", K::KIND.plural());
     let stream = watcher(api, config);
     pin_mut!(stream);
     let mut pause = Duration::ZERO;
     while let Some(event) = stream.next().await {
-        match event {
+        let error = match event {
             Ok(event) => {
                 pause = Duration::ZERO;
+                match event {
+                    Event::InitDone => cluster.lacking().on(&unseen),
+                    Event::Apply(_) | Event::Delete(_) => cluster.lacking().on(&unwatched),
+                    Event::Init | Event::InitApply(_) => {}
+                }
                 let complete = matches!(event, Event::InitDone);
                 work.wake(cluster.change(|state| take(state, event)));
                 if complete {
                     progress.send_replace(Progress::Current);
                 }
+                continue;
             }
-            Err(error) => {
-                pause = (pause * 2).clamp(Duration::from_millis(200), LONGEST_PAUSE);
-                if *progress.borrow() != Progress::Current
-                    && let Some(reason) = closed(&error)
-                {
-                    debug!(kind = K::KIND.name(), reason, "cannot be watched; it counts as empty");
-                    progress.send_replace(Progress::Closed(reason));
-                } else {
-                    warn!(kind = K::KIND.name(), %error, "the watch broke; it is tried again");
-                }
-                tokio::time::sleep(pause).await;
+            Err(error) => error,
+        };
+        pause = (pause * 2).clamp(Duration::from_millis(200), LONGEST_PAUSE);
+        let reason = closed(&error);
+        match (&*progress.borrow(), &error, &reason) {
+            (Progress::Current, watcher::Error::WatchStartFailed(_), Some(reason)) => {
+                let why = format!("it is listed every {} s instead: {reason}", BETWEEN_LISTS.as_secs());
+                cluster.lacking().off(&unwatched, &why);
+                return;
             }
+            (Progress::Listing | Progress::Closed, _, Some(reason)) => {
+                cluster.lacking().off(&unseen, &format!("it counts as empty: {reason}"));
+            }
+            _ => warn!(kind = K::KIND.name(), %error, "the watch broke; it is tried again"),
         }
+        progress.send_if_modified(|progress| {
+            let closes = reason.is_some() && *progress == Progress::Listing;
+            if closes {
+                *progress = Progress::Closed;
+            }
+            closes
+        });
+        sleep(pause).await;
     }
 }
 

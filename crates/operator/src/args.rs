@@ -3,31 +3,36 @@
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
+
+use crate::lease::LeaseArgs;
 
 /// Backup and restore for namespace owners, by way of Velero. With no arguments and WATCH_NAMESPACE set, runs the
 /// controller.
 #[derive(Clone, Debug, Parser)]
 #[command(version, about)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
     /// The namespace Velero is installed in
-    #[arg(long, env = "WATCH_NAMESPACE")]
+    #[arg(long, env = "WATCH_NAMESPACE", global = true)]
     pub(crate) watch_namespace: Option<String>,
 
     /// How much to log: 0 (nothing but the end) to 6 (everything)
-    #[arg(long, env = "LOG_LEVEL", default_value = "4")]
+    #[arg(long, env = "LOG_LEVEL", default_value = "4", global = true)]
     pub(crate) log_level: String,
 
     /// How to log: json, or anything else for text
-    #[arg(long, env = "LOG_FORMAT", default_value = "text")]
+    #[arg(long, env = "LOG_FORMAT", default_value = "text", global = true)]
     pub(crate) log_format: String,
 
     /// Where to serve /metrics; 0 for nowhere
-    #[arg(long, env = "METRICS_BIND_ADDRESS", default_value = ":8080", value_parser = address)]
+    #[arg(long, env = "METRICS_BIND_ADDRESS", default_value = ":8080", value_parser = address, global = true)]
     pub(crate) metrics_bind_address: Bind,
 
     /// Where to serve /livez, /readyz and /healthz; 0 for nowhere
-    #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081", value_parser = address)]
+    #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081", value_parser = address, global = true)]
     pub(crate) health_probe_bind_address: Bind,
 
     /// Where the API server asks about requests before it stores them, once it is configured to; 0 for nowhere
@@ -41,6 +46,9 @@ pub(crate) struct Args {
     /// How many objects are decided about at a time
     #[arg(long, default_value_t = 32)]
     pub(crate) workers: usize,
+
+    #[command(flatten)]
+    pub(crate) lease: LeaseArgs,
 
     /// Taken for the Go controller's sake; there is always one leader
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
@@ -73,6 +81,17 @@ pub(crate) struct Args {
     /// Taken for the Go controller's sake; has no effect
     #[arg(long, hide = true)]
     zap_time_encoding: Option<String>,
+}
+
+/// What else this program can be.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Play OADP's part where OADP is not: install, change and remove the controller as a DataProtectionApplication says
+    Operator {
+        /// The controller's image, where an application names none
+        #[arg(long, env = "RELATED_IMAGE_NON_ADMIN_CONTROLLER")]
+        image: Option<String>,
+    },
 }
 
 /// An address to listen on, or none.
@@ -120,6 +139,13 @@ mod tests {
         let args = Args::try_parse_from(given).unwrap();
         assert_eq!(args.metrics_bind_address, None);
         assert!(Args::try_parse_from(["nacre"]).unwrap().health_probe_bind_address.is_some());
+        assert!(args.command.is_none(), "no argument runs the controller");
+        let given = ["nacre", "operator", "--watch-namespace=velero", "--image=mine:1"];
+        let args = Args::try_parse_from(given).unwrap();
+        assert_eq!(args.watch_namespace.as_deref(), Some("velero"));
+        assert!(
+            matches!(args.command, Some(super::Command::Operator { image: Some(image) }) if image == "mine:1")
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The controller: watch everything, then decide about whatever is woken and carry it out.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use api::velero::{
@@ -13,7 +14,7 @@ use api::{
     DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
 };
-use engine::{Cluster, Executor, Kept, Progress, Retry, Teller, Work, watch};
+use engine::{Cluster, Executor, Kept, Leadership, Progress, Retry, Teller, Work, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
@@ -23,22 +24,31 @@ use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tracing::{debug, error, info, warn};
 
 use crate::admin::{self, Readiness};
 use crate::admission::{Note, Webhook};
 use crate::args::Args;
 use crate::chores::{self, Chores};
+use crate::lease::Leader;
+use crate::measures::Measured;
 use crate::metrics::{self, Metrics, Written};
 use crate::migration;
+use crate::policy;
 use crate::queue::{self, Due};
 
 /// The kinds that own what is collected when they are gone.
 const OWNERS: [Kind; 4] =
     [Kind::Namespace, Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
 
+/// How long writes on their way may take to come to their end, and the lease to be handed back, once we are to stop. A
+/// lease that is not handed back runs out by itself.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(10);
+
 /// What a worker needs.
 struct Shared {
+    leadership: Leadership,
     cluster: Arc<Cluster>,
     work: Arc<Work>,
     executor: Executor,
@@ -53,39 +63,51 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let Some(namespace) = args.watch_namespace.clone().filter(|namespace| !namespace.is_empty()) else {
         bail!("WATCH_NAMESPACE is not set; it names the namespace Velero is installed in");
     };
-    let client = engine::connect().await.context("cannot reach the API server")?;
+    let seat = args.lease.seat(&namespace, &hostname())?;
+    let leadership = Leadership::default();
+    let unreachable = "cannot reach the API server";
+    let client = engine::connect_behind(&leadership).await.context(unreachable)?;
+    let lease_client = engine::connect().await.context(unreachable)?;
     let cluster = Arc::new(Cluster::new(&namespace));
+    cluster.reached_at(&engine::api_server().await.context("cannot tell where the API server is")?);
     let work = Arc::new(Work::default());
     let executor = Executor::new(client.clone(), cluster.clone(), work.clone());
 
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let closed = Arc::new(OnceLock::new());
+    let ready = Arc::new(AtomicBool::new(false));
     let note = Note::default();
-    let ready = note.clone().beside(readiness(cluster.clone(), closed.clone()));
-    admin::probes(args.health_probe_bind_address, ready).await?;
+    let readiness = note.clone().beside(readiness(cluster.clone(), ready.clone(), leadership.clone()));
+    admin::probes(args.health_probe_bind_address, readiness).await?;
     registry.register_collector(Box::new(Written(executor.writes())));
+    registry.register_collector(Box::new(Measured {
+        cluster: cluster.clone(),
+        writes: executor.writes(),
+        metrics: metrics.clone(),
+    }));
+    registry.register_collector(Box::new(Leader { leadership: leadership.clone(), me: seat.me.clone() }));
     admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
 
+    // Standbys watch as well, so that they can act the moment they lead.
     let watches = start_watches(&client, &namespace, &cluster, &work);
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking at the cluster");
     let unwatched = all_known(watches).await;
-    for (kind, reason) in &unwatched {
-        warn!(kind = kind.name(), reason, "cannot be watched; it counts as empty");
-    }
     cluster.read_policy();
     // An owner that we may not see is not one that is gone.
-    let everything_seen = unwatched.iter().all(|(kind, _)| !OWNERS.contains(kind));
-    // Nobody else sets it.
-    let _ = closed.set(unwatched);
+    let everything_seen = unwatched.iter().all(|kind| !OWNERS.contains(kind));
+    ready.store(true, Ordering::Release);
     info!("ready");
+
+    // Whoever leads acts at once, so only now.
+    let campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
 
     // Whoever is asked answers, whether it leads or not; its writes are the executor's.
     let mut tasks = JoinSet::new();
     tasks.spawn(Webhook::new(&args, &client, &namespace, &cluster, &executor, note).keep());
 
-    let teller = Teller::start(client.clone(), hostname());
+    let teller = Teller::start(client.clone(), hostname(), cluster.lacking().clone());
     let context = Arc::new(Shared {
+        leadership: leadership.clone(),
         cluster,
         work,
         executor,
@@ -94,35 +116,55 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         due: Arc::default(),
         chores: Chores::default(),
     });
-    tasks.spawn(migration::keep(client.clone(), context.teller.clone()));
-    tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone(), context.due.clone()));
+    tasks.spawn(policy::tell_problems(context.cluster.clone(), context.teller.clone()));
+    tasks.spawn(migration::keep(client.clone(), context.teller.clone(), leadership.clone()));
+    tasks.spawn(queue::keep_fresh(
+        context.cluster.clone(),
+        context.work.clone(),
+        context.due.clone(),
+        leadership.clone(),
+    ));
     tasks.spawn(engine::look_after_credentials(
         client.clone(),
         context.cluster.clone(),
         context.work.clone(),
+        leadership.clone(),
     ));
-    tasks.spawn(engine::ask_velero(client, namespace, context.cluster.clone(), context.work.clone()));
-    tasks.spawn(chores::synchronise(context.cluster.clone(), context.work.clone()));
+    tasks.spawn(engine::ask_velero(
+        client,
+        namespace,
+        context.cluster.clone(),
+        context.work.clone(),
+        leadership.clone(),
+    ));
+    tasks.spawn(chores::synchronise(context.cluster.clone(), context.work.clone(), leadership.clone()));
     if everything_seen {
-        tasks.spawn(chores::collect(context.cluster.clone(), context.executor.clone()));
+        tasks.spawn(chores::collect(context.cluster.clone(), context.executor.clone(), leadership.clone()));
     }
     for _ in 0..args.workers.max(1) {
         tasks.spawn(worker(context.clone()));
     }
     told_to_stop().await?;
     info!("stopping");
+    leadership.close();
+    if timeout(FAREWELL, campaign).await.is_err() {
+        warn!("writes on their way did not come to their end; the lease is left to run out");
+    }
     Ok(())
 }
 
-/// Ready once everything has been seen; with a word on what we may not look at, and on what is wrong with the policy.
-fn readiness(cluster: Arc<Cluster>, closed: Arc<OnceLock<Vec<(Kind, String)>>>) -> impl Fn() -> Readiness {
+/// Ready once everything has been seen, leading or not, since a rolling update waits for a successor to be ready; with a
+/// word on who leads, on what is switched off, and on what is wrong with the policy.
+fn readiness(
+    cluster: Arc<Cluster>,
+    ready: Arc<AtomicBool>,
+    leadership: Leadership,
+) -> impl Fn() -> Readiness {
     move || {
-        let unwatched = closed.get();
-        let kinds = unwatched.into_iter().flatten();
-        let mut details: Vec<_> =
-            kinds.map(|(kind, why)| format!("{} is not watched: {why}", kind.plural())).collect();
+        let mut details = vec![leadership.standing().to_string()];
+        details.extend(cluster.lacking().told());
         details.extend(cluster.look().policy_problems().iter().map(|problem| format!("policy: {problem}")));
-        Readiness { ready: unwatched.is_some(), details }
+        Readiness { ready: ready.load(Ordering::Acquire), details }
     }
 }
 
@@ -187,14 +229,14 @@ impl Starter<'_> {
 
 /// Waits until everything that exists is known, so that nothing is decided because its like is merely not seen yet.
 /// Returns what we may not look at.
-async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<(Kind, String)> {
+async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<Kind> {
     let mut closed = Vec::new();
     for (kind, mut progress) in watches {
         // A watch ends only with the process.
         if let Ok(progress) = progress.wait_for(|progress| *progress != Progress::Listing).await
-            && let Progress::Closed(reason) = &*progress
+            && *progress == Progress::Closed
         {
-            closed.push((kind, reason.clone()));
+            closed.push(kind);
         }
     }
     closed
@@ -203,6 +245,7 @@ async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<(Ki
 async fn worker(context: Arc<Shared>) {
     loop {
         let key = context.work.next().await;
+        context.leadership.granted().await;
         let began = Instant::now();
         // One odd object must not stop the others, not even by a bug of ours.
         let outcome = AssertUnwindSafe(reconcile(&context, &key)).catch_unwind().await;
@@ -210,7 +253,7 @@ async fn worker(context: Arc<Shared>) {
             Ok(retry) => retry,
             Err(_) => Some(Retry::BackOff),
         };
-        context.metrics.decided(began.elapsed(), retry.is_none());
+        context.metrics.decided(&key, began.elapsed(), retry.is_none());
         let failures = context.work.done(&key, retry.is_none());
         if let Some(delay) = retry.and_then(|retry| retry.delay(failures)) {
             context.work.wake_in(key, delay);
@@ -220,6 +263,10 @@ async fn worker(context: Arc<Shared>) {
 
 /// Observe, decide, execute. Returns when to try again if it did not go through.
 async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
+    if let Err(failure) = context.executor.make_sure(key).await {
+        warn!(%failure, "what became of a write is not known yet");
+        return Some(failure.retry());
+    }
     let (kind, about, plan) = decide(context, key)?;
     debug!(
         kind = key.kind.name(),
@@ -240,13 +287,17 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
         // A backup found in storage is looked at again and again, but its story is told once.
         if key.kind != Kind::Backup || context.chores.is_news(key, event) {
             context.teller.tell(kind, &about, event);
+            context.metrics.told(kind, &about, event);
             if event.reason == sync::IGNORED {
                 context.metrics.ignored();
             }
         }
     }
-    if let Some(delay) = plan.wake {
-        context.work.wake_in(key.clone(), delay);
+    match plan.wake {
+        // What is half done is gone on with before anything else is begun.
+        Some(Duration::ZERO) => return Box::pin(reconcile(context, key)).await,
+        Some(delay) => context.work.wake_in(key.clone(), delay),
+        None => {}
     }
     None
 }
@@ -296,7 +347,7 @@ fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
     }
 }
 
-async fn told_to_stop() -> Result<()> {
+pub(crate) async fn told_to_stop() -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         _ = terminate.recv() => {}
@@ -305,7 +356,7 @@ async fn told_to_stop() -> Result<()> {
     Ok(())
 }
 
-fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     let name = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
     name.unwrap_or_else(|| format!("nacre-{}", std::process::id()))
 }

@@ -9,7 +9,8 @@ use crate::args::Args;
 pub(crate) fn start(args: &Args) {
     let level = level(&args.log_level);
     // The libraries below us speak at the level above: what they call info is detail here.
-    let filter = format!("{},nacre={level},engine={level}", level_below(level));
+    // What may not be watched is said by the engine, once.
+    let filter = format!("{},kube_runtime::watcher=error,nacre={level},engine={level}", level_below(level));
     let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
         .with_writer(std::io::stderr)

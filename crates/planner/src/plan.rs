@@ -38,6 +38,9 @@ pub enum Action {
     Release(Target, &'static str),
     /// Create an object under a fixed name; one that exists already counts as done.
     Create(Object),
+    /// Make the fields of this object so, and drop those that were made so before and are no more in it. With a uid in its
+    /// metadata it means exactly that one; without, it is made if it is not there.
+    Apply(Object),
     /// Merge a change into an object that exists.
     Patch(Target, Value),
     /// Merge a change into the status of an object that exists.
@@ -136,6 +139,21 @@ impl Plan {
     }
 }
 
+impl Action {
+    /// What it writes.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Create(object) | Self::Apply(object) => object.kind,
+            Self::Hold(target, _)
+            | Self::Release(target, _)
+            | Self::Patch(target, _)
+            | Self::PatchStatus(target, _)
+            | Self::Delete(target)
+            | Self::DeleteUnchanged(target) => target.kind,
+        }
+    }
+}
+
 impl Target {
     /// The object with this metadata.
     pub fn of(kind: Kind, meta: &ObjectMeta) -> Self {
@@ -186,6 +204,7 @@ impl fmt::Debug for Action {
                 f.debug_tuple("Release").field(target).field(finalizer).finish()
             }
             Self::Create(object) => f.debug_tuple("Create").field(object).finish(),
+            Self::Apply(object) => f.debug_tuple("Apply").field(object).finish(),
             Self::Patch(target, body) => {
                 f.debug_tuple("Patch").field(target).field(&shown(target.kind, body)).finish()
             }

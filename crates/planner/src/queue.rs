@@ -7,35 +7,80 @@ use indexset::BTreeSet;
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 
-/// Who comes before whom: the older first, and of two made in the same second the one whose name sorts first.
-type Place = (Timestamp, String);
+/// Where somebody stands: a time, and a number among those with the same time.
+type Place = (Timestamp, u64, String);
 
 /// An ordered index of what waits or runs in Velero, kept current object by object. A position costs O(log n);
 /// nothing is ever listed.
+///
+/// Velero takes things in the order in which it hears of them, and so does this: whoever comes later stands behind
+/// everybody who is there, whatever its name and to whichever second Kubernetes rounds its time. So nobody is ever
+/// overtaken. What is found in a list, when nacre starts, is put in order by age instead.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     places: BTreeSet<Place>,
-    made: HashMap<String, Timestamp>,
+    stands: HashMap<String, Stand>,
     changes: u64,
 }
 
+/// Somebody in the queue.
+#[derive(Clone, Debug)]
+struct Stand {
+    /// When it was made: another object of the same name has another time.
+    made: Timestamp,
+    place: Place,
+}
+
+/// How an object became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It was in a list, among others older and younger.
+    InAList,
+    /// It has just happened.
+    JustNow,
+}
+
 impl Queue {
-    /// Notes an object that is not finished. Returns whether the order changed.
-    pub fn enter(&mut self, name: &str, made: Timestamp) -> bool {
-        if self.made.get(name) == Some(&made) {
+    /// Notes what has become of an object. Returns whether the order changed.
+    pub fn note(&mut self, object: &impl Queued, heard: Heard) -> bool {
+        let meta = object.meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        match (object.stage(), &meta.creation_timestamp) {
+            (Stage::Waiting | Stage::Running, Some(made)) => {
+                // Of what Velero has yet to touch, this is the order in which it was made.
+                let version = meta.resource_version.as_deref().and_then(|version| version.parse().ok());
+                self.enter(name, made.0, (heard == Heard::InAList).then(|| version.unwrap_or(0)))
+            }
+            _ => self.leave(name),
+        }
+    }
+
+    /// Notes that an object is gone. Returns whether the order changed.
+    pub fn gone(&mut self, object: &impl Queued) -> bool {
+        self.leave(object.meta().name.as_deref().unwrap_or_default())
+    }
+
+    /// Puts somebody at the end, or where a list says.
+    fn enter(&mut self, name: &str, made: Timestamp, listed: Option<u64>) -> bool {
+        if self.stands.get(name).is_some_and(|stand| stand.made == made) {
             return false;
         }
         self.leave(name);
+        let (time, number) = match (listed, self.places.last()) {
+            (Some(version), _) => (made, version),
+            (None, Some((last, number, _))) if made <= *last => (*last, number.saturating_add(1)),
+            (None, _) => (made, 0),
+        };
+        let place = (time, number, name.to_owned());
         self.changes += 1;
-        self.made.insert(name.to_owned(), made);
-        self.places.insert((made, name.to_owned()))
+        self.stands.insert(name.to_owned(), Stand { made, place: place.clone() });
+        self.places.insert(place)
     }
 
-    /// Notes that an object is finished or gone. Returns whether the order changed.
-    pub fn leave(&mut self, name: &str) -> bool {
-        let Some(made) = self.made.remove(name) else { return false };
+    fn leave(&mut self, name: &str) -> bool {
+        let Some(stand) = self.stands.remove(name) else { return false };
         self.changes += 1;
-        self.places.remove(&(made, name.to_owned()))
+        self.places.remove(&stand.place)
     }
 
     /// How often the order has changed so far.
@@ -43,42 +88,30 @@ impl Queue {
         self.changes
     }
 
-    /// Notes what has become of an object. Returns whether the order changed.
-    pub fn note(&mut self, object: &impl Queued, gone: bool) -> bool {
-        let meta = object.meta();
-        let name = meta.name.as_deref().unwrap_or_default();
-        match (gone, object.stage(), &meta.creation_timestamp) {
-            (false, Stage::Waiting | Stage::Running, Some(made)) => self.enter(name, made.0),
-            _ => self.leave(name),
-        }
+    /// The position to show for an object.
+    pub fn position(&self, object: &impl Queued) -> i64 {
+        let name = object.meta().name.as_deref().unwrap_or_default();
+        position(object.stage(), self.ahead(name).unwrap_or(self.len()))
     }
 
-    /// The position to show for an object, or for one of this name that is made now.
-    pub fn position(&self, object: Option<&impl Queued>, name: &str, now: Timestamp) -> i64 {
-        let Some(object) = object else { return position(Stage::Waiting, self.ahead(name, now)) };
-        let meta = object.meta();
-        let made = meta.creation_timestamp.as_ref().map_or(now, |time| time.0);
-        position(object.stage(), self.ahead(meta.name.as_deref().unwrap_or_default(), made))
-    }
-
-    /// How many are ahead of this one, which need not be in the queue itself yet.
-    pub fn ahead(&self, name: &str, made: Timestamp) -> usize {
-        self.places.rank(&(made, name.to_owned()))
+    /// How many are ahead of this one, if it is in the queue.
+    fn ahead(&self, name: &str) -> Option<usize> {
+        self.stands.get(name).map(|stand| self.places.rank(&stand.place))
     }
 
     /// How many wait or run.
     pub fn len(&self) -> usize {
-        self.made.len()
+        self.stands.len()
     }
 
     /// Whether nothing waits or runs.
     pub fn is_empty(&self) -> bool {
-        self.made.is_empty()
+        self.stands.is_empty()
     }
 
     /// All names in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.places.iter().map(|(_, name)| name.as_str())
+        self.places.iter().map(|(_, _, name)| name.as_str())
     }
 }
 
@@ -89,7 +122,7 @@ pub enum Stage {
     Waiting,
     /// It runs, and others wait for it.
     Running,
-    /// It waits for plugins in the background, and nobody waits for it.
+    /// It waits for plugins in the background, or is given its last touch, and nobody waits for it.
     Aside,
     /// It is over, well or badly.
     Over,
@@ -143,8 +176,12 @@ pub fn stage(phase: &str, completed: bool) -> Stage {
     match phase {
         "FailedValidation" | "Completed" | "PartiallyFailed" | "Failed" | "Deleting" => Stage::Over,
         _ if completed => Stage::Over,
-        "WaitingForPluginOperations" | "WaitingForPluginOperationsPartiallyFailed" => Stage::Aside,
-        "InProgress" | "Finalizing" | "FinalizingPartiallyFailed" => Stage::Running,
+        "InProgress" => Stage::Running,
+        // Velero takes up the next one meanwhile.
+        "WaitingForPluginOperations"
+        | "WaitingForPluginOperationsPartiallyFailed"
+        | "Finalizing"
+        | "FinalizingPartiallyFailed" => Stage::Aside,
         _ => Stage::Waiting,
     }
 }
@@ -158,30 +195,47 @@ pub(crate) fn position(stage: Stage, ahead: usize) -> i64 {
     }
 }
 
+/// What to show where this was shown before: a position is a promise, and is only ever lowered. A restart that puts
+/// those of one second in another order than before is no reason to send anybody back.
+pub(crate) fn kept(shown: Option<i64>, position: i64) -> i64 {
+    shown.filter(|shown| (1..position).contains(shown)).unwrap_or(position)
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
     use proptest::prelude::*;
 
-    use super::{Queue, Stage, position, stage};
+    use super::{Queue, Stage, kept, position, stage};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
     #[test]
-    fn the_older_comes_first_and_names_break_ties() {
+    fn in_a_list_the_older_comes_first_and_then_whatever_was_made_first() {
         let mut queue = Queue::default();
-        for (name, made) in [("c", 2), ("b", 1), ("a", 2)] {
-            assert!(queue.enter(name, at(made)));
+        for (name, made, version) in [("a", 2, 30), ("b", 1, 10), ("c", 2, 20)] {
+            assert!(queue.enter(name, at(made), Some(version)));
         }
-        assert!(!queue.enter("a", at(2)), "nothing changed");
-        assert_eq!(queue.names().collect::<Vec<_>>(), ["b", "a", "c"]);
-        assert_eq!(queue.ahead("c", at(2)), 2);
-        assert_eq!(queue.ahead("new", at(9)), 3);
+        assert!(!queue.enter("a", at(2), Some(31)), "nothing changed");
+        assert_eq!(queue.names().collect::<Vec<_>>(), ["b", "c", "a"]);
+        assert_eq!(queue.ahead("a"), Some(2));
         assert!(queue.leave("b"));
-        assert_eq!(queue.ahead("c", at(2)), 1);
+        assert_eq!(queue.ahead("a"), Some(1));
         assert_eq!(queue.len(), 2);
+    }
+
+    #[test]
+    fn whoever_comes_later_stands_behind() {
+        let mut queue = Queue::default();
+        queue.enter("m", at(5), Some(7));
+        for (name, made) in [("z", 6), ("a", 6), ("late", 5)] {
+            queue.enter(name, at(made), None);
+        }
+        assert_eq!(queue.names().collect::<Vec<_>>(), ["m", "z", "a", "late"]);
+        queue.enter("z", at(7), None);
+        assert_eq!(queue.names().last(), Some("z"), "another object of that name");
     }
 
     #[test]
@@ -190,6 +244,7 @@ mod tests {
         assert_eq!(stage("Queued", false), Stage::Waiting);
         assert_eq!(stage("FailedValidation", false), Stage::Over, "it never gets a completion time");
         assert_eq!(stage("WaitingForPluginOperations", false), Stage::Aside);
+        assert_eq!(stage("Finalizing", false), Stage::Aside, "the next one has begun");
         assert_eq!(stage("SomethingNew", true), Stage::Over);
         assert_eq!(position(Stage::Waiting, 0), 1);
         assert_eq!(position(Stage::Waiting, 4), 5);
@@ -197,24 +252,39 @@ mod tests {
         assert_eq!(position(Stage::Over, 4), 0);
     }
 
+    #[test]
+    fn what_was_shown_is_only_lowered() {
+        assert_eq!(kept(None, 5), 5);
+        assert_eq!(kept(Some(7), 5), 5);
+        assert_eq!(kept(Some(4), 5), 4);
+        assert_eq!(kept(Some(0), 5), 5, "it was over, says somebody who cannot know");
+        assert_eq!(kept(Some(-5), 5), 5);
+    }
+
     proptest! {
         #[test]
-        fn a_position_is_what_counting_would_give(steps in prop::collection::vec((0u8..20, 0i64..5, any::<bool>()), 0..200)) {
+        fn a_position_is_what_counting_would_give_and_never_rises(
+            steps in prop::collection::vec((0u8..20, 0i64..5, any::<bool>()), 0..200)
+        ) {
             let mut queue = Queue::default();
-            let mut plain = std::collections::BTreeMap::new();
+            let mut plain: Vec<(String, i64)> = Vec::new();
             for (name, made, leaves) in steps {
                 let name = format!("b{name}");
+                let before: Vec<_> = plain.iter().map(|(name, _)| queue.ahead(name)).collect();
+                let was = plain.clone();
                 if leaves {
                     queue.leave(&name);
-                    plain.remove(&name);
-                } else {
-                    queue.enter(&name, at(made));
-                    plain.insert(name, at(made));
+                    plain.retain(|(other, _)| *other != name);
+                } else if queue.enter(&name, at(made), None) {
+                    plain.retain(|(other, _)| *other != name);
+                    plain.push((name.clone(), made));
+                }
+                for ((other, _), before) in was.iter().zip(before).filter(|((other, _), _)| *other != name) {
+                    prop_assert!(queue.ahead(other) <= before, "{other} was overtaken by {name}");
                 }
             }
-            for (name, made) in &plain {
-                let counted = plain.iter().filter(|(other, at)| (**at, other.as_str()) < (*made, name.as_str())).count();
-                prop_assert_eq!(queue.ahead(name, *made), counted);
+            for (counted, (name, _)) in plain.iter().enumerate() {
+                prop_assert_eq!(queue.ahead(name), Some(counted));
             }
             prop_assert_eq!(queue.len(), plain.len());
         }

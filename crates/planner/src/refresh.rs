@@ -3,7 +3,7 @@
 use api::QueueInfo;
 
 use crate::Key;
-use crate::queue::{Queue, Queued, Stage};
+use crate::queue::{Queue, Queued, Stage, kept, position};
 use crate::view::View;
 
 /// The requests whose shown position is most out of date, at most so many. Looking costs one pass over the queue,
@@ -25,17 +25,17 @@ pub fn out_of_date(view: &impl View, most: usize) -> Vec<Key> {
     all.into_iter().map(|(_, key)| key).collect()
 }
 
-/// Each request in a queue that shows a position it does not have, and by how much it is off.
+/// Each request in a queue that shows a position it no longer has, and by how much it is off.
 fn wrong(
     queue: &Queue,
     look: impl Fn(&str) -> Option<(Stage, Vec<(i64, Key)>)>,
 ) -> impl Iterator<Item = (u64, Key)> {
     queue.names().enumerate().filter_map(move |(ahead, name)| Some((ahead, look(name)?))).flat_map(
         |(ahead, (stage, shown))| {
-            let right = crate::queue::position(stage, ahead);
+            let right = position(stage, ahead);
             shown
                 .into_iter()
-                .filter(move |(shown, _)| *shown != right)
+                .filter(move |(shown, _)| *shown != kept(Some(*shown), right))
                 .map(move |(shown, key)| (shown.abs_diff(right), key))
         },
     )

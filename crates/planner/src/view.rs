@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::queue::Queue;
-use crate::{Key, Policy};
+use crate::{Key, Policy, Trouble};
 
 /// A tenant's object as it was seen. One that cannot be read has its metadata and what could be saved of its
 /// status, and says what is wrong with it, so that it can still be refused plainly and deleted.
@@ -108,6 +108,8 @@ pub trait View {
     fn location_request(&self, name: &str) -> Option<Seen<NonAdminBackupStorageLocationRequest>>;
     /// A tenant's credential as Velero has it.
     fn secret_copy(&self, name: &str) -> Option<Arc<HiddenSecret>>;
+    /// What was wanted for this object when it was last decided about, and was not taken by the API server.
+    fn trouble(&self, key: &Key) -> Option<Arc<Trouble>>;
     /// Velero's version, if it has told.
     fn velero_version(&self) -> Option<String>;
 

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     connect::Session,
-    output::{Outcome, Table, lines, print, remark},
+    output::{Outcome, lines, print, remark},
+    table::Table,
 };
 
 #[derive(Debug, clap::Args)]

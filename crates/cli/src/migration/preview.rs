@@ -7,7 +7,8 @@ use planner::migration::preview::{Preview as Answer, dormant, preview};
 use super::{gather, show};
 use crate::{
     connect::Session,
-    output::{Outcome, Table, lines, print, remark},
+    output::{Outcome, lines, print, remark},
+    table::Table,
 };
 
 #[derive(Debug, clap::Args)]

@@ -25,7 +25,8 @@ use tokio::time::Instant;
 use super::{gather::carry_out, show};
 use crate::{
     connect::Session,
-    output::{Outcome, Table, lines, print, remark},
+    output::{Outcome, lines, print, remark},
+    table::Table,
 };
 
 /// How soon to look again while something else is at work.

@@ -16,6 +16,7 @@ use crate::output::lines;
 pub(super) fn action(action: &Action) -> String {
     match action {
         Action::Create(object) => format!("create {}", named(object.kind, object.namespace(), object.name())),
+        Action::Apply(object) => format!("apply {}", named(object.kind, object.namespace(), object.name())),
         Action::Patch(target, _)
         | Action::PatchStatus(target, _)
         | Action::Hold(target, _)
@@ -59,6 +60,7 @@ pub(super) fn steps(plan: &Plan) -> Vec<Step> {
         .zip(objects(plan))
         .map(|(action, object)| match action {
             Action::Create(made) => Step { action: "create", object, body: made.body.clone() },
+            Action::Apply(made) => Step { action: "apply", object, body: made.body.clone() },
             Action::Delete(_) | Action::DeleteUnchanged(_) => {
                 Step { action: "delete", object, body: Value::Null }
             }
@@ -73,7 +75,7 @@ pub(super) fn steps(plan: &Plan) -> Vec<Step> {
 /// A plan that only makes things, as manifests that kubectl takes.
 pub(super) fn manifests(plan: &Plan) -> Option<Value> {
     let body = |action: &Action| match action {
-        Action::Create(made) => Some(made.body.clone()),
+        Action::Create(made) | Action::Apply(made) => Some(made.body.clone()),
         _ => None,
     };
     let items: Vec<Value> = plan.actions.iter().map(body).collect::<Option<_>>()?;

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{
     connect::Session,
-    output::{Format, Outcome, Table, print, remark},
+    output::{Format, Outcome, print, remark},
+    table::Table,
 };
 
 #[derive(Debug, clap::Args)]

@@ -18,7 +18,12 @@ use tokio::net::TcpStream;
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-async fn ask(tenant: &Tenant<'_>, name: &str, kind: &str, of: &str) -> Result<NonAdminDownloadRequest> {
+pub(crate) async fn ask(
+    tenant: &Tenant<'_>,
+    name: &str,
+    kind: &str,
+    of: &str,
+) -> Result<NonAdminDownloadRequest> {
     tenant.create(name, json!({"spec": {"target": {"kind": kind, "name": of}}})).await
 }
 
@@ -34,7 +39,7 @@ async fn told(tenant: &Tenant<'_>, name: &str, type_: &str) -> Result<String> {
 }
 
 /// Waits for the link.
-async fn link(tenant: &Tenant<'_>, name: &str) -> Result<String> {
+pub(crate) async fn link(tenant: &Tenant<'_>, name: &str) -> Result<String> {
     tenant
         .wait("the link", name, |request: Option<&NonAdminDownloadRequest>| {
             let status = request?.status.as_ref()?;
@@ -47,7 +52,7 @@ async fn link(tenant: &Tenant<'_>, name: &str) -> Result<String> {
 }
 
 /// Fetches a link without any credential.
-async fn fetch(link: &str) -> Result<Vec<u8>> {
+pub(crate) async fn fetch(link: &str) -> Result<Vec<u8>> {
     let rest = link.strip_prefix("http://").context("a plain link")?;
     let (host, path) = rest.split_once('/').context("a path")?;
     let mut stream = TcpStream::connect(host).await?;

@@ -118,8 +118,8 @@ async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()>
     let shop = house.tenant("shop", "ada").await?;
     let lifetime = [("WEBHOOK_CERTIFICATE_LIFETIME", "9s")];
     let (nacre, here) = house.start_answering(&shop, &lifetime).await?;
-    // A second replica, which shares the certificate and may be asked as well.
-    let (second, elsewhere) = house.start_listening(&lifetime).await?;
+    // A replica without the lease shares the certificate and answers as well.
+    let (second, elsewhere) = house.start_standby(&lifetime).await?;
 
     let secrets = house.admin::<Secret>().await?;
     let shown = async || {

@@ -27,9 +27,10 @@ pub use check::{Others, check_spec};
 
 use check::NoRoom;
 
-use crate::ownership::{annotation, label, made_for, own_name, owns_backup};
+use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
+use crate::trouble::{again, since};
 use crate::view::{Seen, View};
-use crate::{Action, Event, Object, Plan, Policy, Target};
+use crate::{Action, Event, Key, Object, Plan, Policy, Target, Trouble};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct Observed {
     pub velero: Option<Arc<Backup>>,
     /// Whether somebody else's object has the name its Velero Backup would get.
     pub name_taken: bool,
+    /// Whether the Velero Backup it was found to be is there, but where it is kept is not: nobody can say whose it is.
+    pub out_of_sight: bool,
     /// Where the Velero Backup is kept, if that location exists.
     pub kept_at: Option<Arc<BackupStorageLocation>>,
     /// The location the request names, and Velero's side of it.
@@ -58,12 +61,14 @@ pub struct Observed {
     pub restores: Vec<Arc<NonAdminRestore>>,
     /// How far the volumes are.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
-    /// Where it stands in Velero's queue, or would.
+    /// Where it stands in Velero's queue, once Velero has it.
     pub position: i64,
     /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
     pub position_due: bool,
     /// The other backups of this namespace, where their number is limited.
     pub others: Others,
+    /// What the API server did not take when it was last tried.
+    pub trouble: Option<Arc<Trouble>>,
     /// What an administrator allows, if that is known.
     pub policy: Option<Arc<Policy>>,
     /// Where Velero is.
@@ -98,6 +103,7 @@ pub(crate) fn gather(
 ) -> Observed {
     let velero = velero_of(view, &backup);
     let name_taken = velero.is_none() && view.velero_backup(&own_name(&backup.metadata)).is_some();
+    let out_of_sight = velero.is_none() && out_of_sight(view, &backup);
 
     let spec = &backup.spec.backup_spec;
     let location = spec.storage_location.as_deref().and_then(|name| view.location(namespace, name));
@@ -114,12 +120,13 @@ pub(crate) fn gather(
             .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
-        position: view.backup_queue().position(velero.as_deref(), &own_name(&backup.metadata), view.now()),
+        position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
         position_due: true,
         others: policy
             .as_deref()
             .filter(|_| velero.is_none())
             .map_or_else(Others::default, |policy| check::others(view, &backup, policy)),
+        trouble: view.trouble(&Key::of(Kind::NonAdminBackup, &backup.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -127,6 +134,7 @@ pub(crate) fn gather(
         unreadable,
         velero,
         name_taken,
+        out_of_sight,
         location,
         storage,
         policy,
@@ -139,6 +147,17 @@ pub(crate) fn velero_of(view: &impl View, backup: &NonAdminBackup) -> Option<Arc
     let named = references(backup).into_iter().filter_map(|name| view.velero_backup(&name));
     let mut own = named.filter(|velero| owns_backup(&namespace, velero, place(view, velero).as_deref()));
     own.find(|velero| meant(backup, velero))
+}
+
+/// Whether the Velero Backup that a synchronised request has shown before is kept in a place that is away. In a tenant's
+/// storage it is the place that says whose it is. A request that has never shown it learns nothing.
+fn out_of_sight(view: &impl View, backup: &NonAdminBackup) -> bool {
+    let synced = label(&backup.metadata, labels::SYNCED_FROM);
+    let shown = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.name.as_deref());
+    let Some(velero) = shown.filter(|_| shown == synced).and_then(|name| view.velero_backup(name)) else {
+        return false;
+    };
+    storage(&velero, place(view, &velero).as_deref()) == Storage::Unknown
 }
 
 /// The location a Velero Backup names, if it exists.
@@ -252,6 +271,10 @@ pub fn decide(seen: &Observed) -> Plan {
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
     }
+    if seen.out_of_sight {
+        // It is shown as it was until its storage is back, or until it is gone.
+        return Plan::done();
+    }
     if seen.handed_over_before() || seen.lost_before() || seen.synced() {
         return lost(seen);
     }
@@ -263,22 +286,30 @@ pub fn decide(seen: &Observed) -> Plan {
     }
     match check::no_room(seen, policy) {
         Some(no_room) => wait_for_room(seen, &no_room),
-        None => create(seen, policy),
+        None => match &seen.trouble {
+            Some(trouble) if trouble.kind == Kind::Backup => not_taken(seen, trouble),
+            _ => create(seen, policy),
+        },
     }
 }
 
-/// Finalizer, Velero Backup, one status: three writes.
+/// The API server does not take the Velero Backup: that is told, and tried again later.
+fn not_taken(seen: &Observed, trouble: &Trouble) -> Plan {
+    let message = format!("Velero could not be given the backup: {}; it is tried again", trouble.why());
+    let conditions = seen.backup.status.as_ref().map(|status| status.conditions.as_slice());
+    let wait = again(since(conditions, condition::ACCEPTED), seen.now);
+    refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(wait)
+}
+
+/// Finalizer and Velero Backup. Then it is mirrored at once, which makes three writes; its place in the queue is
+/// known only when it stands there.
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::backup(seen, policy);
-    let name = velero.metadata.name.clone().unwrap_or_default();
-    let status = status::created(seen, &velero);
     let mut plan = Plan::done();
     if !seen.held() {
         plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
     }
-    plan.then(Action::Create(Object::of(Kind::Backup, &velero)))
-        .then_if(status::patch(seen, &status))
-        .telling(Event::normal(condition::BACKUP_SCHEDULED, format!("Velero was given the backup as {name}")))
+    plan.then(Action::Create(Object::of(Kind::Backup, &velero))).waking_in(Duration::ZERO)
 }
 
 /// Velero has it: show what Velero says, and see that the finalizer is on.
@@ -292,7 +323,7 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &withdrawn.metadata)));
     }
     plan = plan.then_if(generate::stamp(seen, velero)).then_if(status::patch(seen, &status));
-    plan.events.extend(status::news(seen, &status));
+    plan.events.extend(status::news(seen, velero, &status));
     plan
 }
 

@@ -1,22 +1,14 @@
 //! What the tenant is shown.
 
 use api::condition::{self, Finding};
-use api::velero::{Backup, BackupStatus, DeleteBackupRequest};
-use api::{NonAdminBackupStatus, Phase, QueueInfo, VeleroBackup, VeleroDeleteBackupRequest};
+use api::velero::{Backup, DeleteBackupRequest};
+use api::{Kind, NonAdminBackupStatus, Phase, VeleroBackup, VeleroDeleteBackupRequest};
 
 use super::{Observed, generate};
-use crate::queue::{Stage, stage};
 use crate::{Action, Event, tell};
 
 /// A status this large, with the spec beside it, would come near etcd's limit of 1.5 MiB.
 const TOO_LARGE: usize = 700 * 1024;
-
-/// Handed to Velero just now.
-pub(super) fn created(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus {
-    let mut status = mirrored(seen, velero);
-    status.velero_delete_backup_request = None;
-    status
-}
 
 /// What is said about an edit that comes too late.
 pub(super) const EDITED: &str =
@@ -101,7 +93,7 @@ fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
     let name = velero.metadata.name.clone();
     status.velero_backup = Some(VeleroBackup {
         spec: Some(velero.spec.clone()),
-        status: steady(before, velero.status.clone()),
+        status: tell::steady(before, velero.status.as_ref()),
         nacuuid: name.clone(),
         name,
         namespace: Some(seen.admin_namespace.clone()),
@@ -109,29 +101,20 @@ fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_backups = (files.total > 0).then_some(files);
     status.data_mover_data_uploads = (moved.total > 0).then_some(moved);
-    status.queue_info = Some(QueueInfo { estimated_queue_position: seen.position });
-}
-
-/// Velero rewrites timestamps; a change of those alone is not worth a write.
-fn steady(before: Option<BackupStatus>, now: Option<BackupStatus>) -> Option<BackupStatus> {
-    let (Some(before), Some(now)) = (before, now.clone()) else {
-        return now;
-    };
-    let mut alike = now.clone();
-    for (new, old) in [
-        (&mut alike.expiration, &before.expiration),
-        (&mut alike.start_timestamp, &before.start_timestamp),
-        (&mut alike.completion_timestamp, &before.completion_timestamp),
-    ] {
-        if new.is_some() && old.is_some() {
-            new.clone_from(old);
-        }
-    }
-    Some(if alike == before { before } else { now })
+    status.queue_info = Some(tell::position(status.queue_info, seen.position));
 }
 
 /// Drops the copy of the spec, and then Velero's lists, from a status that etcd would not take.
 fn fit(seen: &Observed, mut status: NonAdminBackupStatus) -> NonAdminBackupStatus {
+    let phase = status.velero_backup.as_ref().and_then(|velero| velero.status.as_ref()?.phase.as_deref());
+    let trouble = seen.trouble.as_deref();
+    if let Some(trouble) = trouble.filter(|trouble| trouble.refuses_status(Kind::NonAdminBackup, phase)) {
+        if let Some(velero) = &mut status.velero_backup {
+            velero.status = None;
+            velero.spec = velero.spec.take().filter(|_| trouble.is_about_a_word());
+        }
+        return status;
+    }
     let size = |value: &NonAdminBackupStatus| serde_json::to_vec(value).map_or(0, |text| text.len());
     // Only a spec that is large itself can make the copy large: most are not worth measuring.
     let spec = serde_json::to_vec(&seen.backup.spec).map_or(0, |text| text.len());
@@ -158,9 +141,25 @@ pub(super) fn patch(seen: &Observed, wanted: &NonAdminBackupStatus) -> Option<Ac
     tell::status(seen.target(), found, wanted)
 }
 
+/// How the story of a backup is told.
+const STORY: tell::Story = tell::Story {
+    what: "backup",
+    scheduled: condition::BACKUP_SCHEDULED,
+    started: "BackupStarted",
+    completed: "BackupCompleted",
+    failed: "BackupFailed",
+};
+
 /// What has happened since the tenant was last told.
-pub(super) fn news(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event> {
-    let mut news = news_from_velero(seen, wanted);
+pub(super) fn news(seen: &Observed, velero: &Backup, wanted: &NonAdminBackupStatus) -> Vec<Event> {
+    let mut news = Vec::new();
+    // Nobody asked here for what was found in storage, so nobody waits for it to begin.
+    if !seen.synced() && seen.status().velero_backup.is_none() {
+        news.push(STORY.handed_over(velero.metadata.name.as_deref().unwrap_or_default()));
+    }
+    let said = |status: &NonAdminBackupStatus| status.velero_backup.as_ref()?.status.clone();
+    let from_velero = STORY.news(said(&seen.status()).as_ref(), said(wanted).as_ref());
+    news.extend(from_velero.filter(|event| !seen.synced() || event.reason != STORY.started));
     let edited = |status: &NonAdminBackupStatus| {
         condition::get(&status.conditions, condition::SPEC_APPLIED).map(|found| found.message.clone())
     };
@@ -168,34 +167,4 @@ pub(super) fn news(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event>
         news.push(Event::warning(condition::EDITED_TOO_LATE, message));
     }
     news
-}
-
-fn news_from_velero(seen: &Observed, wanted: &NonAdminBackupStatus) -> Vec<Event> {
-    let phase = |status: &NonAdminBackupStatus| -> Option<(Stage, String)> {
-        let velero = status.velero_backup.as_ref()?.status.as_ref()?;
-        let phase = velero.phase.clone()?;
-        Some((stage(&phase, velero.completion_timestamp.is_some()), phase))
-    };
-    let before = phase(&seen.status());
-    let Some((stage, now)) = phase(wanted) else {
-        return Vec::new();
-    };
-    let stage_before = before.map(|(stage, _)| stage);
-    if stage_before == Some(stage) {
-        return Vec::new();
-    }
-    match (stage, now.as_str()) {
-        (Stage::Running, _) if !seen.synced() && stage_before != Some(Stage::Aside) => {
-            vec![Event::normal("BackupStarted", "Velero has started the backup")]
-        }
-        (Stage::Over, "Completed") => vec![Event::normal("BackupCompleted", "the backup is complete")],
-        (Stage::Over, "Deleting") | (Stage::Waiting | Stage::Aside | Stage::Running, _) => Vec::new(),
-        (Stage::Over, other) => {
-            let said = seen.velero.as_ref().and_then(|velero| velero.status.as_ref());
-            let reasons = said.map_or_else(String::new, |said| {
-                tell::reasons(said.failure_reason.as_deref(), said.validation_errors.as_deref())
-            });
-            vec![Event::warning("BackupFailed", format!("Velero ended the backup as {other}{reasons}"))]
-        }
-    }
 }

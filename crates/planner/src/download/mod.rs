@@ -138,7 +138,7 @@ pub fn decide(seen: &Observed) -> Plan {
         return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
     }
     if seen.velero.is_some() {
-        return Plan::done();
+        return Plan::done().then_if(no_word_left(seen));
     }
     let Some(policy) = &seen.policy else {
         return refuse(seen, condition::PROCESSED, condition::POLICY_UNAVAILABLE, UNTIL_THE_POLICY_IS_READ);
@@ -156,8 +156,13 @@ fn until(now: Timestamp, then: Timestamp) -> Duration {
 /// The Velero DownloadRequest, and no word left of what was in the way.
 fn create(seen: &Observed, name: &str) -> Plan {
     let plan = Plan::done().then(Action::Create(Object::of(Kind::DownloadRequest, &generate(seen, name))));
+    plan.then_if(no_word_left(seen))
+}
+
+/// Velero is asked: what the request was told to wait for is not so any more.
+fn no_word_left(seen: &Observed) -> Option<Action> {
     let waited = seen.status().phase == Some(Phase::BackingOff);
-    plan.then_if(status::patch(seen, &status::asked()).filter(|_| waited))
+    status::patch(seen, &status::asked()).filter(|_| waited)
 }
 
 fn generate(seen: &Observed, name: &str) -> DownloadRequest {

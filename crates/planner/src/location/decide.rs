@@ -16,11 +16,12 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
 
 use super::credentials::Credential as Parsed;
-use super::{check_credential, check_limit, check_spec, delete, neighbours, status, wanted};
+use super::{check_credential, check_limit, check_spec, delete, neighbours, status, wanted, words};
 use crate::ownership::{made_for, own_name};
 use crate::policy::Import;
+use crate::trouble::{again, since};
 use crate::view::{Credential, Seen, View};
-use crate::{Action, Plan, Policy, Refusal, Target};
+use crate::{Action, Key, Plan, Policy, Refusal, Target, Trouble};
 
 /// Everything a decision about one location reads.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ pub struct Observed {
     pub place_taken: bool,
     /// The backups that are kept in it.
     pub backups: Vec<Arc<NonAdminBackup>>,
+    /// What the API server did not take when it was last tried.
+    pub trouble: Option<Arc<Trouble>>,
     /// Velero's version, if it has told.
     pub velero_version: Option<String>,
     /// What an administrator allows, if that is known.
@@ -109,6 +112,7 @@ pub(crate) fn gather(
         request: request.filter(|request| ours(&request.object.metadata)),
         storage: storage.filter(|storage| ours(&storage.metadata)),
         copy: copy.filter(|copy| ours(&copy.metadata)),
+        trouble: view.trouble(&Key::of(Kind::NonAdminBackupStorageLocation, meta)),
         velero_version: view.velero_version(),
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),
@@ -220,6 +224,11 @@ pub fn decide(seen: &Observed) -> Plan {
         return status::wait_for_policy(seen);
     };
     let verdict = verdict(seen, policy);
+    if let Some(trouble) = &seen.trouble
+        && let Some(failed) = words::failed(trouble, Some(&verdict))
+    {
+        return in_trouble(seen, policy, &verdict, &failed, trouble.kind);
+    }
     let mut plan = Plan::done();
     if seen.request.is_some() {
         plan.actions.extend(wanted::request_writes(seen, policy));
@@ -236,7 +245,17 @@ pub fn decide(seen: &Observed) -> Plan {
         Verdict::Grace(_, left) => plan = plan.waking_in(*left),
         _ => plan.actions.extend(wanted::removal(seen)),
     }
-    status::tell(seen, policy, &verdict, plan)
+    status::tell(seen, policy, &verdict, None, plan)
+}
+
+/// Something could not be written: that is told, and tried again later. What has to go and can, goes all the same.
+fn in_trouble(seen: &Observed, policy: &Policy, verdict: &Verdict, failed: &words::Told, kind: Kind) -> Plan {
+    let conditions = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
+    let mut plan = Plan::done().waking_in(again(since(conditions, failed.type_), seen.now));
+    if !matches!(verdict, Verdict::Wait | Verdict::Ask | Verdict::Approved(_) | Verdict::Grace(..)) {
+        plan.actions.extend(wanted::removal(seen).into_iter().filter(|action| action.kind() != kind));
+    }
+    status::tell(seen, policy, verdict, Some(failed), plan)
 }
 
 /// The request is written in two steps, since the API server keeps its status apart; the rest follows at once.

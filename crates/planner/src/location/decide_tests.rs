@@ -56,6 +56,7 @@ impl Play {
             others: 0,
             place_taken: false,
             backups: Vec::new(),
+            trouble: None,
             velero_version: Some("v1.18.3".to_owned()),
             policy: None,
             admin_namespace: "velero".to_owned(),
@@ -128,6 +129,8 @@ impl Play {
                 }
                 format!("delete {}", target.kind.name())
             }
+            // Only installers apply.
+            Action::Apply(object) => panic!("{object:?}"),
         }
     }
 

@@ -7,6 +7,7 @@ use api::{NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocatio
 use super::credentials::Credential;
 use super::decide::{Observed, Verdict};
 use super::wanted;
+use super::words::{self, Told as Failed};
 use crate::policy::Import;
 use crate::{Action, Event, Plan, Policy, tell as tell_status};
 
@@ -19,79 +20,33 @@ pub(super) const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow
      the location waits, and goes on by itself when that is mended";
 
 /// Adds to a plan the one status that goes with a verdict, and the news in it.
-pub(super) fn tell(seen: &Observed, policy: &Policy, verdict: &Verdict, plan: Plan) -> Plan {
+pub(super) fn tell(
+    seen: &Observed,
+    policy: &Policy,
+    verdict: &Verdict,
+    failed: Option<&Failed>,
+    plan: Plan,
+) -> Plan {
+    let Some((phase, findings)) = words::of(verdict, failed) else { return plan };
     let mut status = seen.location.status.clone().unwrap_or_default();
-    let mut find = |type_, is, reason, message: &str| {
-        let finding = Finding { type_, status: is, reason, message };
-        condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
-    };
-    let valid = "the location is allowed";
-    let approval =
-        |find: &mut dyn FnMut(&'static str, bool, &'static str, &str), is, reason, message: &str| {
-            find(condition::ACCEPTED, true, condition::BSL_SPEC_VALIDATION, valid);
-            find(condition::CLUSTER_ADMIN_APPROVED, is, reason, message);
-        };
-    let phase = match verdict {
-        // Nothing is told about these.
-        Verdict::Wait | Verdict::Ask => return plan,
-        Verdict::Refused(refusal) | Verdict::Grace(refusal, _) => {
-            find(condition::ACCEPTED, false, condition::BSL_SPEC_VALIDATION, &refusal.to_string());
-            Phase::BackingOff
-        }
-        Verdict::Edited => {
-            find(condition::SPEC_UPDATE_APPROVED, false, condition::BSL_SPEC_UPDATE_REJECTED, EDITED);
-            Phase::BackingOff
-        }
-        Verdict::Pending => {
-            let message = "an administrator has to approve the location";
-            approval(&mut find, false, condition::BSL_SPEC_APPROVAL_PENDING, message);
-            Phase::New
-        }
-        Verdict::Rejected => {
-            approval(
-                &mut find,
-                false,
-                condition::BSL_SPEC_REJECTED,
-                "an administrator has rejected the location",
-            );
-            Phase::BackingOff
-        }
-        Verdict::Unclear => {
-            let message = "what the administrators decided cannot be understood; ask them";
-            approval(&mut find, false, condition::BSL_SPEC_INVALID, message);
-            Phase::BackingOff
-        }
-        Verdict::Odd => {
-            let message =
-                "what the administrators decided about is another location; ask them to delete the request";
-            approval(&mut find, false, condition::BSL_SPEC_UPDATE_REJECTED, message);
-            Phase::BackingOff
-        }
-        Verdict::Approved(_) => {
-            approval(&mut find, true, condition::BSL_SPEC_APPROVED, "the location may be used");
-            Phase::Created
-        }
-    };
     status.phase = Some(phase);
+    for finding in findings {
+        condition::set(&mut status.conditions, finding.as_finding(), seen.meta().generation, seen.now);
+    }
     if !matches!(verdict, Verdict::Edited) {
         condition::remove(&mut status.conditions, condition::SPEC_UPDATE_APPROVED);
     }
     match verdict {
-        Verdict::Approved(credential) => handed_over(seen, policy, credential, &mut status),
-        Verdict::Grace(..) => {
-            let message = "the Secret is gone; Velero keeps the location for five minutes";
-            let finding = Finding {
-                type_: condition::SECRET_SYNCED,
-                status: false,
-                reason: condition::SECRET_SYNC_FAILED,
-                message,
-            };
-            condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+        Verdict::Approved(credential) if failed.is_none() => {
+            handed_over(seen, policy, credential, &mut status);
+        }
+        Verdict::Approved(_) => {
+            forget(seen.copy.is_none(), seen.storage.is_none(), failed, &mut status);
             mirror(seen, &mut status);
         }
+        Verdict::Grace(..) => mirror(seen, &mut status),
         _ => {
-            condition::remove(&mut status.conditions, condition::SECRET_SYNCED);
-            condition::remove(&mut status.conditions, condition::LOCATION_SYNCED);
+            forget(true, true, failed, &mut status);
             if let Some(velero) = &mut status.velero_backup_storage_location {
                 velero.status = None;
             }
@@ -101,6 +56,20 @@ pub(super) fn tell(seen: &Observed, policy: &Policy, verdict: &Verdict, plan: Pl
         }
     }
     write(seen, &status, plan)
+}
+
+/// Says no more of objects that Velero has not got, but for what failed.
+fn forget(
+    secret: bool,
+    location: bool,
+    failed: Option<&Failed>,
+    status: &mut NonAdminBackupStorageLocationStatus,
+) {
+    for (type_, gone) in [(condition::SECRET_SYNCED, secret), (condition::LOCATION_SYNCED, location)] {
+        if gone && failed.is_none_or(|failed| failed.type_ != type_) {
+            condition::remove(&mut status.conditions, type_);
+        }
+    }
 }
 
 /// The conditions about the two objects that Velero reads, and what Velero says.
@@ -205,6 +174,9 @@ pub(super) fn import_is_off(seen: &Observed, policy: &Policy) -> Option<Event> {
 pub(super) fn deleting(seen: &Observed) -> Option<Action> {
     let mut status = seen.location.status.clone().unwrap_or_default();
     status.phase = Some(Phase::Deleting);
+    if let Some(failed) = seen.trouble.as_ref().and_then(|trouble| words::failed(trouble, None)) {
+        condition::set(&mut status.conditions, failed.as_finding(), seen.meta().generation, seen.now);
+    }
     tell_status::status(seen.target(), seen.location.status.as_ref(), &status)
 }
 
@@ -231,7 +203,7 @@ fn write(seen: &Observed, status: &NonAdminBackupStorageLocationStatus, plan: Pl
 }
 
 /// The reasons that are told as Events.
-const TOLD: [&str; 9] = [
+const TOLD: [&str; 10] = [
     condition::BSL_SPEC_VALIDATION,
     condition::BSL_SPEC_APPROVED,
     condition::BSL_SPEC_APPROVAL_PENDING,
@@ -241,4 +213,5 @@ const TOLD: [&str; 9] = [
     condition::SECRET_UPDATED,
     condition::SECRET_SYNC_FAILED,
     condition::LOCATION_CREATED,
+    condition::LOCATION_SYNC_ERROR,
 ];

@@ -31,7 +31,7 @@ impl Repairs<'_> {
 /// The name of what an action repairs.
 pub fn repaired(action: &Action) -> &str {
     match action {
-        Action::Create(object) => object.name(),
+        Action::Create(object) | Action::Apply(object) => object.name(),
         Action::Hold(target, _)
         | Action::Release(target, _)
         | Action::Patch(target, _)

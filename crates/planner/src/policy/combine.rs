@@ -17,6 +17,7 @@ use super::problem::{Problem, Severity};
 use super::yaml::{Document, Written};
 use super::{Policy, rules};
 use crate::enforce::Fields;
+use crate::location::endpoint::HostPattern;
 
 /// What an administrator allows, in every namespace.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +54,19 @@ impl Policies {
         labels.insert(NAME.to_owned(), name.to_owned());
         let fitting = self.overrides.iter().find(|(selector, _)| selector.matches(&labels));
         Arc::clone(fitting.map_or(&self.base, |(_, policy)| policy))
+    }
+}
+
+impl Policies {
+    /// The same, but nobody may send Velero to the API server, which is reached at these hosts.
+    #[must_use]
+    pub fn sparing(mut self, api_server: &[HostPattern]) -> Self {
+        for policy in
+            std::iter::once(&mut self.base).chain(self.overrides.iter_mut().map(|(_, policy)| policy))
+        {
+            Arc::make_mut(policy).storage_locations.endpoints.api_server = api_server.to_vec();
+        }
+        self
     }
 }
 

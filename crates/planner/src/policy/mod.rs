@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{check, render};
 pub use combine::Policies;
+pub use dpa::counts;
 pub use namespaces::NamespacePolicy;
 pub(crate) use namespaces::matches;
 pub use problem::{Position, Problem, Severity, Source};

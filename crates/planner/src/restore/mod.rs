@@ -25,8 +25,9 @@ pub use check::check_spec;
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
+use crate::trouble::{again, since};
 use crate::view::{Seen, View};
-use crate::{Action, Event, Object, Plan, Policy, Refusal, Target, backup};
+use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble, backup};
 
 /// Everything a decision about one restore reads.
 #[derive(Clone, Debug)]
@@ -55,10 +56,12 @@ pub struct Observed {
     pub config_maps: [Option<Arc<ConfigMap>>; 2],
     /// How far the volumes are.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
-    /// Where it stands in Velero's queue, or would.
+    /// Where it stands in Velero's queue, once Velero has it.
     pub position: i64,
     /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
     pub position_due: bool,
+    /// What the API server did not take when it was last tried.
+    pub trouble: Option<Arc<Trouble>>,
     /// What an administrator allows, if that is known.
     pub policy: Option<Arc<Policy>>,
     /// Where Velero is.
@@ -103,7 +106,7 @@ pub(crate) fn gather(
         kept_at: location.and_then(|name| view.storage_location(name)),
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
-        position: view.restore_queue().position(velero.as_deref(), &own_name(&restore.metadata), view.now()),
+        position: velero.as_deref().map_or(0, |velero| view.restore_queue().position(velero)),
         position_due: true,
         source_volumes: source
             .as_deref()
@@ -113,6 +116,7 @@ pub(crate) fn gather(
             .as_deref()
             .and_then(|policy| view.config_map(modifier::name(&policy.restore.from_tenant_storage))),
         policy,
+        trouble: view.trouble(&Key::of(Kind::NonAdminRestore, &restore.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: space,
@@ -211,28 +215,43 @@ pub fn decide(seen: &Observed) -> Plan {
     };
     match check::refusal(seen, policy) {
         Some(refusal) => refuse(seen, condition::INVALID_RESTORE_SPEC, &refusal.to_string()),
-        None => create(seen, policy),
+        None => match seen.trouble.as_deref().and_then(not_taken) {
+            Some(message) => {
+                let conditions = seen.restore.status.as_ref().map(|status| status.conditions.as_slice());
+                let wait = again(since(conditions, condition::ACCEPTED), seen.now);
+                refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(wait)
+            }
+            None => create(seen, policy),
+        },
     }
 }
 
-/// Finalizer, Velero Restore, one status: three writes.
+/// What the tenant is told where the API server does not take the Velero Restore, or what it must not be without.
+fn not_taken(trouble: &Trouble) -> Option<String> {
+    let what = match trouble.kind {
+        Kind::Restore => "Velero could not be given the restore",
+        Kind::ConfigMap => {
+            "nothing comes back from your own storage without nacre's own resource modifier, a ConfigMap beside Velero, \
+             which could not be written"
+        }
+        _ => return None,
+    };
+    Some(format!("{what}: {}; it is tried again", trouble.why()))
+}
+
+/// Finalizer and Velero Restore. Then it is mirrored at once, which makes three writes; its place in the queue is
+/// known only when it stands there.
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::restore(seen, policy);
-    let name = velero.metadata.name.clone().unwrap_or_default();
-    let status = status::mirrored(seen, &velero);
     let mut plan = Plan::done();
-    if !seen.held() {
-        plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
-    }
+    // First what may not be to be had at all.
     if !seen.trusted() {
         plan = plan.then_if(modifier::ensure(seen, &policy.restore.from_tenant_storage));
     }
-    plan.then(Action::Create(Object::of(Kind::Restore, &velero)))
-        .then_if(status::patch(seen, &status))
-        .telling(Event::normal(
-            condition::RESTORE_SCHEDULED,
-            format!("Velero was given the restore as {name}"),
-        ))
+    if !seen.held() {
+        plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
+    }
+    plan.then(Action::Create(Object::of(Kind::Restore, &velero))).waking_in(Duration::ZERO)
 }
 
 /// Velero has it: show what Velero says, whatever has become of the backup since.
@@ -246,7 +265,7 @@ fn mirror(seen: &Observed, velero: &Restore) -> Plan {
         plan = plan.then(generate::stamp(seen, velero));
     }
     plan = plan.then_if(status::patch(seen, &status));
-    plan.events.extend(status::news(seen, &status));
+    plan.events.extend(status::news(seen, velero, &status));
     plan
 }
 

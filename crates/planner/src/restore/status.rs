@@ -2,10 +2,9 @@
 
 use api::condition::{self, Finding};
 use api::velero::{Restore, RestoreStatus};
-use api::{NonAdminRestoreStatus, Phase, QueueInfo, VeleroRestore};
+use api::{Kind, NonAdminRestoreStatus, Phase, VeleroRestore};
 
 use super::Observed;
-use crate::queue::{Stage, stage};
 use crate::{Action, Event, tell};
 
 /// What Velero says, and that the request was accepted.
@@ -59,8 +58,12 @@ fn find(
 fn mirror(seen: &Observed, velero: &Restore, status: &mut NonAdminRestoreStatus) {
     let before = status.velero_restore.take().and_then(|before| before.status);
     let name = velero.metadata.name.clone();
+    let says = |said: &RestoreStatus| {
+        let phase = said.phase.as_deref();
+        seen.trouble.as_ref().is_none_or(|trouble| !trouble.refuses_status(Kind::NonAdminRestore, phase))
+    };
     status.velero_restore = Some(VeleroRestore {
-        status: steady(before, velero.status.clone()),
+        status: tell::steady(before, velero.status.as_ref()).filter(says),
         nacuuid: name.clone(),
         name,
         namespace: Some(seen.admin_namespace.clone()),
@@ -68,24 +71,7 @@ fn mirror(seen: &Observed, velero: &Restore, status: &mut NonAdminRestoreStatus)
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_restores = (files.total > 0).then_some(files);
     status.data_mover_data_downloads = (moved.total > 0).then_some(moved);
-    status.queue_info = Some(QueueInfo { estimated_queue_position: seen.position });
-}
-
-/// Velero rewrites timestamps; a change of those alone is not worth a write.
-fn steady(before: Option<RestoreStatus>, now: Option<RestoreStatus>) -> Option<RestoreStatus> {
-    let (Some(before), Some(now)) = (before, now.clone()) else {
-        return now;
-    };
-    let mut alike = now.clone();
-    for (new, old) in [
-        (&mut alike.start_timestamp, &before.start_timestamp),
-        (&mut alike.completion_timestamp, &before.completion_timestamp),
-    ] {
-        if new.is_some() && old.is_some() {
-            new.clone_from(old);
-        }
-    }
-    Some(if alike == before { before } else { now })
+    status.queue_info = Some(tell::position(status.queue_info, seen.position));
 }
 
 /// The write that makes the status so, if it is not already.
@@ -97,32 +83,22 @@ pub(super) fn patch(seen: &Observed, wanted: &NonAdminRestoreStatus) -> Option<A
     tell::status(seen.target(), found, wanted)
 }
 
-/// What has happened at Velero since the tenant was last told.
-pub(super) fn news(seen: &Observed, wanted: &NonAdminRestoreStatus) -> Vec<Event> {
-    let phase = |status: &NonAdminRestoreStatus| -> Option<(Stage, String)> {
-        let velero = status.velero_restore.as_ref()?.status.as_ref()?;
-        let phase = velero.phase.clone()?;
-        Some((stage(&phase, velero.completion_timestamp.is_some()), phase))
-    };
-    let before = phase(&seen.status()).map(|(stage, _)| stage);
-    let Some((stage, now)) = phase(wanted) else {
-        return Vec::new();
-    };
-    if before == Some(stage) {
-        return Vec::new();
+/// How the story of a restore is told.
+const STORY: tell::Story = tell::Story {
+    what: "restore",
+    scheduled: condition::RESTORE_SCHEDULED,
+    started: "RestoreStarted",
+    completed: "RestoreCompleted",
+    failed: "RestoreFailed",
+};
+
+/// What has happened since the tenant was last told.
+pub(super) fn news(seen: &Observed, velero: &Restore, wanted: &NonAdminRestoreStatus) -> Vec<Event> {
+    let mut news = Vec::new();
+    if seen.status().velero_restore.is_none() {
+        news.push(STORY.handed_over(velero.metadata.name.as_deref().unwrap_or_default()));
     }
-    match (stage, now.as_str()) {
-        (Stage::Running, _) if before != Some(Stage::Aside) => {
-            vec![Event::normal("RestoreStarted", "Velero has started the restore")]
-        }
-        (Stage::Over, "Completed") => vec![Event::normal("RestoreCompleted", "the restore is complete")],
-        (Stage::Waiting | Stage::Aside | Stage::Running, _) => Vec::new(),
-        (Stage::Over, other) => {
-            let said = seen.velero.as_ref().and_then(|velero| velero.status.as_ref());
-            let reasons = said.map_or_else(String::new, |said| {
-                tell::reasons(said.failure_reason.as_deref(), said.validation_errors.as_deref())
-            });
-            vec![Event::warning("RestoreFailed", format!("Velero ended the restore as {other}{reasons}"))]
-        }
-    }
+    let said = |status: &NonAdminRestoreStatus| status.velero_restore.as_ref()?.status.clone();
+    news.extend(STORY.news(said(&seen.status()).as_ref(), said(wanted).as_ref()));
+    news
 }

@@ -5,7 +5,11 @@
 #![expect(clippy::needless_pass_by_value, reason = "stories hand over what they just wrote down")]
 
 #[path = "../world/mod.rs"]
+#[allow(dead_code, reason = "the model looks at more of it")]
 mod world;
+
+/// Every story is told once more under faults.
+const TAPED: bool = true;
 
 mod admission;
 mod crash;
@@ -18,8 +22,10 @@ mod mirroring;
 mod obstacles;
 mod own_storage;
 mod policies;
+mod positions;
 mod refusals;
 mod restores;
 mod scenario;
 mod storage;
 mod synced;
+mod trouble;

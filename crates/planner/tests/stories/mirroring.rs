@@ -147,6 +147,7 @@ fn positions_move_up_and_finished_ones_show_zero() {
     world.refresh_positions();
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup office/b Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=WaitingForPluginOperations
+    event Normal BackupStarted: Velero has started the backup
     status NonAdminBackup shop/c Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1
     ");
     world.velero_fails_validation("office-b-<2>", "no");

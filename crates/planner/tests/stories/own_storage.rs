@@ -27,8 +27,8 @@ fn the_modifier_comes_first_and_only_the_list_comes_back() {
     let mut world = completed(json!({}));
     world.apply(nar("shop/again", "daily"));
     assert_snapshot!(world.trace(), @r"
-    hold NonAdminRestore shop/again
     create ConfigMap velero/nacre-restore-from-tenant-storage
+    hold NonAdminRestore shop/again
     create Restore velero/shop-again-<r1>
     status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=1
     event Normal RestoreScheduled: Velero was given the restore as shop-again-<r1>

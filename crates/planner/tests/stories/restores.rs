@@ -49,6 +49,26 @@ fn a_restore_is_made_in_three_writes_and_mirrored() {
 }
 
 #[test]
+fn its_volumes_are_counted() {
+    let mut world = completed();
+    world.apply(nar("shop/again", "daily"));
+    world.settle();
+    let volume = |kind: Kind, name: &str, of: &str, phase: &str| {
+        let labels = json!({labels::VELERO_RESTORE_NAME: long(of)});
+        let rest = json!({"metadata": {"labels": labels}, "spec": {}, "status": {"phase": phase}});
+        object(kind, &format!("velero/{name}"), rest)
+    };
+    world.apply(volume(Kind::PodVolumeRestore, "a", "shop-again-<r1>", "Completed"));
+    world.apply(volume(Kind::PodVolumeRestore, "b", "shop-again-<r1>", "Failed"));
+    world.apply(volume(Kind::PodVolumeRestore, "c", "somebody-elses", "Completed"));
+    world.apply(volume(Kind::DataDownload, "d", "shop-again-<r1>", "InProgress"));
+    world.settle();
+    let status = world.get("nar shop/again")["status"].clone();
+    assert_eq!(status["fileSystemPodVolumeRestores"], json!({"total": 2, "completed": 1, "failed": 1}));
+    assert_eq!(status["dataMoverDataDownloads"], json!({"total": 1, "inProgress": 1}));
+}
+
+#[test]
 fn what_is_written_is_complete() {
     let mut world = completed();
     world.apply(nar("shop/again", "daily"));

@@ -132,6 +132,7 @@ fn has(world: &World, kind: &str, name: &str) -> bool {
 /// Two tenants, one of them with storage of its own, and a bystander whose backup is done.
 pub(super) fn start() -> World {
     let mut world = World::with(&["shop", "office", "bystander"]);
+    world.stop_tape();
     world.tenant_storage("shop/bucket");
     world.apply(nab("bystander/theirs"));
     world.rest();

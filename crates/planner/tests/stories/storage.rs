@@ -10,7 +10,7 @@ use crate::world::{World, long};
 const KEYS: &str = "W2RlZmF1bHRdCmF3c19hY2Nlc3Nfa2V5X2lkPWEKYXdzX3NlY3JldF9hY2Nlc3Nfa2V5PWh1bnRlcjIK";
 
 /// A cluster where nacre looks after storage, and everybody has keys.
-fn world(namespaces: &[&str]) -> World {
+pub(crate) fn world(namespaces: &[&str]) -> World {
     let mut world = World::with(namespaces);
     world.mind_storage();
     for name in namespaces {
@@ -19,14 +19,14 @@ fn world(namespaces: &[&str]) -> World {
     world
 }
 
-fn bucket(place: &str, bucket: &str) -> Value {
+pub(crate) fn bucket(place: &str, bucket: &str) -> Value {
     let spec = json!({"provider": "aws", "objectStorage": {"bucket": bucket}, "config": {"region": "eu-west-1"},
         "credential": {"name": "keys", "key": "cloud"}});
     object(Kind::NonAdminBackupStorageLocation, place, json!({"spec": {"backupStorageLocationSpec": spec}}))
 }
 
 /// A location that Velero can reach; the name Velero has it under.
-fn available(world: &mut World, place: &str, name: &str) -> String {
+pub(crate) fn available(world: &mut World, place: &str, name: &str) -> String {
     world.apply(bucket(place, name));
     world.settle();
     let storage = world.velero_name(&format!("nabsl {place}"));

@@ -5,10 +5,12 @@
 //! nacre is woken by nothing but what `planner::concern` names and by its own timers, so that a missing wake-up
 //! shows: whatever a decision would still do once nacre has come to rest fails the test.
 
+pub(crate) mod apart;
 pub(crate) mod manifests;
 mod nacre;
 mod rules;
 mod store;
+mod tape;
 mod trace;
 mod velero;
 mod view;
@@ -25,6 +27,7 @@ use serde_json::{Value, json};
 use nacre::Nacre;
 pub(crate) use nacre::Sabotage;
 use store::Stored;
+use tape::{Op, Tape};
 pub(crate) use trace::{long, short};
 
 /// Where Velero and the administrators are.
@@ -47,6 +50,7 @@ pub(crate) struct World {
     /// Whether nacre looks after tenants' locations and what is found in storage.
     minds_storage: bool,
     nacre: Nacre,
+    tape: Tape,
     trace: Vec<String>,
     /// How much of the trace was read already.
     read: usize,
@@ -55,7 +59,17 @@ pub(crate) struct World {
 impl World {
     /// A cluster with Velero, its default storage, and these namespaces.
     pub(crate) fn with(namespaces: &[&str]) -> Self {
-        let mut world = Self {
+        let mut world = Self::empty();
+        world.tape();
+        for name in [ADMIN].iter().chain(namespaces) {
+            world.apply(manifests::namespace(name));
+        }
+        world.apply(manifests::default_storage());
+        world
+    }
+
+    fn empty() -> Self {
+        Self {
             objects: BTreeMap::new(),
             policy: Some(Arc::default()),
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
@@ -66,19 +80,17 @@ impl World {
             made_for: BTreeMap::new(),
             minds_storage: false,
             nacre: Nacre::default(),
+            tape: Tape::default(),
             trace: Vec::new(),
             read: 0,
-        };
-        for name in [ADMIN].iter().chain(namespaces) {
-            world.apply(manifests::namespace(name));
         }
-        world.apply(manifests::default_storage());
-        world
     }
 
     /// What an administrator allows from now on.
     pub(crate) fn policy(&mut self, change: impl FnOnce(&mut Policy)) {
         change(Arc::make_mut(self.policy.get_or_insert_default()));
+        let policy = self.policy.clone();
+        self.note(|| Op::Policy(policy));
         // As after a change of a source of the policy.
         let concerned = planner::concern::application(self, None, None);
         self.wake(concerned);
@@ -87,6 +99,7 @@ impl World {
     /// Nobody can tell what an administrator allows.
     pub(crate) fn policy_cannot_be_read(&mut self) {
         self.policy = None;
+        self.note(|| Op::Policy(None));
     }
 
     /// Somebody creates an object, or changes it to be so. A status is ignored where the API server ignores it.

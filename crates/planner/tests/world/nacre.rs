@@ -1,18 +1,23 @@
 //! nacre in the world: woken, deciding, carrying out plans as the engine does, forgetting everything in a crash.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::Kind;
 use jiff::Timestamp;
-use planner::{Action, Key, Plan, Target, backup, download, location, restore, sync};
+use planner::{Action, Key, Plan, Target, Trouble, backup, download, location, restore, sync};
 use serde_json::{Value, json};
 
+use super::tape::Op;
 use super::trace::{shown_action, shown_event};
 use super::{World, short};
 
 /// More decisions than any story needs before all is quiet.
 const ENDLESS: usize = 2_000;
+
+/// What an old definition does not know that Velero may say.
+const UNKNOWN: &str = "\"Queued\"";
 
 /// Changes a plan into one with a bug.
 pub(crate) type Sabotage = fn(Plan) -> Plan;
@@ -21,11 +26,15 @@ pub(crate) type Sabotage = fn(Plan) -> Plan;
 #[expect(clippy::struct_excessive_bools, reason = "each is a hardship of its own")]
 #[derive(Clone, Default)]
 pub(super) struct Nacre {
-    woken: VecDeque<Key>,
-    timers: BTreeMap<Key, Timestamp>,
+    pub(super) woken: VecDeque<Key>,
+    pub(super) timers: BTreeMap<Key, Timestamp>,
     /// Whom the plan that is being carried out is about, while that need not hear of its own writes.
-    acting_for: Option<Key>,
-    down: bool,
+    pub(super) acting_for: Option<Key>,
+    pub(super) down: bool,
+    /// Not zero while what happens belongs to something else that is taped, or is nacre's own doing.
+    pub(super) acting: u32,
+    /// How often it has waited a moment since it was last at rest.
+    pub(super) moments: u32,
     /// How many writes it has made.
     writes: usize,
     /// The write before which it crashes.
@@ -38,6 +47,10 @@ pub(super) struct Nacre {
     pub(super) is_yet_to_see_namespaces: bool,
     /// The chore that brings positions up to date is running.
     positions_are_due: bool,
+    /// What the API server does not take, with what answer.
+    refuses: Vec<(Kind, bool, u16)>,
+    /// What it did not take when nacre last tried.
+    pub(super) troubles: BTreeMap<Key, Arc<Trouble>>,
     /// What it did that it must never do.
     complaints: Vec<String>,
 }
@@ -60,11 +73,12 @@ impl World {
 
     /// Lets nacre act until it has nothing more to do; what it does wrong is in `complaints`.
     pub(crate) fn rest(&mut self) {
+        self.note(|| Op::Rest);
         self.wake_by_timers();
         for _ in 0..ENDLESS {
             let Some(key) = self.next() else { return };
             let plan = self.decide(&key);
-            self.carry_out(&key, &plan);
+            self.within(|world| world.carry_out(&key, &plan));
             self.namespaces_go();
         }
         self.complain("nacre does not come to rest");
@@ -73,18 +87,22 @@ impl World {
 
     /// Lets time pass without looking at complaints.
     pub(crate) fn rest_for(&mut self, time: Duration) {
-        self.rest();
-        let end = self.now + jiff::SignedDuration::try_from(time).unwrap();
-        while let Some(due) = self.nacre.timers.values().min().copied().filter(|due| *due <= end) {
-            self.now = self.now.max(due);
-            self.rest();
-        }
-        self.now = end;
-        self.rest();
+        self.note(|| Op::RestFor(time));
+        self.within(|world| {
+            world.rest();
+            let end = world.now + jiff::SignedDuration::try_from(time).unwrap();
+            while let Some(due) = world.nacre.timers.values().min().copied().filter(|due| *due <= end) {
+                world.now = world.now.max(due);
+                world.rest();
+            }
+            world.now = end;
+            world.rest();
+        });
     }
 
     /// Time passes at a stroke, and nacre has not looked yet.
     pub(crate) fn jump(&mut self, time: Duration) {
+        self.note(|| Op::Jump(time));
         self.now += jiff::SignedDuration::try_from(time).unwrap();
     }
 
@@ -97,6 +115,7 @@ impl World {
     pub(crate) fn refresh_positions(&mut self) {
         use planner::view::View;
         self.nacre.positions_are_due = true;
+        self.note(|| Op::Rest);
         let backups: Vec<_> = self.backup_queue.names().flat_map(|name| self.backups_of(name)).collect();
         let restores: Vec<_> = self.restore_queue.names().flat_map(|name| self.restores_of(name)).collect();
         self.wake(backups);
@@ -112,6 +131,7 @@ impl World {
 
     /// nacre will crash when it has made this many writes.
     pub(crate) fn dies_after(&mut self, writes: usize) {
+        self.stop_tape();
         self.nacre.dies_before = Some(writes);
     }
 
@@ -122,30 +142,47 @@ impl World {
 
     /// nacre starts and looks at everything.
     pub(crate) fn restart(&mut self) {
+        self.stop_tape();
         self.nacre.down = false;
         self.nacre.dies_before = None;
+        self.list_anew();
         let everybody = self.requests();
         self.wake(everybody);
     }
 
+    /// The API server takes no more writes of this kind, or of its status where Velero says that it is Queued.
+    pub(crate) fn refuse(&mut self, kind: Kind, of_status: bool, code: u16) {
+        self.stop_tape();
+        self.nacre.refuses.push((kind, of_status, code));
+    }
+
+    /// It takes everything again.
+    pub(crate) fn relent(&mut self) {
+        self.nacre.refuses.clear();
+    }
+
     /// nacre works with plans that have a bug.
     pub(crate) fn sabotage(&mut self, bug: Option<Sabotage>) {
+        self.stop_tape();
         self.nacre.sabotage = bug;
     }
 
     /// nacre decides in an order of its own, and hears of its own writes or does not.
     pub(crate) fn shuffle(&mut self, order: u64, hears_itself: bool) {
+        self.stop_tape();
         self.nacre.shuffle = Some(order);
         self.nacre.hears_itself = hears_itself;
     }
 
     /// The watch on namespaces falls behind the others.
     pub(crate) fn namespaces_are_not_seen(&mut self) {
+        self.note(|| Op::SeeNamespaces(false));
         self.nacre.is_yet_to_see_namespaces = true;
     }
 
     /// It catches up.
     pub(crate) fn namespaces_are_seen(&mut self) {
+        self.note(|| Op::SeeNamespaces(true));
         self.nacre.is_yet_to_see_namespaces = false;
         let spaces = self.objects.iter().filter(|(key, _)| key.kind == Kind::Namespace);
         for namespace in spaces.map(|(_, stored)| stored.typed.clone()).collect::<Vec<_>>() {
@@ -155,6 +192,7 @@ impl World {
 
     /// nacre also looks after tenants' locations, and after what Velero finds in storage.
     pub(crate) fn mind_storage(&mut self) {
+        self.note(|| Op::MindStorage);
         self.minds_storage = true;
     }
 
@@ -163,9 +201,8 @@ impl World {
         let leftovers = planner::gc::leftovers(self);
         let shown = leftovers.iter().map(|target| short(&format!("{} {}", target.kind.name(), target.name)));
         let shown = shown.collect();
-        for target in leftovers {
-            self.remove(&key_of(&target));
-        }
+        self.note(|| Op::Collect);
+        self.within(|world| leftovers.iter().for_each(|target| world.remove(&key_of(target))));
         self.settle();
         shown
     }
@@ -201,14 +238,14 @@ impl World {
         self.nacre.woken.remove(usize::try_from((*seed >> 33) % many).unwrap())
     }
 
-    fn wake_by_timers(&mut self) {
+    pub(super) fn wake_by_timers(&mut self) {
         let due = self.nacre.timers.iter().filter(|(_, due)| **due <= self.now);
         let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
         self.nacre.timers.retain(|_, due| *due > self.now);
         self.wake(due);
     }
 
-    fn decide(&self, key: &Key) -> Plan {
+    pub(super) fn decide(&self, key: &Key) -> Plan {
         let (namespace, name, position_due) = (&key.namespace, &key.name, self.nacre.positions_are_due);
         let plan = match key.kind {
             Kind::NonAdminBackup => backup::observe(self, namespace, name)
@@ -236,7 +273,7 @@ impl World {
         }
     }
 
-    fn requests(&self) -> Vec<Key> {
+    pub(super) fn requests(&self) -> Vec<Key> {
         let ours = |key: &&Key| match key.kind {
             Kind::NonAdminBackup
             | Kind::NonAdminRestore
@@ -272,7 +309,8 @@ impl World {
 
     fn carry_out(&mut self, key: &Key, plan: &Plan) {
         match plan.wake {
-            Some(delay) if delay.is_zero() => self.wake(vec![key.clone()]),
+            // As the engine has it: what is half done comes first.
+            Some(delay) if delay.is_zero() => self.nacre.woken.push_front(key.clone()),
             Some(delay) => {
                 let due = self.now + jiff::SignedDuration::try_from(delay).unwrap();
                 self.nacre.timers.insert(key.clone(), due);
@@ -282,11 +320,15 @@ impl World {
             }
         }
         for action in &plan.actions {
+            if self.is_refused(key, action) {
+                return;
+            }
             if self.nacre.dies_before == Some(self.nacre.writes) {
                 self.trace.push("crash".to_owned());
                 self.nacre.down = true;
                 self.nacre.woken.clear();
                 self.nacre.timers.clear();
+                self.nacre.troubles.clear();
                 return;
             }
             self.nacre.writes += 1;
@@ -299,7 +341,28 @@ impl World {
             let shown = self.described(action);
             self.trace.push(if done { shown } else { format!("{shown} (nothing to do)") });
         }
+        if self.nacre.troubles.get(key).is_some_and(|trouble| !trouble.of_status) {
+            self.nacre.troubles.remove(key);
+        }
         self.trace.extend(plan.events.iter().map(shown_event));
+    }
+
+    /// Whether the API server does not take a write. nacre hears it and decides anew.
+    fn is_refused(&mut self, key: &Key, action: &Action) -> bool {
+        let word = match action {
+            Action::PatchStatus(_, body) => body.to_string().contains(UNKNOWN).then_some(UNKNOWN),
+            _ => None,
+        };
+        let of_status = matches!(action, Action::PatchStatus(..));
+        let fits = |refused: &&(Kind, bool, u16)| {
+            (refused.0, refused.1) == (action.kind(), of_status) && word.is_some() == of_status
+        };
+        let Some((kind, _, code)) = self.nacre.refuses.iter().find(fits).copied() else { return false };
+        self.trace.push(format!("{code} {}", self.described(action)));
+        let message = word.map_or_else(String::new, |word| format!("Unsupported value: {word}"));
+        self.nacre.troubles.insert(key.clone(), Arc::new(Trouble { kind, of_status, code, message }));
+        self.wake(vec![key.clone()]);
+        true
     }
 
     fn described(&self, action: &Action) -> String {
@@ -315,7 +378,7 @@ impl World {
     /// Carries out one action. Returns whether there was anything to do.
     fn act(&mut self, action: &Action) -> bool {
         match action {
-            Action::Create(object) => {
+            Action::Create(object) | Action::Apply(object) => {
                 let key = Key::new(object.kind, object.namespace(), object.name());
                 let absent = !self.objects.contains_key(&key);
                 if absent {
@@ -375,7 +438,7 @@ impl World {
     }
 }
 
-fn key_of(target: &Target) -> Key {
+pub(super) fn key_of(target: &Target) -> Key {
     Key::new(target.kind, &target.namespace, &target.name)
 }
 

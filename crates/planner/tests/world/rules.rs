@@ -10,7 +10,9 @@ impl World {
     /// Complains of a write that must never be made, whatever a tenant has written where.
     pub(super) fn check_rules(&mut self, about: &Key, action: &Action) {
         let wrong = match action {
-            Action::Create(object) => self.wrong_to_create(about, object.kind, &object.body),
+            Action::Create(object) | Action::Apply(object) => {
+                self.wrong_to_create(about, object.kind, &object.body)
+            }
             Action::Hold(target, _)
             | Action::Release(target, _)
             | Action::PatchStatus(target, _)

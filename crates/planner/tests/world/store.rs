@@ -1,6 +1,6 @@
 //! The manners of an API server: uids, versions, generations, and objects that stay while somebody holds them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use api::velero::{
     Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, PodVolumeBackup, Restore,
@@ -15,6 +15,7 @@ use planner::view::Seen;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use super::tape::Op;
 use super::trace::uid;
 use super::{ADMIN, World};
 
@@ -26,6 +27,8 @@ const LARGEST: usize = 1_500_000;
 pub(super) struct Stored {
     pub(super) json: Arc<Value>,
     pub(super) typed: Typed,
+    /// What it says, as a number, once somebody has asked.
+    pub(super) print: OnceLock<u64>,
 }
 
 /// An object as nacre reads it.
@@ -60,12 +63,14 @@ impl World {
 
     /// Creates an object.
     pub(super) fn insert(&mut self, kind: Kind, mut json: Value) -> Key {
+        self.note(|| Op::Insert(kind, json.clone()));
         let birth = self.births.entry(kind).or_default();
         *birth += 1;
         let metadata = &mut json["metadata"];
         metadata["uid"] = json!(uid(kind, *birth));
         metadata["generation"] = json!(1);
-        metadata["creationTimestamp"] = json!(self.now.to_string());
+        // The API server knows no fractions of a second.
+        metadata["creationTimestamp"] = json!(self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         if has_status_apart(kind) {
             without_status(&mut json);
         }
@@ -82,6 +87,7 @@ impl World {
 
     /// Merges a change of anything but the identity, and of a status only where it is not apart.
     pub(super) fn merge(&mut self, key: &Key, change: &Value) {
+        self.note(|| Op::Merge(key.clone(), change.clone()));
         let mut change = change.clone();
         if has_status_apart(key.kind) {
             without_status(&mut change);
@@ -93,6 +99,7 @@ impl World {
 
     /// Gives an object another spec, and merges what else there is.
     pub(super) fn respecify(&mut self, key: &Key, mut object: Value) {
+        self.note(|| Op::Respecify(key.clone(), object.clone()));
         let mut after = (*self.objects[key].json).clone();
         after["spec"] = object["spec"].take();
         object.as_object_mut().unwrap().remove("spec");
@@ -121,6 +128,7 @@ impl World {
 
     /// Merges a change of the status alone.
     pub(super) fn merge_status(&mut self, key: &Key, change: &Value) {
+        self.note(|| Op::MergeStatus(key.clone(), change.clone()));
         let before = self.objects[key].json.clone();
         let mut after = (*before).clone();
         merge(&mut after, &json!({ "status": change["status"] }));
@@ -129,6 +137,7 @@ impl World {
 
     /// Replaces the finalizers; whoever is leaving goes with the last one.
     pub(super) fn set_finalizers(&mut self, key: &Key, finalizers: &[String]) {
+        self.note(|| Op::Finalizers(key.clone(), finalizers.to_vec()));
         let before = self.objects[key].json.clone();
         let mut after = (*before).clone();
         after["metadata"]["finalizers"] = json!(finalizers);
@@ -137,6 +146,7 @@ impl World {
 
     /// Deletes an object, or marks it while somebody holds it. A namespace is held by what is in it.
     pub(super) fn remove(&mut self, key: &Key) {
+        self.note(|| Op::Remove(key.clone()));
         let before = self.objects[key].json.clone();
         if !before["metadata"]["deletionTimestamp"].is_null() {
             return;
@@ -181,7 +191,8 @@ impl World {
         // Of Velero's kinds only those in its own namespace are watched.
         assert!(key.namespace == ADMIN || key.kind.group() != Kind::Backup.group());
         let typed = typed(key.kind, &json);
-        let before = self.objects.insert(key.clone(), Stored { json: Arc::new(json), typed: typed.clone() });
+        let stored = Stored { json: Arc::new(json), typed: typed.clone(), print: OnceLock::new() };
+        let before = self.objects.insert(key.clone(), stored);
         self.changed(before.map(|before| before.typed).as_ref(), Some(&typed));
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn shown_action(action: &Action, status: &Value) -> String {
     let line = match action {
         Action::Hold(target, _) => format!("hold {}", named(target)),
         Action::Release(target, _) => format!("release {}", named(target)),
-        Action::Create(object) => {
+        Action::Create(object) | Action::Apply(object) => {
             format!("create {} {}/{}", object.kind.name(), object.namespace(), object.name())
         }
         Action::Patch(target, change) => format!("patch {} {change}", named(target)),

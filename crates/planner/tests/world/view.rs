@@ -10,9 +10,9 @@ use api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use planner::queue::Queue;
+use planner::queue::{Heard, Queue};
 use planner::view::{Credential, Seen, View};
-use planner::{Key, Policy, backup, concern, restore};
+use planner::{Key, Policy, Trouble, backup, concern, restore};
 
 use super::store::Typed;
 use super::{ADMIN, World};
@@ -102,6 +102,10 @@ impl View for World {
 
     fn secret_copy(&self, name: &str) -> Option<Arc<HiddenSecret>> {
         read!(self, Secret, ADMIN, name)
+    }
+
+    fn trouble(&self, key: &Key) -> Option<Arc<Trouble>> {
+        self.nacre.troubles.get(key).cloned()
     }
 
     fn velero_version(&self) -> Option<String> {
@@ -221,9 +225,14 @@ impl World {
     pub(super) fn changed(&mut self, before: Option<&Typed>, after: Option<&Typed>) {
         let Some(known) = after.or(before) else { return };
         match known {
-            Typed::Backup(backup) => _ = self.backup_queue.note(&**backup, after.is_none()),
-            Typed::Restore(restore) => _ = self.restore_queue.note(&**restore, after.is_none()),
+            Typed::Backup(backup) if after.is_none() => _ = self.backup_queue.gone(&**backup),
+            Typed::Backup(backup) => _ = self.backup_queue.note(&**backup, Heard::JustNow),
+            Typed::Restore(restore) if after.is_none() => _ = self.restore_queue.gone(&**restore),
+            Typed::Restore(restore) => _ = self.restore_queue.note(&**restore, Heard::JustNow),
             _ => {}
+        }
+        if self.nacre.down {
+            return;
         }
         /// Asks about an object as it was and as it is.
         macro_rules! ask {
@@ -266,6 +275,18 @@ impl World {
             Typed::Volume(_) => ask!(concern::volume, Volume, volume => volume.clone()),
         };
         self.wake_concerned(concerned);
+    }
+
+    /// Forgets the queues and learns them from a list, which is in the order of names.
+    pub(super) fn list_anew(&mut self) {
+        (self.backup_queue, self.restore_queue) = (Queue::default(), Queue::default());
+        for stored in self.objects.values() {
+            match &stored.typed {
+                Typed::Backup(backup) => _ = self.backup_queue.note(&**backup, Heard::InAList),
+                Typed::Restore(restore) => _ = self.restore_queue.note(&**restore, Heard::InAList),
+                _ => {}
+            }
+        }
     }
 
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = (&Key, &Typed)> {

@@ -1,14 +1,23 @@
-//! Everything nacre needs in a cluster beside the definitions of its kinds: who it is, what it may do, and what
-//! namespace owners may do with it. Each rule is here because something above uses it.
+//! Who nacre is, what it may do, and what namespace owners may do with it. Each rule is here because something uses it: a
+//! story on the real API server fails if one is not.
 
 use api::Kind;
 use serde_json::{Value, json};
 
+use super::marked;
 use crate::{Object, admission, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
+/// For users who are to ask for backups but are not editors of the namespace.
+pub(super) const EDITORS: &str = "nonadminbackup-editor-role";
 
+/// Where the lease is that decides which controller acts. Known to every install, so that there is one in a cluster.
+pub const LEASE_NAMESPACE: &str = "kube-system";
+/// What it is called.
+pub const LEASE: &str = "nacre";
+
+const WATCH: &[&str] = &["list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 pub(crate) const TENANT_KINDS: [Kind; 4] = [
@@ -21,15 +30,13 @@ pub(crate) const TENANT_KINDS: [Kind; 4] = [
 const HELD_KINDS: [Kind; 3] =
     [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
 
-/// All of it, for Velero in this namespace, in an order in which it can be applied.
-pub fn objects(namespace: &str) -> Vec<Object> {
-    let account = json!({
-        "apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace},
-    });
-    let mut objects = vec![Object { kind: Kind::ServiceAccount, body: account }];
+/// The account and every role, with Velero in this namespace.
+pub fn roles(namespace: &str) -> Vec<Object> {
+    let account = json!({"metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace}});
+    let mut objects = vec![marked(Kind::ServiceAccount, account)];
     objects.extend(everywhere(namespace));
     objects.extend(beside_velero(namespace));
+    objects.extend(beside_the_lease(namespace));
     objects.extend(tenant_roles());
     objects
 }
@@ -39,7 +46,8 @@ pub fn objects(namespace: &str) -> Vec<Object> {
 /// write any.
 fn everywhere(namespace: &str) -> [Object; 2] {
     let rules = json!([
-        rule(&[Kind::Namespace], READ),
+        rule(&[Kind::Namespace], WATCH),
+        // Single ones are looked at again after a conflict, here and below.
         rule(&TENANT_KINDS, READ),
         rule(&HELD_KINDS, &["patch"]),
         rule(&[Kind::NonAdminBackup], &["create", "delete"]),
@@ -52,15 +60,14 @@ fn everywhere(namespace: &str) -> [Object; 2] {
     ]);
     [
         cluster_role("nacre", &json!({}), &rules),
-        Object {
-            kind: Kind::ClusterRoleBinding,
-            body: json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        marked(
+            Kind::ClusterRoleBinding,
+            json!({
                 "metadata": {"name": "nacre"},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "nacre"},
                 "subjects": [subject(namespace)],
             }),
-        },
+        ),
     ]
 }
 
@@ -77,30 +84,46 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
         rule(&[Kind::NonAdminBackupStorageLocationRequest], WRITE),
         status_rule(&[Kind::NonAdminBackupStorageLocationRequest], &["patch"]),
         rule(&[Kind::ServerStatusRequest], &["get", "create", "delete"]),
-        rule(&[Kind::Secret], WRITE),
-        rule(&volumes, READ),
+        // One whose name is known may be looked at everywhere.
+        rule(&[Kind::Secret], &["list", "watch", "create", "patch", "delete"]),
+        rule(&volumes, WATCH),
         rule(&[Kind::ConfigMap], READ),
         // nacre's own modifiers for what comes back from tenants' storage.
         rule(&[Kind::ConfigMap], &["create"]),
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": restore::MODIFIERS, "verbs": ["patch"]},
-        rule(&[Kind::DataProtectionApplication], READ),
+        rule(&[Kind::DataProtectionApplication], WATCH),
     ]);
     let metadata = json!({"name": "nacre", "namespace": namespace});
     [
-        Object {
-            kind: Kind::Role,
-            body: json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules,
-            }),
-        },
-        Object {
-            kind: Kind::RoleBinding,
-            body: json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+        marked(Kind::Role, json!({"metadata": metadata, "rules": rules})),
+        marked(
+            Kind::RoleBinding,
+            json!({
+                "metadata": metadata,
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
                 "subjects": [subject(namespace)],
             }),
-        },
+        ),
+    ]
+}
+
+/// What nacre may do where the lease is: make it, and keep that one alone.
+fn beside_the_lease(namespace: &str) -> [Object; 2] {
+    let rules = json!([
+        rule(&[Kind::Lease], &["create"]),
+        {"apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get", "update"]},
+    ]);
+    let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
+    [
+        marked(Kind::Role, json!({"metadata": metadata, "rules": rules})),
+        marked(
+            Kind::RoleBinding,
+            json!({
+                "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
+                "subjects": [subject(namespace)],
+            }),
+        ),
     ]
 }
 
@@ -118,17 +141,12 @@ fn tenant_roles() -> [Object; 3] {
     [
         cluster_role("nacre:edit", &to_admin_and_edit, &ask),
         cluster_role("nacre:view", &to_view, &look),
-        // For users who are to ask for backups but are not editors of the namespace.
-        cluster_role("nonadminbackup-editor-role", &json!({}), &ask),
+        cluster_role(EDITORS, &json!({}), &ask),
     ]
 }
 
 fn cluster_role(name: &str, labels: &Value, rules: &Value) -> Object {
-    let body = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": labels}, "rules": rules,
-    });
-    Object { kind: Kind::ClusterRole, body }
+    marked(Kind::ClusterRole, json!({"metadata": {"name": name, "labels": labels}, "rules": rules}))
 }
 
 fn subject(namespace: &str) -> Value {
@@ -136,13 +154,13 @@ fn subject(namespace: &str) -> Value {
 }
 
 /// Kinds of one group, and what may be done with them.
-fn rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+pub(super) fn rule(kinds: &[Kind], verbs: &[&str]) -> Value {
     let group = kinds.first().map_or("", |kind| kind.group());
     let resources: Vec<_> = kinds.iter().map(|kind| kind.plural()).collect();
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }
 
-fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+pub(super) fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
     let group = kinds.first().map_or("", |kind| kind.group());
     let resources: Vec<_> = kinds.iter().map(|kind| format!("{}/status", kind.plural())).collect();
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
@@ -152,11 +170,11 @@ fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
 mod tests {
     use api::Kind;
 
-    use super::objects;
+    use super::roles;
 
     #[test]
     fn outside_the_administrators_namespace_a_secret_is_only_looked_at_by_name() {
-        let objects = objects("velero");
+        let objects = roles("velero");
         let rules = |kind: Kind| -> Vec<serde_json::Value> {
             let own =
                 objects.iter().filter(|object| object.kind == kind && object.name().starts_with("nacre"));
@@ -175,7 +193,7 @@ mod tests {
         assert!(
             objects
                 .iter()
-                .filter(|object| object.kind == Kind::Role)
+                .filter(|object| object.kind == Kind::Role && object.namespace() != super::LEASE_NAMESPACE)
                 .all(|role| role.namespace() == "velero")
         );
         let text =
@@ -185,7 +203,7 @@ mod tests {
 
     #[test]
     fn tenants_may_not_touch_statuses_or_what_administrators_decide() {
-        for role in objects("velero")
+        for role in roles("velero")
             .iter()
             .filter(|object| object.kind == Kind::ClusterRole && object.name() != "nacre")
         {

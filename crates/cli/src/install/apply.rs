@@ -1,0 +1,150 @@
+//! `install`: look, decide, try, carry out; again until nothing is left to do.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use engine::Retry;
+use engine::install::{carry_out, found, rehearse};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use planner::install::{CONTROLLER, Observed, Settings, decide};
+use tokio::time::{Instant, sleep};
+
+use super::settings::Wishes;
+use super::words::{Answer, changes};
+use crate::connect::Session;
+use crate::output::{Outcome, print, remark};
+
+/// What changed meanwhile is decided about anew, but not for ever.
+const ROUNDS: usize = 10;
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre install --image registry.example/nacre:0.1.0    beside Velero in namespace velero
+  kubectl nacre install -n backup --replicas 3 --wait           where Velero is in namespace backup
+  kubectl nacre install --dry-run                               what it would do
+  kubectl nacre install --render                                the manifests, as `render` prints them
+
+Installing again brings an installation up to date and does nothing if it is. Definitions and accounts that
+somebody else made, as OADP does, are left alone.")]
+pub(crate) struct Install {
+    #[command(flatten)]
+    wishes: Wishes,
+
+    /// Only say what would be done.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Only print the manifests.
+    #[arg(long, conflicts_with = "dry_run")]
+    render: bool,
+
+    /// Wait until the program runs.
+    #[arg(long)]
+    wait: bool,
+
+    /// How many seconds to wait.
+    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+    timeout: u64,
+}
+
+impl Install {
+    /// Whether nothing but manifests is wanted, for which no cluster is needed.
+    pub(crate) fn only_renders(&self) -> bool {
+        self.render
+    }
+
+    pub(crate) fn rendered(&self, namespace: Option<&str>, format: crate::output::Format) -> Result<Outcome> {
+        super::render::print(&self.wishes.settings(namespace)?, false, format)
+    }
+}
+
+pub(crate) async fn install(
+    session: &Session,
+    install: &Install,
+    namespace: Option<&str>,
+) -> Result<Outcome> {
+    let settings = install.wishes.settings(namespace)?;
+    let mut done = Vec::new();
+    for round in 0..ROUNDS {
+        let seen = found(&session.client, &settings).await.context("looking at what is installed")?;
+        let decision = decide(&Observed { settings: &settings, found: &seen });
+        if !decision.refusals.is_empty() {
+            bail!("{}", decision.refusals.join("\n       "));
+        }
+        if round == 0 {
+            may(session, &decision.plan).await?;
+        }
+        if install.dry_run || decision.plan.actions.is_empty() {
+            if install.dry_run {
+                done = changes(&decision.plan);
+            }
+            let answer = Answer {
+                dry_run: install.dry_run,
+                namespace: settings.namespace.clone(),
+                changes: done,
+                remarks: decision.remarks,
+            };
+            said(session, &answer)?;
+            if install.wait && !install.dry_run {
+                running(session, &settings, Duration::from_secs(install.timeout)).await?;
+            }
+            return Ok(Outcome::Good);
+        }
+        match carry_out(&session.client, &settings, &decision.plan).await {
+            Ok(()) => done.extend(changes(&decision.plan)),
+            // Somebody else is at it too.
+            Err(failure) if matches!(failure.retry(), Retry::Now | Retry::WhenItChanges) => {}
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+    bail!("something else keeps changing what is installed; nothing more was done after {ROUNDS} rounds")
+}
+
+/// Refuses before anything is half done.
+async fn may(session: &Session, plan: &planner::Plan) -> Result<()> {
+    let refused = rehearse(&session.client, plan).await?;
+    let Some(first) = refused.first() else { return Ok(()) };
+    let answer = first.status().map_or_else(|| first.source.to_string(), |status| status.message.clone());
+    let why = answer.split(", CustomResourceDefinition").next().unwrap_or_default();
+    bail!(
+        "nothing was changed: the API server refuses {} of {} steps, the first being {}: {why}",
+        refused.len(),
+        plan.actions.len(),
+        first.what,
+    );
+}
+
+fn said(session: &Session, answer: &Answer) -> Result<()> {
+    for text in &answer.remarks {
+        remark(format_args!("note: {text}"));
+    }
+    let nothing = format!("nacre is installed in {} as asked for; nothing to do", answer.namespace);
+    print(session.format, answer, || answer.table(&nothing), || answer.names())
+}
+
+/// Waits until as many pods as asked for are available.
+async fn running(session: &Session, settings: &Settings, patience: Duration) -> Result<()> {
+    let deployments = Api::<Deployment>::namespaced(session.client.clone(), &settings.namespace);
+    let deadline = Instant::now() + patience;
+    loop {
+        let found = deployments.get(CONTROLLER).await?;
+        let status = found.status.unwrap_or_default();
+        let wanted = i32::try_from(settings.replicas).unwrap_or(i32::MAX);
+        let current = status.observed_generation >= found.metadata.generation;
+        let (updated, available) =
+            (status.updated_replicas.unwrap_or_default(), status.available_replicas.unwrap_or_default());
+        if current && updated >= wanted && available >= wanted {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!(
+                "installed, but not running in time: {available} of {wanted} pods are available; see \
+                 `kubectl describe deployment {CONTROLLER} -n {}`",
+                settings.namespace
+            );
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}

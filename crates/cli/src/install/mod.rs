@@ -1,0 +1,11 @@
+//! `install`, `uninstall` and `render`: nacre itself, into and out of a cluster.
+
+mod apply;
+mod remove;
+mod render;
+mod settings;
+mod words;
+
+pub(crate) use apply::{Install, install};
+pub(crate) use remove::{Uninstall, uninstall};
+pub(crate) use render::{Render, render};

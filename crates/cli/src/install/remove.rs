@@ -1,0 +1,119 @@
+//! `uninstall`: stop the program, let go of every request, remove the rest, and say what stays.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use engine::Retry;
+use engine::install::{at_work, carry_out, held, kept, marked};
+use planner::install::uninstall::{Observed, Scope, decide};
+use tokio::time::{Instant, sleep};
+
+use super::settings::somewhere;
+use super::words::{Answer, Change, changes};
+use crate::connect::Session;
+use crate::output::{Outcome, print, remark};
+
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre uninstall              the program, its roles and policies
+  kubectl nacre uninstall --crds       the definitions too, and with them every request of every tenant
+  kubectl nacre uninstall --dry-run    what the first step would be, and what stays
+
+Requests lose nacre's finalizers, so that nothing is stuck. Backups, restores and locations of Velero stay.")]
+pub(crate) struct Uninstall {
+    /// Also remove the definitions of nacre's kinds, and with them every request of every tenant.
+    #[arg(long)]
+    crds: bool,
+
+    /// Only say what would be done.
+    #[arg(long)]
+    dry_run: bool,
+
+    /// How many seconds to wait for the program to end.
+    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+    timeout: u64,
+}
+
+pub(crate) async fn uninstall(
+    session: &Session,
+    uninstall: &Uninstall,
+    namespace: Option<&str>,
+) -> Result<Outcome> {
+    let client = &session.client;
+    let first = marked(client).await.context("looking at what is installed")?;
+    let installed = first.iter().find(|one| one.kind == api::Kind::Deployment);
+    let place = namespace.or_else(|| installed.map(planner::Object::namespace)).map(str::to_owned);
+    let settings = somewhere(place.as_deref());
+    let scope = if uninstall.crds { Scope::Definitions } else { Scope::Installation };
+    let deadline = Instant::now() + Duration::from_secs(uninstall.timeout);
+    let mut done = Vec::new();
+    let mut told = String::new();
+    loop {
+        let found = marked(client).await.context("looking at what is installed")?;
+        let working = at_work(client, &settings.namespace).await.context("looking for the program")?;
+        let requests = held(client).await.context("looking for requests")?;
+        let seen = Observed { scope, found: &found, held: &requests, at_work: working.as_deref() };
+        let decision = decide(&seen);
+        if !decision.refusals.is_empty() {
+            bail!("{}", decision.refusals.join("\n       "));
+        }
+        if uninstall.dry_run {
+            done = all_steps(&seen);
+        }
+        if let Some(who) = decision.waiting_for.filter(|_| !uninstall.dry_run) {
+            if Instant::now() > deadline {
+                bail!("{who} did not end in time, and would put back what is taken away; try again");
+            }
+            if told != who {
+                remark(format_args!("waiting for {who} to end"));
+                told = who;
+            }
+            sleep(LOOK_AGAIN).await;
+            continue;
+        }
+        if uninstall.dry_run || decision.plan.actions.is_empty() {
+            let remarks = kept(client, &settings.namespace, uninstall.crds).await?;
+            let answer =
+                Answer { dry_run: uninstall.dry_run, namespace: settings.namespace, changes: done, remarks };
+            for text in &answer.remarks {
+                remark(format_args!("kept: {text}"));
+            }
+            print(session.format, &answer, || answer.table("nacre is not installed"), || answer.names())?;
+            return Ok(Outcome::Good);
+        }
+        match carry_out(client, &settings, &decision.plan).await {
+            Ok(()) => done.extend(changes(&decision.plan)),
+            // A request changed between the look and the hand, or is gone.
+            Err(failure) if matches!(failure.retry(), Retry::Now | Retry::WhenItChanges) => {}
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+}
+
+/// Every step from here, as if each went through at once.
+fn all_steps(seen: &Observed<'_>) -> Vec<Change> {
+    let mut left: Vec<_> = seen.found.to_vec();
+    let mut held = seen.held.to_vec();
+    let mut steps = Vec::new();
+    loop {
+        let next = decide(&Observed { scope: seen.scope, found: &left, held: &held, at_work: None });
+        if next.plan.actions.is_empty() {
+            return steps;
+        }
+        steps.extend(changes(&next.plan));
+        for action in &next.plan.actions {
+            match action {
+                planner::Action::Release(target, finalizer) => held
+                    .iter_mut()
+                    .filter(|one| one.uid == target.uid)
+                    .for_each(|one| one.finalizers.retain(|other| other != finalizer)),
+                planner::Action::Delete(target) => {
+                    left.retain(|one| one.body["metadata"]["uid"] != target.uid.as_str());
+                }
+                _ => return steps,
+            }
+        }
+    }
+}

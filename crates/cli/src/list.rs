@@ -1,0 +1,204 @@
+//! Reading one kind: all of them, or those that were named, whatever state they are in.
+
+use std::fmt::Debug;
+
+use anyhow::{Context as _, Result, bail};
+use http::Request;
+use kube::{Resource, core::NamespaceResourceScope};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::connect::Session;
+
+/// Which objects to read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// Only these; all if none is named.
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+
+    /// In all namespaces.
+    #[arg(short = 'A', long, conflicts_with_all = ["namespace", "names"])]
+    pub(crate) all_namespaces: bool,
+
+    /// Only those with these labels, as kubectl has it: app=shop,tier!=test.
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "names")]
+    pub(crate) selector: Option<String>,
+}
+
+/// What the API server answers with: sound objects as they are, and the text for programs.
+pub(crate) struct Found<K> {
+    /// Each object, and why it could not be read if it could not.
+    pub(crate) items: Vec<(K, Option<String>)>,
+    /// The same as kubectl would print it.
+    raw: Vec<Value>,
+    /// Whether exactly one was asked for by name.
+    single: bool,
+}
+
+#[derive(Deserialize)]
+struct List<K> {
+    items: Vec<K>,
+}
+
+/// A kind that lives in a namespace and can be read even if it is odd.
+pub(crate) trait Readable:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + DeserializeOwned
+    + Serialize
+    + Default
+    + Clone
+    + Debug
+{
+}
+
+impl<K> Readable for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + DeserializeOwned
+        + Serialize
+        + Default
+        + Clone
+        + Debug
+{
+}
+
+impl Which {
+    /// Reads what was asked for. With `raw`, what came is also kept as it came.
+    pub(crate) async fn read<K: Readable>(&self, session: &Session, raw: bool) -> Result<Found<K>> {
+        if self.names.is_empty() {
+            let namespace = (!self.all_namespaces).then_some(session.namespace.as_str());
+            return all(session, namespace, self.selector.as_deref(), raw).await;
+        }
+        let mut found = Found { items: Vec::new(), raw: Vec::new(), single: self.names.len() == 1 };
+        for name in &self.names {
+            let text = session.client.request_text(get::<K>(&session.namespace, name)?).await?;
+            let value: Value = serde_json::from_str(&text)?;
+            found.items.push(salvage(&value));
+            found.raw.push(value);
+        }
+        Ok(found)
+    }
+}
+
+impl Which {
+    /// That there is none, as kubectl says it.
+    pub(crate) fn nothing(&self, session: &Session, plural: &str) -> String {
+        if self.all_namespaces {
+            format!("No {plural} found.")
+        } else {
+            format!("No {plural} found in namespace {}.", session.namespace)
+        }
+    }
+}
+
+/// Reads one object by name, whatever state it is in.
+pub(crate) async fn one<K: Readable>(session: &Session, name: &str) -> Result<(K, Option<String>)> {
+    let text = session.client.request_text(get::<K>(&session.namespace, name)?).await?;
+    Ok(salvage(&serde_json::from_str(&text)?))
+}
+
+/// Reads all objects of a kind.
+pub(crate) async fn all<K: Readable>(
+    session: &Session,
+    namespace: Option<&str>,
+    selector: Option<&str>,
+    raw: bool,
+) -> Result<Found<K>> {
+    let mut uri = K::url_path(&(), namespace);
+    if let Some(selector) = selector {
+        uri.push_str("?labelSelector=");
+        uri.extend(selector.bytes().map(percent));
+    }
+    let text = session.client.request_text(Request::get(uri).body(Vec::new())?).await?;
+    if !raw && let Ok(list) = serde_json::from_str::<List<K>>(&text) {
+        let items = list.items.into_iter().map(|item| (item, None)).collect();
+        return Ok(Found { items, raw: Vec::new(), single: false });
+    }
+    // One of them cannot be read, or programs want them all as they are.
+    let mut list: List<Value> = serde_json::from_str(&text).context("the API server's list")?;
+    for item in &mut list.items {
+        item["apiVersion"] = json!(K::api_version(&()));
+        item["kind"] = json!(K::kind(&()));
+    }
+    Ok(Found { items: list.items.iter().map(salvage).collect(), raw: list.items, single: false })
+}
+
+fn get<K: Readable>(namespace: &str, name: &str) -> Result<Request<Vec<u8>>> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    if name.is_empty() || !name.chars().all(plain) {
+        bail!("{name:?} is not the name of an object: small letters, digits, dashes and dots make one");
+    }
+    Ok(Request::get(format!("{}/{name}", K::url_path(&(), Some(namespace)))).body(Vec::new())?)
+}
+
+/// As little as possible is left as it is, so that nothing has another meaning in a URL.
+fn percent(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+}
+
+/// The object, or what can be read of it and why not all of it.
+pub(crate) fn salvage<K: Readable>(given: &Value) -> (K, Option<String>) {
+    let error = match K::deserialize(given) {
+        Ok(object) => return (object, None),
+        Err(error) => error.to_string(),
+    };
+    let saved = [&["metadata", "status"][..], &["metadata"]].into_iter().find_map(|kept| {
+        let mut blank = serde_json::to_value(K::default()).ok()?;
+        for name in kept {
+            blank[*name] = given[*name].clone();
+        }
+        K::deserialize(&blank).ok()
+    });
+    (saved.unwrap_or_default(), Some(error))
+}
+
+/// As kubectl prints it: the object itself if one was named, else a list.
+impl<K> Serialize for Found<K> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.single, self.raw.as_slice()) {
+            (true, [one]) => one.serialize(serializer),
+            (_, items) => json!({"apiVersion": "v1", "kind": "List", "items": items}).serialize(serializer),
+        }
+    }
+}
+
+impl<K: Readable> Found<K> {
+    /// What was read elsewhere.
+    #[cfg(test)]
+    pub(crate) fn of(items: Vec<(K, Option<String>)>) -> Self {
+        Self { items, raw: Vec::new(), single: false }
+    }
+
+    /// `plural.group/name`, as `kubectl get -o name` has it.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let items = self.items.iter().map(|(object, _)| object);
+        items.map(|object| qualified::<K>(object.meta().name.as_deref().unwrap_or_default())).collect()
+    }
+}
+
+/// `kind.group/name`, as `kubectl get -o name` has it.
+pub(crate) fn qualified<K: Resource<DynamicType = ()>>(name: &str) -> String {
+    format!("{}.{}/{name}", K::kind(&()).to_lowercase(), K::group(&()))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::NonAdminBackup;
+
+    use super::*;
+
+    #[test]
+    fn an_odd_object_keeps_what_can_be_read() {
+        let odd = json!({"metadata": {"name": "a"}, "spec": {"backupSpec": {"tll": "1h"}}, "status": {"phase": "BackingOff"}});
+        let (object, why) = salvage::<NonAdminBackup>(&odd);
+        assert_eq!(object.metadata.name.as_deref(), Some("a"));
+        assert!(object.status.is_some() && why.is_some_and(|why| why.contains("tll")));
+    }
+
+    #[test]
+    fn a_name_stays_within_its_path_segment() {
+        assert!(get::<NonAdminBackup>("shop", "../secrets/x").is_err());
+        assert!(get::<NonAdminBackup>("shop", "daily").is_ok());
+        assert_eq!("a=b,c".bytes().map(percent).collect::<String>(), "a%3Db%2Cc");
+    }
+}

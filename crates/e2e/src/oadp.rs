@@ -1,0 +1,110 @@
+//! A cluster as OADP leaves it to the Go controller: its role, and definitions from before Velero 1.18.
+
+use anyhow::{Context, Result};
+use bed::Bed;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use crate::{House, VELERO};
+
+/// The phases of a Velero Backup that the released definition knows.
+const KNOWN: [&str; 11] = [
+    "New",
+    "FailedValidation",
+    "InProgress",
+    "WaitingForPluginOperations",
+    "WaitingForPluginOperationsPartiallyFailed",
+    "Finalizing",
+    "FinalizingPartiallyFailed",
+    "Completed",
+    "PartiallyFailed",
+    "Failed",
+    "Deleting",
+];
+
+/// The tenants' kinds, and the one for administrators.
+const KINDS: [&str; 5] = [
+    "nonadminbackups",
+    "nonadminrestores",
+    "nonadminbackupstoragelocations",
+    "nonadminbackupstoragelocationrequests",
+    "nonadmindownloadrequests",
+];
+
+impl House {
+    /// A cluster with Velero and with what OADP ships for the Go controller, and nothing of nacre's own.
+    pub async fn build_as_oadp() -> Result<Self> {
+        let bed = Bed::builder().with_velero().start().await?;
+        let definitions = api::crds().into_iter().map(|crd| Ok(older(serde_json::to_value(crd)?)));
+        let objects = definitions.chain(roles().into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
+        let objects: Vec<DynamicObject> =
+            objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+        bed.apply(&objects).await.context("applying what OADP ships")?;
+        Ok(Self { bed })
+    }
+}
+
+/// A definition of ours as it was: `spec` may be left out, and Velero says less.
+fn older(mut crd: Value) -> Value {
+    crd["apiVersion"] = json!("apiextensions.k8s.io/v1");
+    crd["kind"] = json!("CustomResourceDefinition");
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    if let Some(fields) = schema.as_object_mut() {
+        fields.remove("required");
+    }
+    if let Some(backup) = schema.pointer_mut("/properties/status/properties/veleroBackup/properties") {
+        backup["status"]["properties"]["phase"]["enum"] = json!(KNOWN);
+        forget(&mut backup["status"], "queuePosition");
+        forget(&mut backup["spec"], "volumeGroupSnapshotLabelKey");
+    }
+    if let Some(spec) = schema.pointer_mut("/properties/spec/properties/backupSpec") {
+        forget(spec, "volumeGroupSnapshotLabelKey");
+    }
+    crd
+}
+
+fn forget(schema: &mut Value, field: &str) {
+    if let Some(fields) = schema["properties"].as_object_mut() {
+        fields.remove(field);
+    }
+}
+
+/// What OADP's bundle grants its controller, and what OLM makes of the definitions for namespace owners.
+fn roles() -> Vec<Value> {
+    let all = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    let parts = |part: &str| KINDS.map(|kind| format!("{kind}/{part}"));
+    let velero =
+        ["backups", "backupstoragelocations", "deletebackuprequests", "downloadrequests", "restores"];
+    let rule = |group: &str, resources: Value, verbs: Value| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    let read = json!(["get", "list", "watch"]);
+    let own = json!([
+        rule("", json!(["namespaces"]), read.clone()),
+        rule("", json!(["secrets"]), json!(all)),
+        rule("oadp.openshift.io", json!(["dataprotectionapplications"]), json!(["list"])),
+        rule("oadp.openshift.io", json!(KINDS), json!(all)),
+        rule("oadp.openshift.io", json!(parts("finalizers")), json!(["update"])),
+        rule("oadp.openshift.io", json!(parts("status")), json!(["get", "patch", "update"])),
+        rule("velero.io", json!(velero), json!(all)),
+        rule("velero.io", json!(["backupstoragelocations/status"]), json!(["get", "patch", "update"])),
+        rule(
+            "velero.io",
+            json!(["podvolumebackups", "podvolumerestores", "datauploads", "datadownloads"]),
+            read.clone()
+        ),
+    ]);
+    let tenants = json!([rule("oadp.openshift.io", json!(KINDS), json!(["*"]))]);
+    let cluster_role = |name: &str, labels: Value, rules: Value| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": name, "labels": labels}, "rules": rules})
+    };
+    let name = "non-admin-controller";
+    vec![
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": VELERO}}),
+        cluster_role("oadp-non-admin", json!({}), own),
+        cluster_role("olm-admin", json!({"rbac.authorization.k8s.io/aggregate-to-admin": "true"}), tenants),
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "oadp-non-admin"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "oadp-non-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": VELERO}]}),
+    ]
+}

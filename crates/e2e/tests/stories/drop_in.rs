@@ -1,0 +1,190 @@
+//! nacre in the Go controller's place: started as OADP starts that, with its role and its definitions and nothing more.
+//! Every tenant's story works; what is missing is named.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::velero::BackupStorageLocation;
+use api::{
+    NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase, condition,
+};
+use bed::eventually;
+use e2e::{House, NACRE, Nacre, Tenant};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::downloads::{ask, fetch, link};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What an administrator of OADP says: which store tenants may use, and more.
+async fn configure(house: &House, more: Value) -> Result<()> {
+    let config =
+        json!({"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": house.bed.store()?.url()});
+    let mut non_admin = json!({"enable": true, "enforceBSLSpec": {"config": config}});
+    for (name, value) in more.as_object().into_iter().flatten() {
+        non_admin[name] = value.clone();
+    }
+    let dpa = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
+        "metadata": {"name": "dpa", "namespace": "velero"}, "spec": {"nonAdmin": non_admin}});
+    house.bed.apply(&[serde_json::from_value(dpa)?]).await
+}
+
+async fn definitions(house: &House) -> Result<BTreeMap<String, Option<String>>> {
+    let all = Api::<CustomResourceDefinition>::all(house.bed.client().await?);
+    let all = all.list(&ListParams::default()).await?;
+    Ok(all
+        .into_iter()
+        .map(|crd| (crd.name_any(), crd.spec.versions[0].schema.as_ref().map(|s| json!(s).to_string())))
+        .collect())
+}
+
+/// Waits until a backup looks like that.
+async fn looks(
+    tenant: &Tenant<'_>,
+    name: &str,
+    what: &str,
+    is: impl Fn(&api::NonAdminBackupStatus) -> bool,
+) -> Result<()> {
+    tenant
+        .wait(what, name, |backup: Option<&NonAdminBackup>| is(backup?.status.as_ref()?).then_some(()))
+        .await
+}
+
+fn said(status: &api::NonAdminBackupStatus) -> Option<&str> {
+    status.velero_backup.as_ref()?.status.as_ref()?.phase.as_deref()
+}
+
+/// A word of Velero's that the definitions do not know is left out; the rest is shown, and nothing is tried for ever.
+async fn unknown_word(house: &House, nacre: &Nacre, shop: &Tenant<'_>) -> Result<()> {
+    house.bed.velero_stop()?;
+    shop.back_up("waiting").await?;
+    looks(shop, "waiting", "it to be created", |status| status.phase == Some(Phase::Created)).await?;
+    let reference = shop
+        .api::<NonAdminBackup>()
+        .get("waiting")
+        .await?
+        .status
+        .and_then(|status| status.velero_backup?.name);
+    let reference = reference.context("a reference")?;
+    let queued = json!({"phase": "Queued", "queuePosition": 3});
+    house.bed.velero_status("Backup", &reference, queued).await?;
+    eventually("the unknown word to be met", PATIENCE, async || {
+        let details = nacre.details().await?;
+        ensure!(details.contains("nonadminbackups are shown without some of Velero's words"), "{details}");
+        anyhow::Ok(())
+    })
+    .await?;
+    looks(shop, "waiting", "the rest to be shown", |status| {
+        status.phase == Some(Phase::Created)
+            && said(status).is_none()
+            && condition::is_true(&status.conditions, condition::QUEUED)
+    })
+    .await?;
+    house.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
+    house
+        .bed
+        .velero_status("Backup", &reference, json!({"phase": "InProgress", "queuePosition": null}))
+        .await?;
+    looks(shop, "waiting", "what is known to be shown", |status| said(status) == Some("InProgress")).await?;
+    house.bed.velero_status("Backup", &reference, json!({"phase": "New"})).await?;
+    house.bed.velero_start().await?;
+    ensure!(shop.backup_ends("waiting").await? == "Completed");
+    Ok(())
+}
+
+/// What OADP is told counts while nacre runs, though it may not watch.
+async fn policy_by_list(house: &House, shop: &Tenant<'_>) -> Result<()> {
+    configure(house, json!({"enforceBackupSpec": {"snapshotVolumes": false}})).await?;
+    let other = json!({"spec": {"backupSpec": {"snapshotVolumes": true}}});
+    let mut tries = 0;
+    eventually("the policy to count", PATIENCE, async || {
+        tries += 1;
+        let name = format!("probe-{tries}");
+        shop.create::<NonAdminBackup>(&name, other.clone()).await?;
+        let refused = shop
+            .wait("it to be decided about", &name, |backup: Option<&NonAdminBackup>| {
+                Some(backup?.status.as_ref()?.phase? == Phase::BackingOff)
+            })
+            .await?;
+        ensure!(refused, "it was let through");
+        anyhow::Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_is_named() -> Result<()> {
+    let house = House::build_as_oadp().await?;
+    configure(&house, json!({})).await?;
+    let shipped = definitions(&house).await?;
+    let environment = [("LOG_LEVEL", "4"), ("LOG_FORMAT", "json")];
+    let nacre = house.start_nacre_in(&house.account().await?, &environment).await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+
+    // Backup and restore.
+    shop.back_up("daily").await?;
+    ensure!(shop.backup_ends("daily").await? == "Completed");
+    shop.delete::<ConfigMap>("prices").await?;
+    shop.gone::<ConfigMap>("prices").await?;
+    shop.restore("back", "daily").await?;
+    ensure!(shop.restore_ends("back").await? == "Completed");
+    shop.api::<ConfigMap>().get("prices").await?;
+
+    // Storage of one's own, at the store the administrators say; a backup in it, and its log.
+    shop.keep_keys("keys", &house.bed.store()?.credentials()).await?;
+    shop.bring_bucket("bucket", "shop-bucket", "keys").await?;
+    shop.location_available("bucket").await?;
+    let own = json!({"spec": {"backupSpec": {"storageLocation": "bucket"}}});
+    shop.create::<NonAdminBackup>("own", own).await?;
+    ensure!(shop.backup_ends("own").await? == "Completed");
+    ask(&shop, "log", "BackupLog", "own").await?;
+    ensure!(!fetch(&link(&shop, "log").await?).await?.is_empty());
+
+    // What nacre may not secure does not happen, and says why.
+    shop.restore("unsafe", "own").await?;
+    let why = shop.restore_refused("unsafe").await?;
+    ensure!(why.contains("nacre's own resource modifier") && why.contains("ask the administrators"), "{why}");
+    shop.delete::<NonAdminRestore>("unsafe").await?;
+    shop.gone::<NonAdminRestore>("unsafe").await?;
+
+    // What is off is named, in the readiness detail and in the log.
+    let details = nacre.details().await?;
+    let log = std::fs::read_to_string(nacre.process.log())?;
+    for word in [
+        "configmaps is not seen: it counts as empty",
+        "dataprotectionapplications is not watched: it is listed every 5 s instead",
+        "Events are not told",
+        "since Velero may not be asked for its version",
+        "create configmaps: ",
+    ] {
+        ensure!(details.contains(word), "{word:?} is not in {details}");
+        ensure!(log.contains(word), "{word:?} is not in the log");
+    }
+    let lines = log.lines().filter(|line| line.starts_with('{'));
+    ensure!(lines.count() == log.lines().count(), "LOG_FORMAT=json is JSON throughout");
+
+    unknown_word(&house, &nacre, &shop).await?;
+    policy_by_list(&house, &shop).await?;
+
+    // Everything can go again, one backup with its data.
+    shop.edit::<NonAdminBackup>("daily", json!({"spec": {"deleteBackup": true}})).await?;
+    shop.gone::<NonAdminBackup>("daily").await?;
+    shop.gone::<NonAdminRestore>("back").await?;
+    shop.delete::<NonAdminBackup>("waiting").await?;
+    shop.delete::<NonAdminDownloadRequest>("log").await?;
+    shop.delete::<NonAdminBackupStorageLocation>("bucket").await?;
+    for name in ["waiting", "own"] {
+        shop.gone::<NonAdminBackup>(name).await?;
+    }
+    shop.gone::<NonAdminBackupStorageLocation>("bucket").await?;
+    let storages = house.admin::<BackupStorageLocation>().await?.list(&ListParams::default()).await?;
+    ensure!(storages.items.len() == 1, "{:?}", storages.items);
+    ensure!(definitions(&house).await? == shipped, "the definitions are OADP's to change");
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! Looking at an installation of nacre, and trying changes to it before making them. It changes so seldom that it is read
+//! afresh for each decision.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{Kind, labels};
+use futures::future::try_join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use kube::core::params::{GetParams, Patch, PatchParams};
+use kube::core::{DynamicObject, PartialObjectMeta};
+use kube::{Api, Client, ResourceExt as _};
+use planner::install::uninstall::FINALIZERS;
+use planner::install::{CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, Settings, objects};
+use planner::{Action, Key, Object, Plan, Target};
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::error::{Failure, status};
+use crate::execute::{Executor, MANAGER, path};
+use crate::work::Work;
+
+/// How many requests are fetched at a time.
+const PAGE: u32 = 500;
+
+/// Everything that has a name nacre would use with these settings or bears its mark, and the namespace if it is there.
+pub async fn found(client: &Client, settings: &Settings) -> Result<Vec<Found>, kube::Error> {
+    let mut found = marked(client).await?;
+    let namespace = (Kind::Namespace, String::new(), settings.namespace.clone());
+    let wanted = objects(settings).into_iter();
+    let names = wanted.map(|object| (object.kind, object.namespace().to_owned(), object.name().to_owned()));
+    let unknown = names.chain([namespace]).filter(|(kind, namespace, name)| {
+        !found.iter().any(|one| one.kind == *kind && one.namespace() == namespace && one.name() == name)
+    });
+    let others =
+        try_join_all(unknown.map(|(kind, namespace, name)| get(client, kind, namespace, name))).await?;
+    found.extend(others.into_iter().flatten());
+    Ok(found)
+}
+
+/// Everything that bears nacre's mark.
+pub async fn marked(client: &Client) -> Result<Vec<Found>, kube::Error> {
+    let ours = ListParams::default().labels(&format!("{}={}", labels::PART_OF, labels::PART_OF_VALUE));
+    let lists = KINDS.map(|kind| list(client, kind, ours.clone()));
+    Ok(try_join_all(lists).await?.into_iter().flatten().collect())
+}
+
+/// Every request that is held by finalizers.
+pub async fn held(client: &Client) -> Result<Vec<Target>, kube::Error> {
+    let mut held = Vec::new();
+    for (kind, _) in FINALIZERS {
+        let api = Api::<PartialObjectMeta<DynamicObject>>::all_with(client.clone(), &kind.resource());
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let list = match api.list_metadata(&page).await {
+                Ok(list) => list,
+                // There are none of a kind nobody has defined.
+                Err(error) if is_unknown(&error) => break,
+                Err(error) => return Err(error),
+            };
+            let targets = list.items.iter().map(|item| Target::of(kind, &item.metadata));
+            held.extend(targets.filter(|target| !target.finalizers.is_empty()));
+            let Some(next) = list.metadata.continue_.filter(|next| !next.is_empty()) else { break };
+            page = page.continue_token(&next);
+        }
+    }
+    Ok(held)
+}
+
+/// Who may still act as the controller: a pod of its Deployment, or whoever holds the lease.
+pub async fn at_work(client: &Client, namespace: &str) -> Result<Option<String>, kube::Error> {
+    let pods = Api::<Pod>::namespaced(client.clone(), namespace);
+    let ours = ListParams::default().labels(&format!("control-plane={CONTROLLER}"));
+    let pods = pods.list(&ours).await?;
+    let ended = |pod: &Pod| {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        matches!(phase, Some("Succeeded" | "Failed"))
+    };
+    if let Some(pod) = pods.items.iter().find(|pod| !ended(pod)) {
+        return Ok(Some(format!("pod {} in {namespace}", pod.name_any())));
+    }
+    let leases = Api::<Lease>::namespaced(client.clone(), LEASE_NAMESPACE);
+    Ok(leases.get_opt(LEASE).await?.and_then(|lease| holder(&lease, Timestamp::now())))
+}
+
+/// Who holds a lease that has not run out.
+fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
+    let spec = lease.spec.as_ref()?;
+    let holder = spec.holder_identity.as_ref().filter(|holder| !holder.is_empty())?;
+    let renewed = spec.renew_time.as_ref()?.0;
+    let seconds = u64::try_from(spec.lease_duration_seconds?).unwrap_or_default();
+    let since = now.duration_since(renewed).unsigned_abs();
+    (since < Duration::from_secs(seconds)).then(|| format!("{holder}, which holds the lease,"))
+}
+
+/// Carries out a plan made on what was read afresh.
+pub async fn carry_out(client: &Client, settings: &Settings, plan: &Plan) -> Result<(), Failure> {
+    let cluster = Arc::new(Cluster::new(&settings.namespace));
+    let executor = Executor::new(client.clone(), cluster, Arc::new(Work::default()));
+    executor.execute(&Key::new(Kind::Deployment, &settings.namespace, CONTROLLER), plan).await
+}
+
+/// Sends every change of a plan without making it, and returns what the API server refuses. So that somebody without the
+/// rights is told so before anything is half done.
+pub async fn rehearse(client: &Client, plan: &Plan) -> Result<Vec<Failure>, kube::Error> {
+    let mut refused = Vec::new();
+    for action in &plan.actions {
+        let Action::Apply(object) = action else { continue };
+        if let Err(source) = rehearse_one(client, object).await {
+            // The namespace is yet to be made.
+            if !is_unknown(&source) {
+                let what = format!("apply {} {}/{}", object.kind.name(), object.namespace(), object.name());
+                refused.push(Failure { what, source });
+            }
+        }
+    }
+    Ok(refused)
+}
+
+async fn rehearse_one(client: &Client, object: &Object) -> Result<(), kube::Error> {
+    let params = PatchParams { dry_run: true, ..PatchParams::apply(MANAGER).force() };
+    let path = path(object.kind, object.namespace());
+    let request = path.patch(object.name(), &params, &Patch::Apply(&object.body));
+    client.request_text(request.map_err(kube::Error::BuildRequest)?).await.map(drop)
+}
+
+pub(crate) async fn get(
+    client: &Client,
+    kind: Kind,
+    namespace: String,
+    name: String,
+) -> Result<Option<Found>, kube::Error> {
+    let request =
+        path(kind, &namespace).get(&name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+    match client.request::<Value>(request).await {
+        Ok(body) => Ok(Some(Found { kind, body })),
+        Err(error) if is_unknown(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn list(client: &Client, kind: Kind, params: ListParams) -> Result<Vec<Found>, kube::Error> {
+    let request = path(kind, "").list(&params).map_err(kube::Error::BuildRequest)?;
+    let mut list = match client.request::<Value>(request).await {
+        Ok(list) => list,
+        Err(error) if is_unknown(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let Value::Array(items) = list["items"].take() else { return Ok(Vec::new()) };
+    let whole = |mut body: Value| {
+        // In a list, the API server leaves these out.
+        body["apiVersion"] = kind.api_version().into();
+        body["kind"] = kind.name().into();
+        Found { kind, body }
+    };
+    Ok(items.into_iter().map(whole).collect())
+}
+
+fn is_unknown(error: &kube::Error) -> bool {
+    status(error).is_some_and(|status| status.code == 404)
+}
+
+/// What stays once nacre is gone, in words.
+pub async fn kept(
+    client: &Client,
+    namespace: &str,
+    definitions_too: bool,
+) -> Result<Vec<String>, kube::Error> {
+    let mut kept = Vec::new();
+    if !definitions_too {
+        for kind in REQUESTS {
+            let number = count(client, kind, "").await?;
+            if number > 0 {
+                kept.push(format!("{number} {} of tenants", kind.plural()));
+            }
+        }
+        kept.push(
+            "the definitions of nacre's kinds; --crds removes them, and every request with them".to_owned(),
+        );
+    }
+    for kind in [Kind::Backup, Kind::Restore, Kind::BackupStorageLocation] {
+        let number = count(client, kind, namespace).await?;
+        if number > 0 {
+            kept.push(format!("{number} {} of Velero in {namespace}, and what is in storage", kind.plural()));
+        }
+    }
+    kept.push(format!("the namespace {namespace}, with what is in it"));
+    Ok(kept)
+}
+
+const REQUESTS: [Kind; 5] = [
+    Kind::NonAdminBackup,
+    Kind::NonAdminRestore,
+    Kind::NonAdminBackupStorageLocation,
+    Kind::NonAdminBackupStorageLocationRequest,
+    Kind::NonAdminDownloadRequest,
+];
+
+async fn count(client: &Client, kind: Kind, namespace: &str) -> Result<i64, kube::Error> {
+    let one = ListParams::default().limit(1);
+    let request = path(kind, namespace).list(&one).map_err(kube::Error::BuildRequest)?;
+    match client.request::<Value>(request).await {
+        Ok(list) => {
+            let shown = list["items"].as_array().map_or(0, Vec::len);
+            let more = list["metadata"]["remainingItemCount"].as_i64().unwrap_or_default();
+            Ok(i64::try_from(shown).unwrap_or_default() + more)
+        }
+        Err(error) if is_unknown(&error) => Ok(0),
+        Err(error) => Err(error),
+    }
+}

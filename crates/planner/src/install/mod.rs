@@ -1,0 +1,60 @@
+//! Everything nacre needs in a cluster, made from one [`Settings`] value: the definitions of its kinds, who it is, what it may
+//! do, what namespace owners may do with it, and the program itself.
+//!
+//! The same objects are printed (`kubectl nacre render`), applied (`kubectl nacre install`), shipped (`deploy/`) and turned
+//! into a Helm chart. [`decide`] and [`uninstall`] say what has to be done to a cluster as it was seen.
+//!
+//! Velero's namespace is not among the objects: whoever deletes what was rendered would delete every backup with it.
+
+mod decide;
+mod differ;
+mod found;
+mod operator;
+mod program;
+mod roles;
+mod settings;
+pub mod uninstall;
+
+use api::{Kind, labels};
+pub use decide::{Decision, Observed, changes, decide};
+pub use found::{Found, KINDS, is_ours};
+pub use operator::{OPERATOR, operator};
+pub use program::{CONTROLLER, program};
+pub(crate) use roles::TENANT_KINDS;
+pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};
+use serde_json::{Value, json};
+pub use settings::{Memory, Settings};
+
+use crate::Object;
+
+/// All of it, in an order in which it can be applied.
+pub fn objects(settings: &Settings) -> Vec<Object> {
+    let mut objects = definitions();
+    objects.extend(roles(&settings.namespace));
+    objects.extend(program(settings));
+    objects
+}
+
+/// The definitions of nacre's kinds. One that is there and not nacre's is never overwritten: see [`decide`].
+pub fn definitions() -> Vec<Object> {
+    api::crds().iter().map(|crd| Object::of(Kind::CustomResourceDefinition, crd)).collect()
+}
+
+/// Marks an object as part of the installation: by these labels it is recognised later.
+fn marked(kind: Kind, mut body: Value) -> Object {
+    let mut all = json!({
+        labels::PART_OF: labels::PART_OF_VALUE,
+        "app.kubernetes.io/name": "nacre",
+        "app.kubernetes.io/version": env!("CARGO_PKG_VERSION"),
+    });
+    if let (Some(all), Some(own)) = (all.as_object_mut(), body["metadata"]["labels"].as_object()) {
+        all.extend(own.clone());
+    }
+    body["metadata"]["labels"] = all;
+    body["apiVersion"] = kind.api_version().into();
+    body["kind"] = kind.name().into();
+    Object { kind, body }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! What an administrator can say about the installation. The Helm chart's `values.yaml` has these fields and these defaults.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What an administrator can say about the installation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Settings {
+    /// Where Velero is, and nacre beside it. Helm calls this the release's namespace.
+    #[serde(skip)]
+    pub namespace: String,
+    /// The image to run.
+    pub image: String,
+    /// What to show to whoever keeps the image.
+    pub image_pull_secrets: Vec<Value>,
+    /// How many pods; one acts, the others stand by.
+    pub replicas: u32,
+    /// How much to log: 0 (nothing but the end) to 6 (everything).
+    pub log_level: u8,
+    /// How to log: `json` or `text`.
+    pub log_format: String,
+    /// Whether requests are checked as they are made, and not only once they are there.
+    pub webhook: bool,
+    /// What a pod asks for, and what it may take.
+    pub resources: Memory,
+    /// On which nodes.
+    pub node_selector: BTreeMap<String, String>,
+    /// On which tainted nodes.
+    pub tolerations: Vec<Value>,
+}
+
+/// What a pod asks for, and what it may take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Memory {
+    /// What it asks for.
+    pub requests: BTreeMap<String, String>,
+    /// What it may take.
+    pub limits: BTreeMap<String, String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            namespace: "velero".to_owned(),
+            image: concat!("nacre.dev/nacre:", env!("CARGO_PKG_VERSION")).to_owned(),
+            image_pull_secrets: Vec::new(),
+            replicas: 2,
+            log_level: 4,
+            log_format: "json".to_owned(),
+            webhook: true,
+            resources: Memory::default(),
+            node_selector: BTreeMap::new(),
+            tolerations: Vec::new(),
+        }
+    }
+}
+
+/// 25 MB hold a thousand requests; the limit leaves room for tens of thousands. CPU is not limited: a throttled leader may
+/// lose its lease.
+impl Default for Memory {
+    fn default() -> Self {
+        let some = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, amount)| ((*name).to_owned(), (*amount).to_owned())).collect()
+        };
+        Self { requests: some(&[("cpu", "50m"), ("memory", "64Mi")]), limits: some(&[("memory", "512Mi")]) }
+    }
+}
+
+impl Settings {
+    /// What is wrong with them: the field, what it says, and what would do.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.image.trim().is_empty() {
+            problems.push("image is empty; it names the image that holds the program nacre".to_owned());
+        }
+        if self.log_level > 6 {
+            problems.push(format!("logLevel is {}; it goes from 0 to 6", self.log_level));
+        }
+        if !["json", "text"].contains(&self.log_format.as_str()) {
+            problems.push(format!("logFormat is {:?}; it is json or text", self.log_format));
+        }
+        if self.replicas > 10 {
+            problems.push(format!(
+                "replicas is {}; one acts and the others stand by, so more than 10 only wait",
+                self.replicas
+            ));
+        }
+        problems
+    }
+}

@@ -1,0 +1,178 @@
+use api::{Kind, labels};
+use serde_json::json;
+
+use super::uninstall::{self, Scope};
+use super::{CONTROLLER, Found, Observed, Settings, decide, objects, program};
+use crate::{Action, Target};
+
+/// A cluster in which nacre was installed with the defaults, as the API server would show it.
+fn installed() -> Vec<Found> {
+    let namespace = json!({"kind": "Namespace", "metadata": {"name": "velero"}});
+    let mut found = objects(&Settings::default());
+    found.push(Found { kind: Kind::Namespace, body: namespace });
+    for (number, object) in found.iter_mut().enumerate() {
+        object.body["metadata"]["uid"] = format!("uid-{number}").into();
+        object.body["metadata"]["creationTimestamp"] = "2026-11-15T00:00:00Z".into();
+    }
+    found
+}
+
+fn find<'a>(found: &'a mut [Found], kind: Kind, name: &str) -> &'a mut Found {
+    found.iter_mut().find(|one| one.kind == kind && one.name() == name).unwrap()
+}
+
+fn steps(settings: &Settings, found: &[Found]) -> Vec<String> {
+    let decision = decide(&Observed { settings, found });
+    assert_eq!(decision.refusals, Vec::<String>::new());
+    decision.plan.actions.iter().map(shown).collect()
+}
+
+fn shown(action: &Action) -> String {
+    match action {
+        Action::Apply(object) => {
+            let what = if object.body["metadata"]["uid"].is_string() { "change" } else { "make" };
+            format!("{what} {} {}", object.kind.name(), object.name())
+        }
+        Action::Create(object) => format!("create {} {}", object.kind.name(), object.name()),
+        Action::Delete(target) => format!("delete {} {}", target.kind.name(), target.name),
+        Action::Release(target, _) => format!("release {}", target.name),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(settings: &Settings, found: &[Found]) -> String {
+    let decision = decide(&Observed { settings, found });
+    assert!(decision.plan.actions.is_empty());
+    decision.refusals.join("\n")
+}
+
+#[test]
+fn an_empty_cluster_gets_everything_and_then_nothing() {
+    let first = steps(&Settings::default(), &[]);
+    assert_eq!(first[0], "create Namespace velero");
+    assert_eq!(first.len(), 1 + objects(&Settings::default()).len());
+    let place = |step: &str| first.iter().position(|one| one == step).unwrap();
+    assert!(place("make ClusterRoleBinding nacre") < place("make Deployment non-admin-controller"));
+    assert_eq!(steps(&Settings::default(), &installed()), Vec::<String>::new());
+}
+
+#[test]
+fn an_upgrade_changes_what_differs_and_removes_what_is_of_no_more_use() {
+    let one = Settings { replicas: 1, image: "other:2".to_owned(), ..Settings::default() };
+    assert_eq!(
+        steps(&one, &installed()),
+        ["change Deployment non-admin-controller", "delete PodDisruptionBudget non-admin-controller"]
+    );
+    let mut found = installed();
+    find(&mut found, Kind::ClusterRole, "nacre").body["rules"].as_array_mut().unwrap().pop();
+    assert_eq!(steps(&Settings::default(), &found), ["change ClusterRole nacre"]);
+}
+
+#[test]
+fn definitions_and_accounts_that_others_made_are_never_overwritten() {
+    let mut found = installed();
+    for one in &mut found {
+        if matches!(one.kind, Kind::CustomResourceDefinition | Kind::ServiceAccount) {
+            one.body["metadata"]["labels"] = json!({});
+            one.body["spec"] = json!({"theirs": true});
+        }
+    }
+    let decision = decide(&Observed { settings: &Settings::default(), found: &found });
+    assert!(decision.plan.actions.is_empty() && decision.refusals.is_empty());
+    assert_eq!(decision.remarks.len(), 7, "{:?}", decision.remarks);
+    // Roles of nacre's own names have to be nacre's.
+    find(&mut found, Kind::ClusterRole, "nacre").body["metadata"]["labels"] = json!({});
+    assert!(refused(&Settings::default(), &found).contains("clusterrole/nacre is not nacre's"));
+}
+
+#[test]
+fn what_stands_in_the_way_is_named_with_what_would_help() {
+    let mut oadp = installed();
+    let deployment = find(&mut oadp, Kind::Deployment, CONTROLLER);
+    deployment.body["metadata"]["labels"] = json!({"control-plane": CONTROLLER});
+    deployment.body["metadata"]["ownerReferences"] = json!([{"kind": "DataProtectionApplication"}]);
+    let words = refused(&Settings::default(), &oadp);
+    assert!(
+        words.contains("OADP's operator made it") && words.contains("nonAdminControllerImageFqin"),
+        "{words}"
+    );
+
+    let elsewhere = Settings { namespace: "backup".to_owned(), ..Settings::default() };
+    assert!(refused(&elsewhere, &installed()).contains("installed in namespace velero already"));
+
+    let mut helm = installed();
+    find(&mut helm, Kind::Deployment, CONTROLLER).body["metadata"]["annotations"] =
+        json!({"meta.helm.sh/release-name": "mine", "meta.helm.sh/release-namespace": "velero"});
+    assert!(refused(&Settings::default(), &helm).contains("release mine in velero"));
+
+    let odd = Settings { log_level: 9, log_format: "xml".to_owned(), ..Settings::default() };
+    let words = refused(&odd, &[]);
+    assert!(words.contains("logLevel is 9") && words.contains("logFormat is \"xml\""), "{words}");
+}
+
+#[test]
+fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_the_rest() {
+    let held = Target {
+        kind: Kind::NonAdminBackup,
+        namespace: "shop".to_owned(),
+        name: "daily".to_owned(),
+        uid: "u".to_owned(),
+        resource_version: "1".to_owned(),
+        finalizers: vec!["theirs/x".to_owned(), labels::NAB_FINALIZER.to_owned()],
+    };
+    let foreign =
+        Target { name: "other".to_owned(), finalizers: vec!["theirs/x".to_owned()], ..held.clone() };
+    let mut found = installed();
+    let mut seen = vec![held, foreign];
+    let mut at_work = Some("pod x");
+    let mut trace = Vec::new();
+    for _ in 0..10 {
+        let observed =
+            uninstall::Observed { scope: Scope::Installation, found: &found, held: &seen, at_work };
+        let decision = uninstall::decide(&observed);
+        if let Some(who) = decision.waiting_for {
+            trace.push(format!("wait for {who}"));
+            at_work = None;
+        } else if decision.plan.actions.is_empty() {
+            break;
+        }
+        for action in &decision.plan.actions {
+            trace.push(shown(action));
+            match action {
+                Action::Release(target, finalizer) => seen
+                    .iter_mut()
+                    .find(|one| one.name == target.name)
+                    .unwrap()
+                    .finalizers
+                    .retain(|one| one != finalizer),
+                Action::Delete(target) => {
+                    found.retain(|one| (one.kind, one.name()) != (target.kind, target.name.as_str()));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let place = |step: &str| trace.iter().position(|one| one == step).unwrap_or_else(|| panic!("{trace:#?}"));
+    assert!(place("delete Deployment non-admin-controller") < place("wait for pod x"));
+    assert!(place("wait for pod x") < place("release daily"));
+    assert!(place("release daily") < place("delete ClusterRole nacre"));
+    assert!(!trace.contains(&"release other".to_owned()));
+    // Definitions stay, with every request, and so does the namespace.
+    let left: Vec<_> = found.iter().map(|one| one.kind).collect();
+    assert_eq!(left.iter().filter(|kind| **kind == Kind::CustomResourceDefinition).count(), 6);
+    assert_eq!(left.len(), 7);
+    let all = uninstall::Observed { scope: Scope::Definitions, found: &found, held: &[], at_work: None };
+    assert_eq!(uninstall::decide(&all).plan.actions.len(), 6);
+}
+
+#[test]
+fn pods_pass_the_restricted_standard() {
+    let program = program(&Settings::default());
+    let pod =
+        &program.iter().find(|one| one.kind == Kind::Deployment).unwrap().body["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    let container = &pod["containers"][0]["securityContext"];
+    assert_eq!(container["allowPrivilegeEscalation"], false);
+    assert_eq!(container["capabilities"]["drop"], json!(["ALL"]));
+}

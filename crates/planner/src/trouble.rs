@@ -1,0 +1,101 @@
+//! What the API server did not take when it was last tried, for the next decision to tell.
+//!
+//! A plan that fails is forgotten, but for this. Whoever decides next tells it and tries again later; once everything
+//! that is wanted has been taken, there is no trouble any more. It is only a memory: after a restart the next try
+//! finds out anew.
+
+use std::time::Duration;
+
+use api::{Kind, condition};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// How soon at the earliest something is tried again: rights, quotas and webhooks of others are not watched.
+const SOONEST: Duration = Duration::from_secs(30);
+/// How late at the latest.
+const LATEST: Duration = Duration::from_mins(5);
+
+/// How long to wait before the next try: as long as it has been so already.
+pub(crate) fn again(since: Option<Timestamp>, now: Timestamp) -> Duration {
+    since.map_or(SOONEST, |since| now.duration_since(since).unsigned_abs().clamp(SOONEST, LATEST))
+}
+
+/// Since when a condition has been False.
+pub(crate) fn since(conditions: Option<&[Condition]>, type_: &str) -> Option<Timestamp> {
+    let told = condition::get(conditions?, type_).filter(|told| told.status == "False")?;
+    Some(told.last_transition_time.0)
+}
+
+/// How the API server begins when a word is not one of those that a definition knows.
+const UNKNOWN: &str = "Unsupported value: ";
+
+/// A write that the API server did not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What was to be written.
+    pub kind: Kind,
+    /// Whether it was the status of it.
+    pub of_status: bool,
+    /// The API server's answer, as a number.
+    pub code: u16,
+    /// The API server's answer. It may name what is none of a tenant's business.
+    pub message: String,
+}
+
+impl Trouble {
+    /// Whether the API server does not take a status of this kind in which Velero says this. An older definition may
+    /// not know all that Velero says by now, and answers which word that was; if it answers something else, the rest
+    /// of the status is worth more than Velero's words.
+    pub(crate) fn refuses_status(&self, kind: Kind, phase: Option<&str>) -> bool {
+        let this = phase.is_some_and(|phase| self.message.contains(&format!("{UNKNOWN}{phase:?}")));
+        let fits = self.kind == kind && self.of_status && self.code != 403;
+        fits && (this || !self.is_about_a_word())
+    }
+
+    /// Whether the API server said which word it does not know.
+    pub(crate) fn is_about_a_word(&self) -> bool {
+        self.message.contains(UNKNOWN)
+    }
+
+    /// Why, in words that are fit for tenants, as the end of a sentence.
+    pub(crate) fn why(&self) -> String {
+        match self.code {
+            403 if self.message.contains("exceeded quota") => {
+                "a quota of the administrators' is used up; ask them for room".to_owned()
+            }
+            403 => "nacre is not allowed to; ask the administrators".to_owned(),
+            // The API server quotes what it finds invalid, which of a Secret nobody should read.
+            422 if self.kind != Kind::Secret => {
+                let words: String = self.message.chars().take(300).collect();
+                format!("the API server finds it invalid: {words}")
+            }
+            code => format!("the API server answered {code}; ask the administrators"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Kind;
+
+    use super::Trouble;
+
+    #[test]
+    fn tenants_are_told_what_to_do_and_nothing_of_the_administrators() {
+        let why = |kind, code, message: &str| {
+            Trouble { kind, of_status: false, code, message: message.to_owned() }.why()
+        };
+        let quota = "secrets \"a\" is forbidden: exceeded quota: hidden-name, used: secrets=5";
+        assert_eq!(
+            why(Kind::Secret, 403, quota),
+            "a quota of the administrators' is used up; ask them for room"
+        );
+        assert_eq!(
+            why(Kind::Secret, 403, "User \"system:serviceaccount:hidden\" cannot create"),
+            "nacre is not allowed to; ask the administrators"
+        );
+        let invalid = "spec.provider: Invalid value: \"\"";
+        assert!(why(Kind::BackupStorageLocation, 422, invalid).ends_with(invalid));
+        assert!(!why(Kind::Secret, 422, "data: Invalid value: \"hunter2\"").contains("hunter2"));
+    }
+}

@@ -1,0 +1,72 @@
+//! Small worlds, explored to their ends: every order in which tenants, Velero, an administrator and nacre's single writes
+//! can follow each other, with a crash or a lost answer anywhere, and with nacre hearing late of what happened.
+//!
+//! `make test` explores a slice of each; `make model` (NACRE_MODEL=full) gives everybody more to do.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+#![expect(clippy::print_stdout, reason = "how much was explored is what the run is for")]
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::needless_pass_by_value,
+    reason = "the world is shared with stories that use more of it"
+)]
+
+#[path = "../world/mod.rs"]
+mod world;
+
+/// Nothing here is a story to be told again.
+const TAPED: bool = false;
+
+mod moves;
+mod planted;
+mod rules;
+mod search;
+mod setups;
+
+use search::explore;
+use setups::Setup;
+
+/// Explores a world and says how large it is. A search that silently shrank would prove nothing: there is a floor.
+fn all_is_well(setup: Setup, floor: [usize; 2]) {
+    let (name, started) = (setup.name, std::time::Instant::now());
+    let found = match explore(setup, None) {
+        Ok(found) => found,
+        Err(wrong) => panic!("{wrong}"),
+    };
+    println!(
+        "model: {name}: {} states, {} moves, {} ends, longest way {}, {:.1} s",
+        found.states,
+        found.moves,
+        found.ends,
+        found.depth,
+        started.elapsed().as_secs_f64()
+    );
+    let floor = if setups::full() { floor[1] } else { floor[0] };
+    assert!(found.states >= floor, "{name}: only {} states were found, there were {floor}", found.states);
+}
+
+#[test]
+fn two_tenants_at_work() {
+    all_is_well(setups::two_tenants(), [0, 0]);
+}
+
+#[test]
+fn a_hostile_neighbour() {
+    all_is_well(setups::hostile_neighbour(), [0, 0]);
+}
+
+#[test]
+fn a_restore_and_its_backup() {
+    all_is_well(setups::restore(), [0, 0]);
+}
+
+#[test]
+fn a_bucket_to_be_approved() {
+    all_is_well(setups::bucket(), [0, 0]);
+}
+
+#[test]
+fn everything_at_once() {
+    all_is_well(setups::everything(), [0, 0]);
+}
