@@ -48,7 +48,12 @@ impl Tap {
         let file = Kubeconfig::read_from(kubeconfig)?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         let client = Client::try_from(config)?;
-        let line = Arc::new(Line { client, left: AtomicUsize::new(usize::MAX), silent: Notify::new(), faults: Faults::new(0, 0) });
+        let line = Arc::new(Line {
+            client,
+            left: AtomicUsize::new(usize::MAX),
+            silent: Notify::new(),
+            faults: Faults::new(0, 0),
+        });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let routes = Router::new().fallback(pass).with_state(line.clone());

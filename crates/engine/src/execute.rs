@@ -110,9 +110,7 @@ impl Executor {
                 gone_is_fine(self.set_finalizer(target, finalizer, false).await)
             }
             Action::Create(object) => self.create(about, object).await,
-            Action::Patch(target, body) => {
-                self.patch(&self.latest(target), None, body.clone()).await
-            }
+            Action::Patch(target, body) => self.patch(&self.latest(target), None, body.clone()).await,
             Action::PatchStatus(target, body) => {
                 self.patch(&self.latest(target), Some("status"), body.clone()).await
             }

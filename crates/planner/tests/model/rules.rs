@@ -119,7 +119,9 @@ pub(crate) fn ends_badly(state: &State, setup: &Setup) -> Option<String> {
             true => unfinished(world, key, object),
             false => left_behind(world, object, setup.may_leave),
         };
-        wrong.map(|wrong| short(&format!("{} {}/{} {wrong}: {object}", key.kind.name(), key.namespace, key.name)))
+        wrong.map(|wrong| {
+            short(&format!("{} {}/{} {wrong}: {object}", key.kind.name(), key.namespace, key.name))
+        })
     })
 }
 

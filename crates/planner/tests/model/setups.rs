@@ -75,9 +75,15 @@ fn of_a_backup() -> Vec<Step> {
             |w| !has(w, "nab shop/a") && w.births(Kind::NonAdminBackup) > 0,
             |w| w.apply(nab("shop/a")),
         ),
+        // Only once its owner was told of it: nothing but the status says that Velero had it, so a Backup that comes and
+        // goes while nacre is away for as long as it lives is made once more.
         wish(
             "the backup is too old",
-            |w| stolen(w).is_some_and(|name| w.get(&format!("backup {name}"))["status"]["phase"] == "Completed"),
+            |w| {
+                let told = w.get("nab shop/a")["status"]["phase"] == "Created";
+                let over = |name: String| w.get(&format!("backup {name}"))["status"]["phase"] == "Completed";
+                told && stolen(w).is_some_and(over)
+            },
             |w| {
                 let name = stolen(w).unwrap();
                 w.velero_expires(&name);
@@ -252,11 +258,7 @@ fn say(world: &mut World, decision: &str) {
 
 fn of_a_bucket() -> Vec<Step> {
     vec![
-        wish(
-            "shop brings a bucket",
-            |w| !has(w, "nabsl shop/l"),
-            |w| w.apply(bucket_of("shop/l", "mine")),
-        ),
+        wish("shop brings a bucket", |w| !has(w, "nabsl shop/l"), |w| w.apply(bucket_of("shop/l", "mine"))),
         wish("an administrator approves", |w| request(w).is_some(), |w| say(w, "approve")),
         wish(
             "shop asks for a backup in it",
@@ -290,7 +292,10 @@ fn of_a_bucket() -> Vec<Step> {
                 let name = w.velero_name("nabsl shop/l");
                 w.apply(bucket_of("evil/l", "mine"));
                 let told = json!({"name": name, "nacuuid": name});
-                w.forge_status("nabsl evil/l", json!({"phase": "Created", "veleroBackupStorageLocation": told}));
+                w.forge_status(
+                    "nabsl evil/l",
+                    json!({"phase": "Created", "veleroBackupStorageLocation": told}),
+                );
             },
         ),
         trick("evil deletes its location", |w| is_staying(w, "nabsl evil/l"), |w| w.delete("nabsl evil/l")),

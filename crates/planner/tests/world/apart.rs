@@ -82,7 +82,8 @@ impl Apart {
     /// What nacre has yet to hear of.
     pub(crate) fn news(&self) -> Vec<Key> {
         let (real, seen) = (&self.real.objects, &self.seen.objects);
-        let changed = real.iter().filter(|(key, stored)| !seen.get(*key).is_some_and(|old| same(old, stored)));
+        let changed =
+            real.iter().filter(|(key, stored)| !seen.get(*key).is_some_and(|old| same(old, stored)));
         let gone = seen.keys().filter(|key| !real.contains_key(*key));
         changed.map(|(key, _)| key).chain(gone).cloned().collect()
     }
@@ -341,7 +342,8 @@ impl Apart {
 
     /// The finalizers that nacre knows of, but for its own.
     fn finalizers(&self, target: &Target, own: &str) -> Vec<String> {
-        let known = self.latest(target).map(|meta| meta["finalizers"].as_array().cloned().unwrap_or_default());
+        let known =
+            self.latest(target).map(|meta| meta["finalizers"].as_array().cloned().unwrap_or_default());
         let known = known.map(|all| all.iter().filter_map(Value::as_str).map(str::to_owned).collect());
         let mut all: Vec<String> = known.unwrap_or_else(|| target.finalizers.clone());
         all.retain(|one| one != own);
@@ -386,7 +388,9 @@ impl Apart {
             Action::DeleteUnchanged(_) => Some(json!(target.resource_version)),
             _ => Some(self.version(target)),
         };
-        if meta["uid"] != json!(target.uid) || version.is_some_and(|version| version != meta["resourceVersion"]) {
+        if meta["uid"] != json!(target.uid)
+            || version.is_some_and(|version| version != meta["resourceVersion"])
+        {
             return Answer::Conflict;
         }
         match action {
@@ -412,7 +416,8 @@ impl Apart {
 
     /// A list is replaced as a whole: what others have put there meanwhile must not get lost, nor come back.
     fn set_finalizers(&mut self, key: &Key, meta: &Value, finalizers: &[String], own: &str) {
-        let had: Vec<_> = meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let had: Vec<_> =
+            meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let foreign = |one: &&str| *one != own;
         let before: Vec<_> = had.iter().copied().filter(foreign).collect();
         let after: Vec<_> = finalizers.iter().map(String::as_str).filter(foreign).collect();
@@ -454,7 +459,9 @@ fn target_of(action: &Action) -> Option<&Target> {
 pub(crate) fn key_of_action(action: &Action) -> Key {
     match (action, target_of(action)) {
         (_, Some(target)) => key_of(target),
-        (Action::Create(object) | Action::Apply(object), _) => Key::new(object.kind, object.namespace(), object.name()),
+        (Action::Create(object) | Action::Apply(object), _) => {
+            Key::new(object.kind, object.namespace(), object.name())
+        }
         _ => unreachable!("only what is created has no target"),
     }
 }

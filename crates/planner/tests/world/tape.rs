@@ -262,7 +262,9 @@ impl Player {
     fn hear_of_what_velero_found(&mut self) {
         for key in self.apart.news() {
             let new = !self.apart.seen.objects.contains_key(&key);
-            if key.kind == Kind::BackupStorageLocation || (new && matches!(key.kind, Kind::Backup | Kind::Restore)) {
+            if key.kind == Kind::BackupStorageLocation
+                || (new && matches!(key.kind, Kind::Backup | Kind::Restore))
+            {
                 self.apart.hear(&key);
             }
         }
@@ -278,7 +280,10 @@ impl Player {
     }
 
     /// Whether all is as it is without faults.
-    fn compare(&self, (expected, made): &(BTreeMap<String, Value>, BTreeMap<String, usize>)) -> Result<(), String> {
+    fn compare(
+        &self,
+        (expected, made): &(BTreeMap<String, Value>, BTreeMap<String, usize>),
+    ) -> Result<(), String> {
         if let Some(complaint) = self.apart.complaints().first() {
             return Err(complaint.clone());
         }
@@ -289,7 +294,9 @@ impl Player {
         let names = expected.keys().chain(found.keys());
         let differs = |name: &&String| expected.get(*name) != found.get(*name);
         names.into_iter().find(differs).map_or(Ok(()), |name| {
-            let show = |end: &BTreeMap<String, Value>| end.get(name).map_or_else(|| "nothing".to_owned(), Value::to_string);
+            let show = |end: &BTreeMap<String, Value>| {
+                end.get(name).map_or_else(|| "nothing".to_owned(), Value::to_string)
+            };
             Err(format!("{name} is\n{}\nand not\n{}", show(&found), show(expected)))
         })
     }
