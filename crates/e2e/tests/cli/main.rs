@@ -34,7 +34,7 @@ async fn house() -> Result<&'static House> {
             let house = House::build().await?;
             house.set_policy(POLICY).await?;
             house.admission().await?;
-            let nacre = house.start_answering(&house.tenant("first", "first").await?, &[]).await?;
+            let (nacre, _) = house.start_answering(&house.tenant("first", "first").await?, &[]).await?;
             anyhow::Ok((house, nacre))
         })
         .await?;
