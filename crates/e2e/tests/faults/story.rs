@@ -71,7 +71,8 @@ async fn end(tenant: &Tenant<'_>, velero: &Velero<'_>) -> Result<End> {
     for backup in tenant.api::<NonAdminBackup>().list(&ListParams::default()).await? {
         let status = serde_json::to_value(&backup.status)?;
         let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-        let said: Vec<_> = conditions.iter().map(|one| json!([one["type"], one["status"], one["reason"]])).collect();
+        let said: Vec<_> =
+            conditions.iter().map(|one| json!([one["type"], one["status"], one["reason"]])).collect();
         let shown = json!({
             "phase": status["phase"], "conditions": said, "velero": status["veleroBackup"]["status"]["phase"],
             "position": status["queueInfo"], "finalizers": backup.metadata.finalizers,

@@ -145,9 +145,9 @@ fn given() -> impl Strategy<Value = Given> {
     prop::sample::select(kinds).prop_flat_map(move |kind| {
         let marks = prop::collection::vec((mark.clone(), word()), 0..3);
         let finalizers = prop::collection::vec(word().prop_filter("named", |word| !word.is_empty()), 0..2);
-        (spec(kind), anything(&SHOWN), marks, finalizers).prop_map(move |(spec, status, marks, finalizers)| {
-            Given { kind, spec, status, marks, finalizers }
-        })
+        (spec(kind), anything(&SHOWN), marks, finalizers).prop_map(
+            move |(spec, status, marks, finalizers)| Given { kind, spec, status, marks, finalizers },
+        )
     })
 }
 
