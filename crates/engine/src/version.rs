@@ -42,6 +42,10 @@ pub async fn ask_velero(
         }
         leadership.granted().await;
         let Some(version) = ask(&requests, cluster.lacking()).await else {
+            if !leadership.leads() {
+                // It was not asked at all.
+                continue;
+            }
             sleep(NO_ANSWER).await;
             continue;
         };

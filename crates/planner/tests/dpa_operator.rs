@@ -23,7 +23,7 @@ struct World {
     uids: u32,
 }
 
-fn application(namespace: &str, name: &str, age: i64, spec: Value) -> DataProtectionApplication {
+fn application(namespace: &str, name: &str, age: i64, spec: &Value) -> DataProtectionApplication {
     let at = Timestamp::from_second(1000 - age).unwrap().to_string();
     serde_json::from_value(json!({
         "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
@@ -174,7 +174,7 @@ impl World {
 #[test]
 fn nobody_gets_a_controller_who_did_not_ask_for_it() {
     for spec in [json!({}), off(), json!({"features": {"nonAdmin": {}}}), json!({"nonAdmin": {}})] {
-        let mut world = World::with(vec![application("velero", "dpa", 1, spec)]);
+        let mut world = World::with(vec![application("velero", "dpa", 1, &spec)]);
         assert_eq!(world.settle(), ["tell dpa Reconciled=True: Reconcile complete"]);
         assert_eq!(world.settle(), [""; 0], "and then there is silence");
     }
@@ -183,7 +183,7 @@ fn nobody_gets_a_controller_who_did_not_ask_for_it() {
 
 #[test]
 fn enabling_installs_changing_changes_and_disabling_lets_go_before_it_removes() {
-    let mut world = World::with(vec![application("velero", "dpa", 1, on())]);
+    let mut world = World::with(vec![application("velero", "dpa", 1, &on())]);
     world.held = vec![request("daily", &["theirs/x", labels::NAB_FINALIZER]), request("free", &["theirs/x"])];
     let steps = world.settle();
     assert_eq!(
@@ -230,7 +230,7 @@ fn enabling_installs_changing_changes_and_disabling_lets_go_before_it_removes() 
 
 #[test]
 fn an_application_that_is_deleted_takes_the_controller_with_it_after_any_interruption() {
-    let mut whole = World::with(vec![application("velero", "dpa", 1, on())]);
+    let mut whole = World::with(vec![application("velero", "dpa", 1, &on())]);
     whole.held = vec![request("daily", &[labels::NAB_FINALIZER])];
     whole.settle();
     // Interrupted after any number of steps, it goes on from there.
@@ -251,8 +251,8 @@ fn an_application_that_is_deleted_takes_the_controller_with_it_after_any_interru
 
 #[test]
 fn of_two_that_want_it_in_two_namespaces_one_has_it_and_the_other_is_told_where() {
-    let here = application("velero", "here", 1, on());
-    let there = application("other", "there", 5, on());
+    let here = application("velero", "here", 1, &on());
+    let there = application("other", "there", 5, &on());
     let mut world = World::with(vec![here, there]);
     world.elsewhere = vec!["other".to_owned()];
     assert_eq!(world.settle().len(), 1);
@@ -278,7 +278,7 @@ fn of_two_that_want_it_in_two_namespaces_one_has_it_and_the_other_is_told_where(
 #[test]
 fn the_older_of_two_installations_stays() {
     let mut world =
-        World::with(vec![application("velero", "here", 9, on()), application("other", "there", 5, on())]);
+        World::with(vec![application("velero", "here", 9, &on()), application("other", "there", 5, &on())]);
     world.settle();
     world.elsewhere = vec!["other".to_owned()];
     assert_eq!(world.settle(), [""; 0]);
@@ -288,7 +288,7 @@ fn the_older_of_two_installations_stays() {
 #[test]
 fn saying_no_beside_anothers_yes_is_fine_and_changes_nothing_there() {
     let mut world =
-        World::with(vec![application("velero", "here", 1, off()), application("other", "there", 5, on())]);
+        World::with(vec![application("velero", "here", 1, &off()), application("other", "there", 5, &on())]);
     world.elsewhere = vec!["other".to_owned()];
     assert_eq!(world.settle(), ["tell here Reconciled=True: Reconcile complete"]);
 }
@@ -296,7 +296,7 @@ fn saying_no_beside_anothers_yes_is_fine_and_changes_nothing_there() {
 #[test]
 fn of_several_in_a_namespace_one_counts_and_the_others_are_told() {
     let mut world =
-        World::with(vec![application("velero", "b", 1, off()), application("velero", "a", 1, on())]);
+        World::with(vec![application("velero", "b", 1, &off()), application("velero", "a", 1, &on())]);
     world.settle();
     assert!(world.deployment().is_some() && world.told("a").0);
     assert_eq!(
@@ -310,7 +310,7 @@ fn of_several_in_a_namespace_one_counts_and_the_others_are_told() {
 
 #[test]
 fn a_wish_that_makes_no_sense_changes_nothing_and_says_why() {
-    let mut world = World::with(vec![application("velero", "dpa", 1, on())]);
+    let mut world = World::with(vec![application("velero", "dpa", 1, &on())]);
     world.settle();
     world.edit(
         "dpa",
@@ -328,7 +328,7 @@ fn a_wish_that_makes_no_sense_changes_nothing_and_says_why() {
 #[test]
 fn what_somebody_else_installed_is_theirs() {
     // By hand: it stays, whatever the application says.
-    let mut world = World::with(vec![application("velero", "dpa", 1, off())]);
+    let mut world = World::with(vec![application("velero", "dpa", 1, &off())]);
     world.found = program(&Settings::default());
     assert_eq!(world.settle().len(), 1);
     assert!(world.deployment().is_some() && world.told("dpa").0);
@@ -338,7 +338,7 @@ fn what_somebody_else_installed_is_theirs() {
     assert_eq!(world.deployment().unwrap()["metadata"]["labels"][INSTALLED_BY.0], INSTALLED_BY.1);
 
     // Another program of the same name.
-    let mut world = World::with(vec![application("velero", "dpa", 1, on())]);
+    let mut world = World::with(vec![application("velero", "dpa", 1, &on())]);
     let body = json!({"metadata": {"name": CONTROLLER, "namespace": "velero"}, "spec": {"replicas": 1}});
     world.found = vec![Found { kind: Kind::Deployment, body }];
     world.settle();
@@ -349,7 +349,7 @@ fn what_somebody_else_installed_is_theirs() {
 
 #[test]
 fn where_oadps_operator_is_nothing_is_done_and_nothing_is_said() {
-    let mut world = World::with(vec![application("velero", "dpa", 1, on())]);
+    let mut world = World::with(vec![application("velero", "dpa", 1, &on())]);
     world.oadp = true;
     assert_eq!(world.settle(), [""; 0]);
     world.oadp = false;
@@ -361,7 +361,7 @@ fn where_oadps_operator_is_nothing_is_done_and_nothing_is_said() {
 
 #[test]
 fn a_failure_is_told_in_the_api_servers_words() {
-    let mut world = World::with(vec![application("velero", "dpa", 1, on())]);
+    let mut world = World::with(vec![application("velero", "dpa", 1, &on())]);
     for action in failed(&world.observed(None), "quota exceeded").actions {
         world.act(action);
     }
