@@ -17,13 +17,31 @@ demo: tools ## Tell the tenant's story on a real cluster, with real output
 	@target/release/demo
 
 .PHONY: test
-test: tools check build ## Run every test: unit, property, real API server, end to end
-	cargo test --workspace --exclude e2e
-	@# Stories mostly wait for Velero: several at a time.
-	RUST_TEST_THREADS=4 cargo test --package e2e --lib --test stories --test migration --test faults
-	@# Alone, since it measures.
-	RUST_TEST_THREADS=1 cargo test --package e2e --test burst -- --nocapture
+test: tools check build ## Run every test: unit, property, real API server, end to end (of long stories a slice)
+	RUST_TEST_THREADS=4 cargo test --workspace --exclude e2e
+	@# Stories mostly wait, for Velero and for the clock: several at a time, of both programs.
+	cargo test --package e2e --no-run
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target stories others
+	@# Alone, since they measure.
+	cargo test --package e2e --test migration -- quick
+	cargo test --package e2e --test burst --test speed -- --nocapture
 	@echo "== All tests passed."
+
+.PHONY: long
+long: tools build ## Tell the long stories too: at full size, to the last write, silent for minutes (half an hour)
+	cargo test --package e2e --no-run
+	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target stories others
+	@# Alone, since it measures, and one at a time.
+	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
+	@echo "== All long tests passed."
+
+# Parts of `test` and `long`.
+.PHONY: stories others
+stories:
+	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
+others:
+	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install --test cli --test faults --test security_table -- --skip quick
+	cargo test --package e2e --test attacks
 
 .PHONY: model
 model: ## Explore the planner's small worlds to their ends, and say how many states there are (an hour)
@@ -49,7 +67,7 @@ check: ## Formatting, lints, each crate by itself, generated files
 	  echo "== $$crate, alone"; cargo check --quiet --package $$crate || exit 1; \
 	done
 	cargo test --quiet --package api --test crds
-	cargo test --quiet --package planner --test manifests
+	cargo test --quiet --package planner --test manifests --test operator_manifest
 
 .PHONY: build
 build: ## Build both programs as they ship
@@ -58,7 +76,7 @@ build: ## Build both programs as they ship
 .PHONY: gen
 gen: ## Write the generated files in deploy/ anew
 	NACRE_GEN=1 cargo test --quiet --package api --test crds
-	NACRE_GEN=1 cargo test --quiet --package planner --test manifests
+	NACRE_GEN=1 cargo test --quiet --package planner --test manifests --test operator_manifest
 
 .PHONY: audit
 audit: ## Licences, advisories, unused dependencies, spelling (installs its tools first)

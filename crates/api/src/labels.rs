@@ -52,12 +52,32 @@ pub const ORIGIN_NAMESPACE_UID: &str = "nacre.dev/origin-namespace-uid";
 /// An administrator's word that tenants may name this ConfigMap; its value is `true`.
 pub const TENANT_USABLE: &str = "nacre.dev/tenant-usable";
 
+/// An administrator's word, on a namespace, that its owners may use Velero's own tools there; its value is `true`.
+pub const VELERO_VIEW: &str = "nacre.dev/velero-view";
+/// On what nacre keeps of Velero's kinds in a tenant's namespace: [`SHOWN_COPY`] or [`SHOWN_REFUSED`]. Tenants can write
+/// it too, and all that does is to have the object removed.
+pub const SHOWN: &str = "nacre.dev/shown";
+/// A copy of an object of Velero's.
+pub const SHOWN_COPY: &str = "copy";
+/// Somebody's request that was refused.
+pub const SHOWN_REFUSED: &str = "refused";
+/// On a Velero DownloadRequest that was asked for by one in a tenant's namespace; its value is `velero`.
+pub const ASKED_BY: &str = "nacre.dev/asked-by";
+/// With Velero's own command line.
+pub const ASKED_BY_VELERO: &str = "velero";
+
+/// Velero's own label: on what no backup of anybody's shall hold; its value is `true`.
+pub const EXCLUDE_FROM_BACKUP: &str = "velero.io/exclude-from-backup";
 /// Velero's own label: which Backup an object belongs to.
 pub const VELERO_BACKUP_NAME: &str = "velero.io/backup-name";
 /// Velero's own label: which one of that name.
 pub const VELERO_BACKUP_UID: &str = "velero.io/backup-uid";
 /// Velero's own label: which Restore an object belongs to.
 pub const VELERO_RESTORE_NAME: &str = "velero.io/restore-name";
+/// Velero's own label: which one of that name.
+pub const VELERO_RESTORE_UID: &str = "velero.io/restore-uid";
+/// Velero's own label: where a Backup is kept.
+pub const VELERO_STORAGE_LOCATION: &str = "velero.io/storage-location";
 
 /// Holds a NonAdminBackup until its Velero Backup is dealt with.
 pub const NAB_FINALIZER: &str = "nonadminbackup.oadp.openshift.io/finalizer";

@@ -60,6 +60,9 @@ pub struct Usage {
     pub peak_rss: u64,
 }
 
+/// How much garbage the bed's programs, all of them written in Go, may let pile up: memory is there, cores are few.
+const GARBAGE: &str = "400";
+
 /// A program to start: arguments, environment and where its output goes.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -119,7 +122,7 @@ impl Program {
             .open(&self.log)
             .with_context(|| format!("opening {}", self.log.display()))?;
         let mut keeper = Command::new("bash");
-        keeper.args(["-c", KEEPER, "keeper"]).arg(&self.path).args(&self.args);
+        keeper.args(["-c", KEEPER, "keeper"]).arg(&self.path).args(&self.args).env("GOGC", GARBAGE);
         for (name, value) in &self.env {
             match value {
                 Some(value) => keeper.env(name, value),

@@ -1,5 +1,6 @@
 //! The real command lines, run against the bed.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Result, ensure};
@@ -31,23 +32,28 @@ impl Output {
 impl Bed {
     /// Runs the real kubectl as the bed's helper; `--as=ada` makes it somebody else.
     pub async fn kubectl(&self, args: &[&str]) -> Result<Output> {
-        self.run("kubectl", args).await
+        self.run("kubectl", &self.kubeconfig(), args).await
     }
 
     /// Runs the real velero command line as the bed's helper.
     pub async fn velero_cli(&self, args: &[&str]) -> Result<Output> {
-        self.run("velero", args).await
+        self.run("velero", &self.kubeconfig(), args).await
     }
 
     /// Runs the real helm as the bed's helper.
     pub async fn helm(&self, args: &[&str]) -> Result<Output> {
-        self.run("helm", args).await
+        self.run("helm", &self.kubeconfig(), args).await
     }
 
-    async fn run(&self, program: &str, args: &[&str]) -> Result<Output> {
+    /// Runs the real velero command line as whoever this kubeconfig is for.
+    pub async fn velero_cli_with(&self, kubeconfig: &Path, args: &[&str]) -> Result<Output> {
+        self.run("velero", kubeconfig, args).await
+    }
+
+    async fn run(&self, program: &str, kubeconfig: &Path, args: &[&str]) -> Result<Output> {
         let output = Command::new(self.binaries.path(program))
             .args(args)
-            .env("KUBECONFIG", self.kubeconfig())
+            .env("KUBECONFIG", kubeconfig)
             // Both keep caches and settings there, by the server's address: those of another bed must not be met.
             .env("HOME", self.folder())
             .env("KUBECACHEDIR", self.folder().join("kubectl-cache"))

@@ -6,9 +6,9 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::{
     backup,
     connect::{Connection, Session},
-    help, install, location, migration,
+    explain, help, install, location, migration,
     output::{EXIT_CODES, Format, Outcome},
-    restore,
+    restore, status,
 };
 
 /// Backups, restores and migration rights for the owners of namespaces.
@@ -18,8 +18,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     connection: Connection,
 
-    /// How to print the answer.
-    #[arg(short, long, value_enum, default_value_t, global = true)]
+    /// How to print the answer: table, wide, json, yaml or name.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t, global = true)]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
     output: Format,
 
     #[command(subcommand)]
@@ -38,6 +39,10 @@ enum Command {
     /// Bring storage of your own.
     #[command(visible_aliases = ["nabsl", "bsl"], alias = "locations")]
     Location(location::Args),
+    /// How the backups of a namespace stand, on one screen.
+    Status(status::Status),
+    /// What nacre would do with a request, before it is sent.
+    Explain(explain::Explain),
     /// Install nacre beside Velero, or bring an installation up to date.
     Install(install::Install),
     /// Remove nacre, leaving nothing stuck and keeping what tenants and Velero own.
@@ -69,9 +74,11 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
     }
     let session = Session::open(&args.connection, args.output).await?;
     match args.command {
-        Command::Backup(args) => backup::run(&session, args).await,
-        Command::Restore(args) => restore::run(&session, args).await,
-        Command::Location(args) => location::run(&session, args).await,
+        Command::Backup(args) => Box::pin(backup::run(&session, args)).await,
+        Command::Restore(args) => Box::pin(restore::run(&session, args)).await,
+        Command::Location(args) => Box::pin(location::run(&session, args)).await,
+        Command::Status(_) => Box::pin(status::run(&session)).await,
+        Command::Explain(args) => Box::pin(explain::run(&session, &args)).await,
         Command::Install(verb) => install::install(&session, &verb, given).await,
         Command::Uninstall(verb) => install::uninstall(&session, &verb, given).await,
         Command::Render(verb) => install::render(&verb, given, args.output),
@@ -84,5 +91,19 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         super::command().debug_assert();
+    }
+
+    /// Every command that does something shows how it is used.
+    #[test]
+    fn every_help_has_examples() {
+        fn without(path: &str, command: &clap::Command) -> Vec<String> {
+            let path = format!("{path} {}", command.get_name());
+            let below: Vec<String> =
+                command.get_subcommands().flat_map(|below| without(&path, below)).collect();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let silent = !command.has_subcommands() && !help.contains("kubectl nacre");
+            if silent { vec![path] } else { below }
+        }
+        assert_eq!(without("", &super::command()), Vec::<String>::new());
     }
 }

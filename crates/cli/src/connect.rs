@@ -69,7 +69,10 @@ impl Session {
                 Ok(config) => config,
                 // Without a kubeconfig this may still be a pod; with a context named it is a mistake.
                 Err(error) if options.context.is_some() => return Err(error.into()),
-                Err(_) => Config::infer().await.context("no kubeconfig, and not in a pod")?,
+                Err(error) => match Config::incluster() {
+                    Ok(config) => config,
+                    Err(_) => return Err(error).context("no cluster to talk to"),
+                },
             },
         };
         if let Some(user) = &connection.act_as {

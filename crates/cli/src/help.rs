@@ -43,7 +43,7 @@ pub(crate) fn grouped(command: Command) -> Command {
         }
     }
     command.help_template(format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{listed}{heading}Options:{heading:#}\n{{options}}\n\n{{after-help}}\n"
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{listed}{heading}Options:{heading:#}\n{{options}}{{after-help}}\n"
     ))
 }
 

@@ -1,5 +1,7 @@
 //! Reading one kind: all of them, or those that were named, whatever state they are in.
 
+use std::fmt::Debug;
+
 use anyhow::{Context as _, Result, bail};
 use http::Request;
 use kube::{Resource, core::NamespaceResourceScope};
@@ -26,7 +28,7 @@ pub(crate) struct Which {
 
 /// What the API server answers with: sound objects as they are, and the text for programs.
 pub(crate) struct Found<K> {
-    /// Each object, and why it could not be read if it could not.
+    /// Each object, and why it could not be read if it could not; empty if all that was wanted is the text.
     pub(crate) items: Vec<(K, Option<String>)>,
     /// The same as kubectl would print it.
     raw: Vec<Value>,
@@ -41,7 +43,12 @@ struct List<K> {
 
 /// A kind that lives in a namespace and can be read even if it is odd.
 pub(crate) trait Readable:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Serialize + Default + Clone
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + DeserializeOwned
+    + Serialize
+    + Default
+    + Clone
+    + Debug
 {
 }
 
@@ -51,6 +58,7 @@ impl<K> Readable for K where
         + Serialize
         + Default
         + Clone
+        + Debug
 {
 }
 
@@ -64,7 +72,8 @@ impl Which {
         let mut found = Found { items: Vec::new(), raw: Vec::new(), single: self.names.len() == 1 };
         for name in &self.names {
             let text = session.client.request_text(get::<K>(&session.namespace, name)?).await?;
-            let value: Value = serde_json::from_str(&text)?;
+            let mut value: Value = serde_json::from_str(&text)?;
+            without_managers(&mut value);
             found.items.push(salvage(&value));
             found.raw.push(value);
         }
@@ -111,8 +120,18 @@ pub(crate) async fn all<K: Readable>(
     for item in &mut list.items {
         item["apiVersion"] = json!(K::api_version(&()));
         item["kind"] = json!(K::kind(&()));
+        without_managers(item);
     }
-    Ok(Found { items: list.items.iter().map(salvage).collect(), raw: list.items, single: false })
+    // Nobody looks into what is passed on as it is.
+    let items = if raw { Vec::new() } else { list.items.iter().map(salvage).collect() };
+    Ok(Found { items, raw: list.items, single: false })
+}
+
+/// Who set which field is nobody's question here, and often longer than the object; kubectl leaves it out too.
+fn without_managers(object: &mut Value) {
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("managedFields");
+    }
 }
 
 fn get<K: Readable>(namespace: &str, name: &str) -> Result<Request<Vec<u8>>> {
@@ -129,7 +148,7 @@ fn percent(byte: u8) -> String {
 }
 
 /// The object, or what can be read of it and why not all of it.
-fn salvage<K: Readable>(given: &Value) -> (K, Option<String>) {
+pub(crate) fn salvage<K: Readable>(given: &Value) -> (K, Option<String>) {
     let error = match K::deserialize(given) {
         Ok(object) => return (object, None),
         Err(error) => error.to_string(),

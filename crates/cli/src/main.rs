@@ -1,18 +1,32 @@
 //! `kubectl nacre`: what tenants and administrators do from a shell.
 
+mod allowed;
 mod args;
 mod backup;
+mod changes;
+mod confirm;
 mod connect;
+mod delete;
+mod describe;
+mod download;
+mod explain;
 mod help;
 mod install;
+mod interrupt;
 mod list;
+mod live;
 mod location;
 mod migration;
 mod output;
+mod preview;
 mod restore;
+mod selector;
+mod send;
+mod status;
 mod story;
 mod style;
 mod table;
+mod wait;
 mod words;
 
 use std::process::ExitCode;
@@ -21,7 +35,7 @@ use std::process::ExitCode;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let args = args::parse();
-    match args::run(args).await {
+    match Box::pin(args::run(args)).await {
         Ok(outcome) => outcome.into(),
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

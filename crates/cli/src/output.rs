@@ -116,10 +116,32 @@ pub(crate) fn remark(text: impl Display) {
 
 /// Says what went wrong, and why, on one line.
 pub(crate) fn complain(error: &anyhow::Error) {
-    let causes: Vec<String> = error.chain().map(in_short).collect();
+    remark(format_args!("{} {}", style::bad("error:"), in_words(error)));
+}
+
+fn in_words(error: &anyhow::Error) -> String {
+    if let Some(silence) = error.chain().position(is_silence) {
+        let before = error.chain().take(silence).map(in_short);
+        let root = error.root_cause().to_string();
+        return before
+            .chain(["the API server does not answer".to_owned(), root])
+            .collect::<Vec<_>>()
+            .join(": ");
+    }
     // The API server's own words say it all; what wraps them would only repeat them.
-    let end = error.chain().position(is_answer).map_or(causes.len(), |position| position + 1);
-    remark(format_args!("{} {}", style::bad("error:"), causes[..end].join(": ")));
+    let end = error.chain().position(is_answer).map_or(usize::MAX, |position| position + 1);
+    let mut causes: Vec<String> = Vec::new();
+    for cause in error.chain().take(end).map(in_short) {
+        // Some errors hold the text of what caused them.
+        if causes.last().is_none_or(|last| !last.contains(&cause)) {
+            causes.push(cause);
+        }
+    }
+    causes.join(": ")
+}
+
+fn is_silence(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Service(_) | kube::Error::HyperError(_)))
 }
 
 fn is_answer(error: &(dyn std::error::Error + 'static)) -> bool {
@@ -128,7 +150,7 @@ fn is_answer(error: &(dyn std::error::Error + 'static)) -> bool {
 
 fn in_short(error: &(dyn std::error::Error + 'static)) -> String {
     match (error.downcast_ref(), error.downcast_ref::<engine::Failure>()) {
-        (Some(kube::Error::Api(status)), _) => status.message.clone(),
+        (Some(kube::Error::Api(status)), _) => without_webhook(&status.message),
         (_, Some(failure)) => {
             let answer = failure.status().map(|status| status.message.clone());
             format!("{}: {}", failure.what, answer.unwrap_or_else(|| failure.source.to_string()))
@@ -137,7 +159,48 @@ fn in_short(error: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
+/// The words of whoever refused, without the machinery that carried them.
+pub(crate) fn without_webhook(message: &str) -> String {
+    match message.split_once(" denied the request: ") {
+        Some((_, words)) => format!("refused: {words}"),
+        None => message.to_owned(),
+    }
+}
+
 /// Whether the reader of our output has gone, as `head` does.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_not_told_twice() {
+        assert_eq!(
+            in_words(&anyhow!("no such file").context("reading x: no such file")),
+            "reading x: no such file"
+        );
+        assert_eq!(in_words(&anyhow!("no such file").context("reading x")), "reading x: no such file");
+    }
+
+    #[test]
+    fn a_refusal_by_the_webhook_reads_like_one() {
+        let said =
+            "admission webhook \"requests.nacre.dev\" denied the request: spec.backupSpec.ttl: too long";
+        assert_eq!(without_webhook(said), "refused: spec.backupSpec.ttl: too long");
+        assert_eq!(without_webhook("not found"), "not found");
+    }
+
+    #[test]
+    fn exit_codes_are_as_documented() {
+        let outcomes =
+            [Outcome::Good, Outcome::Failed, Outcome::Attention, Outcome::Late, Outcome::Interrupted];
+        for outcome in outcomes {
+            assert!(EXIT_CODES.contains(&format!("\n  {:<3}", outcome.code())), "{outcome:?}");
+        }
+    }
 }

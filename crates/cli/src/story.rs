@@ -2,14 +2,22 @@
 
 use api::{
     NonAdminBackup, NonAdminRestore, Phase,
-    condition::{self, NAMESPACE_LIMIT_REACHED, POLICY_UNAVAILABLE},
+    condition::{self, HAND_OVER_FAILED, NAMESPACE_LIMIT_REACHED, POLICY_UNAVAILABLE},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
-use planner::queue::{Stage, stage};
+use planner::{
+    queue::{Stage, stage},
+    restore::STARTS_BY_ITSELF,
+};
 
-use crate::{output::Outcome, style, table::Cell, words::count};
+use crate::{
+    output::Outcome,
+    style,
+    table::Cell,
+    words::{count, span},
+};
 
 /// A backup or a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,10 +179,13 @@ impl<'a> Story<'a> {
             return State::Refused("");
         };
         match accepted.reason.as_str() {
-            NAMESPACE_LIMIT_REACHED | POLICY_UNAVAILABLE => State::Waiting(&accepted.message),
+            NAMESPACE_LIMIT_REACHED | POLICY_UNAVAILABLE | HAND_OVER_FAILED => {
+                State::Waiting(&accepted.message)
+            }
             condition::VELERO_BACKUP_NOT_FOUND | condition::VELERO_RESTORE_NOT_FOUND => {
                 State::Gone(&accepted.message)
             }
+            _ if accepted.message.contains(STARTS_BY_ITSELF) => State::Waiting(&accepted.message),
             _ => State::Refused(&accepted.message),
         }
     }
@@ -247,10 +258,22 @@ impl<'a> Story<'a> {
             State::Over(End::Completed) => {
                 let items =
                     velero.total.map_or_else(String::new, |total| format!(", {}", count(total, "item")));
-                format!("complete{items}{}", trouble(velero))
+                let taken = velero.started.zip(velero.completed).map_or_else(String::new, |(from, to)| {
+                    format!(" in {}", span(to.as_second() - from.as_second()))
+                });
+                format!("complete{items}{taken}{}", trouble(velero))
             }
-            State::Over(End::PartiallyFailed) => format!("only in part{}", trouble(velero)),
+            State::Over(End::PartiallyFailed) => format!("done only in part{}", trouble(velero)),
+            State::Over(End::Failed) if velero.phase == "Failed" => format!("failed{}", self.reasons()),
             State::Over(End::Failed) => format!("failed as {}{}", velero.phase, self.reasons()),
+        }
+    }
+
+    /// Word and sentence on one line.
+    pub(crate) fn headline(&self) -> String {
+        match self.state() {
+            State::Refused(why) | State::Waiting(why) => format!("{} - {why}", self.word()),
+            _ => format!("{} - {}", self.word(), self.sentence()),
         }
     }
 
@@ -259,6 +282,40 @@ impl<'a> Story<'a> {
         let errors = self.velero.validation_errors.iter().map(String::as_str);
         let reasons: Vec<&str> = self.velero.failure.into_iter().chain(errors).collect();
         if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
+    }
+
+    /// What its owner can do next, as commands and short sentences.
+    pub(crate) fn next(&self) -> Vec<String> {
+        let (noun, name) = (self.what.noun(), self.name());
+        let see = |verb: &str| format!("kubectl nacre {noun} {verb} {name}");
+        match (self.state(), self.what) {
+            (State::New, _) => vec![
+                see("wait"),
+                "if nothing happens for a minute, ask the administrators whether nacre runs".to_owned(),
+            ],
+            (State::Waiting(_) | State::Queued(_) | State::Running | State::Finishing, _) => {
+                vec![see("wait")]
+            }
+            (State::Refused(_), _) => vec![
+                format!(
+                    "correct what was refused and make a new {noun}, or mend what it names: it is looked at again by itself"
+                ),
+                format!("kubectl nacre explain {noun} {name}"),
+                see("delete"),
+            ],
+            (State::Gone(_), _) => vec![see("delete"), format!("kubectl nacre {noun} create")],
+            (State::Over(End::Completed), What::Backup) => {
+                vec![format!("kubectl nacre restore create --from-backup {name}")]
+            }
+            (State::Over(End::Completed), What::Restore) => Vec::new(),
+            (State::Over(End::PartiallyFailed), What::Backup) => vec![
+                see("logs"),
+                format!("{} --details", see("describe")),
+                format!("kubectl nacre restore create --from-backup {name}   (brings back what is in it)"),
+            ],
+            (State::Over(_), _) => vec![see("logs"), format!("{} --details", see("describe"))],
+            (State::Leaving(_), _) => vec![format!("{} --wait --yes", see("delete"))],
+        }
     }
 
     /// How a wait for it ends; none if it goes on.
@@ -291,7 +348,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A backup with this status.
-    pub(crate) fn backup(status: Value) -> NonAdminBackup {
+    pub(crate) fn backup(status: &Value) -> NonAdminBackup {
         let object = json!({
             "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
             "metadata": {"name": "daily", "namespace": "shop", "generation": 1, "creationTimestamp": "2026-11-15T12:00:00Z"},
@@ -311,7 +368,7 @@ pub(crate) mod tests {
             "message": message, "lastTransitionTime": "2026-11-15T12:00:01Z"}]})
     }
 
-    fn told(status: Value) -> String {
+    fn told(status: &Value) -> String {
         let backup = backup(status);
         let story = Story::from(&backup);
         format!("{} | {} | {:?}", story.word(), story.sentence(), story.outcome())
@@ -323,6 +380,7 @@ pub(crate) mod tests {
             json!({}),
             refused("InvalidBackupSpec", "spec.backupSpec.ttl: too long"),
             refused("NamespaceLimitReached", "metadata.namespace: 3 are running"),
+            refused("InvalidRestoreSpec", "it is not finished; the restore starts when it is"),
             refused("VeleroBackupNotFound", "the Velero Backup is gone"),
             at_velero(&json!({})),
             at_velero(&json!({"phase": "InProgress"})),
@@ -336,13 +394,30 @@ pub(crate) mod tests {
             at_velero(&json!({"phase": "Deleting"})),
             json!({"phase": "Deleting"}),
         ];
-        insta::assert_snapshot!(states.map(told).join("\n"), @"");
+        insta::assert_snapshot!(states.each_ref().map(told).join("\n"), @r"
+        New | nacre has not looked at it yet | None
+        Refused | refused: spec.backupSpec.ttl: too long | Some(Failed)
+        Waiting | waiting: metadata.namespace: 3 are running | None
+        Waiting | waiting: it is not finished; the restore starts when it is | None
+        Gone | the Velero Backup is gone | Some(Failed)
+        Queued | in Velero's queue, 2 ahead of it | None
+        InProgress | Velero has started | None
+        InProgress | 7 of 42 items | None
+        WaitingForPluginOperations | the items are done, volume data is still on its way | None
+        Finalizing | Velero is finishing | None
+        Completed | complete, 1 item, with 2 warnings | Some(Good)
+        PartiallyFailed | done only in part, with 1 error and 2 warnings | Some(Attention)
+        Failed | failed: no space | Some(Failed)
+        FailedValidation | failed as FailedValidation: one; two | Some(Failed)
+        Deleting | Velero is deleting it | Some(Failed)
+        Deleting | being deleted | Some(Failed)
+        ");
     }
 
     #[test]
     fn nobody_ahead_means_next() {
         let mut status = at_velero(&json!({"phase": "Queued"}));
         status["queueInfo"]["estimatedQueuePosition"] = json!(1);
-        assert_eq!(told(status), "Queued | next in Velero's queue | None");
+        assert_eq!(told(&status), "Queued | next in Velero's queue | None");
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use anstyle::Style;
 
-use crate::{output::Format, style};
+use crate::{output::Format, style, words::printable};
 
 /// What stands in a column of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,13 +16,18 @@ pub(crate) struct Cell {
 impl Cell {
     /// A text in a style.
     pub(crate) fn painted(style: Style, text: impl Into<String>) -> Self {
-        Self { text: text.into(), style }
+        Self { text: one_line(&text.into()), style }
     }
+}
+
+/// What stands in a table takes one line, and gives a terminal no orders.
+fn one_line(text: &str) -> String {
+    printable(text).replace('\n', " ")
 }
 
 impl From<String> for Cell {
     fn from(text: String) -> Self {
-        Self { text, style: Style::new() }
+        Self::painted(Style::new(), text)
     }
 }
 

@@ -16,14 +16,19 @@ pub(crate) fn span(seconds: i64) -> String {
         _ => format!("{large}{unit}{small}{rest}"),
     };
     match seconds {
-        ..120 => format!("{seconds}s"),
-        ..600 => two(minutes, 'm', seconds % 60, 's'),
-        ..10_800 => format!("{minutes}m"),
-        ..28_800 => two(hours, 'h', minutes % 60, 'm'),
-        ..172_800 => format!("{hours}h"),
-        ..691_200 => two(days, 'd', hours % 24, 'h'),
+        0..120 => format!("{seconds}s"),
+        120..600 => two(minutes, 'm', seconds % 60, 's'),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => two(hours, 'h', minutes % 60, 'm'),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => two(days, 'd', hours % 24, 'h'),
         _ => format!("{days}d"),
     }
+}
+
+/// A text without what a terminal would obey: somebody else may have written it.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// `1 error`, `2 errors`.
@@ -33,7 +38,7 @@ pub(crate) fn count(number: i64, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, span};
+    use super::{count, printable, span};
 
     #[test]
     fn spans_read_like_kubectls() {
@@ -47,6 +52,11 @@ mod tests {
                 "8d"
             ]
         );
+    }
+
+    #[test]
+    fn a_terminal_is_told_nothing_by_strangers() {
+        assert_eq!(printable("a\u{1b}[2Jb\r\nc"), "a\u{fffd}[2Jb\u{fffd}\nc");
     }
 
     #[test]

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bed::{Bed, Builder, Process, eventually};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::DeleteParams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -43,9 +46,32 @@ impl House {
     /// The same on a bed of the story's choosing.
     pub async fn build_on(bed: Builder) -> Result<Self> {
         let bed = bed.start().await?;
+        // Velero brings it, where there is Velero; the roles need it anyway.
+        bed.namespace(VELERO).await?;
         bed.apply_path(&deploy("crds")).await.context("applying the definitions")?;
         bed.apply_path(&deploy("nacre.yaml")).await.context("applying the roles")?;
         Ok(Self { bed })
+    }
+
+    /// Gives nacre and tenants the rights for Velero's own tools in tenants' namespaces, as installing with them does.
+    pub async fn allow_velero_view(&self) -> Result<()> {
+        self.bed.apply_path(&deploy("velero-view.yaml")).await.context("applying the rights to see copies")
+    }
+
+    /// A cluster with Velero, nacre's definitions, and what `nacre operator` needs.
+    pub async fn build_for_operator() -> Result<Self> {
+        let bed = Bed::builder().with_velero().start().await?;
+        bed.apply_path(&deploy("crds")).await.context("applying the definitions")?;
+        bed.apply_path(&deploy("operator.yaml")).await.context("applying the operator")?;
+        Ok(Self { bed })
+    }
+
+    /// Starts `nacre operator` with its own account.
+    pub async fn start_operator(&self) -> Result<Nacre> {
+        let account = self.bed.service_account_kubeconfig(VELERO, "nacre-operator").await?;
+        let operator = self.launch_as("operator", &["operator"], VELERO, &account, &[])?;
+        operator.until_ready().await?;
+        Ok(operator)
     }
 
     /// Starts nacre as OADP's operator does: no arguments, everything in the environment, its own account.
@@ -60,24 +86,56 @@ impl House {
 
     /// The same by another way to the API server.
     pub async fn start_nacre_with(&self, kubeconfig: &Path) -> Result<Nacre> {
-        self.start_nacre_in(kubeconfig, &[("LOG_LEVEL", "5")]).await
+        self.start_nacre_in(kubeconfig, &[]).await
     }
 
     /// The same with more in the environment.
     pub async fn start_nacre_in(&self, kubeconfig: &Path, environment: &[(&str, &str)]) -> Result<Nacre> {
+        // Most stories that start a second one have killed the first, and need not wait for a dead one's lease.
+        self.forget_lease().await?;
+        let nacre = self.launch("nacre", VELERO, kubeconfig, environment)?;
+        nacre.until_ready().await?;
+        Ok(nacre)
+    }
+
+    /// Starts a nacre that belongs to this namespace, with more in its environment, and waits for nothing.
+    pub fn launch(
+        &self,
+        name: &str,
+        namespace: &str,
+        kubeconfig: &Path,
+        env: &[(&str, &str)],
+    ) -> Result<Nacre> {
+        self.launch_as(name, &[], namespace, kubeconfig, env)
+    }
+
+    fn launch_as(
+        &self,
+        name: &str,
+        args: &[&str],
+        namespace: &str,
+        kubeconfig: &Path,
+        env: &[(&str, &str)],
+    ) -> Result<Nacre> {
         let (health, metrics) = (free_address()?, free_address()?);
-        let program = self.bed.program(program()?, "nacre", kubeconfig).env("WATCH_NAMESPACE", VELERO);
-        let program = environment.iter().fold(program, |program, (name, value)| program.env(*name, *value));
+        let program = self.bed.program(program()?, name, kubeconfig).args(args.iter().copied());
+        let program = program.env("WATCH_NAMESPACE", namespace).env("LOG_LEVEL", "5");
+        let program = env.iter().fold(program, |program, (name, value)| program.env(*name, *value));
         let process = program
+            .env("HOSTNAME", name)
             .env("HEALTH_PROBE_BIND_ADDRESS", health.to_string())
             .env("METRICS_BIND_ADDRESS", metrics.to_string())
             .start()?;
-        let nacre = Nacre { process, health, metrics };
-        nacre
-            .process
-            .must_live(eventually("nacre to be ready", PATIENCE, async || nacre.ready().await))
-            .await?;
-        Ok(nacre)
+        Ok(Nacre { process, health, metrics })
+    }
+
+    /// Removes the lease, as an administrator would who knows that its holder is gone for good.
+    pub async fn forget_lease(&self) -> Result<()> {
+        let leases = Api::<Lease>::namespaced(self.bed.client().await?, "kube-system");
+        match leases.delete("nacre", &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            other => Ok(other.map(drop)?),
+        }
     }
 
     /// A namespace and somebody who has nothing but the `admin` role in it.
@@ -90,6 +148,11 @@ impl House {
 }
 
 impl Nacre {
+    /// Waits until it says that it is ready.
+    pub async fn until_ready(&self) -> Result<()> {
+        self.process.must_live(eventually("nacre to be ready", PATIENCE, async || self.ready().await)).await
+    }
+
     /// Whether it says that it is ready.
     pub async fn ready(&self) -> Result<()> {
         let answer = get(self.health, "/readyz").await?;
@@ -99,6 +162,11 @@ impl Nacre {
     /// What it says about itself beside being ready.
     pub async fn details(&self) -> Result<String> {
         get(self.health, "/readyz").await
+    }
+
+    /// Everything it counts, as Prometheus would read it.
+    pub async fn metrics(&self) -> Result<String> {
+        get(self.metrics, "/metrics").await
     }
 
     /// A number it counts.
@@ -119,11 +187,12 @@ async fn get(address: SocketAddr, path: &str) -> Result<String> {
 }
 
 /// A file of the repository's `deploy` folder.
-fn deploy(name: &str) -> PathBuf {
+pub fn deploy(name: &str) -> PathBuf {
     root().join("deploy").join(name)
 }
 
-fn root() -> &'static Path {
+/// Where the repository is.
+pub fn root() -> &'static Path {
     // crates/e2e is two below the root, always.
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().and_then(Path::parent).unwrap_or(here)
@@ -148,7 +217,7 @@ fn built(variable: &str, name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn free_address() -> Result<SocketAddr> {
+pub(crate) fn free_address() -> Result<SocketAddr> {
     // Freed at once and taken again by nacre: nobody else is handed it in between, since the kernel goes round.
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }

@@ -1,13 +1,20 @@
 //! Stories on the real bed, told from outside: a real API server, real Velero, a real S3 store, and nacre as the
 //! program that ships.
 
+mod admission;
+pub mod contest;
 mod faults;
 mod house;
+mod length;
 mod location;
 mod oadp;
+mod privileges;
 mod tap;
 mod tenant;
 
-pub use house::{House, NACRE, Nacre, VELERO, command_line};
+pub use admission::{refusal, refused_by};
+pub use house::{House, NACRE, Nacre, VELERO, command_line, deploy, root};
+pub use length::at_length;
+pub use privileges::{Right, Rights};
 pub use tap::Tap;
 pub use tenant::Tenant;

@@ -52,14 +52,12 @@ fn older(mut crd: Value) -> Value {
     if let Some(fields) = schema.as_object_mut() {
         fields.remove("required");
     }
-    let backup = &mut schema["properties"]["status"]["properties"]["veleroBackup"]["properties"];
-    if backup.is_object() {
+    if let Some(backup) = schema.pointer_mut("/properties/status/properties/veleroBackup/properties") {
         backup["status"]["properties"]["phase"]["enum"] = json!(KNOWN);
         forget(&mut backup["status"], "queuePosition");
         forget(&mut backup["spec"], "volumeGroupSnapshotLabelKey");
     }
-    let spec = &mut schema["properties"]["spec"]["properties"]["backupSpec"];
-    if spec.is_object() {
+    if let Some(spec) = schema.pointer_mut("/properties/spec/properties/backupSpec") {
         forget(spec, "volumeGroupSnapshotLabelKey");
     }
     crd
@@ -95,15 +93,15 @@ fn roles() -> Vec<Value> {
         ),
     ]);
     let tenants = json!([rule("oadp.openshift.io", json!(KINDS), json!(["*"]))]);
-    let role = |name: &str, labels: Value, rules: Value| {
+    let cluster_role = |name: &str, labels: Value, rules: Value| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": name, "labels": labels}, "rules": rules})
     };
     let name = "non-admin-controller";
     vec![
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": VELERO}}),
-        role("oadp-non-admin", json!({}), own),
-        role("olm-admin", json!({"rbac.authorization.k8s.io/aggregate-to-admin": "true"}), tenants),
+        cluster_role("oadp-non-admin", json!({}), own),
+        cluster_role("olm-admin", json!({"rbac.authorization.k8s.io/aggregate-to-admin": "true"}), tenants),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": {"name": "oadp-non-admin"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "oadp-non-admin"},

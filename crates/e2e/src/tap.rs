@@ -2,10 +2,11 @@
 //! after any of them, so that a story can kill the program between any two. It can also lose, refuse, delay and cut what
 //! passes through it, by seed.
 
+use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -37,8 +38,12 @@ struct Line {
     client: Client,
     /// How many more writes are passed on before it falls silent; `usize::MAX` for ever.
     left: AtomicUsize,
+    /// Which writes count: those with this in their path or body.
+    about: Mutex<String>,
     /// Told when it falls silent.
     silent: Notify,
+    /// The kinds whose first write met a conflict that nobody made, if that is wanted.
+    contradicted: Mutex<Option<HashSet<String>>>,
     faults: Faults,
 }
 
@@ -51,7 +56,9 @@ impl Tap {
         let line = Arc::new(Line {
             client,
             left: AtomicUsize::new(usize::MAX),
+            about: Mutex::default(),
             silent: Notify::new(),
+            contradicted: Mutex::default(),
             faults: Faults::new(0, 0),
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -76,12 +83,31 @@ impl Tap {
 
     /// Falls silent once so many writes have reached the API server: whoever sent the last is never answered.
     pub fn cut_after(&self, writes: usize) {
+        self.cut_after_writes_about("", writes);
+    }
+
+    /// The same, but only writes count that have this text in their path or body.
+    pub fn cut_after_writes_about(&self, about: &str, writes: usize) {
+        about.clone_into(&mut self.line.about.lock().unwrap_or_else(PoisonError::into_inner));
         self.line.left.store(writes, Ordering::SeqCst);
+    }
+
+    /// Whether it has fallen silent.
+    pub fn is_silent(&self) -> bool {
+        self.line.left.load(Ordering::SeqCst) == 0
     }
 
     /// Waits until it falls silent.
     pub async fn silent(&self) {
-        self.line.silent.notified().await;
+        // An earlier silence may have left its word behind.
+        while !self.is_silent() {
+            self.line.silent.notified().await;
+        }
+    }
+
+    /// Answers the first write to each kind with a conflict, from now on, so that whoever wrote has to look again.
+    pub fn contradict(&self) {
+        *self.line.contradicted.lock().unwrap_or_else(PoisonError::into_inner) = Some(HashSet::new());
     }
 
     /// So many writes go wrong from now on, by this seed, and watches with them until then.
@@ -101,11 +127,38 @@ impl Tap {
     }
 }
 
+impl Line {
+    /// Whether this write is the first to its kind. What is deleted is not looked at again.
+    fn contradicts(&self, path: &str, method: &Method) -> bool {
+        let mut contradicted = self.contradicted.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(met) = contradicted.as_mut().filter(|_| *method != Method::DELETE) else { return false };
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let kind = match parts.iter().position(|part| *part == "namespaces") {
+            Some(place) => parts.get(place + 2),
+            None => parts.last(),
+        };
+        // These are made once and read by name anyway.
+        kind.is_some_and(|kind| *kind != "serverstatusrequests" && met.insert((*kind).to_owned()))
+    }
+
+    fn is_about(&self, path: &str, body: &[u8]) -> bool {
+        let about = self.about.lock().unwrap_or_else(PoisonError::into_inner);
+        path.contains(&*about) || String::from_utf8_lossy(body).contains(&*about)
+    }
+}
+
 async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
-    // Events tell a story and hold nothing up: they are no step of any path.
-    let write = *request.method() != Method::GET && !request.uri().path().contains("/events");
+    // Events tell a story and hold nothing up, and a lease is a sign of life: they are no step of any path.
+    let path = request.uri().path();
+    let aside = path.contains("/events") || path.contains("/leases");
+    let write = *request.method() != Method::GET && !aside;
     if write && line.left.load(Ordering::SeqCst) == 0 {
         return std::future::pending().await;
+    }
+    if write && line.contradicts(request.uri().path(), request.method()) {
+        let words = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict",
+            "code": 409, "message": "a story says so"});
+        return (StatusCode::CONFLICT, words.to_string()).into_response();
     }
     let watch = request.uri().query().is_some_and(|query| query.contains("watch="));
     let fate = if write { line.faults.fate() } else { Fate::Passes(Duration::ZERO) };
@@ -130,13 +183,14 @@ async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
     let Ok(body) = to_bytes(body, LARGEST).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
+    let counts = write && line.is_about(parts.uri.path(), &body);
     let request = kube::client::Body::from(body.to_vec());
     let answer = match line.client.send(Request::from_parts(parts, request)).await {
         Ok(answer) => answer.map(Body::new),
         Err(error) => return (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
     };
     let left = line.left.load(Ordering::SeqCst);
-    if write && left != usize::MAX {
+    if counts && left != usize::MAX {
         line.left.store(left.saturating_sub(1), Ordering::SeqCst);
         if left <= 1 {
             // The write has happened; nobody will hear of it.

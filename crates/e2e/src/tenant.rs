@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::Result;
-use api::{NonAdminBackup, NonAdminRestore, condition};
+use api::{NonAdminBackup, NonAdminRestore, Phase, condition};
 use bed::{Bed, wait_until};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
@@ -13,8 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// How long real Velero may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// How long real Velero may take on a busy machine. Where several backups end at once it can overlook one that waits,
+/// and looks again a minute later.
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Somebody who owns a namespace and nothing else.
 pub struct Tenant<'a> {
@@ -106,6 +107,15 @@ impl<'a> Tenant<'a> {
             + 'static,
     {
         wait_until(what, PATIENCE, self.api::<K>(), name, looks).await
+    }
+
+    /// Waits until Velero has been given a backup, and returns what Velero calls it.
+    pub async fn backup_starts(&self, name: &str) -> Result<String> {
+        self.wait("the backup to be handed over", name, |backup: Option<&NonAdminBackup>| {
+            let status = backup?.status.as_ref().filter(|status| status.phase == Some(Phase::Created))?;
+            status.velero_backup.as_ref()?.name.clone()
+        })
+        .await
     }
 
     /// Waits until Velero has ended a backup, and returns how.

@@ -2,20 +2,15 @@
 
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
+
+use crate::leadership::{Gate, Leadership};
 
 /// What the API server's audit log calls us.
 pub fn user_agent() -> String {
     format!("nacre/{}", env!("CARGO_PKG_VERSION"))
-}
-
-/// As the environment says: `KUBECONFIG` or the usual file, else the pod's own account.
-async fn config() -> Result<Config, kube::Error> {
-    match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
-        Ok(config) => Ok(config),
-        Err(_) => Config::infer().await.map_err(kube::Error::InferConfig),
-    }
 }
 
 /// The hosts by which the API server is reached from here: the one we use, and the one every pod is told.
@@ -27,7 +22,21 @@ pub async fn api_server() -> Result<Vec<String>, kube::Error> {
 
 /// Connects as the environment says.
 pub async fn connect() -> Result<Client, kube::Error> {
-    let mut config = config().await?;
+    Client::try_from(config().await?)
+}
+
+/// The same, by a line on which nothing is written unless this process leads.
+pub async fn connect_behind(leadership: &Leadership) -> Result<Client, kube::Error> {
+    let line = ClientBuilder::try_from(config().await?)?;
+    Ok(line.with_layer(&Gate(leadership.clone())).build())
+}
+
+/// As the environment says: `KUBECONFIG` or the usual file, else the pod's own account.
+async fn config() -> Result<Config, kube::Error> {
+    let mut config = match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
+        Ok(config) => config,
+        Err(_) => Config::infer().await.map_err(kube::Error::InferConfig)?,
+    };
     if let Ok(agent) = user_agent().parse() {
         config.headers.push((http::header::USER_AGENT, agent));
     }
@@ -37,5 +46,5 @@ pub async fn connect() -> Result<Client, kube::Error> {
     config.read_timeout = Some(Duration::from_mins(6));
     config.reset_reader_on_write = true;
     config.write_timeout = Some(Duration::from_secs(30));
-    Client::try_from(config)
+    Ok(config)
 }

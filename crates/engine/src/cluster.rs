@@ -17,20 +17,21 @@ use planner::ownership::label;
 use planner::policy::{Policies, Problem};
 use planner::queue::{Heard, Queue, Queued};
 use planner::view::Credential;
-use planner::{Key, Trouble, backup, restore};
+use planner::{Key, Trouble, backup, copies, restore};
 
 use crate::credentials::Named;
 use crate::guard::Guarded;
 use crate::index::Index;
 use crate::kept::Kept;
 use crate::lacking::Lacking;
+use crate::shown::Shown;
 use crate::store::{Change, Store};
 
 /// Everything seen so far, shared by watches and workers. A decision holds it for microseconds.
 #[derive(Debug)]
 pub struct Cluster {
     state: RwLock<State>,
-    lacking: Lacking,
+    lacking: Arc<Lacking>,
 }
 
 /// Everything seen so far.
@@ -74,16 +75,18 @@ pub struct State {
     pub(crate) backing_off: BTreeSet<Key>,
     /// By whom it was wanted: the write that the API server did not take when it was last tried.
     pub(crate) troubles: HashMap<Key, Arc<Trouble>>,
+    /// What there is of Velero's kinds in tenants' namespaces.
+    pub(crate) shown: Shown,
 }
 
 impl Cluster {
     /// Nothing seen yet.
     pub fn new(admin_namespace: &str) -> Self {
-        Self { state: RwLock::new(State::new(admin_namespace)), lacking: Lacking::default() }
+        Self { state: RwLock::new(State::new(admin_namespace)), lacking: Arc::default() }
     }
 
     /// What is switched off here, and why.
-    pub fn lacking(&self) -> &Lacking {
+    pub fn lacking(&self) -> &Arc<Lacking> {
         &self.lacking
     }
 
@@ -134,6 +137,7 @@ impl State {
             volumes: Index::default(),
             backing_off: BTreeSet::new(),
             troubles: HashMap::new(),
+            shown: Shown::default(),
         }
     }
 
@@ -157,7 +161,15 @@ impl State {
         if let (Some(gone), None) = (before, after) {
             self.troubles.remove(&Key::of(K::KIND, gone.meta()));
         }
-        K::concerned(self, before, after)
+        let mut keys = K::concerned(self, before, after);
+        keys.extend(copies::also(self, K::KIND, before.map(K::meta), after.map(K::meta), &keys));
+        keys
+    }
+
+    pub(crate) fn index_namespace(&mut self, before: Option<&Namespace>, after: Option<&Namespace>) {
+        if let Some(name) = after.or(before).and_then(|space| space.metadata.name.clone()) {
+            self.review(&name);
+        }
     }
 
     pub(crate) fn index_backup(&mut self, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) {

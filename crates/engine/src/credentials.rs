@@ -15,6 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::debug;
 
 use crate::cluster::{Cluster, State};
+use crate::leadership::Leadership;
 use crate::work::Work;
 
 /// How often to look while a credential is missing or refused.
@@ -46,13 +47,19 @@ impl Named {
     }
 }
 
-/// Looks after the credentials that locations name, for ever, and wakes whom a change concerns.
-pub async fn look_after_credentials(client: Client, cluster: Arc<Cluster>, work: Arc<Work>) {
+/// Looks after the credentials that locations name while this process leads, and wakes whom a change concerns.
+pub async fn look_after_credentials(
+    client: Client,
+    cluster: Arc<Cluster>,
+    work: Arc<Work>,
+    leadership: Leadership,
+) {
     let mut looked: HashMap<Named, Instant> = HashMap::new();
     let mut pace = interval(Duration::from_secs(1));
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         pace.tick().await;
+        leadership.granted().await;
         let wanted = wanted(&cluster.look());
         if looked.len() > wanted.len() {
             looked.retain(|name, _| wanted.contains_key(name));

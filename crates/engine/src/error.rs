@@ -5,6 +5,8 @@ use std::time::Duration;
 use kube::core::Status;
 use thiserror::Error;
 
+use crate::leadership::NotLeading;
+
 /// Why a plan was not carried out to its end.
 #[derive(Debug, Error)]
 #[error("{what}: {source}")]
@@ -19,7 +21,7 @@ pub struct Failure {
 /// When to decide again after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// At once: what we knew was out of date, and now it is not.
+    /// At once: what we knew was out of date, and now it is not; or we did not lead, and whoever decides waits for that.
     Now,
     /// When the server said.
     After(Duration),
@@ -37,6 +39,11 @@ impl Failure {
 
     /// When to decide again.
     pub fn retry(&self) -> Retry {
+        if let kube::Error::Service(error) = &self.source
+            && error.is::<NotLeading>()
+        {
+            return Retry::Now;
+        }
         let Some(status) = self.status() else { return Retry::BackOff };
         match status.code {
             404 => Retry::WhenItChanges,

@@ -16,9 +16,8 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::debug;
 
-use crate::cluster::Cluster;
 use crate::error::status;
-use crate::lacking::is_missing_right;
+use crate::lacking::{Lacking, is_missing_right};
 
 /// Events a second, in all.
 const BUDGET: u32 = 20;
@@ -33,9 +32,9 @@ pub struct Teller(mpsc::Sender<KubeEvent>);
 
 impl Teller {
     /// Starts telling, as this instance.
-    pub fn start(client: Client, instance: String, cluster: Arc<Cluster>) -> Self {
+    pub fn start(client: Client, instance: String, lacking: Arc<Lacking>) -> Self {
         let (sender, receiver) = mpsc::channel(ROOM);
-        tokio::spawn(tell(client, instance, cluster, receiver));
+        tokio::spawn(tell(client, instance, lacking, receiver));
         Self(sender)
     }
 
@@ -49,7 +48,7 @@ impl Teller {
 async fn tell(
     client: Client,
     instance: String,
-    cluster: Arc<Cluster>,
+    lacking: Arc<Lacking>,
     mut events: mpsc::Receiver<KubeEvent>,
 ) {
     let mut pace = interval(Duration::from_secs(1) / BUDGET);
@@ -60,12 +59,14 @@ async fn tell(
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api: Api<KubeEvent> = Api::namespaced(client.clone(), &namespace);
         match api.create(&PostParams::default(), &event).await {
-            Ok(_) => cluster.lacking().on(EVENTS),
+            Ok(_) => lacking.on(EVENTS),
             // No right to write Events, or a namespace on its way out: the conditions say the same.
-            Err(error) => match status(&error).filter(|status| is_missing_right(status)) {
-                Some(answer) => cluster.lacking().off(EVENTS, &answer.message),
-                None => debug!(%error, namespace, "an Event was not written"),
-            },
+            Err(error) => {
+                debug!(%error, namespace, "an Event was not written");
+                if let Some(answer) = status(&error).filter(|status| is_missing_right(status)) {
+                    lacking.off(EVENTS, &answer.message);
+                }
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Carrying out a plan: one API call per action, in order, and no choices.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -47,6 +47,25 @@ pub struct Writes {
     pub tried: AtomicU64,
     /// Those that met a conflict.
     pub conflicts: AtomicU64,
+    /// All of them, by the namespace of the object that was decided about.
+    by_namespace: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Writes {
+    fn count(&self, namespace: &str) {
+        let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.get_mut(namespace) {
+            Some(count) => *count += 1,
+            None => drop(counts.insert(namespace.to_owned(), 1)),
+        }
+    }
+
+    /// How many there were for each namespace; those that are gone are forgotten.
+    pub fn by_namespace(&self, is_gone: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
+        let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.retain(|namespace, _| !is_gone(namespace));
+        counts.clone()
+    }
 }
 
 impl Executor {
@@ -66,7 +85,9 @@ impl Executor {
         let Some((kind, namespace, name)) = self.unsure().get(about).cloned() else { return Ok(()) };
         let found = self.fetch(kind, &namespace, &name).await;
         match found {
-            Ok(text) => self.work.wake(self.remember(kind, &text).into_iter().filter(|key| key != about)),
+            Ok(text) => {
+                self.work.wake(self.remember(kind, &namespace, &text).into_iter().filter(|key| key != about))
+            }
             Err(error) if code(&error) == Some(404) => {}
             Err(source) => {
                 let what = format!("look for {} {namespace}/{name}", kind.name());
@@ -86,6 +107,7 @@ impl Executor {
     /// decided about just now. The first that fails ends it: what follows may rest on it.
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
         for action in &plan.actions {
+            self.writes.count(&about.namespace);
             let mut concerned = match self.act(about, action).await {
                 Ok(concerned) => concerned,
                 Err(failure) => {
@@ -141,7 +163,7 @@ impl Executor {
         let answer = self.send(request).await;
         let answer = self.refreshing(target.kind, &target.namespace, &target.name, answer).await;
         let text = answer.map_err(|source| failure("patch", target, source))?;
-        Ok(self.remember(target.kind, &text))
+        Ok(self.remember(target.kind, &target.namespace, &text))
     }
 
     async fn create(&self, about: &Key, object: &Object) -> Result<Vec<Key>, Failure> {
@@ -159,7 +181,7 @@ impl Executor {
         let answer = self.refreshing(object.kind, namespace, name, answer).await;
         let what = || format!("create {} {namespace}/{name}", object.kind.name());
         let text = answer.map_err(|source| Failure { what: what(), source })?;
-        Ok(self.remember(object.kind, &text))
+        Ok(self.remember(object.kind, namespace, &text))
     }
 
     /// What others set is left to them, but for fields that are ours: there is one who says how nacre is installed.
@@ -170,7 +192,7 @@ impl Executor {
             self.send(path(object.kind, namespace).patch(name, &params, &Patch::Apply(&object.body))).await;
         let what = || format!("apply {} {namespace}/{name}", object.kind.name());
         let text = answer.map_err(|source| Failure { what: what(), source })?;
-        Ok(self.remember(object.kind, &text))
+        Ok(self.remember(object.kind, namespace, &text))
     }
 
     async fn delete(&self, target: &Target) -> Result<Vec<Key>, Failure> {
@@ -210,7 +232,7 @@ impl Executor {
         let params = DeleteParams::background().preconditions(only_if);
         match self.send(path(target.kind, &target.namespace).delete(&target.name, &params)).await {
             Ok(text) if is_status(&text) => Ok(self.forget(target)),
-            Ok(text) => Ok(self.remember(target.kind, &text)),
+            Ok(text) => Ok(self.remember(target.kind, &target.namespace, &text)),
             Err(error) if code(&error) == Some(404) => Ok(self.forget(target)),
             Err(error) => Err(error),
         }
@@ -244,7 +266,7 @@ impl Executor {
             self.writes.conflicts.fetch_add(1, Ordering::Relaxed);
             if let Ok(text) = self.fetch(kind, namespace, name).await {
                 // The watch will not tell what is known already, so everybody concerned is woken here.
-                self.work.wake(self.remember(kind, &text));
+                self.work.wake(self.remember(kind, namespace, &text));
             }
         }
         answer
@@ -254,6 +276,7 @@ impl Executor {
     fn latest(&self, target: &Target) -> Target {
         let state = self.cluster.look();
         let latest = match target.kind {
+            _ if state.is_shown(target.kind, &target.namespace) => state.shown_meta(target),
             Kind::NonAdminBackup => meta_of::<NonAdminBackup>(&state, target),
             Kind::NonAdminRestore => meta_of::<NonAdminRestore>(&state, target),
             Kind::NonAdminDownloadRequest => meta_of::<NonAdminDownloadRequest>(&state, target),
@@ -266,8 +289,9 @@ impl Executor {
         latest.map_or_else(|| target.clone(), |meta| Target::of(target.kind, &meta))
     }
 
-    fn remember(&self, kind: Kind, text: &str) -> Vec<Key> {
+    fn remember(&self, kind: Kind, namespace: &str, text: &str) -> Vec<Key> {
         self.cluster.change(|state| match kind {
+            _ if state.is_shown(kind, namespace) => state.wrote_shown(kind, text),
             Kind::NonAdminBackup => wrote::<NonAdminBackup>(state, text),
             Kind::NonAdminRestore => wrote::<NonAdminRestore>(state, text),
             Kind::NonAdminDownloadRequest => wrote::<NonAdminDownloadRequest>(state, text),
@@ -288,6 +312,8 @@ impl Executor {
 
     fn forget(&self, target: &Target) -> Vec<Key> {
         self.cluster.change(|state| match target.kind {
+            _ if state.is_shown(target.kind, &target.namespace) => state.deleted_shown(target),
+            Kind::ConfigMap => deleted::<ConfigMap>(state, target),
             Kind::NonAdminBackup => deleted::<NonAdminBackup>(state, target),
             Kind::NonAdminRestore => deleted::<NonAdminRestore>(state, target),
             Kind::NonAdminDownloadRequest => deleted::<NonAdminDownloadRequest>(state, target),

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use kube::Resource;
 use kube::core::{NamespaceResourceScope, ObjectMeta};
+use planner::view;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -32,20 +33,8 @@ where
 
 impl<K: DeserializeOwned + Serialize + Default> Guarded<K> {
     fn read(given: &Value) -> Self {
-        // Reading by reference leaves the value for a second try, and costs the sound ones nothing.
-        let error = match K::deserialize(given) {
-            Ok(object) => return Self { object, unreadable: None },
-            Err(error) => error.to_string(),
-        };
-        // Keep the status if it can be read without the spec, else at least the metadata.
-        let saved = [&["metadata", "status"][..], &["metadata"]].into_iter().find_map(|kept| {
-            let mut blank = serde_json::to_value(K::default()).ok()?;
-            for name in kept {
-                blank[*name] = given[*name].clone();
-            }
-            K::deserialize(&blank).ok()
-        });
-        Self { object: saved.unwrap_or_default(), unreadable: Some(error) }
+        let (object, unreadable) = view::read(given);
+        Self { object, unreadable }
     }
 }
 

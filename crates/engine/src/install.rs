@@ -2,15 +2,19 @@
 //! afresh for each decision.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::{Kind, labels};
 use futures::future::try_join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt as _};
-use planner::install::{CONTROLLER, Found, KINDS, Settings, objects, uninstall::FINALIZERS};
+use planner::install::uninstall::{FINALIZERS, left_behind};
+use planner::install::{CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, Settings, objects};
 use planner::{Action, Key, Object, Plan, Target};
 use serde_json::Value;
 
@@ -44,6 +48,13 @@ pub async fn marked(client: &Client) -> Result<Vec<Found>, kube::Error> {
     Ok(try_join_all(lists).await?.into_iter().flatten().collect())
 }
 
+/// Everything that has to do with an installation beside Velero in this namespace, for whoever takes it away.
+pub async fn remains(client: &Client, namespace: &str) -> Result<Vec<Found>, kube::Error> {
+    let left = left_behind(namespace).into_iter();
+    let left = try_join_all(left.map(|(kind, namespace, name)| get(client, kind, namespace, name))).await?;
+    Ok(marked(client).await?.into_iter().chain(left.into_iter().flatten()).collect())
+}
+
 /// Every request that is held by finalizers.
 pub async fn held(client: &Client) -> Result<Vec<Target>, kube::Error> {
     let mut held = Vec::new();
@@ -68,6 +79,15 @@ pub async fn held(client: &Client) -> Result<Vec<Target>, kube::Error> {
 
 /// Who may still act as the controller: a pod of its Deployment, or whoever holds the lease.
 pub async fn at_work(client: &Client, namespace: &str) -> Result<Option<String>, kube::Error> {
+    if let Some(pod) = pod_at_work(client, namespace).await? {
+        return Ok(Some(pod));
+    }
+    let leases = Api::<Lease>::namespaced(client.clone(), LEASE_NAMESPACE);
+    Ok(leases.get_opt(LEASE).await?.and_then(|lease| holder(&lease, Timestamp::now())))
+}
+
+/// A pod of the controller's Deployment that has not ended.
+pub(crate) async fn pod_at_work(client: &Client, namespace: &str) -> Result<Option<String>, kube::Error> {
     let pods = Api::<Pod>::namespaced(client.clone(), namespace);
     let ours = ListParams::default().labels(&format!("control-plane={CONTROLLER}"));
     let pods = pods.list(&ours).await?;
@@ -77,6 +97,16 @@ pub async fn at_work(client: &Client, namespace: &str) -> Result<Option<String>,
     };
     let pod = pods.items.iter().find(|pod| !ended(pod));
     Ok(pod.map(|pod| format!("pod {} in {namespace}", pod.name_any())))
+}
+
+/// Who holds a lease that has not run out.
+fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
+    let spec = lease.spec.as_ref()?;
+    let holder = spec.holder_identity.as_ref().filter(|holder| !holder.is_empty())?;
+    let renewed = spec.renew_time.as_ref()?.0;
+    let seconds = u64::try_from(spec.lease_duration_seconds?).unwrap_or_default();
+    let since = now.duration_since(renewed).unsigned_abs();
+    (since < Duration::from_secs(seconds)).then(|| format!("{holder}, which holds the lease,"))
 }
 
 /// Carries out a plan made on what was read afresh.
@@ -110,7 +140,7 @@ async fn rehearse_one(client: &Client, object: &Object) -> Result<(), kube::Erro
     client.request_text(request.map_err(kube::Error::BuildRequest)?).await.map(drop)
 }
 
-async fn get(
+pub(crate) async fn get(
     client: &Client,
     kind: Kind,
     namespace: String,
@@ -133,7 +163,13 @@ async fn list(client: &Client, kind: Kind, params: ListParams) -> Result<Vec<Fou
         Err(error) => return Err(error),
     };
     let Value::Array(items) = list["items"].take() else { return Ok(Vec::new()) };
-    Ok(items.into_iter().map(|body| Found { kind, body }).collect())
+    let whole = |mut body: Value| {
+        // In a list, the API server leaves these out.
+        body["apiVersion"] = kind.api_version().into();
+        body["kind"] = kind.name().into();
+        Found { kind, body }
+    };
+    Ok(items.into_iter().map(whole).collect())
 }
 
 fn is_unknown(error: &kube::Error) -> bool {
@@ -164,6 +200,10 @@ pub async fn kept(
             kept.push(format!("{number} {} of Velero in {namespace}, and what is in storage", kind.plural()));
         }
     }
+    let migration = planner::migration::access::NAME.to_owned();
+    if get(client, Kind::ClusterRole, String::new(), migration).await?.is_some() {
+        kept.push("KubeVirt roles, grants and guard, which nobody keeps as they are from now on".to_owned());
+    }
     kept.push(format!("the namespace {namespace}, with what is in it"));
     Ok(kept)
 }
@@ -187,5 +227,28 @@ async fn count(client: &Client, kind: Kind, namespace: &str) -> Result<i64, kube
         }
         Err(error) if is_unknown(&error) => Ok(0),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::api::coordination::v1::Lease;
+    use serde_json::json;
+
+    use super::holder;
+
+    #[test]
+    fn a_lease_counts_until_it_runs_out_or_is_handed_back() {
+        let now: Timestamp = "2026-01-01T00:00:20Z".parse().unwrap();
+        let held = |by: &str, renewed: &str| -> Option<String> {
+            let lease: Lease = serde_json::from_value(json!({"metadata": {}, "spec": {
+                "holderIdentity": by, "leaseDurationSeconds": 15, "renewTime": renewed}}))
+            .unwrap();
+            holder(&lease, now)
+        };
+        assert!(held("pod-a", "2026-01-01T00:00:10.000000Z").is_some_and(|who| who.starts_with("pod-a")));
+        assert_eq!(held("pod-a", "2026-01-01T00:00:04.000000Z"), None);
+        assert_eq!(held("", "2026-01-01T00:00:10.000000Z"), None);
     }
 }

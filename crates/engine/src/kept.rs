@@ -75,7 +75,7 @@ kept! {
     Restore in velero_restores, indexed by State::queue_restore, concerns concern::velero_restore;
     BackupStorageLocation in storage_locations, indexed by nothing, concerns concern::storage_location;
     DeleteBackupRequest in delete_requests, indexed by State::index_delete_request, concerns concern::delete_request;
-    Namespace in namespaces, indexed by nothing, concerns concern::namespace;
+    Namespace in namespaces, indexed by State::index_namespace, concerns concern::namespace;
     ConfigMap in config_maps, indexed by State::index_config_map, concerns concern::config_map;
     DataProtectionApplication in applications, indexed by State::index_application, concerns concern::application;
     PodVolumeBackup in pod_volume_backups, indexed by State::index_volume, concerns concern::volume;

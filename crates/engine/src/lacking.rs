@@ -12,10 +12,12 @@ use tracing::{info, warn};
 pub struct Lacking(Mutex<BTreeMap<String, String>>);
 
 impl Lacking {
-    /// This does not work, for this reason.
+    /// This does not work, for this reason. What is known already is not told again, though it may be for another
+    /// object's sake.
     pub fn off(&self, what: &str, why: &str) {
-        let before = self.lock().insert(what.to_owned(), why.to_owned());
-        if before.as_deref() != Some(why) {
+        let mut lacking = self.lock();
+        if !lacking.contains_key(what) {
+            lacking.insert(what.to_owned(), why.to_owned());
             warn!("{what}: {why}");
         }
     }
@@ -54,9 +56,9 @@ mod tests {
     #[test]
     fn what_works_again_is_told_no_more() {
         let lacking = Lacking::default();
-        lacking.off("Events", "no");
-        lacking.off("Events", "still no");
-        assert_eq!(lacking.told(), ["Events: still no"]);
+        lacking.off("Events", "not in shop");
+        lacking.off("Events", "not in rival");
+        assert_eq!(lacking.told(), ["Events: not in shop"]);
         lacking.on("Events");
         assert!(lacking.told().is_empty());
     }

@@ -69,5 +69,36 @@ impl State {
         info!(outdated = loaded.is_outdated(), in_effect = loaded.policies.is_some(), "read the policy");
         self.policies = loaded.policies.map(|policies| policies.sparing(&self.api_server));
         self.policy_problems = loaded.problems;
+        let spaces = self.namespaces.all().filter_map(|seen| seen.object.metadata.name.clone());
+        for name in spaces.collect::<Vec<_>>() {
+            self.review(&name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::location::check_spec;
+    use planner::view::View;
+    use serde_json::json;
+
+    use super::Cluster;
+
+    #[test]
+    fn nobody_may_send_velero_to_where_the_api_server_is() {
+        let cluster = Cluster::new("velero");
+        cluster.reached_at(&["10.96.0.1".to_owned(), "api.example.com".to_owned(), "not a host".to_owned()]);
+        cluster.read_policy();
+        let policy = cluster.look().policy("shop").unwrap();
+        let refused = |url: &str| {
+            let spec = json!({"provider": "aws", "objectStorage": {"bucket": "backups"}, "config": {"region": "eu-west-1", "s3Url": url},
+                "credential": {"name": "keys", "key": "cloud"}});
+            check_spec(&serde_json::from_value(spec).unwrap(), "shop", &policy.storage_locations)
+        };
+        for url in ["https://10.96.0.1", "https://api.example.com:6443", "http://[::ffff:10.96.0.1]"] {
+            let told = refused(url).unwrap().message;
+            assert!(told.contains("is the cluster's API server"), "{url}: {told}");
+        }
+        assert_eq!(refused("https://10.96.0.2"), None);
     }
 }

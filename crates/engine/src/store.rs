@@ -1,8 +1,8 @@
 //! The objects of one kind as they were last seen or written.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kube::Resource;
 use kube::core::ObjectMeta;
@@ -10,6 +10,9 @@ use planner::queue::Heard;
 use planner::view::Seen;
 
 use crate::guard::Guarded;
+
+/// How long the answer to a write of ours may come after what the watch tells.
+const LATE: Duration = Duration::from_mins(1);
 
 type Place = (String, String);
 
@@ -20,6 +23,9 @@ pub struct Store<K> {
     objects: BTreeMap<Place, Entry<K>>,
     /// Uids we deleted and whose end the watch has yet to tell.
     gone: HashSet<String>,
+    /// Uids whose end the watch has told of late, with the order they went in: the answer to a write of ours may come after
+    /// that, and must not bring one back.
+    left: (HashSet<String>, VecDeque<(Instant, String)>),
     /// When a list that is under way began, and what it has shown so far.
     listing: Option<(Instant, HashSet<Place>)>,
 }
@@ -37,7 +43,7 @@ pub(crate) type Change<K> = (Option<Arc<K>>, Option<Seen<K>>);
 
 impl<K> Default for Store<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), gone: HashSet::new(), listing: None }
+        Self { objects: BTreeMap::new(), gone: HashSet::new(), left: Default::default(), listing: None }
     }
 }
 
@@ -91,6 +97,9 @@ impl<K: Resource> Store<K> {
     /// Takes what the API server answered to a write of ours. None if the watch was faster.
     pub(crate) fn wrote(&mut self, object: Guarded<K>) -> Option<Change<K>> {
         let place = place(object.meta());
+        if object.meta().uid.as_ref().is_some_and(|uid| self.left.0.contains(uid)) {
+            return None;
+        }
         let known = self.objects.get(&place).is_some_and(|entry| entry.version >= version(object.meta()));
         (!known).then(|| self.put(place, object, Some(Instant::now())))
     }
@@ -104,7 +113,14 @@ impl<K: Resource> Store<K> {
 
     /// Takes from the watch that an object is gone. None if we knew, or if there is a newer one of that name.
     pub(crate) fn told_gone(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
-        self.gone.remove(meta.uid.as_deref().unwrap_or_default());
+        let uid = meta.uid.clone().unwrap_or_default();
+        self.gone.remove(&uid);
+        let (uids, order) = &mut self.left;
+        while let Some((_, old)) = order.pop_front_if(|(at, _)| at.elapsed() > LATE) {
+            uids.remove(&old);
+        }
+        uids.insert(uid.clone());
+        order.push_back((Instant::now(), uid));
         self.remove(meta)
     }
 
@@ -205,6 +221,16 @@ mod tests {
         assert!(store.told(object("a", 2)).is_none());
         assert!(store.told_gone(&object("a", 3).object.metadata).is_none());
         assert!(store.told(object("b", 4)).is_some(), "a new one of that name");
+    }
+
+    #[test]
+    fn the_answer_to_a_write_that_comes_after_the_end_brings_nothing_back() {
+        let mut store = Store::default();
+        store.told(object("a", 1));
+        assert!(store.told_gone(&object("a", 2).object.metadata).is_some());
+        assert!(store.wrote(object("a", 2)).is_none(), "letting go of it was what ended it");
+        assert!(version(&store).is_none());
+        assert!(store.wrote(object("b", 3)).is_some(), "a new one of that name");
     }
 
     #[test]

@@ -22,9 +22,9 @@ pub(crate) fn note(cluster: &Cluster, about: &Key, action: &Action, failure: &Fa
         cluster.lacking().off(&write(action), &status.message);
     }
     if status.code == 422 && of_status {
-        let why =
-            format!("Velero's words are left out where the definition refuses them: {}", status.message);
-        cluster.lacking().off(&write(action), &why);
+        let what = format!("{} are shown without some of Velero's words", kind.plural());
+        let why = status.message.split_once(" is invalid: ").map_or(status.message.as_str(), |(_, why)| why);
+        cluster.lacking().off(&what, &format!("the definition refuses them: {why}"));
     }
     let trouble = Trouble { kind, of_status, code: status.code, message: status.message.clone() };
     cluster.change(|state| {

@@ -14,6 +14,7 @@ use tracing::{debug, info};
 use crate::cluster::Cluster;
 use crate::error::status;
 use crate::lacking::{Lacking, is_missing_right};
+use crate::leadership::Leadership;
 use crate::work::Work;
 
 /// How long Velero may take to answer.
@@ -27,13 +28,24 @@ const SECOND: Duration = Duration::from_secs(1);
 const UNKNOWN: &str = "backups are not looked for in tenants' storage unless the policy says import: on, since Velero may not be asked for its version";
 
 /// Asks Velero for its version, once there is a tenant's location, and now and then again.
-pub async fn ask_velero(client: Client, namespace: String, cluster: Arc<Cluster>, work: Arc<Work>) {
+pub async fn ask_velero(
+    client: Client,
+    namespace: String,
+    cluster: Arc<Cluster>,
+    work: Arc<Work>,
+    leadership: Leadership,
+) {
     let requests: Api<ServerStatusRequest> = Api::namespaced(client, &namespace);
     loop {
         while cluster.look().locations.is_empty() {
             sleep(SECOND).await;
         }
+        leadership.granted().await;
         let Some(version) = ask(&requests, cluster.lacking()).await else {
+            if !leadership.leads() {
+                // It was not asked at all.
+                continue;
+            }
             sleep(NO_ANSWER).await;
             continue;
         };

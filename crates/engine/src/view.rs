@@ -13,6 +13,7 @@ use api::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
+use kube::core::DynamicObject;
 use planner::queue::Queue;
 use planner::view::{Credential, Seen, View};
 use planner::{Key, Policy, Trouble};
@@ -22,7 +23,7 @@ use crate::credentials::Named;
 use crate::kept::Kept;
 
 impl State {
-    fn admin<K: Kept>(&self, name: &str) -> Option<Arc<K>> {
+    pub(crate) fn admin<K: Kept>(&self, name: &str) -> Option<Arc<K>> {
         K::store(self).get(&self.admin_namespace, name).map(|seen| seen.object.clone())
     }
 
@@ -205,5 +206,37 @@ impl View for State {
 
     fn secret_copies(&self) -> Vec<Arc<HiddenSecret>> {
         self.secret_copies.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    fn shows_velero(&self) -> bool {
+        self.shown.known()
+    }
+
+    fn shown(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+        self.shown.get(kind, namespace, name)
+    }
+
+    fn shown_in(&self, namespace: &str) -> Vec<Key> {
+        self.shown.within(namespace)
+    }
+
+    fn all_shown(&self) -> Vec<Key> {
+        self.shown.all()
+    }
+
+    fn viewed(&self) -> Vec<String> {
+        self.shown.viewed().cloned().collect()
+    }
+
+    fn delete_request(&self, name: &str) -> Option<Arc<DeleteBackupRequest>> {
+        self.admin(name)
+    }
+
+    fn volume(&self, kind: Kind, name: &str) -> Option<DynamicObject> {
+        self.whole_volume(kind, name)
+    }
+
+    fn volumes_of(&self, velero: &str) -> Vec<Key> {
+        self.volumes.under(velero).cloned().collect()
     }
 }

@@ -31,7 +31,7 @@ pub enum Progress {
 /// How often to list what may not be watched.
 const BETWEEN_LISTS: Duration = Duration::from_secs(5);
 /// The longest to wait before trying again to watch.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Watches one kind for ever and wakes whom each change concerns.
 pub async fn watch<K: Kept>(
@@ -131,7 +131,7 @@ fn take<K: Kept>(state: &mut State, event: Event<Guarded<K>>) -> Vec<Key> {
 }
 
 /// Whether the API server does not let us look, or has nothing to look at.
-fn closed(error: &watcher::Error) -> Option<String> {
+pub(crate) fn closed(error: &watcher::Error) -> Option<String> {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
         return None;
     };

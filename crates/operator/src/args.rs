@@ -1,37 +1,54 @@
 //! Flags and environment. The environment is OADP's operator's, the flags are the Go controller's.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
+
+use crate::lease::LeaseArgs;
 
 /// Backup and restore for namespace owners, by way of Velero. With no arguments and WATCH_NAMESPACE set, runs the
 /// controller.
 #[derive(Clone, Debug, Parser)]
 #[command(version, about)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
     /// The namespace Velero is installed in
-    #[arg(long, env = "WATCH_NAMESPACE")]
+    #[arg(long, env = "WATCH_NAMESPACE", global = true)]
     pub(crate) watch_namespace: Option<String>,
 
     /// How much to log: 0 (nothing but the end) to 6 (everything)
-    #[arg(long, env = "LOG_LEVEL", default_value = "4")]
+    #[arg(long, env = "LOG_LEVEL", default_value = "4", global = true)]
     pub(crate) log_level: String,
 
     /// How to log: json, or anything else for text
-    #[arg(long, env = "LOG_FORMAT", default_value = "text")]
+    #[arg(long, env = "LOG_FORMAT", default_value = "text", global = true)]
     pub(crate) log_format: String,
 
     /// Where to serve /metrics; 0 for nowhere
-    #[arg(long, env = "METRICS_BIND_ADDRESS", default_value = ":8080", value_parser = address)]
+    #[arg(long, env = "METRICS_BIND_ADDRESS", default_value = ":8080", value_parser = address, global = true)]
     pub(crate) metrics_bind_address: Bind,
 
     /// Where to serve /livez, /readyz and /healthz; 0 for nowhere
-    #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081", value_parser = address)]
+    #[arg(long, env = "HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081", value_parser = address, global = true)]
     pub(crate) health_probe_bind_address: Bind,
+
+    /// Where the API server asks about requests before it stores them, once it is configured to; 0 for nowhere
+    #[arg(long, env = "WEBHOOK_BIND_ADDRESS", default_value = ":9443", value_parser = address)]
+    pub(crate) webhook_bind_address: Bind,
+
+    /// How long a certificate of the webhook is good for; it is replaced in time
+    #[arg(long, env = "WEBHOOK_CERTIFICATE_LIFETIME", default_value = "2160h", value_parser = lifetime)]
+    pub(crate) webhook_certificate_lifetime: Duration,
 
     /// How many objects are decided about at a time
     #[arg(long, default_value_t = 32)]
     pub(crate) workers: usize,
+
+    #[command(flatten)]
+    pub(crate) lease: LeaseArgs,
 
     /// Taken for the Go controller's sake; there is always one leader
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
@@ -66,8 +83,29 @@ pub(crate) struct Args {
     zap_time_encoding: Option<String>,
 }
 
+/// What else this program can be.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Play OADP's part where OADP is not: install, change and remove the controller as a DataProtectionApplication says
+    Operator {
+        /// The controller's image, where an application names none
+        #[arg(long, env = "RELATED_IMAGE_NON_ADMIN_CONTROLLER")]
+        image: Option<String>,
+    },
+}
+
 /// An address to listen on, or none.
 pub(crate) type Bind = Option<SocketAddr>;
+
+/// A certificate that lasts shorter than this could not be replaced in time.
+const SHORTEST: Duration = Duration::from_secs(6);
+
+/// Reads a duration as Velero writes them.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let read = api::Duration::from(text).to_std();
+    read.filter(|lifetime| *lifetime >= SHORTEST)
+        .ok_or_else(|| format!("{text:?} is no lifetime; write for example 2160h, and at least 6s"))
+}
 
 /// Reads `0`, `:8080`, `127.0.0.1:8080` or `[::1]:8080`.
 fn address(text: &str) -> Result<Bind, String> {
@@ -87,7 +125,7 @@ fn address(text: &str) -> Result<Bind, String> {
 mod tests {
     use clap::Parser;
 
-    use super::{Args, address};
+    use super::{Args, address, lifetime};
 
     #[test]
     fn the_go_controllers_flags_are_taken() {
@@ -101,6 +139,20 @@ mod tests {
         let args = Args::try_parse_from(given).unwrap();
         assert_eq!(args.metrics_bind_address, None);
         assert!(Args::try_parse_from(["nacre"]).unwrap().health_probe_bind_address.is_some());
+        assert!(args.command.is_none(), "no argument runs the controller");
+        let given = ["nacre", "operator", "--watch-namespace=velero", "--image=mine:1"];
+        let args = Args::try_parse_from(given).unwrap();
+        assert_eq!(args.watch_namespace.as_deref(), Some("velero"));
+        assert!(
+            matches!(args.command, Some(super::Command::Operator { image: Some(image) }) if image == "mine:1")
+        );
+    }
+
+    #[test]
+    fn a_certificates_lifetime_is_read_and_bounded() {
+        assert_eq!(lifetime("2160h").unwrap().as_secs(), 2160 * 3600);
+        assert!(lifetime("5s").is_err() && lifetime("soon").is_err() && lifetime("-1h").is_err());
+        assert!(Args::try_parse_from(["nacre"]).unwrap().webhook_bind_address.is_some());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::{Cluster, Executor, Work};
+use engine::{Cluster, Executor, Leadership, Work};
 use planner::view::View;
 use planner::{Action, Event, Key, Plan, gc, sync};
 use tokio::time::{Instant, sleep};
@@ -33,10 +33,11 @@ impl Chores {
 }
 
 /// Looks through all backups, as often as the policy says, so that one that no event told about is found too.
-pub(crate) async fn synchronise(cluster: Arc<Cluster>, work: Arc<Work>) {
+pub(crate) async fn synchronise(cluster: Arc<Cluster>, work: Arc<Work>, leadership: Leadership) {
     let mut last = Instant::now();
     loop {
         sleep(LOOK).await;
+        leadership.granted().await;
         let look = cluster.look();
         let period = look.policy("").and_then(|policy| policy.sync.every());
         if period.is_none_or(|period| last.elapsed() < period) {
@@ -51,10 +52,11 @@ pub(crate) async fn synchronise(cluster: Arc<Cluster>, work: Arc<Work>) {
 
 /// Removes what has outlived its owner, at once and then as often as the policy says. One that fails does not keep the
 /// others from going.
-pub(crate) async fn collect(cluster: Arc<Cluster>, executor: Executor) {
+pub(crate) async fn collect(cluster: Arc<Cluster>, executor: Executor, leadership: Leadership) {
     let mut last: Option<Instant> = None;
     loop {
         sleep(LOOK).await;
+        leadership.granted().await;
         let leftovers = {
             let look = cluster.look();
             let period = look.policy("").and_then(|policy| policy.garbage_collection.every());

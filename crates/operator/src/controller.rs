@@ -14,31 +14,42 @@ use api::{
     DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
 };
-use engine::{Cluster, Executor, Kept, Progress, Retry, Teller, Work, watch};
+use engine::{Cluster, Executor, Kept, Leadership, Progress, Retry, State, Teller, Work, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::core::ObjectMeta;
-use planner::{Key, Plan, backup, download, location, restore, sync};
+use planner::view::View;
+use planner::{Key, Plan, backup, copies, download, location, restore, sync};
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tracing::{debug, error, info, warn};
 
 use crate::admin::{self, Readiness};
+use crate::admission::{Note, Webhook};
 use crate::args::Args;
 use crate::chores::{self, Chores};
+use crate::lease::Leader;
+use crate::measures::Measured;
 use crate::metrics::{self, Metrics, Written};
 use crate::migration;
+use crate::policy;
 use crate::queue::{self, Due};
 
 /// The kinds that own what is collected when they are gone.
 const OWNERS: [Kind; 4] =
     [Kind::Namespace, Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
 
+/// How long writes on their way may take to come to their end, and the lease to be handed back, once we are to stop. A
+/// lease that is not handed back runs out by itself.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(10);
+
 /// What a worker needs.
 struct Shared {
+    leadership: Leadership,
     cluster: Arc<Cluster>,
     work: Arc<Work>,
     executor: Executor,
@@ -53,7 +64,11 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let Some(namespace) = args.watch_namespace.clone().filter(|namespace| !namespace.is_empty()) else {
         bail!("WATCH_NAMESPACE is not set; it names the namespace Velero is installed in");
     };
-    let client = engine::connect().await.context("cannot reach the API server")?;
+    let seat = args.lease.seat(&namespace, &hostname())?;
+    let leadership = Leadership::default();
+    let unreachable = "cannot reach the API server";
+    let client = engine::connect_behind(&leadership).await.context(unreachable)?;
+    let lease_client = engine::connect().await.context(unreachable)?;
     let cluster = Arc::new(Cluster::new(&namespace));
     cluster.reached_at(&engine::api_server().await.context("cannot tell where the API server is")?);
     let work = Arc::new(Work::default());
@@ -62,10 +77,19 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let ready = Arc::new(AtomicBool::new(false));
-    admin::probes(args.health_probe_bind_address, readiness(cluster.clone(), ready.clone())).await?;
+    let note = Note::default();
+    let readiness = note.clone().beside(readiness(cluster.clone(), ready.clone(), leadership.clone()));
+    admin::probes(args.health_probe_bind_address, readiness).await?;
     registry.register_collector(Box::new(Written(executor.writes())));
+    registry.register_collector(Box::new(Measured {
+        cluster: cluster.clone(),
+        writes: executor.writes(),
+        metrics: metrics.clone(),
+    }));
+    registry.register_collector(Box::new(Leader { leadership: leadership.clone(), me: seat.me.clone() }));
     admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
 
+    // Standbys watch as well, so that they can act the moment they lead.
     let watches = start_watches(&client, &namespace, &cluster, &work);
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking at the cluster");
     let unwatched = all_known(watches).await;
@@ -75,8 +99,16 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     ready.store(true, Ordering::Release);
     info!("ready");
 
-    let teller = Teller::start(client.clone(), hostname(), cluster.clone());
+    // Whoever leads acts at once, so only now.
+    let campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
+
+    // Whoever is asked answers, whether it leads or not; its writes are the executor's.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(Webhook::new(&args, &client, &namespace, &cluster, &executor, note).keep());
+
+    let teller = Teller::start(client.clone(), hostname(), cluster.lacking().clone());
     let context = Arc::new(Shared {
+        leadership: leadership.clone(),
         cluster,
         work,
         executor,
@@ -85,31 +117,60 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         due: Arc::default(),
         chores: Chores::default(),
     });
-    let mut tasks = JoinSet::new();
-    tasks.spawn(migration::keep(client.clone(), context.teller.clone()));
-    tasks.spawn(queue::keep_fresh(context.cluster.clone(), context.work.clone(), context.due.clone()));
+    tasks.spawn(policy::tell_problems(context.cluster.clone(), context.teller.clone(), leadership.clone()));
+    tasks.spawn(migration::keep(client.clone(), context.teller.clone(), leadership.clone()));
+    tasks.spawn(queue::keep_fresh(
+        context.cluster.clone(),
+        context.work.clone(),
+        context.due.clone(),
+        leadership.clone(),
+    ));
     tasks.spawn(engine::look_after_credentials(
         client.clone(),
         context.cluster.clone(),
         context.work.clone(),
+        leadership.clone(),
     ));
-    tasks.spawn(engine::ask_velero(client, namespace, context.cluster.clone(), context.work.clone()));
-    tasks.spawn(chores::synchronise(context.cluster.clone(), context.work.clone()));
+    tasks.spawn(engine::show_velero(
+        client.clone(),
+        context.executor.clone(),
+        context.cluster.clone(),
+        context.work.clone(),
+        leadership.clone(),
+    ));
+    tasks.spawn(engine::ask_velero(
+        client,
+        namespace,
+        context.cluster.clone(),
+        context.work.clone(),
+        leadership.clone(),
+    ));
+    tasks.spawn(chores::synchronise(context.cluster.clone(), context.work.clone(), leadership.clone()));
     if everything_seen {
-        tasks.spawn(chores::collect(context.cluster.clone(), context.executor.clone()));
+        tasks.spawn(chores::collect(context.cluster.clone(), context.executor.clone(), leadership.clone()));
     }
     for _ in 0..args.workers.max(1) {
         tasks.spawn(worker(context.clone()));
     }
     told_to_stop().await?;
     info!("stopping");
+    leadership.close();
+    if timeout(FAREWELL, campaign).await.is_err() {
+        warn!("writes on their way did not come to their end; the lease is left to run out");
+    }
     Ok(())
 }
 
-/// Ready once everything has been seen; with a word on what is switched off, and on what is wrong with the policy.
-fn readiness(cluster: Arc<Cluster>, ready: Arc<AtomicBool>) -> impl Fn() -> Readiness {
+/// Ready once everything has been seen, leading or not, since a rolling update waits for a successor to be ready; with a
+/// word on who leads, on what is switched off, and on what is wrong with the policy.
+fn readiness(
+    cluster: Arc<Cluster>,
+    ready: Arc<AtomicBool>,
+    leadership: Leadership,
+) -> impl Fn() -> Readiness {
     move || {
-        let mut details = cluster.lacking().told();
+        let mut details = vec![leadership.standing().to_string()];
+        details.extend(cluster.lacking().told());
         details.extend(cluster.look().policy_problems().iter().map(|problem| format!("policy: {problem}")));
         Readiness { ready: ready.load(Ordering::Acquire), details }
     }
@@ -192,6 +253,7 @@ async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<Kin
 async fn worker(context: Arc<Shared>) {
     loop {
         let key = context.work.next().await;
+        context.leadership.granted().await;
         let began = Instant::now();
         // One odd object must not stop the others, not even by a bug of ours.
         let outcome = AssertUnwindSafe(reconcile(&context, &key)).catch_unwind().await;
@@ -199,7 +261,7 @@ async fn worker(context: Arc<Shared>) {
             Ok(retry) => retry,
             Err(_) => Some(Retry::BackOff),
         };
-        context.metrics.decided(began.elapsed(), retry.is_none());
+        context.metrics.decided(&key, began.elapsed(), retry.is_none());
         let failures = context.work.done(&key, retry.is_none());
         if let Some(delay) = retry.and_then(|retry| retry.delay(failures)) {
             context.work.wake_in(key, delay);
@@ -231,8 +293,10 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
     }
     for event in &plan.events {
         // A backup found in storage is looked at again and again, but its story is told once.
-        if key.kind != Kind::Backup || context.chores.is_news(key, event) {
+        let found_in_storage = key.kind == Kind::Backup && kind != Kind::Backup;
+        if !found_in_storage || context.chores.is_news(key, event) {
             context.teller.tell(kind, &about, event);
+            context.metrics.told(kind, &about, event);
             if event.reason == sync::IGNORED {
                 context.metrics.ignored();
             }
@@ -251,6 +315,9 @@ async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
 fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
     let look = context.cluster.look();
     let position_due = context.due.take(key);
+    if key.kind.group() == Kind::Backup.group() && key.namespace != look.admin_namespace() {
+        return decide_shown(&look, key);
+    }
     match key.kind {
         Kind::NonAdminBackup => {
             let seen =
@@ -292,7 +359,17 @@ fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
     }
 }
 
-async fn told_to_stop() -> Result<()> {
+/// The same for what there is of Velero's kinds in a tenant's namespace.
+fn decide_shown(look: &State, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
+    if key.kind == Kind::DownloadRequest {
+        let seen = download::observe_shown(look, &key.namespace, &key.name)?;
+        return Some((key.kind, seen.request.metadata.clone(), download::decide(&seen)));
+    }
+    let seen = copies::observe(look, key)?;
+    Some((key.kind, seen.about(), copies::decide(&seen)))
+}
+
+pub(crate) async fn told_to_stop() -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         _ = terminate.recv() => {}
@@ -301,7 +378,7 @@ async fn told_to_stop() -> Result<()> {
     Ok(())
 }
 
-fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     let name = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
     name.unwrap_or_else(|| format!("nacre-{}", std::process::id()))
 }

@@ -1,23 +1,35 @@
 //! `nacre`, the program in the cluster.
 
 mod admin;
+mod admission;
 mod args;
 mod chores;
 mod controller;
+mod dpa_operator;
+mod lease;
+mod measures;
 mod metrics;
 mod migration;
+mod policy;
 mod queue;
 mod telemetry;
+mod tls;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::args::Command;
+
 #[tokio::main(worker_threads = 2)]
 async fn main() -> ExitCode {
     let args = args::Args::parse();
     telemetry::start(&args);
-    match controller::run(args).await {
+    let outcome = match args.command.clone() {
+        None => controller::run(args).await,
+        Some(Command::Operator { image }) => dpa_operator::run(args, image).await,
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");

@@ -1,17 +1,26 @@
-//! What is counted.
+//! What is counted as it happens. What can be looked up when somebody asks is in `measures`.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use api::Kind;
 use engine::Writes;
+use kube::core::ObjectMeta;
+use planner::{Event, Key};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+
+/// Velero's own failures are no refusals of ours.
+const ENDED_BADLY: [&str; 2] = ["BackupFailed", "RestoreFailed"];
 
 /// What this program counts about itself.
 #[derive(Clone, Debug)]
@@ -19,7 +28,19 @@ pub(crate) struct Metrics {
     decisions: Counter,
     failures: Counter,
     ignored: Counter,
-    seconds: Histogram,
+    seconds: Family<[(&'static str, &'static str); 1], Histogram>,
+    by_namespace: Arc<Mutex<Tallies>>,
+}
+
+/// What is counted for each namespace. There are as many entries as namespaces, times the few reasons that are met there.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    /// Time spent on its requests.
+    pub(crate) seconds: BTreeMap<String, f64>,
+    /// Refusals, by kind and reason.
+    pub(crate) refusals: BTreeMap<(String, &'static str, &'static str), u64>,
+    /// What Velero ended badly, by kind.
+    pub(crate) failed: BTreeMap<(String, &'static str), u64>,
 }
 
 impl Metrics {
@@ -29,8 +50,11 @@ impl Metrics {
             decisions: Counter::default(),
             failures: Counter::default(),
             ignored: Counter::default(),
-            seconds: Histogram::new(exponential_buckets(0.001, 4.0, 8)),
+            seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 4.0, 8))),
+            by_namespace: Arc::default(),
         };
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("nacre_build", "The version of this program", build);
         registry.register("nacre_decisions", "Decisions made about requests", metrics.decisions.clone());
         registry.register(
             "nacre_failures",
@@ -50,12 +74,41 @@ impl Metrics {
     }
 
     /// Counts one decision.
-    pub(crate) fn decided(&self, took: Duration, well: bool) {
+    pub(crate) fn decided(&self, key: &Key, took: Duration, well: bool) {
         self.decisions.inc();
-        self.seconds.observe(took.as_secs_f64());
+        self.seconds.get_or_create(&[("kind", key.kind.name())]).observe(took.as_secs_f64());
+        *self.tallies().seconds.entry(key.namespace.clone()).or_default() += took.as_secs_f64();
         if !well {
             self.failures.inc();
         }
+    }
+
+    /// Counts what a tenant is told, if it is bad news.
+    pub(crate) fn told(&self, kind: Kind, about: &ObjectMeta, event: &Event) {
+        if !event.warning {
+            return;
+        }
+        let (namespace, kind) = (about.namespace.clone().unwrap_or_default(), kind.name());
+        let mut tallies = self.tallies();
+        *if ENDED_BADLY.contains(&event.reason) {
+            tallies.failed.entry((namespace, kind)).or_default()
+        } else {
+            tallies.refusals.entry((namespace, kind, event.reason)).or_default()
+        } += 1;
+    }
+
+    /// What was counted for each namespace.
+    pub(crate) fn tallies(&self) -> MutexGuard<'_, Tallies> {
+        self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tallies {
+    /// Forgets namespaces that are gone.
+    pub(crate) fn forget(&mut self, is_gone: impl Fn(&str) -> bool) {
+        self.seconds.retain(|namespace, _| !is_gone(namespace));
+        self.refusals.retain(|(namespace, ..), _| !is_gone(namespace));
+        self.failed.retain(|(namespace, _), _| !is_gone(namespace));
     }
 }
 

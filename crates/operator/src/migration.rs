@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use engine::migration::{Seen, VIRT_OPERATOR, carry_out, grants, knows_mutating_policies};
-use engine::{Failure, Retry, Teller};
+use engine::{Failure, Leadership, Retry, Teller};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
@@ -47,12 +47,13 @@ enum Trouble {
 }
 
 /// Keeps them for as long as the process runs.
-pub(crate) async fn keep(client: Client, teller: Teller) {
+pub(crate) async fn keep(client: Client, teller: Teller, leadership: Leadership) {
     wait_for_rights(&client).await;
     let mut changes = watch_all(&client).await;
     let mut past = Past::default();
     let mut failures = 0;
     loop {
+        leadership.granted().await;
         let pause = match round(&client, &teller, &mut past).await {
             Ok(wake) => {
                 failures = 0;
@@ -156,7 +157,7 @@ async fn wait_for_rights(client: &Client) {
     }
 }
 
-type Changes = SelectAll<BoxStream<'static, ()>>;
+pub(crate) type Changes = SelectAll<BoxStream<'static, ()>>;
 
 /// Everything a round looks at; only that it changed matters, so metadata is enough.
 async fn watch_all(client: &Client) -> Changes {
@@ -180,7 +181,7 @@ async fn watch_all(client: &Client) -> Changes {
     changes
 }
 
-fn changes_of<K>(api: Api<Meta<K>>, config: watcher::Config) -> BoxStream<'static, ()>
+pub(crate) fn changes_of<K>(api: Api<Meta<K>>, config: watcher::Config) -> BoxStream<'static, ()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
 {

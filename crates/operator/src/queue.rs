@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use engine::{Cluster, Work};
+use engine::{Cluster, Leadership, Work};
 use planner::view::View;
 use planner::{Key, refresh};
 use tokio::time::{MissedTickBehavior, interval};
@@ -39,7 +39,12 @@ impl Due {
 
 /// Wakes the requests whose shown position is most out of date, so many a second, while positions change. While requests
 /// pour in, those come first.
-pub(crate) async fn keep_fresh(cluster: Arc<Cluster>, work: Arc<Work>, due: Arc<Due>) {
+pub(crate) async fn keep_fresh(
+    cluster: Arc<Cluster>,
+    work: Arc<Work>,
+    due: Arc<Due>,
+    leadership: Leadership,
+) {
     let mut pace = interval(Duration::from_secs(1));
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut settled_at = None;
@@ -47,6 +52,7 @@ pub(crate) async fn keep_fresh(cluster: Arc<Cluster>, work: Arc<Work>, due: Arc<
     let mut held_back = 0;
     loop {
         pace.tick().await;
+        leadership.granted().await;
         let look = cluster.look();
         let queues = [look.backup_queue(), look.restore_queue()];
         let changes: u64 = queues.iter().map(|queue| queue.changes()).sum();

@@ -192,9 +192,12 @@ pub fn storage_location(
         keys.extend(refused_locations(view));
     }
     if before.is_none() {
-        // Velero may have found its backups first.
+        // Velero may have found its backups first, and what was out of sight may be shown again.
         let name = storage.metadata.name.as_deref();
-        keys.extend(found(view, |velero| velero.spec.storage_location.as_deref() == name));
+        for backup in found(view, |velero| velero.spec.storage_location.as_deref() == name) {
+            keys.extend(view.backups_of(&backup.name));
+            keys.push(backup);
+        }
     }
     if before.map(BackupStorageLocation::phase) != after.map(BackupStorageLocation::phase) {
         let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);

@@ -12,6 +12,8 @@ const MIGRATIONS: &str = "virtualmachineinstancemigrations.kubevirt.io";
 /// Resources inside a namespace that are always left out of a backup, as group-resources.
 pub(crate) fn namespaced_out_of_backups() -> Vec<String> {
     let mut out = own_kinds();
+    // In a tenant's namespace these are copies, which are made anew from what they are copies of.
+    out.extend(veleros_kinds());
     out.push(MIGRATIONS.to_owned());
     out
 }
@@ -34,10 +36,7 @@ pub(crate) fn cluster_scoped_out_of_backups() -> Vec<String> {
 /// Resources that are always left out of a restore, as group-resources.
 pub(crate) fn out_of_restores() -> Vec<String> {
     let mut out = own_kinds();
-    let velero = Kind::ALL.iter().filter(|kind| kind.group() == Kind::Backup.group());
-    out.extend(velero.map(|kind| kind.group_resource()));
-    let rest = ["schedules", "backuprepositories", "volumesnapshotlocations"];
-    out.extend(rest.map(|plural| format!("{plural}.{}", Kind::Backup.group())));
+    out.extend(veleros_kinds());
     // Whatever else these groups have or will have; Velero takes patterns.
     out.extend([Kind::NonAdminBackup, Kind::Backup].map(|kind| format!("*.{}", kind.group())));
     out.push(MIGRATIONS.to_owned());
@@ -45,6 +44,13 @@ pub(crate) fn out_of_restores() -> Vec<String> {
     // The namespace exists: its labels and annotations are an administrator's, not the backup's.
     out.push("namespaces".to_owned());
     out
+}
+
+fn veleros_kinds() -> impl Iterator<Item = String> {
+    let known = Kind::ALL.iter().filter(|kind| kind.group() == Kind::Backup.group());
+    let rest = ["schedules", "backuprepositories", "volumesnapshotlocations"];
+    let rest = rest.map(|plural| format!("{plural}.{}", Kind::Backup.group()));
+    known.map(|kind| kind.group_resource()).chain(rest)
 }
 
 fn own_kinds() -> Vec<String> {

@@ -8,16 +8,21 @@
 //! done) and the facts in between. [`view::View`] is what `observe` looks through: the engine's stores, or a
 //! world in memory. [`concern`] says whom a change concerns.
 
+pub mod admission;
 pub mod backup;
 mod common;
 pub mod concern;
+pub mod copies;
 pub mod download;
+pub mod dpa_operator;
 mod enforce;
 mod fence;
 mod filters;
 pub mod gc;
 pub mod install;
+pub mod lease;
 pub mod location;
+pub mod measure;
 mod merge;
 pub mod migration;
 pub mod ownership;
@@ -30,6 +35,7 @@ pub mod restore;
 pub mod sync;
 mod tell;
 mod trouble;
+mod vap;
 pub mod view;
 
 pub use plan::{Action, Event, Key, Object, Plan, Target};

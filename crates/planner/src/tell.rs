@@ -44,9 +44,9 @@ pub(crate) fn only_waits_elsewhere<S: Placed>(found: &S, wanted: &S) -> bool {
 }
 
 /// The place to show where another may have been shown before.
-pub(crate) fn position(shown: Option<QueueInfo>, position: i64) -> Option<QueueInfo> {
+pub(crate) fn position(shown: Option<QueueInfo>, position: i64) -> QueueInfo {
     let shown = shown.map(|info| info.estimated_queue_position);
-    Some(QueueInfo { estimated_queue_position: queue::kept(shown, position) })
+    QueueInfo { estimated_queue_position: queue::kept(shown, position) }
 }
 
 /// What Velero says of a Backup and of a Restore alike.

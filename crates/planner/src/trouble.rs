@@ -6,10 +6,28 @@
 
 use std::time::Duration;
 
-use api::Kind;
+use api::{Kind, condition};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// How long to wait before the next try: rights, quotas and webhooks of others are not watched.
-pub(crate) const AGAIN: Duration = Duration::from_secs(30);
+/// How soon at the earliest something is tried again: rights, quotas and webhooks of others are not watched.
+const SOONEST: Duration = Duration::from_secs(30);
+/// How late at the latest.
+const LATEST: Duration = Duration::from_mins(5);
+
+/// How long to wait before the next try: as long as it has been so already.
+pub(crate) fn again(since: Option<Timestamp>, now: Timestamp) -> Duration {
+    since.map_or(SOONEST, |since| now.duration_since(since).unsigned_abs().clamp(SOONEST, LATEST))
+}
+
+/// Since when a condition has been False.
+pub(crate) fn since(conditions: Option<&[Condition]>, type_: &str) -> Option<Timestamp> {
+    let told = condition::get(conditions?, type_).filter(|told| told.status == "False")?;
+    Some(told.last_transition_time.0)
+}
+
+/// How the API server begins when a word is not one of those that a definition knows.
+const UNKNOWN: &str = "Unsupported value: ";
 
 /// A write that the API server did not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +47,14 @@ impl Trouble {
     /// not know all that Velero says by now, and answers which word that was; if it answers something else, the rest
     /// of the status is worth more than Velero's words.
     pub(crate) fn refuses_status(&self, kind: Kind, phase: Option<&str>) -> bool {
-        let unknown = "Unsupported value: ";
-        let this = phase.is_some_and(|phase| self.message.contains(&format!("{unknown}{phase:?}")));
+        let this = phase.is_some_and(|phase| self.message.contains(&format!("{UNKNOWN}{phase:?}")));
         let fits = self.kind == kind && self.of_status && self.code != 403;
-        fits && (this || !self.message.contains(unknown))
+        fits && (this || !self.is_about_a_word())
+    }
+
+    /// Whether the API server said which word it does not know.
+    pub(crate) fn is_about_a_word(&self) -> bool {
+        self.message.contains(UNKNOWN)
     }
 
     /// Why, in words that are fit for tenants, as the end of a sentence.

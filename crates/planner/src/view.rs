@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
-    DataMoverCounts, Hidden, HiddenSecret, NonAdminBackup, NonAdminBackupStorageLocation,
+    DataMoverCounts, Hidden, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, PodVolumeCounts,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::core::DynamicObject;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::queue::Queue;
 use crate::{Key, Policy, Trouble};
@@ -21,6 +25,32 @@ pub struct Seen<K> {
     pub object: Arc<K>,
     /// Why it could not be read.
     pub unreadable: Option<Arc<str>>,
+}
+
+impl<K: DeserializeOwned + Serialize + Default> Seen<K> {
+    /// Reads an object, or what can be saved of it.
+    pub fn read(given: &Value) -> Self {
+        let (object, unreadable) = read(given);
+        Self { object: Arc::new(object), unreadable: unreadable.map(Arc::from) }
+    }
+}
+
+/// Reads an object; or what can be saved of it, and what is wrong with it.
+pub fn read<K: DeserializeOwned + Serialize + Default>(given: &Value) -> (K, Option<String>) {
+    // Reading by reference leaves the value for a second try, and costs the sound ones nothing.
+    let error = match K::deserialize(given) {
+        Ok(object) => return (object, None),
+        Err(error) => error.to_string(),
+    };
+    // Keep the status if it can be read without the spec, else at least the metadata.
+    let saved = [&["metadata", "status"][..], &["metadata"]].into_iter().find_map(|kept| {
+        let mut blank = serde_json::to_value(K::default()).ok()?;
+        for name in kept {
+            blank[*name] = given[*name].clone();
+        }
+        K::deserialize(&blank).ok()
+    });
+    (saved.unwrap_or_default(), Some(error))
 }
 
 impl<K> Clone for Seen<K> {
@@ -123,4 +153,38 @@ pub trait View {
     fn location_requests(&self) -> Vec<Seen<NonAdminBackupStorageLocationRequest>>;
     /// Every tenant's credential as Velero has it.
     fn secret_copies(&self) -> Vec<Arc<HiddenSecret>>;
+
+    /// Whether what there is of Velero's kinds in tenants' namespaces is known. Where nobody is to see it, nobody looks,
+    /// and this and the rest say nothing.
+    fn shows_velero(&self) -> bool {
+        false
+    }
+    /// An object of Velero's kinds in a tenant's namespace, whoever wrote it.
+    fn shown(&self, _kind: Kind, _namespace: &str, _name: &str) -> Option<Arc<DynamicObject>> {
+        None
+    }
+    /// All objects of Velero's kinds in a tenant's namespace.
+    fn shown_in(&self, _namespace: &str) -> Vec<Key> {
+        Vec::new()
+    }
+    /// All objects of Velero's kinds in tenants' namespaces.
+    fn all_shown(&self) -> Vec<Key> {
+        Vec::new()
+    }
+    /// The namespaces whose owners are to see Velero's objects.
+    fn viewed(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// A request to delete a Velero Backup.
+    fn delete_request(&self, _name: &str) -> Option<Arc<DeleteBackupRequest>> {
+        None
+    }
+    /// What Velero does about a volume.
+    fn volume(&self, _kind: Kind, _name: &str) -> Option<DynamicObject> {
+        None
+    }
+    /// What Velero does about the volumes of this Velero Backup or Restore.
+    fn volumes_of(&self, _velero: &str) -> Vec<Key> {
+        Vec::new()
+    }
 }

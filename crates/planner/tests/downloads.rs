@@ -54,6 +54,7 @@ fn behind(tenants: bool) -> Behind {
 
 fn seen(kind: &str, sought: Sought) -> Observed {
     Observed {
+        kind: Kind::NonAdminDownloadRequest,
         request: request(kind, &json!({})),
         unreadable: None,
         namespace: Some(read(json!({"metadata": {"name": "shop", "uid": "space"}}))),

@@ -1,31 +1,48 @@
-//! What Velero does about single volumes. nacre only counts these by phase.
+//! What Velero does about single volumes. nacre counts these by phase, and shows them as they are.
 
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// A volume saved from inside its pod.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(group = "velero.io", version = "v1", kind = "PodVolumeBackup", namespaced)]
 #[kube(status = "VolumeStatus", schema = "disabled", derive = "PartialEq", derive = "Default")]
-pub struct PodVolumeBackupSpec {}
+pub struct PodVolumeBackupSpec {
+    /// As Velero wrote it.
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
+}
 
 /// A volume brought back inside its pod.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(group = "velero.io", version = "v1", kind = "PodVolumeRestore", namespaced)]
 #[kube(status = "VolumeStatus", schema = "disabled", derive = "PartialEq", derive = "Default")]
-pub struct PodVolumeRestoreSpec {}
+pub struct PodVolumeRestoreSpec {
+    /// As Velero wrote it.
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
+}
 
 /// A snapshot on its way to the bucket.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(group = "velero.io", version = "v2alpha1", kind = "DataUpload", namespaced)]
 #[kube(status = "VolumeStatus", schema = "disabled", derive = "PartialEq", derive = "Default")]
-pub struct DataUploadSpec {}
+pub struct DataUploadSpec {
+    /// As Velero wrote it.
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
+}
 
 /// A snapshot on its way back.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(group = "velero.io", version = "v2alpha1", kind = "DataDownload", namespaced)]
 #[kube(status = "VolumeStatus", schema = "disabled", derive = "PartialEq", derive = "Default")]
-pub struct DataDownloadSpec {}
+pub struct DataDownloadSpec {
+    /// As Velero wrote it.
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
+}
 
 /// What Velero says about a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,4 +51,7 @@ pub struct VolumeStatus {
     /// Where it stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
+    /// And the rest, as Velero wrote it.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }

@@ -85,12 +85,12 @@ mod tests {
     use crate::story::tests::{at_velero, backup, refused};
 
     fn shown(format: Format, all: bool) -> String {
-        let mut later = backup(refused("InvalidBackupSpec", "no"));
+        let mut later = backup(&refused("InvalidBackupSpec", "no"));
         later.metadata.name = Some("later".to_owned());
         later.metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
             "2026-11-15T12:59:00Z".parse().unwrap(),
         ));
-        let done = backup(at_velero(&json!({
+        let done = backup(&at_velero(&json!({
             "phase": "Completed", "completionTimestamp": "2026-11-15T12:00:20Z", "expiration": "2026-12-15T12:00:00Z",
             "progress": {"totalItems": 42, "itemsBackedUp": 42}, "warnings": 1,
         })));
@@ -101,11 +101,19 @@ mod tests {
 
     #[test]
     fn a_glance_is_enough() {
-        insta::assert_snapshot!(shown(Format::Table, false), @"");
+        insta::assert_snapshot!(shown(Format::Table, false), @r"
+        NAME    STATUS      ITEMS   ERRORS   WARNINGS   AGE   EXPIRES
+        daily   Completed   42/42   0        1          60m   29d
+        later   Refused     -       -        -          60s   -
+        ");
     }
 
     #[test]
     fn wide_says_where_it_is() {
-        insta::assert_snapshot!(shown(Format::Wide, true), @"");
+        insta::assert_snapshot!(shown(Format::Wide, true), @r"
+        NAMESPACE   NAME    STATUS      ITEMS   ERRORS   WARNINGS   AGE   EXPIRES   LOCATION   QUEUE   VELERO-NAME
+        shop        daily   Completed   42/42   0        1          60m   29d       -          3       shop-daily-uid
+        shop        later   Refused     -       -        -          60s   -         -          -       -
+        ");
     }
 }

@@ -1,11 +1,22 @@
 //! `kubectl nacre backup`: the backups of a namespace.
 
+mod create;
+mod delete;
 mod get;
 
 use anyhow::Result;
+use api::NonAdminBackup;
 use clap::Subcommand;
 
-use crate::{connect::Session, output::Outcome};
+use crate::{
+    connect::Session,
+    describe,
+    download::{file, logs},
+    output::Outcome,
+    wait,
+};
+
+pub(crate) use create::config_map;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -15,13 +26,31 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Back up the namespace.
+    Create(Box<create::Create>),
     /// List backups and how they stand.
     #[command(alias = "list")]
     Get(get::Get),
+    /// Tell the whole story of a backup: what is in effect, what happened, what to do next.
+    Describe(describe::Describe),
+    /// Print Velero's log of a backup.
+    Logs(logs::Logs),
+    /// Save what is in a backup to a file.
+    Download(file::Download),
+    /// Wait until a backup is over, watching how it goes.
+    Wait(wait::Wait),
+    /// Delete backups: with their data, or only the record of them.
+    Delete(delete::Delete),
 }
 
 pub(crate) async fn run(session: &Session, args: Args) -> Result<Outcome> {
     match args.verb {
+        Verb::Create(verb) => Box::pin(create::run(session, *verb)).await,
         Verb::Get(verb) => get::run(session, &verb).await,
+        Verb::Describe(verb) => describe::backup(session, &verb).await,
+        Verb::Logs(verb) => logs::run(session, "BackupLog", &verb).await,
+        Verb::Download(verb) => file::run(session, &verb).await,
+        Verb::Wait(verb) => wait::run::<NonAdminBackup>(session, &verb).await,
+        Verb::Delete(verb) => delete::run(session, &verb).await,
     }
 }

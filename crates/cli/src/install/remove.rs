@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use engine::Retry;
-use engine::install::{at_work, carry_out, held, kept, marked};
+use engine::install::{at_work, carry_out, held, kept, marked, remains};
 use planner::install::uninstall::{Observed, Scope, decide};
 use tokio::time::{Instant, sleep};
 
@@ -51,7 +51,7 @@ pub(crate) async fn uninstall(
     let mut done = Vec::new();
     let mut told = String::new();
     loop {
-        let found = marked(client).await.context("looking at what is installed")?;
+        let found = remains(client, &settings.namespace).await.context("looking at what is installed")?;
         let working = at_work(client, &settings.namespace).await.context("looking for the program")?;
         let requests = held(client).await.context("looking for requests")?;
         let seen = Observed { scope, found: &found, held: &requests, at_work: working.as_deref() };
@@ -82,6 +82,12 @@ pub(crate) async fn uninstall(
             }
             print(session.format, &answer, || answer.table("nacre is not installed"), || answer.names())?;
             return Ok(Outcome::Good);
+        }
+        if Instant::now() > deadline {
+            bail!(
+                "something puts back what is taken away, such as `nacre operator` for a DataProtectionApplication that \
+                 enables it: stop that first"
+            );
         }
         match carry_out(client, &settings, &decision.plan).await {
             Ok(()) => done.extend(changes(&decision.plan)),

@@ -34,6 +34,10 @@ pub(super) struct Wishes {
     /// Check requests once they are there, not already as they are made.
     #[arg(long)]
     no_webhook: bool,
+
+    /// Give nacre and namespace owners the rights for Velero's own tools in tenants' namespaces.
+    #[arg(long)]
+    velero_view: bool,
 }
 
 impl Wishes {
@@ -57,6 +61,7 @@ impl Wishes {
         settings.replicas = self.replicas.unwrap_or(settings.replicas);
         settings.log_level = self.log_level.unwrap_or(settings.log_level);
         settings.webhook &= !self.no_webhook;
+        settings.velero_view |= self.velero_view;
         Ok(settings)
     }
 }

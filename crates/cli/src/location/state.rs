@@ -105,6 +105,28 @@ impl Place<'_> {
         }
     }
 
+    /// What its owner can do next, as commands and short sentences.
+    pub(crate) fn next(self, name: &str) -> Vec<String> {
+        match self {
+            Self::New | Self::Checking => vec![format!("kubectl nacre location describe {name}")],
+            Self::Pending => vec!["ask an administrator to approve it: kubectl nacre request list".to_owned()],
+            Self::Rejected => vec![
+                "ask the administrators why".to_owned(),
+                format!("kubectl nacre location delete {name}"),
+            ],
+            Self::Refused(_) => vec![
+                "mend what it names, or delete it and make a new one: a location cannot be changed once asked for"
+                    .to_owned(),
+                format!("kubectl nacre explain location {name}"),
+            ],
+            Self::Unavailable(_) => {
+                vec!["check bucket, endpoint and credential; Velero tries again every minute".to_owned()]
+            }
+            Self::Available => vec![format!("kubectl nacre backup create --storage-location {name}")],
+            Self::Leaving => Vec::new(),
+        }
+    }
+
     /// How a wait for it ends; none if it goes on.
     pub(crate) const fn outcome(self) -> Option<Outcome> {
         match self {

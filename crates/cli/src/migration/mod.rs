@@ -28,8 +28,14 @@ enum Verb {
     /// Who would lose what if the roles were upgraded; exit code 3 if anybody would.
     Preview(preview::Preview),
     /// Take migrations out of admin and edit, in an order that disrupts nobody who keeps the right.
+    #[command(after_help = "Examples:
+  kubectl nacre migration upgrade --dry-run            what it would do
+  kubectl nacre migration upgrade")]
     Upgrade(roles::Change),
     /// Put migrations back into admin and edit; grants and labels stay for the next upgrade.
+    #[command(after_help = "Examples:
+  kubectl nacre migration rollback --dry-run           what it would do
+  kubectl nacre migration rollback")]
     Rollback(roles::Change),
     /// Temporary roles that keep admin and edit as they were during an upgrade.
     #[command(subcommand)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use bed::{Bed, eventually};
-use e2e::{House, NACRE};
+use e2e::{House, NACRE, at_length};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding};
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -125,7 +125,7 @@ async fn drift_is_repaired_foreign_labels_stay_and_then_there_is_silence() -> Re
     change(bed, "kubevirt.io:upgrademigrate", &json!({ "rules": null })).await?;
 
     let mark = bed.audit().mark().await?;
-    bed.audit().quiet("kubectl-nacre/", Duration::from_mins(1)).await?;
+    bed.audit().quiet("kubectl-nacre/", at_length(Duration::from_secs(10), Duration::from_mins(1))).await?;
     let writes =
         bed.audit().since(mark).await?.writes().by(NACRE).only(|request| request.resource != "leases");
     assert!(writes.is_empty(), "{:#?}", writes.tally());

@@ -1,8 +1,10 @@
 //! A forged tarball: a tenant rewrites a backup in its own bucket and restores it through real Velero. What would give
 //! rights, lift limits or reach beyond the namespace does not come back; the innocent rest does.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, ensure};
-use api::{Kind, NonAdminRestore, labels};
+use api::{Kind, NonAdminBackup, NonAdminRestore, condition};
 use bed::{Bed, wait_until};
 use e2e::{House, Tenant, VELERO};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -12,68 +14,44 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use crate::downloads;
 use crate::tarball::Tarball;
 
-/// The tenant's bucket, its Velero location, and the backup in it.
+/// The tenant's bucket.
 const BUCKET: &str = "tenants";
-const LOCATION: &str = "shop-own";
-const BACKUP: &str = "shop-daily";
+/// Tenants may bring storage, once an administrator has said yes; the bed's own store is on this machine.
+const POLICY: &str = "storageLocations: {requireApproval: true, endpoints: {allow: [\"127.0.0.1\"]}}";
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(90);
 
 /// Velero's word that whatever an object brings along comes back, whatever the filters say.
 const MUST_INCLUDE: &str = "restore.velero.io/must-include-additional-items";
 
-async fn apply(bed: &Bed, objects: Vec<Value>) -> Result<()> {
-    let objects: Vec<DynamicObject> =
-        objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
-    bed.apply(&objects).await
+/// The tenant brings a bucket, and an administrator approves it.
+async fn tenant_storage(house: &House, shop: &Tenant<'_>) -> Result<()> {
+    house.set_policy(POLICY).await?;
+    shop.keep_keys("keys", &house.bed.store()?.credentials()).await?;
+    shop.bring_bucket("own", BUCKET, "keys").await?;
+    let pending = shop
+        .location_is("approval to be waited for", "own", |status| {
+            condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED)
+                .is_some_and(|found| found.reason == condition::BSL_SPEC_APPROVAL_PENDING)
+        })
+        .await?;
+    let request = pending.velero_backup_storage_location.and_then(|velero| velero.name);
+    house.decide(&request.context("a name")?, "approve").await?;
+    shop.location_available("own").await.map(drop)
 }
 
-/// The tenant's storage as an administrator finds it after a NonAdminBackupStorageLocation was approved.
-async fn tenant_storage(bed: &Bed) -> Result<()> {
-    let store = bed.store()?;
-    store.make_bucket(BUCKET)?;
-    let metadata = json!({
-        "name": LOCATION, "namespace": VELERO,
-        "labels": {labels::NABSL_NACUUID: LOCATION},
-        "annotations": {labels::NABSL_NAME: "own", labels::NABSL_NAMESPACE: "shop"},
-    });
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata,
-        "stringData": {"cloud": store.credentials()}});
-    let location = json!({"apiVersion": "velero.io/v1", "kind": "BackupStorageLocation", "metadata": metadata,
-    "spec": {
-        "provider": "aws", "objectStorage": {"bucket": BUCKET, "prefix": "shop"},
-        "credential": {"name": LOCATION, "key": "cloud"}, "backupSyncPeriod": "0s",
-        "config": {"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": store.url()},
-    }});
-    apply(bed, vec![secret, location]).await?;
-    let api = bed.velero_api("BackupStorageLocation").await?;
-    wait_until("the tenant's storage to be available", PATIENCE, api, LOCATION, |location| {
-        (location?.data["status"]["phase"] == "Available").then_some(())
-    })
-    .await
-}
-
-/// A genuine backup in it, as nacre's sync would find it.
-async fn genuine_backup(bed: &Bed) -> Result<()> {
-    let spec = json!({"includedNamespaces": ["shop"], "storageLocation": LOCATION});
-    let backup = json!({"apiVersion": "velero.io/v1", "kind": "Backup", "spec": spec, "metadata": {
-        "name": BACKUP, "namespace": VELERO,
-        "annotations": {labels::NAB_NAME: "daily", labels::NAB_NAMESPACE: "shop"},
-        "labels": {labels::NAB_NACUUID: BACKUP},
-    }});
-    apply(bed, vec![backup]).await?;
-    let api = bed.velero_api("Backup").await?;
-    let phase = wait_until("the backup to end", PATIENCE, api, BACKUP, |backup| {
-        let status = &backup?.data["status"];
-        status["completionTimestamp"].as_str().and_then(|_| status["phase"].as_str().map(str::to_owned))
-    })
-    .await?;
-    ensure!(phase == "Completed", "the backup ended as {phase}");
-    let request = json!({"apiVersion": Kind::NonAdminBackup.api_version(), "kind": "NonAdminBackup",
-        "metadata": {"name": "daily", "namespace": "shop", "labels": {labels::SYNCED_FROM: BACKUP}},
-        "spec": {"backupSpec": {}}});
-    apply(bed, vec![request]).await
+/// A genuine backup in it. Returns what Velero calls it, and where its contents are.
+async fn genuine_backup(house: &House, shop: &Tenant<'_>) -> Result<(String, PathBuf)> {
+    let spec = json!({"spec": {"backupSpec": {"storageLocation": "own"}}});
+    shop.create::<NonAdminBackup>("daily", spec).await?;
+    let ended = shop.backup_ends("daily").await?;
+    ensure!(ended == "Completed", "the backup ended as {ended}");
+    let backup = shop.api::<NonAdminBackup>().get("daily").await?;
+    let name = backup.status.and_then(|status| status.velero_backup?.name).context("a reference")?;
+    let contents = house.bed.store()?.path(BUCKET, &format!("shop/backups/{name}/{name}.tar.gz"));
+    Ok((name, contents))
 }
 
 fn in_shop(api_version: &str, kind: &str, name: &str, rest: &Value) -> Value {
@@ -141,12 +119,25 @@ fn forge(tarball: &Tarball) -> Result<()> {
         "virtualmachineinstancemigrations.kubevirt.io",
         &in_shop("kubevirt.io/v1", "VirtualMachineInstanceMigration", "evil", &migration),
     )?;
-    let request = json!({"spec": {"backupSpec": {}}, "status": {"phase": "Created",
-        "veleroBackup": {"nacuuid": "somebody-elses", "name": "somebody-elses"}}});
-    tarball.add(
-        "nonadminbackups.oadp.openshift.io",
-        &in_shop("oadp.openshift.io/v1alpha1", "NonAdminBackup", "evil", &request),
-    )?;
+    // Requests that say they have got what they never asked for.
+    let got = |spec: Value, field: &str| {
+        json!({"spec": spec, "status": {"phase": "Created",
+            field: {"nacuuid": "somebody-elses", "name": "somebody-elses"}}})
+    };
+    let location =
+        json!({"backupStorageLocationSpec": {"provider": "aws", "objectStorage": {"bucket": "x"}}});
+    for (kind, rest) in [
+        (Kind::NonAdminBackup, got(json!({"backupSpec": {}}), "veleroBackup")),
+        (Kind::NonAdminRestore, got(json!({"restoreSpec": {"backupName": "daily"}}), "veleroRestore")),
+        (Kind::NonAdminBackupStorageLocation, got(location, "veleroBackupStorageLocation")),
+        (
+            Kind::NonAdminDownloadRequest,
+            got(json!({"target": {"kind": "BackupLog", "name": "daily"}}), "velero"),
+        ),
+    ] {
+        let resource = format!("{}.oadp.openshift.io", kind.plural());
+        tarball.add(&resource, &in_shop(&kind.api_version(), kind.name(), "evil", &rest))?;
+    }
     let quota = json!({"spec": {"hard": {"count/jobs.batch": "1000"}}});
     tarball.add("resourcequotas", &in_shop("v1", "ResourceQuota", "evil", &quota))?;
     // The own namespace with other labels, a new one, and something in Velero's.
@@ -180,9 +171,9 @@ async fn empty(shop: &Tenant<'_>, client: &Client) -> Result<()> {
 }
 
 /// Restores the tarball as a careless administrator, and returns how it ended.
-async fn unfenced(bed: &Bed, name: &str, more: Value) -> Result<String> {
+async fn unfenced(bed: &Bed, backup: &str, name: &str, more: Value) -> Result<String> {
     let mut spec =
-        json!({"backupName": BACKUP, "includeClusterResources": true, "includedNamespaces": ["shop"]});
+        json!({"backupName": backup, "includeClusterResources": true, "includedNamespaces": ["shop"]});
     for (key, value) in more.as_object().into_iter().flatten() {
         spec[key] = value.clone();
     }
@@ -198,13 +189,16 @@ async fn unfenced(bed: &Bed, name: &str, more: Value) -> Result<String> {
 }
 
 /// What of the forgery can be found by name: what to call it, its kind, and where it would be.
-const FORGED: [(&str, &str, &str, &str, &str); 9] = [
+const FORGED: [(&str, &str, &str, &str, &str); 12] = [
     ("ClusterRoleBinding", "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", ""),
     ("RoleBinding", "rbac.authorization.k8s.io", "v1", "RoleBinding", "shop"),
     ("Pod", "", "v1", "Pod", "shop"),
     ("PersistentVolume", "", "v1", "PersistentVolume", ""),
     ("Migration", "kubevirt.io", "v1", "VirtualMachineInstanceMigration", "shop"),
     ("NonAdminBackup", "oadp.openshift.io", "v1alpha1", "NonAdminBackup", "shop"),
+    ("NonAdminRestore", "oadp.openshift.io", "v1alpha1", "NonAdminRestore", "shop"),
+    ("location", "oadp.openshift.io", "v1alpha1", "NonAdminBackupStorageLocation", "shop"),
+    ("download", "oadp.openshift.io", "v1alpha1", "NonAdminDownloadRequest", "shop"),
     ("ResourceQuota", "", "v1", "ResourceQuota", "shop"),
     ("Namespace", "", "v1", "Namespace", ""),
     ("elsewhere", "", "v1", "ConfigMap", VELERO),
@@ -245,20 +239,22 @@ async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     let _nacre = house.start_nacre().await?;
     let shop = house.tenant("shop", "ada").await?;
     let client = house.bed.client().await?;
-    tenant_storage(&house.bed).await?;
+    tenant_storage(&house, &shop).await?;
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
     shop.create::<Secret>("till", json!({"stringData": {"pin": "1234"}})).await?;
     shop.create::<Deployment>("web", web()).await?;
     shop.create::<PersistentVolumeClaim>("data", claim()).await?;
-    genuine_backup(&house.bed).await?;
+    let (backup, contents) = genuine_backup(&house, &shop).await?;
+    // What is in storage of one's own can be fetched whole, whatever the policy says about the cluster's.
+    downloads::ask(&shop, "all", "BackupContents", "daily").await?;
+    ensure!(downloads::fetch(&downloads::link(&shop, "all").await?).await? == std::fs::read(&contents)?);
 
     shop.delete::<ConfigMap>("prices").await?;
     shop.delete::<Secret>("till").await?;
     shop.delete::<Deployment>("web").await?;
     drop_claim(&shop, &client).await?;
     shop.gone::<Deployment>("web").await?;
-    let key = format!("shop/backups/{BACKUP}/{BACKUP}.tar.gz");
-    let tarball = Tarball::open(&house.bed.store()?.path(BUCKET, &key))?;
+    let tarball = Tarball::open(&contents)?;
     forge(&tarball)?;
     tarball.save()?;
 
@@ -288,14 +284,14 @@ async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     let modifier = json!({"kind": "ConfigMap", "name": "nacre-restore-from-tenant-storage"});
     // Namespaces are made before a modifier sees them; they are left out by name.
     let more = json!({"resourceModifier": modifier, "excludedResources": ["namespaces"]});
-    let ended = unfenced(&house.bed, "modified", more).await?;
+    let ended = unfenced(&house.bed, &backup, "modified", more).await?;
     assert_eq!(ended, "PartiallyFailed", "Velero says that something was not brought back");
     assert_eq!(arrived(&client).await?, [""; 0]);
     shop.api::<Service>().get("front").await?;
 
     // The same without any fence: the forgery was a good one.
     empty(&shop, &client).await?;
-    unfenced(&house.bed, "unfenced", json!({"includedNamespaces": ["*"]})).await?;
+    unfenced(&house.bed, &backup, "unfenced", json!({"includedNamespaces": ["*"]})).await?;
     let arrived = arrived(&client).await?;
     for expected in [
         "ClusterRoleBinding",
@@ -304,6 +300,9 @@ async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
         "PersistentVolume",
         "Migration",
         "NonAdminBackup",
+        "NonAdminRestore",
+        "location",
+        "download",
         "ResourceQuota",
         "Namespace",
         "elsewhere",
@@ -381,11 +380,10 @@ async fn of_forged_snapshots_nothing_comes_back() -> Result<()> {
     let _nacre = house.start_nacre().await?;
     let shop = house.tenant("shop", "ada").await?;
     let client = house.bed.client().await?;
-    tenant_storage(&house.bed).await?;
+    tenant_storage(&house, &shop).await?;
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
-    genuine_backup(&house.bed).await?;
-    let key = format!("shop/backups/{BACKUP}/{BACKUP}.tar.gz");
-    let tarball = Tarball::open(&house.bed.store()?.path(BUCKET, &key))?;
+    let (backup, contents) = genuine_backup(&house, &shop).await?;
+    let tarball = Tarball::open(&contents)?;
     forge_snapshots(&tarball)?;
     tarball.save()?;
 
@@ -397,7 +395,7 @@ async fn of_forged_snapshots_nothing_comes_back() -> Result<()> {
     // Without the fence: the forgery was a good one, even for a restore of claims alone.
     drop_claim(&shop, &client).await?;
     let more = json!({"includeClusterResources": false, "includedResources": ["persistentvolumeclaims"]});
-    unfenced(&house.bed, "unfenced", more).await?;
+    unfenced(&house.bed, &backup, "unfenced", more).await?;
     let arrived = snapshots_arrived(&client).await?;
     for expected in ["VolumeSnapshot", "VolumeSnapshotContent", "Secret"] {
         assert!(arrived.iter().any(|kind| kind == expected), "{expected} is not in {arrived:?}");

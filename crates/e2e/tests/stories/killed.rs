@@ -1,107 +1,90 @@
-//! kill -9 between any two writes of each path: afterwards there is exactly one Velero Backup or none, as the story
+//! kill -9 between any two writes of each path: afterwards there is exactly one Velero object or none, as the story
 //! demands, and nothing is orphaned.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use api::velero::{Backup, Restore};
-use api::{NonAdminBackup, NonAdminRestore, Phase};
-use e2e::{House, NACRE, Tap, Tenant, VELERO};
+use anyhow::{Context, Result, ensure};
+use api::velero::{Backup, DownloadRequest, Restore};
+use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, condition, labels};
+use bed::eventually;
+use e2e::{House, NACRE, Nacre, Tap, Tenant};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
 use kube::api::ListParams;
+use kube::core::NamespaceResourceScope;
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::json;
+use tokio::time::timeout;
 
-/// The Velero Backups made for this tenant.
-async fn backups_of(tenant: &Tenant<'_>) -> Result<Vec<String>> {
-    let backups = Api::<Backup>::namespaced(tenant.bed.client().await?, VELERO);
-    let all = backups.list(&ListParams::default()).await?.items.into_iter();
-    let own = all.filter(|backup| {
-        let annotations = backup.metadata.annotations.as_ref();
-        annotations.and_then(|all| all.get("openshift.io/oadp-nab-origin-namespace"))
-            == Some(&tenant.namespace)
-    });
-    Ok(own.filter_map(|backup| backup.metadata.name).collect())
+/// More writes than any path has.
+const ENOUGH: usize = 12;
+/// How long what is gone from a tenant's view may take to be gone from Velero's.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A cluster whose nacre is killed again and again.
+struct Stage<'a> {
+    house: &'a House,
+    tap: Tap,
+    nacre: Nacre,
 }
 
-/// Runs `step` with a nacre that is killed after so many writes. Returns whether it came to so many.
-async fn dying_after(
-    house: &House,
-    tap: &Tap,
-    writes: usize,
-    step: impl AsyncFnOnce() -> Result<()>,
-) -> Result<bool> {
-    let nacre = house.start_nacre_with(&tap.kubeconfig(house.bed.folder())?).await?;
-    tap.cut_after(writes);
-    step().await?;
-    let cut = tokio::time::timeout(Duration::from_secs(8), tap.silent()).await;
-    nacre.process.kill().await?;
-    tap.relent();
-    Ok(cut.is_ok())
-}
-
-async fn created(tenant: &Tenant<'_>) -> Result<()> {
-    tenant
-        .wait("it to be Created", "daily", |backup: Option<&NonAdminBackup>| {
-            (backup?.status.as_ref()?.phase == Some(Phase::Created)).then_some(())
-        })
-        .await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn death_between_any_two_writes_changes_nothing_in_the_end() -> Result<()> {
-    let house = House::build().await?;
-    let tap = Tap::open(&house.account().await?).await?;
-
-    // Creating: finalizer, Velero Backup, status.
-    for writes in 1..=3 {
-        let tenant = house.tenant(&format!("create-{writes}"), "ada").await?;
-        let died =
-            dying_after(&house, &tap, writes, async || tenant.back_up("daily").await.map(|_| ())).await?;
-        ensure!(died, "creating takes at least {writes} writes");
-        let nacre = house.start_nacre().await?;
-        created(&tenant).await?;
-        ensure!(tenant.backup_ends("daily").await? == "Completed");
-        ensure!(backups_of(&tenant).await?.len() == 1, "after {writes} writes");
-        house.bed.audit().quiet(NACRE, Duration::from_secs(2)).await?;
-        nacre.process.kill().await?;
+impl<'a> Stage<'a> {
+    async fn set(house: &'a House) -> Result<Self> {
+        let tap = Tap::open(&house.account().await?).await?;
+        let nacre = house.start_nacre_with(&tap.kubeconfig(house.bed.folder())?).await?;
+        Ok(Self { house, tap, nacre })
     }
 
-    // Deleting the request alone, and with its data. Each path has at least three writes; one more than there are
-    // shows that all were tried.
-    for with_data in [false, true] {
-        for writes in 1..=5 {
-            let tenant = house.tenant(&format!("delete-{with_data}-{writes}"), "ada").await?;
-            let nacre = house.start_nacre().await?;
-            tenant.back_up("daily").await?;
-            ensure!(tenant.backup_ends("daily").await? == "Completed");
-            let stored = backups_of(&tenant).await?.remove(0);
-            ensure!(keys_of(&house, &stored)? > 0, "its data is in the bucket");
-            nacre.process.kill().await?;
-            let step = async || {
-                if with_data {
-                    let change = json!({"spec": {"deleteBackup": true}});
-                    tenant.edit::<NonAdminBackup>("daily", change).await.map(|_| ())
-                } else {
-                    tenant.delete::<NonAdminBackup>("daily").await
-                }
-            };
-            let died = dying_after(&house, &tap, writes, step).await?;
-            ensure!(died || writes > 3, "deleting takes at least {writes} writes");
-            let nacre = house.start_nacre().await?;
-            tenant.gone::<NonAdminBackup>("daily").await?;
-            ensure!(backups_of(&tenant).await?.is_empty(), "after {writes} writes, with data: {with_data}");
-            ensure!(
-                (keys_of(&house, &stored)? == 0) == with_data,
-                "the data goes exactly when it was asked for"
-            );
-            nacre.process.kill().await?;
-            if !died {
-                break;
-            }
+    /// Kills nacre after so many writes about something that `step` begins, or when it has come to its `end`, and starts it
+    /// anew. Returns whether there were so many.
+    async fn kill_after(
+        &mut self,
+        writes: usize,
+        about: &str,
+        step: impl Future<Output = Result<()>>,
+        end: impl Future<Output = Result<()>>,
+    ) -> Result<bool> {
+        self.tap.cut_after_writes_about(about, writes);
+        step.await?;
+        tokio::select! {
+            () = self.tap.silent() => {}
+            ended = end => ended?,
         }
+        // The end may be seen before the tap has heard that the last write went through.
+        let died = timeout(Duration::from_millis(500), self.tap.silent()).await.is_ok();
+        self.nacre.process.kill().await?;
+        self.tap.relent();
+        self.nacre = self.house.start_nacre_with(&self.tap.kubeconfig(self.house.bed.folder())?).await?;
+        Ok(died)
     }
+}
+
+/// What is asked for on a path that nacre is killed on after so many writes. None is named like the beginning of another.
+fn name(path: &str, writes: usize) -> String {
+    format!("{path}-{writes}-writes")
+}
+
+async fn backed_up(shop: &Tenant<'_>, name: &str) -> Result<()> {
+    let ended = shop.backup_ends(name).await?;
+    ensure!(ended == "Completed", "{name}: {ended}");
     Ok(())
+}
+
+async fn restored(shop: &Tenant<'_>, name: &str) -> Result<()> {
+    let ended = shop.restore_ends(name).await?;
+    ensure!(ended == "Completed", "{name}: {ended}");
+    Ok(())
+}
+
+/// The objects of Velero's that were made for a request of this name, by the annotation that says so.
+async fn made_for<K>(house: &House, name: &str, key: &str) -> Result<Vec<String>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let all = house.admin::<K>().await?.list(&ListParams::default()).await?.items;
+    let own = all.iter().filter(|object| object.annotations().get(key).is_some_and(|origin| origin == name));
+    Ok(own.map(ResourceExt::name_any).collect())
 }
 
 /// How many objects of this Velero Backup are in the bucket.
@@ -110,47 +93,144 @@ fn keys_of(house: &House, backup: &str) -> Result<usize> {
     Ok(house.bed.store()?.keys(bed::BUCKET)?.iter().filter(|key| key.starts_with(&folder)).count())
 }
 
-/// The Velero Restores made for this tenant.
-async fn restores_of(tenant: &Tenant<'_>) -> Result<usize> {
-    let restores = Api::<Restore>::namespaced(tenant.bed.client().await?, VELERO);
-    let all = restores.list(&ListParams::default()).await?.items;
-    let own = |restore: &&Restore| {
-        let annotations = restore.metadata.annotations.as_ref();
-        annotations.and_then(|all| all.get("openshift.io/oadp-nar-origin-namespace"))
-            == Some(&tenant.namespace)
-    };
-    Ok(all.iter().filter(own).count())
+#[tokio::test(flavor = "multi_thread")]
+async fn death_between_any_two_writes_changes_nothing_in_the_end() -> Result<()> {
+    let house = House::build().await?;
+    let mut stage = Stage::set(&house).await?;
+    let shop = house.tenant("shop", "ada").await?;
+
+    // Creating: finalizer, Velero Backup, status. Mirroring: one status for each thing Velero says. One write more than
+    // there are shows that all were tried.
+    let mut finished = Vec::new();
+    for writes in 1..ENOUGH {
+        let name = name("create", writes);
+        let step = async { shop.back_up(&name).await.map(drop) };
+        let died = stage.kill_after(writes, &name, step, backed_up(&shop, &name)).await?;
+        backed_up(&shop, &name).await?;
+        let made = made_for::<Backup>(&house, &name, labels::NAB_NAME).await?;
+        ensure!(made.len() == 1, "{name}: {made:?}");
+        finished.push(name);
+        if !died {
+            break;
+        }
+    }
+    ensure!((5..ENOUGH - 1).contains(&finished.len()), "creating and mirroring: {finished:?}");
+
+    // Deleting the request alone, and with its data.
+    for with_data in [false, true] {
+        let mut tried = 0;
+        for writes in 1..ENOUGH {
+            tried = writes;
+            let name = finished.pop().unwrap_or_else(|| name("more", writes));
+            if shop.api::<NonAdminBackup>().get_opt(&name).await?.is_none() {
+                shop.back_up(&name).await?;
+                backed_up(&shop, &name).await?;
+            }
+            let stored = made_for::<Backup>(&house, &name, labels::NAB_NAME).await?.remove(0);
+            ensure!(keys_of(&house, &stored)? > 0, "its data is in the bucket");
+            let step = async {
+                if with_data {
+                    let change = json!({"spec": {"deleteBackup": true}});
+                    shop.edit::<NonAdminBackup>(&name, change).await.map(drop)
+                } else {
+                    shop.delete::<NonAdminBackup>(&name).await
+                }
+            };
+            let died = stage.kill_after(writes, &name, step, shop.gone::<NonAdminBackup>(&name)).await?;
+            shop.gone::<NonAdminBackup>(&name).await?;
+            let left = made_for::<Backup>(&house, &name, labels::NAB_NAME).await?;
+            ensure!(left.is_empty(), "after {writes} writes, with data {with_data}: {left:?}");
+            let data_gone = keys_of(&house, &stored)? == 0;
+            ensure!(
+                data_gone == with_data,
+                "after {writes} writes: the data goes exactly when it was asked for"
+            );
+            if !died {
+                break;
+            }
+        }
+        ensure!((4..ENOUGH - 1).contains(&tried), "deleting takes {} writes", tried - 1);
+    }
+    house.bed.audit().quiet(NACRE, Duration::from_secs(2)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn death_between_any_two_writes_of_a_restore_changes_nothing_in_the_end() -> Result<()> {
+async fn death_between_any_two_writes_of_a_restore_or_download_changes_nothing_in_the_end() -> Result<()> {
     let house = House::build().await?;
-    let tap = Tap::open(&house.account().await?).await?;
+    house.set_policy("downloads: {platformStorage: logs}").await?;
+    let mut stage = Stage::set(&house).await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+    shop.back_up("daily").await?;
+    backed_up(&shop, "daily").await?;
+
+    // Restoring: finalizer, Velero Restore, status. Mirroring: one status for each thing Velero says.
+    let mut finished = Vec::new();
+    for writes in 1..ENOUGH {
+        let name = name("restore", writes);
+        shop.delete::<ConfigMap>("prices").await?;
+        let step = async { shop.restore(&name, "daily").await.map(drop) };
+        let died = stage.kill_after(writes, &name, step, restored(&shop, &name)).await?;
+        restored(&shop, &name).await?;
+        let made = made_for::<Restore>(&house, &name, labels::NAR_NAME).await?;
+        ensure!(made.len() == 1, "{name}: {made:?}");
+        shop.api::<ConfigMap>().get("prices").await?;
+        finished.push(name);
+        if !died {
+            break;
+        }
+    }
+    ensure!((5..ENOUGH - 1).contains(&finished.len()), "restoring and mirroring: {finished:?}");
+
+    // Deleting: status, Velero Restore, finalizer.
+    for (writes, name) in (1..).zip(&finished[..4]) {
+        let step = shop.delete::<NonAdminRestore>(name);
+        let died = stage.kill_after(writes, name, step, shop.gone::<NonAdminRestore>(name)).await?;
+        ensure!(died == (writes <= 3), "deleting takes three writes, and not {writes}");
+        shop.gone::<NonAdminRestore>(name).await?;
+        let left = made_for::<Restore>(&house, name, labels::NAR_NAME).await?;
+        ensure!(left.is_empty(), "{name}: {left:?}");
+    }
+    downloads(&mut stage, &shop).await?;
+    house.bed.audit().quiet(NACRE, Duration::from_secs(2)).await
+}
+
+/// Waits for the link.
+async fn linked(shop: &Tenant<'_>, name: &str) -> Result<()> {
+    shop.wait("the link", name, |request: Option<&NonAdminDownloadRequest>| {
+        condition::is_true(&request?.status.as_ref()?.conditions, condition::PROCESSED).then_some(())
+    })
+    .await
+}
+
+async fn downloads(stage: &mut Stage<'_>, shop: &Tenant<'_>) -> Result<()> {
+    let house = stage.house;
+    // Asking Velero, and showing the link.
     for writes in 1..=3 {
-        let tenant = house.tenant(&format!("restore-{writes}"), "ada").await?;
-        let nacre = house.start_nacre().await?;
-        tenant.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
-        tenant.back_up("daily").await?;
-        ensure!(tenant.backup_ends("daily").await? == "Completed");
-        tenant.delete::<ConfigMap>("prices").await?;
-        nacre.process.kill().await?;
-
-        // Restoring: finalizer, Velero Restore, status.
-        let step = async || tenant.restore("back", "daily").await.map(|_| ());
-        ensure!(dying_after(&house, &tap, writes, step).await?, "restoring takes at least {writes} writes");
-        let nacre = house.start_nacre().await?;
-        ensure!(tenant.restore_ends("back").await? == "Completed");
-        ensure!(restores_of(&tenant).await? == 1, "after {writes} writes");
-        tenant.api::<ConfigMap>().get("prices").await?;
-        nacre.process.kill().await?;
-
-        // Deleting: status, Velero Restore, finalizer.
-        let step = async || tenant.delete::<NonAdminRestore>("back").await;
-        ensure!(dying_after(&house, &tap, writes, step).await?, "deleting takes at least {writes} writes");
-        let nacre = house.start_nacre().await?;
-        tenant.gone::<NonAdminRestore>("back").await?;
-        ensure!(restores_of(&tenant).await? == 0, "after {writes} writes");
-        nacre.process.kill().await?;
+        let name = name("log", writes);
+        let ask = json!({"spec": {"target": {"kind": "BackupLog", "name": "daily"}}});
+        let step = async { shop.create::<NonAdminDownloadRequest>(&name, ask).await.map(drop) };
+        let died = stage.kill_after(writes, &name, step, linked(shop, &name)).await?;
+        ensure!(died == (writes <= 2), "a download takes two writes, and not {writes}");
+        linked(shop, &name).await?;
+        let made = made_for::<DownloadRequest>(house, &name, labels::NADR_NAME).await?;
+        ensure!(made.len() == 1, "{name}: {made:?}");
+    }
+    // Its end takes Velero's object along, also if nacre dies of it.
+    for writes in 1..=2 {
+        let name = name("log", writes);
+        let uid = shop.api::<NonAdminDownloadRequest>().get(&name).await?.uid().context("a uid")?;
+        let gone = || {
+            eventually("Velero's object to go", PATIENCE, async || {
+                let left = made_for::<DownloadRequest>(house, &name, labels::NADR_NAME).await?;
+                ensure!(left.is_empty(), "{left:?}");
+                anyhow::Ok(())
+            })
+        };
+        let step = shop.delete::<NonAdminDownloadRequest>(&name);
+        let died = stage.kill_after(writes, &uid, step, gone()).await?;
+        ensure!(died == (writes <= 1), "its end takes one write, and not {writes}");
+        gone().await?;
     }
     Ok(())
 }

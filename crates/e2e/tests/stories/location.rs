@@ -3,16 +3,17 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use api::velero::{Backup, BackupStorageLocation};
 use api::{
     NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
-    NonAdminBackupStorageLocationStatus, Phase, condition,
+    NonAdminBackupStorageLocationStatus, Phase, condition, labels,
 };
-use e2e::House;
+use bed::Bed;
+use e2e::{House, at_length};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) const POLICY: &str =
     "storageLocations:\n  requireApproval: true\n  endpoints:\n    allow: [\"127.0.0.1\"]\n";
@@ -36,9 +37,20 @@ pub(crate) fn reference(status: &NonAdminBackupStorageLocationStatus) -> String 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     let house = House::build().await?;
-    house.set_policy(POLICY).await?;
     let nacre = house.start_nacre().await?;
     let shop = house.tenant("shop", "ada").await?;
+    // Velero is no way to the API server.
+    let near = json!({"provider": "aws", "objectStorage": {"bucket": "near"}, "credential": {"name": "keys", "key": "cloud"},
+        "config": {"region": bed::REGION, "s3Url": house.bed.server()}});
+    let near = json!({"spec": {"backupStorageLocationSpec": near}});
+    shop.create::<NonAdminBackupStorageLocation>("near", near).await?;
+    shop.location_is("the API server to be refused", "near", |status| {
+        says(status, condition::ACCEPTED, condition::BSL_SPEC_VALIDATION, "is the cluster's API server")
+    })
+    .await?;
+    shop.delete::<NonAdminBackupStorageLocation>("near").await?;
+
+    house.set_policy(POLICY).await?;
     let keys = house.bed.store()?.credentials();
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
 
@@ -74,7 +86,7 @@ async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     assert!(!stored.is_empty() && stored.iter().all(|key| key.starts_with("shop/")), "{stored:#?}");
 
     // Settled: silence, whatever times Velero writes down.
-    house.bed.audit().quiet("nacre/", Duration::from_secs(20)).await?;
+    house.bed.audit().quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1))).await?;
 
     // Revoked: location and key are gone from Velero, and backups say why they cannot start.
     house.decide(&name, "pending").await?;
@@ -134,7 +146,7 @@ async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anything() -> Result<()> {
-    let house = House::build().await?;
+    let house = House::build_on(Bed::builder().with_velero().velero_flag("--backup-sync-period=1s")).await?;
     house.set_policy(OPEN).await?;
     let nacre = house.start_nacre().await?;
     let keys = house.bed.store()?.credentials();
@@ -147,19 +159,21 @@ async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anyt
     shop.location_available("bucket").await?;
     rival.location_available("bucket").await?;
     let own = json!({"spec": {"backupSpec": {"storageLocation": "bucket"}}});
+    // One after the other: where several wait, Velero may take a minute to notice that it could go on.
     shop.create::<NonAdminBackup>("mine", own.clone()).await?;
+    assert_eq!(shop.backup_ends("mine").await?, "Completed");
     shop.back_up("platform").await?;
+    assert_eq!(shop.backup_ends("platform").await?, "Completed");
     rival.create::<NonAdminBackup>("theirs", own).await?;
-    let names = ["mine", "platform"];
-    for name in names {
-        assert_eq!(shop.backup_ends(name).await?, "Completed");
-    }
     assert_eq!(rival.backup_ends("theirs").await?, "Completed");
+    let names = ["mine", "platform"];
+    let status = shop.api::<NonAdminBackup>().get("platform").await?.status;
+    let victim = status.and_then(|status| status.velero_backup?.name).context("a reference")?;
 
     // Everything is lost but the buckets, the namespaces and what the tenants asked for in the way of storage.
     drop(nacre);
     house.bed.velero_stop()?;
-    forge(&house)?;
+    forge(&house, &victim)?;
     let backups = house.admin::<Backup>().await?;
     backups.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
     for storage in house.admin::<BackupStorageLocation>().await?.list(&ListParams::default()).await? {
@@ -181,6 +195,14 @@ async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anyt
     // Velero finds the backups again, and each owner has theirs back and can restore it.
     house.bed.velero_start().await?;
     let nacre = house.start_nacre().await?;
+    if at_length(true, false) {
+        // Velero looks into the buckets when it starts, and then not for a minute.
+        for tenant in [&shop, &rival] {
+            tenant.location_available("bucket").await?;
+        }
+        house.bed.velero_stop()?;
+        house.bed.velero_start().await?;
+    }
     for name in names {
         assert_eq!(shop.backup_ends(name).await?, "Completed");
     }
@@ -191,12 +213,14 @@ async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anyt
     assert_eq!(shop.restore_ends("back").await?, "Completed");
     assert!(shop.api::<ConfigMap>().get_opt("prices").await?.is_some());
 
-    // The forgery in the rival's bucket was imported by Velero, and gives nobody a request.
-    bed::wait_until("the forgery to be imported", Duration::from_secs(90), backups, "forged", |backup| {
-        backup.map(|_| ())
-    })
-    .await?;
-    house.bed.audit().quiet("nacre/", Duration::from_secs(10)).await?;
+    // What is forged in the rival's bucket was imported by Velero, and gives nobody a request.
+    for forged in ["forged", "unnameable", "copied"] {
+        let found = |backup: Option<&Backup>| backup.map(|_| ());
+        bed::wait_until("it to be imported", Duration::from_secs(90), backups.clone(), forged, found).await?;
+    }
+    let told = nacre.metric("nacre_ignored_backups_total").await?;
+    assert!(told >= 3.0, "{told}");
+    house.bed.audit().quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1))).await?;
     for (tenant, wanted) in [(&shop, &names[..]), (&rival, &["theirs"][..])] {
         let found = tenant.api::<NonAdminBackup>().list(&ListParams::default()).await?;
         let found: Vec<_> = found.into_iter().filter_map(|backup| backup.metadata.name).collect();
@@ -206,27 +230,39 @@ async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anyt
     Ok(())
 }
 
-/// The rival copies their own backup in their own bucket to one that says it is the shop's.
-fn forge(house: &House) -> Result<()> {
+/// The rival copies their own backup in their own bucket, and has the copies say what is not so.
+fn forge(house: &House, victim: &str) -> Result<()> {
     let store = house.bed.store()?;
     let keys = store.keys("rival-bucket")?;
-    let metadata = keys.iter().find(|key| key.ends_with("/velero-backup.json")).expect("a stored backup");
+    let metadata = keys.iter().find(|key| key.ends_with("/velero-backup.json")).context("a stored backup")?;
     let folder = metadata.trim_end_matches("/velero-backup.json").to_owned();
     let name = folder.rsplit('/').next().unwrap_or_default().to_owned();
-    let forged = folder.replace(&name, "forged");
-    std::fs::create_dir_all(store.path("rival-bucket", &forged))?;
-    for key in keys.iter().filter(|key| key.starts_with(&folder)) {
-        let copy = key.replace(&name, "forged");
-        let bytes = std::fs::read(store.path("rival-bucket", key))?;
-        let bytes = if key == metadata {
-            let text = String::from_utf8(bytes)?.replace(&name, "forged");
-            let mut backup: serde_json::Value = serde_json::from_str(&text)?;
-            backup["metadata"]["annotations"]["openshift.io/oadp-nab-origin-namespace"] = json!("shop");
-            serde_json::to_vec(&backup)?
-        } else {
-            bytes
-        };
-        std::fs::write(store.path("rival-bucket", &copy), bytes)?;
+    let forgeries = [
+        ("forged", json!({"metadata": {"annotations": {labels::NAB_NAMESPACE: "shop"}}})),
+        ("unnameable", json!({"metadata": {"annotations": {labels::NAB_NAME: "../../shop"}}})),
+        ("copied", json!({"metadata": {"labels": {labels::NAB_NACUUID: victim}}})),
+        ("unlike", json!({"metadata": {"name": victim, "labels": {labels::NAB_NACUUID: victim}}})),
+        ("fresh", json!({"status": {"phase": "New", "completionTimestamp": null}})),
+    ];
+    for (forged, change) in forgeries {
+        std::fs::create_dir_all(store.path("rival-bucket", &folder.replace(&name, forged)))?;
+        for key in keys.iter().filter(|key| key.starts_with(&folder)) {
+            let mut bytes = std::fs::read(store.path("rival-bucket", key))?;
+            if key == metadata {
+                let text = String::from_utf8(bytes)?.replace(&name, forged);
+                let mut backup: Value = serde_json::from_str(&text)?;
+                merge(&mut backup, &change);
+                bytes = serde_json::to_vec(&backup)?;
+            }
+            std::fs::write(store.path("rival-bucket", &key.replace(&name, forged)), bytes)?;
+        }
     }
     Ok(())
+}
+
+fn merge(target: &mut Value, change: &Value) {
+    match change.as_object() {
+        Some(fields) => fields.iter().for_each(|(name, value)| merge(&mut target[name], value)),
+        None => *target = change.clone(),
+    }
 }

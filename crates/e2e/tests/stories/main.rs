@@ -1,13 +1,17 @@
 //! Stories on the real bed.
 
+mod admission;
+mod demo;
 mod downloads;
 mod drop_in;
 mod forged;
 mod killed;
+mod lease;
 mod location;
-mod many_locations;
 mod new_cluster;
+mod operator;
 mod policy;
+mod reads;
 mod rotation;
 mod roundtrip;
 mod skeleton;
@@ -15,3 +19,5 @@ mod takeover;
 mod tarball;
 mod trouble;
 mod velero_fields;
+mod velero_view;
+mod webhook;

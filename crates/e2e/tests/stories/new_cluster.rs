@@ -81,9 +81,13 @@ async fn every_owner_finds_their_own_in_a_new_cluster() -> Result<()> {
 
     let house = House::build().await?;
     house.set_policy(POLICY).await?;
+    house.bed.velero_stop()?;
     for bucket in [BUCKET, "shop-bucket"] {
         copy(&kept.path().join(bucket), &house.bed.store()?.path(bucket, ""))?;
     }
+    // As if Velero had never looked at the empty bucket: it looks at once.
+    house.bed.velero_status("BackupStorageLocation", "default", json!({"lastSyncedTime": null})).await?;
+    house.bed.velero_start().await?;
     let (shop, rival) = (house.tenant("shop", "ada").await?, house.tenant("rival", "bob").await?);
     let nacre = house.start_nacre().await?;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use api::{NonAdminBackup, NonAdminRestore, Phase, condition};
-use e2e::House;
+use e2e::{House, at_length};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
@@ -71,7 +71,7 @@ async fn a_tenant_backs_up_and_restores_through_real_velero() -> Result<()> {
     assert!(refusal.contains("no NonAdminBackup \"daily\" in this namespace"), "{refusal}");
 
     // Settled: silence.
-    house.bed.audit().quiet("nacre/", Duration::from_secs(10)).await?;
+    house.bed.audit().quiet("nacre/", at_length(Duration::from_secs(5), Duration::from_mins(1))).await?;
     assert!(nacre.process.is_running());
     Ok(())
 }

@@ -58,8 +58,11 @@ impl Nac<'_> {
 
     /// A Velero Backup, and Velero's end of it.
     async fn backs_up(&self, name: &str, number: u32, location: Option<&str>) -> Result<()> {
-        let spec = json!({"includedNamespaces": ["shop"], "storageLocation": location, "excludedResources":
+        let mut spec = json!({"includedNamespaces": ["shop"], "excludedResources":
             ["nonadminbackups", "nonadminrestores", "nonadminbackupstoragelocations", "clusterroles"]});
+        if let Some(location) = location {
+            spec["storageLocation"] = json!(location);
+        }
         self.makes("velero.io/v1", "Backup", Self::marks("nab", name, number), json!({ "spec": spec })).await
     }
 
@@ -109,6 +112,34 @@ impl Nac<'_> {
             "dataMoverDataUploads": {}, "fileSystemPodVolumeBackups": {},
         });
         self.tells::<NonAdminBackup>(name, labels::NAB_FINALIZER, status).await
+    }
+
+    /// A restore of the first backup as it stands at some point.
+    async fn restores(&self, name: &str, number: u32, phase: &str, types: &[(&str, &str)]) -> Result<()> {
+        let restore = json!({"spec": {"backupName": nacuuid("done", 1), "includedNamespaces": ["shop"]}});
+        self.makes("velero.io/v1", "Restore", Self::marks("nar", name, number), restore).await?;
+        self.shop.restore(name, "done").await?;
+        let uuid = nacuuid(name, number);
+        let status = json!({"phase": phase, "conditions": conditions(types),
+            "veleroRestore": {"nacuuid": uuid, "name": uuid, "namespace": VELERO}});
+        self.tells::<NonAdminRestore>(name, labels::NAR_FINALIZER, status).await
+    }
+
+    /// A download of a backup's log that Velero has been asked for.
+    async fn downloads(&self, name: &str, backup: &str, number: u32) -> Result<()> {
+        let request: NonAdminDownloadRequest = self
+            .shop
+            .create(name, json!({"spec": {"target": {"kind": "BackupLog", "name": backup}}}))
+            .await?;
+        let uid = request.uid().context("a uid")?;
+        let marks = json!({
+            "name": format!("nadr-{uid}"), "namespace": VELERO,
+            "labels": {labels::OADP: labels::OADP_VALUE, labels::MANAGED_BY: labels::MANAGED_BY_VALUE,
+                labels::NADR_UID: uid},
+            "annotations": {labels::NADR_NAME: name, labels::NADR_NAMESPACE: "shop"},
+        });
+        let asked = json!({"spec": {"target": {"kind": "BackupLog", "name": nacuuid(backup, number)}}});
+        self.makes("velero.io/v1", "DownloadRequest", marks, asked).await
     }
 }
 
@@ -198,30 +229,17 @@ async fn leaves(nac: &Nac<'_>) -> Result<()> {
     }
     nac.has_backup("done", 1, json!({}), "Created", &[ACCEPTED, QUEUED]).await?;
     nac.has_backup("own", 2, json!({"storageLocation": "bucket"}), "Created", &[ACCEPTED, QUEUED]).await?;
-    // A restore of the first, ended.
-    let restore = json!({"spec": {"backupName": nacuuid("done", 1), "includedNamespaces": ["shop"]}});
-    nac.makes("velero.io/v1", "Restore", Nac::marks("nar", "back", 6), restore).await?;
+    // A restore of the first, ended, and a download that is under way.
+    nac.restores("back", 6, "Created", &[("Accepted", "RestoreAccepted"), ("Queued", "RestoreScheduled")])
+        .await?;
     nac.velero_ends("Restore", "back", 6).await?;
-    shop.restore("back", "done").await?;
-    let uuid = nacuuid("back", 6);
-    let status = json!({"phase": "Created", "veleroRestore": {"nacuuid": uuid, "name": uuid, "namespace": VELERO},
-        "conditions": conditions(&[("Accepted", "RestoreAccepted"), ("Queued", "RestoreScheduled")]),
-        "queueInfo": {"estimatedQueuePosition": 0}});
-    nac.tells::<NonAdminRestore>("back", labels::NAR_FINALIZER, status).await?;
-    // A download that is under way.
-    let request: NonAdminDownloadRequest =
-        shop.create("log", json!({"spec": {"target": {"kind": "BackupLog", "name": "own"}}})).await?;
-    let uid = request.uid().context("a uid")?;
-    nac.makes("velero.io/v1", "DownloadRequest", json!({
-        "name": format!("nadr-{uid}"), "namespace": VELERO,
-        "labels": {labels::OADP: labels::OADP_VALUE, labels::MANAGED_BY: labels::MANAGED_BY_VALUE, labels::NADR_UID: uid},
-        "annotations": {labels::NADR_NAME: "log", labels::NADR_NAMESPACE: "shop"},
-    }), json!({"spec": {"target": {"kind": "BackupLog", "name": nacuuid("own", 2)}}})).await?;
+    nac.downloads("log", "own", 2).await?;
 
     // From here on Velero does not get to it: half-way through.
     nac.house.bed.velero_stop()?;
     nac.backs_up("given", 3, None).await?;
     nac.has_backup("given", 3, json!({}), "New", &[ACCEPTED]).await?;
+    nac.restores("begun", 8, "New", &[("Accepted", "RestoreAccepted")]).await?;
     nac.has_backup("planned", 7, json!({}), "New", &[ACCEPTED]).await?;
     nac.has_backup("going", 4, json!({}), "Deleting", &[ACCEPTED, QUEUED, ("Deleting", "DeletionPending")])
         .await?;
@@ -286,7 +304,9 @@ async fn what_the_go_controller_left_is_taken_over_finished_or_half_way() -> Res
     }
     shop.gone::<NonAdminBackup>("going").await?;
     ensure!(house.bed.store()?.keys(bed::BUCKET)?.iter().all(|key| !key.contains(&nacuuid("going", 4))));
-    ensure!(shop.restore_ends("back").await? == "Completed");
+    for name in ["back", "begun"] {
+        ensure!(shop.restore_ends(name).await? == "Completed");
+    }
     shop.location_available("bucket").await?;
     let pending = shop.location_is("the other to be pending", "hoped", |status| {
         let approved = condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED);
@@ -337,7 +357,7 @@ async fn what_the_go_controller_left_is_taken_over_finished_or_half_way() -> Res
     for name in ["done", "given", "planned", "own"] {
         shop.gone::<NonAdminBackup>(name).await?;
     }
-    for name in ["back", "again"] {
+    for name in ["back", "begun", "again"] {
         shop.gone::<NonAdminRestore>(name).await?;
     }
     house.gone_from_velero::<Secret>(&nacuuid("bucket", 1)).await?;

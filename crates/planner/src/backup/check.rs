@@ -34,16 +34,22 @@ pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option
 
 /// Refuses what anything decides: the spec first, then what it refers to.
 pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Option<Refusal> {
+    refused_for_good(seen, policy).or_else(|| refused_for_now(seen))
+}
+
+/// Refuses what nothing but another spec or another policy would heal.
+pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
     }
     let spec = &seen.spec().backup_spec;
     let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
-    namespace_allowed(seen, policy, namespace)
-        .or_else(|| check_spec(spec, namespace, policy))
-        .or_else(|| storage_location(seen))
-        .or_else(|| resource_policy(seen))
-        .or_else(|| name_taken(seen))
+    namespace_allowed(seen, policy, namespace).or_else(|| check_spec(spec, namespace, policy))
+}
+
+/// Refuses what another object could heal.
+pub(super) fn refused_for_now(seen: &Observed) -> Option<Refusal> {
+    storage_location(seen).or_else(|| resource_policy(seen)).or_else(|| name_taken(seen))
 }
 
 fn field(name: &str) -> String {

@@ -3,6 +3,7 @@
 //! A backup is checked once, before its Velero Backup is made (`check`), built field by field (`generate`),
 //! mirrored from then on (`status`), and deleted with or without its data (`delete`).
 
+mod admit;
 mod check;
 mod delete;
 mod generate;
@@ -21,14 +22,15 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
+pub(crate) use admit::admit;
 pub use check::{Others, check_spec};
 
 use check::NoRoom;
 
-use crate::ownership::{annotation, label, made_for, own_name, owns_backup};
-use crate::trouble::AGAIN;
+use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
+use crate::trouble::{again, since};
 use crate::view::{Seen, View};
-use crate::{Action, Event, Key, Object, Plan, Policy, Target, Trouble};
+use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
@@ -43,6 +45,8 @@ pub struct Observed {
     pub velero: Option<Arc<Backup>>,
     /// Whether somebody else's object has the name its Velero Backup would get.
     pub name_taken: bool,
+    /// Whether the Velero Backup it was found to be is there, but where it is kept is not: nobody can say whose it is.
+    pub out_of_sight: bool,
     /// Where the Velero Backup is kept, if that location exists.
     pub kept_at: Option<Arc<BackupStorageLocation>>,
     /// The location the request names, and Velero's side of it.
@@ -87,9 +91,27 @@ pub fn references(backup: &NonAdminBackup) -> Vec<String> {
 
 /// Gathers what a decision about this backup reads; none if there is no such backup.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen { object: backup, unreadable } = view.backup(namespace, name)?;
+    Some(gather(view, view.backup(namespace, name)?, namespace, name))
+}
+
+/// Why this backup would be refused if it were asked for now; none if nobody can tell.
+pub(crate) fn judge(view: &impl View, backup: NonAdminBackup) -> Option<Result<(), Refusal>> {
+    let (namespace, name) = (backup.metadata.namespace.clone()?, backup.metadata.name.clone()?);
+    let seen = gather(view, Seen { object: Arc::new(backup), unreadable: None }, &namespace, &name);
+    let refusal = check::refusal(&seen, seen.policy.as_deref()?);
+    Some(refusal.map_or(Ok(()), Err))
+}
+
+/// Gathers the same for one that is not stored yet, or not so.
+pub(crate) fn gather(
+    view: &impl View,
+    Seen { object: backup, unreadable }: Seen<NonAdminBackup>,
+    namespace: &str,
+    name: &str,
+) -> Observed {
     let velero = velero_of(view, &backup);
     let name_taken = velero.is_none() && view.velero_backup(&own_name(&backup.metadata)).is_some();
+    let out_of_sight = velero.is_none() && out_of_sight(view, &backup);
 
     let spec = &backup.spec.backup_spec;
     let location = spec.storage_location.as_deref().and_then(|name| view.location(namespace, name));
@@ -98,7 +120,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
-    Some(Observed {
+    Observed {
         kept_at: velero.as_deref().and_then(|velero| place(view, velero)),
         resource_policy: spec.resource_policy.as_ref().and_then(|named| view.config_map(&named.name)),
         delete_requests: velero_name.as_deref().map_or_else(Vec::new, |name| view.delete_requests(name)),
@@ -120,10 +142,11 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         unreadable,
         velero,
         name_taken,
+        out_of_sight,
         location,
         storage,
         policy,
-    })
+    }
 }
 
 /// The Velero Backup of a request, if there is one and it is the namespace's own.
@@ -132,6 +155,17 @@ pub(crate) fn velero_of(view: &impl View, backup: &NonAdminBackup) -> Option<Arc
     let named = references(backup).into_iter().filter_map(|name| view.velero_backup(&name));
     let mut own = named.filter(|velero| owns_backup(&namespace, velero, place(view, velero).as_deref()));
     own.find(|velero| meant(backup, velero))
+}
+
+/// Whether the Velero Backup that a synchronised request has shown before is kept in a place that is away. In a tenant's
+/// storage it is the place that says whose it is. A request that has never shown it learns nothing.
+fn out_of_sight(view: &impl View, backup: &NonAdminBackup) -> bool {
+    let synced = label(&backup.metadata, labels::SYNCED_FROM);
+    let shown = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.name.as_deref());
+    let Some(velero) = shown.filter(|_| shown == synced).and_then(|name| view.velero_backup(name)) else {
+        return false;
+    };
+    storage(&velero, place(view, &velero).as_deref()) == Storage::Unknown
 }
 
 /// The location a Velero Backup names, if it exists.
@@ -226,6 +260,10 @@ impl Observed {
 /// How long to wait for a namespace that a watch has yet to tell us about.
 const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
 
+/// Why a request waits while the policy is not known.
+const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+                                        the backup waits, and goes on by itself when that is mended";
+
 /// How long to wait for older requests of the namespace that may take the room there is.
 const UNTIL_THE_OLDER_ARE_DECIDED: Duration = Duration::from_secs(5);
 
@@ -240,6 +278,10 @@ pub fn decide(seen: &Observed) -> Plan {
     }
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
+    }
+    if seen.out_of_sight {
+        // It is shown as it was until its storage is back, or until it is gone.
+        return Plan::done();
     }
     if seen.handed_over_before() || seen.lost_before() || seen.synced() {
         return lost(seen);
@@ -262,7 +304,9 @@ pub fn decide(seen: &Observed) -> Plan {
 /// The API server does not take the Velero Backup: that is told, and tried again later.
 fn not_taken(seen: &Observed, trouble: &Trouble) -> Plan {
     let message = format!("Velero could not be given the backup: {}; it is tried again", trouble.why());
-    refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(AGAIN)
+    let conditions = seen.backup.status.as_ref().map(|status| status.conditions.as_slice());
+    let wait = again(since(conditions, condition::ACCEPTED), seen.now);
+    refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(wait)
 }
 
 /// Finalizer and Velero Backup. Then it is mirrored at once, which makes three writes; its place in the queue is
@@ -311,9 +355,7 @@ fn wait_for_room(seen: &Observed, no_room: &NoRoom) -> Plan {
 
 /// Allowing it would be a guess. Whoever waits is decided about again when the policy changes.
 fn wait_for_policy(seen: &Observed) -> Plan {
-    let message = "what the administrators allow cannot be read at the moment; \
-                   the backup waits, and goes on by itself when that is mended";
-    refuse(seen, condition::POLICY_UNAVAILABLE, message)
+    refuse(seen, condition::POLICY_UNAVAILABLE, UNTIL_THE_POLICY_IS_READ)
 }
 
 /// Writes a refusal and tells it, but only when it is news. There is nothing at Velero to hold the request for.

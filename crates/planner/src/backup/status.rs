@@ -10,6 +10,10 @@ use crate::{Action, Event, tell};
 /// A status this large, with the spec beside it, would come near etcd's limit of 1.5 MiB.
 const TOO_LARGE: usize = 700 * 1024;
 
+/// What is said about an edit that comes too late.
+pub(super) const EDITED: &str =
+    "the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead";
+
 /// What Velero says, and that the request was accepted.
 pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus {
     let mut status = seen.status();
@@ -19,8 +23,7 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
     condition::remove(&mut status.conditions, condition::DELETING);
     velero_has_it(seen, &mut status);
     if generate::edited_since(seen, velero) {
-        let message = "the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead";
-        find(seen, &mut status, condition::SPEC_APPLIED, false, condition::EDITED_TOO_LATE, message);
+        find(seen, &mut status, condition::SPEC_APPLIED, false, condition::EDITED_TOO_LATE, EDITED);
     } else {
         condition::remove(&mut status.conditions, condition::SPEC_APPLIED);
     }
@@ -98,15 +101,17 @@ fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_backups = (files.total > 0).then_some(files);
     status.data_mover_data_uploads = (moved.total > 0).then_some(moved);
-    status.queue_info = tell::position(status.queue_info, seen.position);
+    status.queue_info = Some(tell::position(status.queue_info, seen.position));
 }
 
 /// Drops the copy of the spec, and then Velero's lists, from a status that etcd would not take.
 fn fit(seen: &Observed, mut status: NonAdminBackupStatus) -> NonAdminBackupStatus {
     let phase = status.velero_backup.as_ref().and_then(|velero| velero.status.as_ref()?.phase.as_deref());
-    if seen.trouble.as_ref().is_some_and(|trouble| trouble.refuses_status(Kind::NonAdminBackup, phase)) {
+    let trouble = seen.trouble.as_deref();
+    if let Some(trouble) = trouble.filter(|trouble| trouble.refuses_status(Kind::NonAdminBackup, phase)) {
         if let Some(velero) = &mut status.velero_backup {
-            (velero.spec, velero.status) = (None, None);
+            velero.status = None;
+            velero.spec = velero.spec.take().filter(|_| trouble.is_about_a_word());
         }
         return status;
     }

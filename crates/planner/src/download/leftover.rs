@@ -27,14 +27,25 @@ pub(crate) fn origin(meta: &ObjectMeta) -> Option<(Key, &str)> {
     let uid = label(meta, labels::NADR_UID)?;
     let namespace = annotation(meta, labels::NADR_NAMESPACE)?;
     let name = annotation(meta, labels::NADR_NAME)?;
-    Some((Key::new(Kind::NonAdminDownloadRequest, namespace, name), uid))
+    let kind = match annotation(meta, labels::ASKED_BY) {
+        Some(labels::ASKED_BY_VELERO) => Kind::DownloadRequest,
+        _ => Kind::NonAdminDownloadRequest,
+    };
+    Some((Key::new(kind, namespace, name), uid))
 }
 
 /// Whether the request that a Velero DownloadRequest was made for is gone, or another one has taken its name.
 pub(crate) fn orphaned(view: &impl View, meta: &ObjectMeta) -> bool {
     origin(meta).is_some_and(|(key, uid)| {
-        let request = view.download(&key.namespace, &key.name);
-        request.is_none_or(|request| request.object.metadata.uid.as_deref() != Some(uid))
+        let alive = match key.kind {
+            // Where nobody looks, nobody can tell; Velero removes it in some minutes.
+            Kind::DownloadRequest if !view.shows_velero() => return false,
+            Kind::DownloadRequest => {
+                view.shown(key.kind, &key.namespace, &key.name).and_then(|found| found.metadata.uid.clone())
+            }
+            _ => view.download(&key.namespace, &key.name).and_then(|seen| seen.object.metadata.uid.clone()),
+        };
+        alive.as_deref() != Some(uid)
     })
 }
 

@@ -2,9 +2,12 @@
 //!
 //! The target is found through the tenant's own requests and checked for ownership (`target`), so that a name or label
 //! copied from somebody else reaches nothing. Nothing holds the request: when it is gone, so is its Velero
-//! DownloadRequest (`leftover`).
+//! DownloadRequest (`leftover`). A DownloadRequest that Velero's own command line makes in a tenant's namespace is
+//! read as such a request (`shown`).
 
+mod admit;
 mod leftover;
+mod shown;
 mod status;
 mod target;
 
@@ -19,8 +22,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
 
+pub(crate) use admit::admit;
 pub use leftover::{Leftover, decide_leftover, observe_leftover};
 pub(crate) use leftover::{origin, orphaned};
+pub use shown::observe_shown;
 pub use target::{Behind, Sought};
 pub(crate) use target::{concerns_backups, concerns_restores};
 
@@ -31,6 +36,8 @@ use crate::{Action, Event, Object, Plan, Policy, Target};
 /// Everything a decision about one download reads.
 #[derive(Clone, Debug)]
 pub struct Observed {
+    /// As what it was asked for: a NonAdminDownloadRequest, or a DownloadRequest in the tenant's namespace.
+    pub kind: Kind,
     /// The request.
     pub request: Arc<NonAdminDownloadRequest>,
     /// Why the request could not be read.
@@ -58,10 +65,19 @@ pub(crate) fn velero_name(uid: &str) -> String {
 
 /// Gathers what a decision about this download reads; none if there is no such request.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen { object: request, unreadable } = view.download(namespace, name)?;
+    Some(gather(view, view.download(namespace, name)?, namespace))
+}
+
+/// Gathers the same for one that is not stored yet, or not so.
+pub(crate) fn gather(
+    view: &impl View,
+    Seen { object: request, unreadable }: Seen<NonAdminDownloadRequest>,
+    namespace: &str,
+) -> Observed {
     let found = view.download_request(&velero_name(request.metadata.uid.as_deref().unwrap_or_default()));
     let name_taken = found.as_deref().is_some_and(|velero| !made_for(velero, &request.metadata));
-    Some(Observed {
+    Observed {
+        kind: Kind::NonAdminDownloadRequest,
         velero: found.filter(|_| !name_taken),
         name_taken,
         sought: target::seek(view, namespace, &request.spec.target),
@@ -71,7 +87,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         now: view.now(),
         request,
         unreadable,
-    })
+    }
 }
 
 /// Whether a Velero DownloadRequest was made for this very request; the Go controller wrote its uid down as a label.
@@ -86,7 +102,7 @@ impl Observed {
     }
 
     fn target(&self) -> Target {
-        Target::of(Kind::NonAdminDownloadRequest, self.meta())
+        Target::of(self.kind, self.meta())
     }
 
     fn status(&self) -> NonAdminDownloadRequestStatus {
@@ -108,6 +124,10 @@ impl Observed {
 /// How long to wait for a namespace that a watch has yet to tell us about.
 const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
 
+/// Why a request waits while the policy is not known.
+const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+                                        the download waits, and goes on by itself when that is mended";
+
 /// Decides what to do about one download.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.meta().deletion_timestamp.is_some() {
@@ -127,9 +147,10 @@ pub fn decide(seen: &Observed) -> Plan {
         return Plan::done().then_if(no_word_left(seen));
     }
     let Some(policy) = &seen.policy else {
-        let message = "what the administrators allow cannot be read at the moment; \
-                       the download waits, and goes on by itself when that is mended";
-        return refuse(seen, condition::PROCESSED, condition::POLICY_UNAVAILABLE, message);
+        if seen.kind == Kind::DownloadRequest {
+            return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+        }
+        return refuse(seen, condition::PROCESSED, condition::POLICY_UNAVAILABLE, UNTIL_THE_POLICY_IS_READ);
     };
     match target::resolve(seen, policy) {
         Ok(name) => create(seen, name),
@@ -157,6 +178,7 @@ fn generate(seen: &Observed, name: &str) -> DownloadRequest {
     let origin = seen.meta();
     let uid = origin.uid.clone().unwrap_or_default();
     let namespace_uid = seen.namespace.as_deref().and_then(|space| space.metadata.uid.clone());
+    let by_velero = (labels::ASKED_BY.to_owned(), labels::ASKED_BY_VELERO.to_owned());
     DownloadRequest {
         metadata: ObjectMeta {
             name: Some(velero_name(&uid)),
@@ -166,12 +188,17 @@ fn generate(seen: &Observed, name: &str) -> DownloadRequest {
                 (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
                 (labels::NADR_UID.to_owned(), uid.clone()),
             ])),
-            annotations: Some(BTreeMap::from([
-                (labels::NADR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
-                (labels::NADR_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
-                (labels::ORIGIN_UID.to_owned(), uid),
-                (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
-            ])),
+            annotations: Some(
+                [
+                    (labels::NADR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
+                    (labels::NADR_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
+                    (labels::ORIGIN_UID.to_owned(), uid),
+                    (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
+                ]
+                .into_iter()
+                .chain((seen.kind == Kind::DownloadRequest).then_some(by_velero))
+                .collect(),
+            ),
             ..ObjectMeta::default()
         },
         spec: DownloadRequestSpec {
@@ -199,8 +226,9 @@ fn forget(seen: &Observed) -> Plan {
 
 fn refuse(seen: &Observed, condition: &'static str, reason: &'static str, message: &str) -> Plan {
     let status = status::refused(seen, condition, reason, message);
-    match status::patch(seen, &status) {
-        None => Plan::done(),
-        Some(write) => Plan::done().then(write).telling(Event::warning(condition, message)),
-    }
+    let Some(write) = status::patch(seen, &status) else {
+        return Plan::done();
+    };
+    let plan = Plan::done().then(write).telling(Event::warning(condition, message));
+    if seen.kind == Kind::DownloadRequest { plan.waking_in(shown::UNTIL_READ) } else { plan }
 }

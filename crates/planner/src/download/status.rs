@@ -2,9 +2,9 @@
 
 use api::condition::{self, Finding};
 use api::velero::DownloadRequestStatus;
-use api::{NonAdminDownloadRequestStatus, Phase, VeleroDownloadRequest};
+use api::{Kind, NonAdminDownloadRequestStatus, Phase, VeleroDownloadRequest};
 
-use super::Observed;
+use super::{Observed, shown};
 use crate::{Action, tell};
 
 /// Velero was asked, and nothing is in the way any more.
@@ -29,6 +29,9 @@ pub(super) fn refused(
 ) -> NonAdminDownloadRequestStatus {
     let mut status = only(seen, type_, type_ != condition::PROCESSED, reason, message);
     status.phase = Some(Phase::BackingOff);
+    if seen.kind == Kind::DownloadRequest {
+        status.velero = Some(VeleroDownloadRequest { status: Some(shown::refusal(seen, message)) });
+    }
     status
 }
 
@@ -48,5 +51,8 @@ fn only(
 
 /// The write that makes the status so, if it is not already.
 pub(super) fn patch(seen: &Observed, wanted: &NonAdminDownloadRequestStatus) -> Option<Action> {
+    if seen.kind == Kind::DownloadRequest {
+        return shown::patch(seen, wanted);
+    }
     tell::status(seen.target(), seen.request.status.as_ref(), wanted)
 }

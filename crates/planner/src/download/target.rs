@@ -89,28 +89,37 @@ fn place(view: &impl View, backup: &Backup) -> Option<Arc<BackupStorageLocation>
 
 type Refused = (&'static str, String);
 
-/// The name of the Velero object to ask for, or what is in the way: the condition's type, and a sentence.
-pub(super) fn resolve<'a>(seen: &'a Observed, policy: &Policy) -> Result<&'a str, Refused> {
+/// Refuses what nothing but another spec or another policy would heal.
+pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<String> {
     let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
-    let target = &seen.request.spec.target;
-    let refused = |message: String| Err((condition::PROCESSED, message));
     if let Some(error) = &seen.unreadable {
-        return refused(format!("spec: cannot be read: {error}"));
+        return Some(format!("spec: cannot be read: {error}"));
     }
     if namespace == seen.admin_namespace || !policy.namespaces.allows(namespace) {
         let message = "metadata.namespace: downloads cannot be asked for in this namespace; \
                        the administrators' policy leaves it out";
-        return refused(message.to_owned());
+        return Some(message.to_owned());
+    }
+    matches!(seen.sought, Sought::Unknown).then(|| no_such_file(&seen.request.spec.target.kind))
+}
+
+fn no_such_file(kind: &str) -> String {
+    format!("spec.target.kind: {kind:?} is not a kind of file")
+}
+
+/// The name of the Velero object to ask for, or what is in the way: the condition's type, and a sentence.
+pub(super) fn resolve<'a>(seen: &'a Observed, policy: &Policy) -> Result<&'a str, Refused> {
+    if let Some(message) = refused_for_good(seen, policy) {
+        return Err((condition::PROCESSED, message));
     }
     if seen.name_taken {
         let message = "metadata.name: Velero already has an object under the name this download would get; \
                        create it under another name";
-        return refused(message.to_owned());
+        return Err((condition::PROCESSED, message.to_owned()));
     }
+    let target = &seen.request.spec.target;
     let (missing, request, behind) = match &seen.sought {
-        Sought::Unknown => {
-            return refused(format!("spec.target.kind: {:?} is not a kind of file", target.kind));
-        }
+        Sought::Unknown => return Err((condition::PROCESSED, no_such_file(&target.kind))),
         Sought::Backup(behind) => (condition::BACKUP_NOT_AVAILABLE, "NonAdminBackup", behind),
         Sought::Restore(behind) => (condition::RESTORE_NOT_AVAILABLE, "NonAdminRestore", behind),
     };

@@ -8,6 +8,7 @@ use super::found::{Found, is_ours, named, release, same, target};
 use super::program::CONTROLLER;
 use super::roles::{EDITORS, SERVICE_ACCOUNT};
 use super::{Settings, objects};
+use crate::dpa_operator::is_by_operator;
 use crate::{Action, Object, Plan};
 
 /// What the decision reads.
@@ -71,9 +72,9 @@ pub fn changes(wanted: &[Object], found: &[Found]) -> Decision {
 
 fn missing_namespace(seen: &Observed<'_>) -> Option<Action> {
     let name = &seen.settings.namespace;
-    let is_it = |found: &&Found| found.kind == Kind::Namespace && found.name() == name;
+    let is_it = |found: &Found| found.kind == Kind::Namespace && found.name() == name;
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    seen.found.iter().find(is_it).is_none().then(|| Action::Create(Object { kind: Kind::Namespace, body }))
+    (!seen.found.iter().any(is_it)).then_some(Action::Create(Object { kind: Kind::Namespace, body }))
 }
 
 /// Ours, and of no more use. A definition is never taken away: all objects of its kind would go with it.
@@ -104,12 +105,22 @@ fn refusals(seen: &Observed<'_>) -> Vec<String> {
             other.namespace()
         ));
     }
+    refusals.extend(by_operator(seen.found));
     let wanted = objects(seen.settings);
     let foreign = seen.found.iter().filter(|found| {
         !is_ours(found) && !may_be_others(found) && wanted.iter().any(|wanted| same(found, wanted))
     });
     refusals.extend(foreign.map(in_the_way));
     refusals
+}
+
+/// Two hands on one Deployment would never rest.
+pub(super) fn by_operator(found: &[Found]) -> Option<String> {
+    let theirs = found.iter().find(|found| found.kind == Kind::Deployment && is_by_operator(found))?;
+    Some(format!(
+        "{} was made by `nacre operator` for a DataProtectionApplication: change spec.nonAdmin there instead",
+        named(theirs)
+    ))
 }
 
 /// What somebody else may have made under the same name, and does as well: OADP's definitions and its account, and the role

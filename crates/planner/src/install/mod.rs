@@ -9,6 +9,7 @@
 mod decide;
 mod differ;
 mod found;
+mod operator;
 mod program;
 mod roles;
 mod settings;
@@ -17,19 +18,37 @@ pub mod uninstall;
 use api::{Kind, labels};
 pub use decide::{Decision, Observed, changes, decide};
 pub use found::{Found, KINDS, is_ours};
-pub use program::{CONTROLLER, program};
-pub use roles::{SERVICE_ACCOUNT, roles};
+pub use operator::{OPERATOR, operator};
+pub use program::{CONTROLLER, program, webhook};
+pub(crate) use roles::TENANT_KINDS;
+pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};
 use serde_json::{Value, json};
 pub use settings::{Memory, Settings};
 
-use crate::Object;
+use crate::{Object, admission, copies};
 
 /// All of it, in an order in which it can be applied.
 pub fn objects(settings: &Settings) -> Vec<Object> {
     let mut objects = definitions();
     objects.extend(roles(&settings.namespace));
+    objects.extend(policies(&settings.namespace));
     objects.extend(program(settings));
+    objects.extend(webhook(settings));
+    if settings.velero_view {
+        objects.extend(copies::roles::objects(&settings.namespace));
+    }
     objects
+}
+
+/// What the API server holds even while nacre is down.
+pub fn policies(namespace: &str) -> Vec<Object> {
+    let all = admission::objects(namespace).into_iter().filter(|object| !asks_nacre(object));
+    all.map(|object| marked(object.kind, object.body)).collect()
+}
+
+/// Whether an object makes the API server ask nacre: of no use without the program.
+fn asks_nacre(object: &Object) -> bool {
+    matches!(object.kind, Kind::Service | Kind::ValidatingWebhookConfiguration)
 }
 
 /// The definitions of nacre's kinds. One that is there and not nacre's is never overwritten: see [`decide`].
@@ -38,7 +57,7 @@ pub fn definitions() -> Vec<Object> {
 }
 
 /// Marks an object as part of the installation: by these labels it is recognised later.
-fn marked(kind: Kind, mut body: Value) -> Object {
+pub(crate) fn marked(kind: Kind, mut body: Value) -> Object {
     let mut all = json!({
         labels::PART_OF: labels::PART_OF_VALUE,
         "app.kubernetes.io/name": "nacre",

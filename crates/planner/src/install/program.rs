@@ -4,10 +4,10 @@
 use api::Kind;
 use serde_json::{Value, json};
 
-use super::marked;
 use super::roles::SERVICE_ACCOUNT;
 use super::settings::Settings;
-use crate::Object;
+use super::{asks_nacre, marked};
+use crate::{Object, admission};
 
 /// The Deployment, its container and the label of its pods. OADP's operator has it under this name too, and looks for it when
 /// it makes sure that there is one controller per cluster.
@@ -20,6 +20,12 @@ pub fn program(settings: &Settings) -> Vec<Object> {
         objects.push(disruption_budget(settings));
     }
     objects
+}
+
+/// What makes the API server ask the program, if that is wanted.
+pub fn webhook(settings: &Settings) -> Vec<Object> {
+    let asked = admission::objects(&settings.namespace).into_iter().filter(asks_nacre);
+    asked.filter(|_| settings.webhook).map(|object| marked(object.kind, object.body)).collect()
 }
 
 fn pods() -> Value {
@@ -60,6 +66,7 @@ fn deployment(settings: &Settings) -> Object {
 
 /// No arguments: everything is in the environment, as OADP's operator has it.
 fn container(settings: &Settings) -> Value {
+    let webhook = if settings.webhook { format!(":{}", admission::webhook::PORT) } else { "0".to_owned() };
     json!({
         "name": CONTROLLER,
         "image": settings.image,
@@ -67,8 +74,13 @@ fn container(settings: &Settings) -> Value {
             {"name": "WATCH_NAMESPACE", "value": settings.namespace},
             {"name": "LOG_LEVEL", "value": settings.log_level.to_string()},
             {"name": "LOG_FORMAT", "value": settings.log_format},
+            {"name": "WEBHOOK_BIND_ADDRESS", "value": webhook},
         ],
-        "ports": [{"name": "metrics", "containerPort": 8080}, {"name": "health", "containerPort": 8081}],
+        "ports": [
+            {"name": "metrics", "containerPort": 8080},
+            {"name": "health", "containerPort": 8081},
+            {"name": "webhook", "containerPort": admission::webhook::PORT},
+        ],
         "livenessProbe": {
             "httpGet": {"path": "/livez", "port": "health"}, "periodSeconds": 10, "failureThreshold": 6,
         },

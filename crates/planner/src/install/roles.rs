@@ -5,16 +5,22 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::marked;
-use crate::{Object, restore};
+use crate::{Object, admission, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
 /// For users who are to ask for backups but are not editors of the namespace.
 pub(super) const EDITORS: &str = "nonadminbackup-editor-role";
 
+/// Where the lease is that decides which controller acts. Known to every install, so that there is one in a cluster.
+pub const LEASE_NAMESPACE: &str = "kube-system";
+/// What it is called.
+pub const LEASE: &str = "nacre";
+
+const WATCH: &[&str] = &["list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-const TENANT_KINDS: [Kind; 4] = [
+pub(crate) const TENANT_KINDS: [Kind; 4] = [
     Kind::NonAdminBackup,
     Kind::NonAdminRestore,
     Kind::NonAdminBackupStorageLocation,
@@ -30,6 +36,7 @@ pub fn roles(namespace: &str) -> Vec<Object> {
     let mut objects = vec![marked(Kind::ServiceAccount, account)];
     objects.extend(everywhere(namespace));
     objects.extend(beside_velero(namespace));
+    objects.extend(beside_the_lease(namespace));
     objects.extend(tenant_roles());
     objects
 }
@@ -39,7 +46,8 @@ pub fn roles(namespace: &str) -> Vec<Object> {
 /// write any.
 fn everywhere(namespace: &str) -> [Object; 2] {
     let rules = json!([
-        rule(&[Kind::Namespace], READ),
+        rule(&[Kind::Namespace], WATCH),
+        // Single ones are looked at again after a conflict, here and below.
         rule(&TENANT_KINDS, READ),
         rule(&HELD_KINDS, &["patch"]),
         rule(&[Kind::NonAdminBackup], &["create", "delete"]),
@@ -48,6 +56,7 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         status_rule(&[Kind::NonAdminDownloadRequest], &["patch"]),
         rule(&[Kind::Secret], &["get"]),
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+        admission::webhook::rule(),
     ]);
     [
         cluster_role("nacre", &json!({}), &rules),
@@ -75,15 +84,36 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
         rule(&[Kind::NonAdminBackupStorageLocationRequest], WRITE),
         status_rule(&[Kind::NonAdminBackupStorageLocationRequest], &["patch"]),
         rule(&[Kind::ServerStatusRequest], &["get", "create", "delete"]),
-        rule(&[Kind::Secret], WRITE),
-        rule(&volumes, READ),
+        // One whose name is known may be looked at everywhere.
+        rule(&[Kind::Secret], &["list", "watch", "create", "patch", "delete"]),
+        rule(&volumes, WATCH),
         rule(&[Kind::ConfigMap], READ),
         // nacre's own modifiers for what comes back from tenants' storage.
         rule(&[Kind::ConfigMap], &["create"]),
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": restore::MODIFIERS, "verbs": ["patch"]},
-        rule(&[Kind::DataProtectionApplication], READ),
+        rule(&[Kind::DataProtectionApplication], WATCH),
     ]);
     let metadata = json!({"name": "nacre", "namespace": namespace});
+    [
+        marked(Kind::Role, json!({"metadata": metadata, "rules": rules})),
+        marked(
+            Kind::RoleBinding,
+            json!({
+                "metadata": metadata,
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nacre"},
+                "subjects": [subject(namespace)],
+            }),
+        ),
+    ]
+}
+
+/// What nacre may do where the lease is: make it, and keep that one alone.
+fn beside_the_lease(namespace: &str) -> [Object; 2] {
+    let rules = json!([
+        rule(&[Kind::Lease], &["create"]),
+        {"apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get", "update"]},
+    ]);
+    let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
     [
         marked(Kind::Role, json!({"metadata": metadata, "rules": rules})),
         marked(
@@ -124,13 +154,13 @@ fn subject(namespace: &str) -> Value {
 }
 
 /// Kinds of one group, and what may be done with them.
-fn rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+pub(super) fn rule(kinds: &[Kind], verbs: &[&str]) -> Value {
     let group = kinds.first().map_or("", |kind| kind.group());
     let resources: Vec<_> = kinds.iter().map(|kind| kind.plural()).collect();
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }
 
-fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
+pub(super) fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
     let group = kinds.first().map_or("", |kind| kind.group());
     let resources: Vec<_> = kinds.iter().map(|kind| format!("{}/status", kind.plural())).collect();
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
@@ -163,7 +193,7 @@ mod tests {
         assert!(
             objects
                 .iter()
-                .filter(|object| object.kind == Kind::Role)
+                .filter(|object| object.kind == Kind::Role && object.namespace() != super::LEASE_NAMESPACE)
                 .all(|role| role.namespace() == "velero")
         );
         let text =

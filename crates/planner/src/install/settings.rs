@@ -24,6 +24,8 @@ pub struct Settings {
     pub log_format: String,
     /// Whether requests are checked as they are made, and not only once they are there.
     pub webhook: bool,
+    /// Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.
+    pub velero_view: bool,
     /// What a pod asks for, and what it may take.
     pub resources: Memory,
     /// On which nodes.
@@ -52,6 +54,7 @@ impl Default for Settings {
             log_level: 4,
             log_format: "json".to_owned(),
             webhook: true,
+            velero_view: false,
             resources: Memory::default(),
             node_selector: BTreeMap::new(),
             tolerations: Vec::new(),

@@ -3,16 +3,18 @@
 
 use api::{Kind, labels};
 
-use super::decide::Decision;
+use super::decide::{Decision, by_operator};
 use super::found::{Found, is_ours, release, target};
-use crate::{Action, Plan, Target};
+use super::roles::{LEASE, LEASE_NAMESPACE};
+use crate::admission::webhook;
+use crate::{Action, Plan, Target, restore};
 
 /// What the decision reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// How much shall go.
     pub scope: Scope,
-    /// Everything that bears nacre's mark.
+    /// Everything that bears nacre's mark, and what is left behind by the program: see [`left_behind`].
     pub found: &'a [Found],
     /// Every request in the cluster that is held by finalizers.
     pub held: &'a [Target],
@@ -40,7 +42,7 @@ pub const FINALIZERS: [(Kind, &str); 3] = [
 
 /// Decides the next steps. There are more as long as there are actions or something is waited for.
 pub fn decide(seen: &Observed<'_>) -> Decision {
-    let refusals: Vec<_> = by_helm(seen).into_iter().collect();
+    let refusals: Vec<_> = by_helm(seen).into_iter().chain(by_operator(seen.found)).collect();
     if !refusals.is_empty() {
         return Decision { refusals, ..Decision::default() };
     }
@@ -51,7 +53,7 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     if let Some(who) = seen.at_work {
         return Decision { waiting_for: Some(who.to_owned()), ..Decision::default() };
     }
-    let releases: Vec<_> = seen.held.iter().filter_map(released).collect();
+    let releases = releases(seen.held);
     if !releases.is_empty() {
         return then(releases);
     }
@@ -66,7 +68,10 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
 const PROGRAM: [Kind; 4] =
     [Kind::ValidatingWebhookConfiguration, Kind::Deployment, Kind::PodDisruptionBudget, Kind::Service];
 
-const REST: [Kind; 7] = [
+const REST: [Kind; 10] = [
+    Kind::Secret,
+    Kind::ConfigMap,
+    Kind::Lease,
     Kind::ValidatingAdmissionPolicyBinding,
     Kind::ValidatingAdmissionPolicy,
     Kind::ClusterRoleBinding,
@@ -79,11 +84,27 @@ const REST: [Kind; 7] = [
 /// What bears our mark, in the order of these kinds.
 fn going(seen: &Observed<'_>, kinds: &[Kind]) -> Vec<Action> {
     let of_kind = |kind: &Kind| {
-        let found =
-            seen.found.iter().filter(|found| found.kind == *kind && is_ours(found) && !leaving(found));
-        found.map(|found| Action::Delete(target(found))).collect::<Vec<_>>()
+        let goes =
+            |found: &&Found| found.kind == *kind && (is_ours(found) || is_left(found)) && !leaving(found);
+        seen.found.iter().filter(goes).map(|found| Action::Delete(target(found))).collect::<Vec<_>>()
     };
     kinds.iter().flat_map(of_kind).collect()
+}
+
+/// What the program makes for itself while it runs, by kind, namespace and name: its certificate, what it has Velero do to
+/// what comes back from tenants' storage, and the lease.
+pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
+    let beside_velero = [(Kind::Secret, webhook::SERVICE)].into_iter();
+    let beside_velero = beside_velero.chain(restore::MODIFIERS.map(|name| (Kind::ConfigMap, name)));
+    let beside_velero = beside_velero.map(|(kind, name)| (kind, namespace.to_owned(), name.to_owned()));
+    beside_velero.chain([(Kind::Lease, LEASE_NAMESPACE.to_owned(), LEASE.to_owned())]).collect()
+}
+
+fn is_left(found: &Found) -> bool {
+    let same = |(kind, namespace, name): &(Kind, String, String)| {
+        (found.kind, found.namespace(), found.name()) == (*kind, namespace, name)
+    };
+    left_behind(found.namespace()).iter().any(same)
 }
 
 /// On its way out already: there is nothing more to be done about it.
@@ -93,6 +114,11 @@ fn leaving(found: &Found) -> bool {
 
 fn then(actions: Vec<Action>) -> Decision {
     Decision { plan: Plan { actions, ..Plan::default() }, ..Decision::default() }
+}
+
+/// Taking our finalizers off.
+pub fn releases(held: &[Target]) -> Vec<Action> {
+    held.iter().filter_map(released).collect()
 }
 
 fn released(held: &Target) -> Option<Action> {

@@ -16,10 +16,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
 
 use super::credentials::Credential as Parsed;
-use super::{check_credential, check_limit, check_spec, delete, neighbours, status, wanted};
+use super::{check_credential, check_limit, check_spec, delete, neighbours, status, wanted, words};
 use crate::ownership::{made_for, own_name};
 use crate::policy::Import;
-use crate::trouble::AGAIN;
+use crate::trouble::{again, since};
 use crate::view::{Credential, Seen, View};
 use crate::{Action, Key, Plan, Policy, Refusal, Target, Trouble};
 
@@ -77,7 +77,15 @@ pub fn references(location: &NonAdminBackupStorageLocation) -> Vec<String> {
 
 /// Gathers what a decision about this location reads; none if there is no such location.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen { object: location, unreadable } = view.location(namespace, name)?;
+    Some(gather(view, view.location(namespace, name)?, namespace))
+}
+
+/// Gathers the same for one that is not stored yet, or not so.
+pub(crate) fn gather(
+    view: &impl View,
+    Seen { object: location, unreadable }: Seen<NonAdminBackupStorageLocation>,
+    namespace: &str,
+) -> Observed {
     let meta = &location.metadata;
     let ours = |found: &ObjectMeta| made_for(found, meta, labels::NABSL_NAME, labels::NABSL_NAMESPACE);
     let mut names = references(&location).into_iter();
@@ -94,7 +102,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         || copy.as_ref().is_some_and(|copy| !ours(&copy.metadata));
     let spec = &location.spec.backup_storage_location_spec;
     let credential = named_key(spec).map(|(secret, key)| view.credential(namespace, secret, key));
-    Some(Observed {
+    Observed {
         name_taken,
         credential: credential.unwrap_or_default(),
         // Neither matters any more once it has come that far.
@@ -113,7 +121,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         name: stored_as,
         location,
         unreadable,
-    })
+    }
 }
 
 /// The Secret and the key in it that a location names, if both can be names.
@@ -151,7 +159,7 @@ impl Observed {
     }
 
     /// It says something else than what was asked for.
-    fn edited(&self) -> bool {
+    pub(super) fn edited(&self) -> bool {
         self.requested().is_some_and(|requested| !wanted::same(requested, self.spec()))
     }
 
@@ -217,7 +225,7 @@ pub fn decide(seen: &Observed) -> Plan {
     };
     let verdict = verdict(seen, policy);
     if let Some(trouble) = &seen.trouble
-        && let Some(failed) = status::failed(trouble, &verdict)
+        && let Some(failed) = words::failed(trouble, Some(&verdict))
     {
         return in_trouble(seen, policy, &verdict, &failed, trouble.kind);
     }
@@ -241,14 +249,9 @@ pub fn decide(seen: &Observed) -> Plan {
 }
 
 /// Something could not be written: that is told, and tried again later. What has to go and can, goes all the same.
-fn in_trouble(
-    seen: &Observed,
-    policy: &Policy,
-    verdict: &Verdict,
-    failed: &status::Failed,
-    kind: Kind,
-) -> Plan {
-    let mut plan = Plan::done().waking_in(AGAIN);
+fn in_trouble(seen: &Observed, policy: &Policy, verdict: &Verdict, failed: &words::Told, kind: Kind) -> Plan {
+    let conditions = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
+    let mut plan = Plan::done().waking_in(again(since(conditions, failed.type_), seen.now));
     if !matches!(verdict, Verdict::Wait | Verdict::Ask | Verdict::Approved(_) | Verdict::Grace(..)) {
         plan.actions.extend(wanted::removal(seen).into_iter().filter(|action| action.kind() != kind));
     }
@@ -305,13 +308,23 @@ pub(super) fn decision(request: &NonAdminBackupStorageLocationRequest, policy: &
 }
 
 fn refusal(seen: &Observed, policy: &Policy) -> Option<Refusal> {
+    refused_for_good(seen, policy).or_else(|| refused_for_now(seen, policy))
+}
+
+/// Refuses what nothing but another spec or another policy would heal.
+pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
     }
     namespace_allowed(seen, policy)
         .or_else(|| check_spec(seen.spec(), seen.tenant(), &policy.storage_locations))
-        // Whoever has been let in stays when others come or the limit falls.
-        .or_else(|| check_limit(seen.others, &policy.storage_locations).filter(|_| seen.request.is_none()))
+}
+
+/// Refuses what another object could heal.
+pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Option<Refusal> {
+    // Whoever has been let in stays when others come or the limit falls.
+    check_limit(seen.others, &policy.storage_locations)
+        .filter(|_| seen.request.is_none())
         .or_else(|| place_taken(seen).filter(|_| seen.storage.is_none()))
         .or_else(|| name_taken(seen))
 }
@@ -334,13 +347,18 @@ fn name_taken(seen: &Observed) -> Option<Refusal> {
     seen.name_taken.then(|| Refusal::new("metadata.name", message))
 }
 
-/// A Secret that is not there: the location waits for it, or goes a while after it went.
-fn missing(seen: &Observed, since: Timestamp) -> Verdict {
+/// What is said about a Secret that is not there.
+pub(super) fn no_secret(seen: &Observed) -> Refusal {
     let (secret, key) = named_key(seen.spec()).unwrap_or_default();
     let message = format!(
         "there is no Secret {secret:?} with a key {key:?} in this namespace; create it, and the location goes on by itself"
     );
-    let refusal = Refusal::new(super::field("credential"), message);
+    Refusal::new(super::field("credential"), message)
+}
+
+/// A Secret that is not there: the location waits for it, or goes a while after it went.
+fn missing(seen: &Observed, since: Timestamp) -> Verdict {
+    let refusal = no_secret(seen);
     if seen.storage.is_none() {
         return Verdict::Refused(refusal);
     }

@@ -308,6 +308,32 @@ fn a_request_that_is_deleted_is_made_anew_and_asked_about_again() {
 }
 
 #[test]
+fn a_decision_that_is_unclear_or_about_another_location_counts_as_none() {
+    type Change = fn(&mut Play);
+    let cases: [(&str, Change); 2] = [
+        ("False/BslSpecInvalid", |play| {
+            play.seen.request.as_mut().unwrap().unreadable = Some("no such decision".into());
+        }),
+        ("False/BslSpecUpdateRejected", |play| {
+            let other = json!({"status": {"nonAdminBackupStorageLocation": {"nacuuid": "another"}}});
+            merge(&mut play.seen.request.as_mut().unwrap().object, &other);
+        }),
+    ];
+    for (reason, change) in cases {
+        let mut play = Play::new(false);
+        play.settle();
+        let sound = play.seen.request.clone();
+        change(&mut play);
+        play.settle();
+        assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::BackingOff), false), "{reason}");
+        assert_eq!(play.says(condition::CLUSTER_ADMIN_APPROVED), reason);
+        play.seen.request = sound;
+        play.settle();
+        assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::Created), true), "{reason}");
+    }
+}
+
+#[test]
 fn a_changed_location_is_refused_until_it_is_as_it_was() {
     let mut play = Play::new(false);
     play.settle();

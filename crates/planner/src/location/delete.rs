@@ -6,6 +6,7 @@ use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, labels};
 
 use super::decide::{Observed, SOON};
 use super::status;
+use crate::trouble::again;
 use crate::view::View;
 use crate::{Action, Event, Plan, Target, backup};
 
@@ -34,8 +35,13 @@ pub(super) fn decide(seen: &Observed) -> Plan {
             ),
         );
     }
-    let mut plan = Plan::done().then_if(status::deleting(seen)).waking_in(SOON);
-    plan.actions.extend(left.into_iter().map(|(kind, meta)| Action::Delete(Target::of(kind, meta))));
+    // What could not be deleted is tried again later, and keeps nothing else from going.
+    let stuck = seen.trouble.as_ref().map(|trouble| trouble.kind);
+    let mut plan = Plan::done().then_if(status::deleting(seen));
+    let since = seen.meta().deletion_timestamp.as_ref().map(|time| time.0);
+    plan = plan.waking_in(if stuck.is_some() { again(since, seen.now) } else { SOON });
+    let left = left.into_iter().filter(|(kind, _)| Some(*kind) != stuck);
+    plan.actions.extend(left.map(|(kind, meta)| Action::Delete(Target::of(kind, meta))));
     plan
 }
 

@@ -11,9 +11,11 @@
 //! - [`Place`] says whether two locations are in each other's way
 //! - [`fill`] sets what an administrator requires, as `policy::storage` has it
 //! - [`observe`] and [`decide`] are the controller: `wanted` holds the objects it makes, `status` what the tenant is
-//!   shown, `neighbours` the other locations, `delete` the end, `import` what Velero may find in the bucket
+//!   shown and `words` what they are told, `neighbours` the other locations, `delete` the end, `import` what Velero may
+//!   find in the bucket
 //! - [`table`] is what the administrators' guide is made of
 
+mod admit;
 mod ca;
 mod check;
 pub mod config;
@@ -30,8 +32,11 @@ mod provider;
 mod status;
 pub mod table;
 mod wanted;
+mod words;
 
+pub(crate) use admit::admit;
 pub use check::{check_credential, check_limit, check_spec};
+pub(crate) use decide::gather;
 pub use decide::{Observed, decide, named_key, observe, references};
 pub use enforce::fill;
 pub use place::{Place, endpoint_of};

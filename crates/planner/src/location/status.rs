@@ -2,36 +2,22 @@
 
 use api::condition::{self, Finding};
 use api::velero::BackupStorageLocationStatus;
-use api::{Kind, NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocation};
+use api::{NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocation};
 
 use super::credentials::Credential;
 use super::decide::{Observed, Verdict};
 use super::wanted;
+use super::words::{self, Told as Failed};
 use crate::policy::Import;
-use crate::{Action, Event, Plan, Policy, Trouble, tell as tell_status};
+use crate::{Action, Event, Plan, Policy, tell as tell_status};
 
-/// What could not be written, as the tenant is told: the condition, its reason, and the words.
-pub(super) struct Failed(&'static str, &'static str, String);
+/// What is said about a location that was changed after it was asked for.
+pub(super) const EDITED: &str = "the location was changed after it was asked for, which is not allowed: put back what was asked for, \
+     or create a new NonAdminBackupStorageLocation";
 
-/// How a trouble is told, if it is one of a location's own objects.
-pub(super) fn failed(trouble: &Trouble, verdict: &Verdict) -> Option<Failed> {
-    let (type_, reason, what) = match trouble.kind {
-        Kind::Secret => (condition::SECRET_SYNCED, condition::SECRET_SYNC_FAILED, "the credential"),
-        Kind::BackupStorageLocation => {
-            (condition::LOCATION_SYNCED, condition::LOCATION_SYNC_ERROR, "the location")
-        }
-        Kind::NonAdminBackupStorageLocationRequest => {
-            (condition::CLUSTER_ADMIN_APPROVED, condition::BSL_SPEC_APPROVAL_PENDING, "the request")
-        }
-        _ => return None,
-    };
-    let failed = match (trouble.kind, verdict) {
-        (Kind::NonAdminBackupStorageLocationRequest, _) => "the administrators could not be asked".to_owned(),
-        (_, Verdict::Approved(_)) => format!("Velero could not be given {what}"),
-        _ => format!("{what} could not be taken from Velero"),
-    };
-    Some(Failed(type_, reason, format!("{failed}: {}", trouble.why())))
-}
+/// Why a location waits while the policy is not known.
+pub(super) const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+     the location waits, and goes on by itself when that is mended";
 
 /// Adds to a plan the one status that goes with a verdict, and the news in it.
 pub(super) fn tell(
@@ -41,103 +27,26 @@ pub(super) fn tell(
     failed: Option<&Failed>,
     plan: Plan,
 ) -> Plan {
+    let Some((phase, findings)) = words::of(verdict, failed) else { return plan };
     let mut status = seen.location.status.clone().unwrap_or_default();
-    // One condition is not said to be so and not so in one breath: its time would move.
-    let fails = |type_: &str| failed.is_some_and(|failed| failed.0 == type_);
-    let mut find = |type_, is, reason, message: &str| {
-        let finding = Finding { type_, status: is, reason, message };
-        if !fails(type_) {
-            condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
-        }
-    };
-    let valid = "the location is allowed";
-    let approval =
-        |find: &mut dyn FnMut(&'static str, bool, &'static str, &str), is, reason, message: &str| {
-            find(condition::ACCEPTED, true, condition::BSL_SPEC_VALIDATION, valid);
-            find(condition::CLUSTER_ADMIN_APPROVED, is, reason, message);
-        };
-    let phase = match verdict {
-        // Nothing is told about these, unless nobody could be asked.
-        Verdict::Wait => return plan,
-        Verdict::Ask if failed.is_none() => return plan,
-        Verdict::Ask => {
-            find(condition::ACCEPTED, true, condition::BSL_SPEC_VALIDATION, valid);
-            Phase::BackingOff
-        }
-        Verdict::Refused(refusal) | Verdict::Grace(refusal, _) => {
-            find(condition::ACCEPTED, false, condition::BSL_SPEC_VALIDATION, &refusal.to_string());
-            Phase::BackingOff
-        }
-        Verdict::Edited => {
-            let message = "the location was changed after it was asked for, which is not allowed: put back what was \
-                           asked for, or create a new NonAdminBackupStorageLocation";
-            find(condition::SPEC_UPDATE_APPROVED, false, condition::BSL_SPEC_UPDATE_REJECTED, message);
-            Phase::BackingOff
-        }
-        Verdict::Pending => {
-            let message = "an administrator has to approve the location";
-            approval(&mut find, false, condition::BSL_SPEC_APPROVAL_PENDING, message);
-            Phase::New
-        }
-        Verdict::Rejected => {
-            approval(
-                &mut find,
-                false,
-                condition::BSL_SPEC_REJECTED,
-                "an administrator has rejected the location",
-            );
-            Phase::BackingOff
-        }
-        Verdict::Unclear => {
-            let message = "what the administrators decided cannot be understood; ask them";
-            approval(&mut find, false, condition::BSL_SPEC_INVALID, message);
-            Phase::BackingOff
-        }
-        Verdict::Odd => {
-            let message =
-                "what the administrators decided about is another location; ask them to delete the request";
-            approval(&mut find, false, condition::BSL_SPEC_UPDATE_REJECTED, message);
-            Phase::BackingOff
-        }
-        Verdict::Approved(_) => {
-            approval(&mut find, true, condition::BSL_SPEC_APPROVED, "the location may be used");
-            Phase::Created
-        }
-    };
-    status.phase = Some(if failed.is_some() { Phase::BackingOff } else { phase });
+    status.phase = Some(phase);
+    for finding in findings {
+        condition::set(&mut status.conditions, finding.as_finding(), seen.meta().generation, seen.now);
+    }
     if !matches!(verdict, Verdict::Edited) {
         condition::remove(&mut status.conditions, condition::SPEC_UPDATE_APPROVED);
     }
     match verdict {
-        Verdict::Approved(_) if failed.is_some() => {
-            for (type_, there) in [
-                (condition::SECRET_SYNCED, seen.copy.is_some()),
-                (condition::LOCATION_SYNCED, seen.storage.is_some()),
-            ] {
-                if !there && !fails(type_) {
-                    condition::remove(&mut status.conditions, type_);
-                }
-            }
+        Verdict::Approved(credential) if failed.is_none() => {
+            handed_over(seen, policy, credential, &mut status);
+        }
+        Verdict::Approved(_) => {
+            forget(seen.copy.is_none(), seen.storage.is_none(), failed, &mut status);
             mirror(seen, &mut status);
         }
-        Verdict::Approved(credential) => handed_over(seen, policy, credential, &mut status),
-        Verdict::Grace(..) => {
-            let message = "the Secret is gone; Velero keeps the location for five minutes";
-            let finding = Finding {
-                type_: condition::SECRET_SYNCED,
-                status: false,
-                reason: condition::SECRET_SYNC_FAILED,
-                message,
-            };
-            condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
-            mirror(seen, &mut status);
-        }
+        Verdict::Grace(..) => mirror(seen, &mut status),
         _ => {
-            for type_ in [condition::SECRET_SYNCED, condition::LOCATION_SYNCED] {
-                if !fails(type_) {
-                    condition::remove(&mut status.conditions, type_);
-                }
-            }
+            forget(true, true, failed, &mut status);
             if let Some(velero) = &mut status.velero_backup_storage_location {
                 velero.status = None;
             }
@@ -146,11 +55,21 @@ pub(super) fn tell(
             }
         }
     }
-    if let Some(Failed(type_, reason, message)) = failed {
-        let finding = Finding { type_, status: false, reason, message };
-        condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
-    }
     write(seen, &status, plan)
+}
+
+/// Says no more of objects that Velero has not got, but for what failed.
+fn forget(
+    secret: bool,
+    location: bool,
+    failed: Option<&Failed>,
+    status: &mut NonAdminBackupStorageLocationStatus,
+) {
+    for (type_, gone) in [(condition::SECRET_SYNCED, secret), (condition::LOCATION_SYNCED, location)] {
+        if gone && failed.is_none_or(|failed| failed.type_ != type_) {
+            condition::remove(&mut status.conditions, type_);
+        }
+    }
 }
 
 /// The conditions about the two objects that Velero reads, and what Velero says.
@@ -235,8 +154,7 @@ pub(super) fn wait_for_policy(seen: &Observed) -> Plan {
         mirror(seen, &mut status);
         return write(seen, &status, Plan::done());
     }
-    let message = "what the administrators allow cannot be read at the moment; \
-                   the location waits, and goes on by itself when that is mended";
+    let message = UNTIL_THE_POLICY_IS_READ;
     status.phase = Some(Phase::BackingOff);
     let finding =
         Finding { type_: condition::ACCEPTED, status: false, reason: condition::POLICY_UNAVAILABLE, message };
@@ -256,6 +174,9 @@ pub(super) fn import_is_off(seen: &Observed, policy: &Policy) -> Option<Event> {
 pub(super) fn deleting(seen: &Observed) -> Option<Action> {
     let mut status = seen.location.status.clone().unwrap_or_default();
     status.phase = Some(Phase::Deleting);
+    if let Some(failed) = seen.trouble.as_ref().and_then(|trouble| words::failed(trouble, None)) {
+        condition::set(&mut status.conditions, failed.as_finding(), seen.meta().generation, seen.now);
+    }
     tell_status::status(seen.target(), seen.location.status.as_ref(), &status)
 }
 

@@ -34,14 +34,13 @@ const SEEDED: &str = "spec.features.nonAdmin";
 /// Reads what the applications of a namespace say; OADP means there to be one. It comes back only if there is no
 /// error.
 pub(super) fn parse(applications: &[Arc<DataProtectionApplication>]) -> (Option<Said>, Vec<Problem>) {
-    let mut applications: Vec<_> = applications.iter().collect();
-    applications.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
-    let mut speaking = applications.iter().filter(|dpa| !blocks(dpa).is_empty());
-    let Some(chosen) = speaking.next().or_else(|| applications.first()) else {
+    let mut applications: Vec<_> = applications.iter().map(Arc::as_ref).collect();
+    let Some(chosen) = counts(&applications) else {
         return (Some(Said::default()), Vec::new());
     };
     let mut problems = Vec::new();
-    if let Some(other) = speaking.next() {
+    applications.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+    if let Some(other) = applications.iter().filter(|dpa| !blocks(dpa).is_empty()).nth(1) {
         let name = |dpa: &DataProtectionApplication| dpa.metadata.name.clone().unwrap_or_default();
         let message = format!(
             "of several that speak about tenants, {:?} counts and {:?} does not",
@@ -64,6 +63,12 @@ pub(super) fn parse(applications: &[Arc<DataProtectionApplication>]) -> (Option<
     problems.dedup();
     let usable = !problems.iter().any(Problem::is_error);
     (usable.then_some(said), problems)
+}
+
+/// Which of the applications of a namespace counts: by name the first that speaks about tenants, else the first.
+pub fn counts<'a>(applications: &[&'a DataProtectionApplication]) -> Option<&'a DataProtectionApplication> {
+    let order = |dpa: &&&'a DataProtectionApplication| (blocks(dpa).is_empty(), dpa.metadata.name.clone());
+    applications.iter().min_by_key(order).copied()
 }
 
 fn blocks(dpa: &DataProtectionApplication) -> Vec<(&'static str, &NonAdmin)> {

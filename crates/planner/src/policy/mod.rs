@@ -15,6 +15,7 @@ mod resources;
 mod rules;
 mod source;
 mod storage;
+mod views;
 mod words;
 mod yaml;
 
@@ -26,12 +27,14 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{check, render};
 pub use combine::Policies;
+pub use dpa::counts;
 pub use namespaces::NamespacePolicy;
 pub(crate) use namespaces::matches;
 pub use problem::{Position, Problem, Severity, Source};
 pub(crate) use resources::never_from_tenants;
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
 pub use storage::{EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy};
+pub use views::{VeleroView, ViewPolicy};
 
 /// What an administrator allows in a namespace; whatever is not said is not limited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,6 +54,8 @@ pub struct Policy {
     pub garbage_collection: GarbageCollectionPolicy,
     /// Which namespaces may ask for anything at all.
     pub namespaces: NamespacePolicy,
+    /// What tenants see of Velero in their own namespaces.
+    pub views: ViewPolicy,
     /// How often Velero looks for backups in a location that does not say, if OADP was told.
     #[serde(skip)]
     pub velero_sync_period: Option<Duration>,

@@ -1,5 +1,6 @@
 //! What a tenant may restore, and from what.
 
+use api::Phase;
 use api::velero::RestoreSpec;
 
 use super::generate::{effective, moved_its_data};
@@ -9,6 +10,9 @@ use crate::queue::{Queued, Stage};
 use crate::{Policy, Refusal, common, enforce, fence, filters};
 
 const PATH: &str = "spec.restoreSpec";
+
+/// In the words of every refusal that only means "not yet". Whoever waits for a restore goes on waiting then.
+pub const STARTS_BY_ITSELF: &str = "the restore starts when it";
 
 /// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
 pub fn check_spec(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
@@ -35,13 +39,23 @@ fn rules(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
 
 /// Refuses what anything decides: the spec first, then what it refers to.
 pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Verdict {
+    refused_for_good(seen, policy).or_else(|| refused_for_now(seen, policy))
+}
+
+/// Refuses what nothing but another spec or another policy would heal.
+pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Verdict {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
     }
     let spec = &seen.restore.spec.restore_spec;
     let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
-    namespace_allowed(seen, policy, namespace)
-        .or_else(|| check_spec(spec, namespace, policy))
+    namespace_allowed(seen, policy, namespace).or_else(|| check_spec(spec, namespace, policy))
+}
+
+/// Refuses what another object could heal.
+pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Verdict {
+    let spec = &seen.restore.spec.restore_spec;
+    namespace_leaving(seen)
         .or_else(|| source(seen))
         .or_else(|| provenance(seen, policy))
         .or_else(|| {
@@ -117,11 +131,13 @@ fn absent(name: &str, given: bool) -> Verdict {
     given.then(|| Refusal::new(field(name), "not available to namespace owners; leave the field out"))
 }
 
+fn namespace_leaving(seen: &Observed) -> Verdict {
+    let leaving = seen.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some());
+    let message = "the namespace is being deleted; nothing is restored into it";
+    leaving.then(|| Refusal::new("metadata.namespace", message))
+}
+
 fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Verdict {
-    if seen.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some()) {
-        let message = "the namespace is being deleted; nothing is restored into it";
-        return Some(Refusal::new("metadata.namespace", message));
-    }
     let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
     closed.then(|| {
         let message =
@@ -212,7 +228,13 @@ fn source(seen: &Observed) -> Verdict {
     if backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true) {
         return refuse(format!("NonAdminBackup {name:?} is being deleted; name another"));
     }
+    let not_yet = || refuse(format!("NonAdminBackup {name:?} is not finished; {STARTS_BY_ITSELF} is"));
     let Some(source) = seen.source.as_deref() else {
+        let undecided =
+            backup.status.as_ref().is_none_or(|status| matches!(status.phase, None | Some(Phase::New)));
+        if undecided {
+            return not_yet();
+        }
         return refuse(format!("Velero has no backup for NonAdminBackup {name:?}; its conditions say why"));
     };
     if storage(source, seen.kept_at.as_deref()) == Storage::Unknown {
@@ -223,7 +245,7 @@ fn source(seen: &Observed) -> Verdict {
     let reached = seen.kept_at.as_deref().and_then(|location| location.status.as_ref()?.phase.as_deref());
     if reached == Some("Unavailable") {
         return refuse(format!(
-            "Velero cannot reach the storage of NonAdminBackup {name:?}; the restore starts when it can"
+            "Velero cannot reach the storage of NonAdminBackup {name:?}; {STARTS_BY_ITSELF} can"
         ));
     }
     match (source.phase(), source.stage()) {
@@ -231,7 +253,7 @@ fn source(seen: &Observed) -> Verdict {
         (phase, Stage::Over) => {
             refuse(format!("NonAdminBackup {name:?} ended as {phase} and cannot be restored; name another"))
         }
-        _ => refuse(format!("NonAdminBackup {name:?} is not finished; the restore starts when it is")),
+        _ => not_yet(),
     }
 }
 

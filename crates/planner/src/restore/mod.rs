@@ -1,5 +1,6 @@
 //! NonAdminRestore: from a tenant's wish to a Velero Restore. It runs once.
 
+mod admit;
 mod check;
 mod from_tenants;
 mod generate;
@@ -19,11 +20,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
-pub use check::check_spec;
+pub(crate) use admit::admit;
+pub use check::{STARTS_BY_ITSELF, check_spec};
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
-use crate::trouble::AGAIN;
+use crate::trouble::{again, since};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble, backup};
 
@@ -80,7 +82,23 @@ pub fn references(restore: &NonAdminRestore) -> Vec<String> {
 
 /// Gathers what a decision about this restore reads; none if there is no such restore.
 pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
-    let Seen { object: restore, unreadable } = view.restore(namespace, name)?;
+    Some(gather(view, view.restore(namespace, name)?, namespace))
+}
+
+/// Why this restore would be refused if it were asked for now; none if nobody can tell.
+pub(crate) fn judge(view: &impl View, restore: NonAdminRestore) -> Option<Result<(), Refusal>> {
+    let namespace = restore.metadata.namespace.clone()?;
+    let seen = gather(view, Seen { object: Arc::new(restore), unreadable: None }, &namespace);
+    let refusal = check::refusal(&seen, seen.policy.as_deref()?);
+    Some(refusal.map_or(Ok(()), Err))
+}
+
+/// Gathers the same for one that is not stored yet, or not so.
+pub(crate) fn gather(
+    view: &impl View,
+    Seen { object: restore, unreadable }: Seen<NonAdminRestore>,
+    namespace: &str,
+) -> Observed {
     let space = view.namespace(namespace);
     let velero = velero_of(view, &restore);
     let spec = &restore.spec.restore_spec;
@@ -91,7 +109,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
     let named = [&spec.resource_modifier, &spec.resource_policy];
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
-    Some(Observed {
+    Observed {
         name_taken: velero.is_none() && view.velero_restore(&own_name(&restore.metadata)).is_some(),
         kept_at: location.and_then(|name| view.storage_location(name)),
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
@@ -115,7 +133,7 @@ pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed
         velero,
         backup,
         source,
-    })
+    }
 }
 
 /// The Velero Restore of a request: made for this very object and namespace.
@@ -179,6 +197,10 @@ impl Observed {
 /// How long to wait for a namespace that a watch has yet to tell us about.
 const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
 
+/// Why a request waits while the policy is not known.
+const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+                                        the restore waits, and goes on by itself when that is mended";
+
 /// Decides what to do about one restore.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
@@ -197,14 +219,16 @@ pub fn decide(seen: &Observed) -> Plan {
     }
     let Some(policy) = &seen.policy else {
         // Allowing it would be a guess. Whoever waits is decided about again when the policy changes.
-        let message = "what the administrators allow cannot be read at the moment; \
-                       the restore waits, and goes on by itself when that is mended";
-        return refuse(seen, condition::POLICY_UNAVAILABLE, message);
+        return refuse(seen, condition::POLICY_UNAVAILABLE, UNTIL_THE_POLICY_IS_READ);
     };
     match check::refusal(seen, policy) {
         Some(refusal) => refuse(seen, condition::INVALID_RESTORE_SPEC, &refusal.to_string()),
         None => match seen.trouble.as_deref().and_then(not_taken) {
-            Some(message) => refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(AGAIN),
+            Some(message) => {
+                let conditions = seen.restore.status.as_ref().map(|status| status.conditions.as_slice());
+                let wait = again(since(conditions, condition::ACCEPTED), seen.now);
+                refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(wait)
+            }
             None => create(seen, policy),
         },
     }

@@ -71,7 +71,7 @@ fn mirror(seen: &Observed, velero: &Restore, status: &mut NonAdminRestoreStatus)
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_restores = (files.total > 0).then_some(files);
     status.data_mover_data_downloads = (moved.total > 0).then_some(moved);
-    status.queue_info = tell::position(status.queue_info, seen.position);
+    status.queue_info = Some(tell::position(status.queue_info, seen.position));
 }
 
 /// The write that makes the status so, if it is not already.

@@ -95,13 +95,13 @@ const REFUSED: &[(&str, &[&str])] = &[
     (
         "- backup\n",
         &[
-            "1:1: a list was found where a block with backup, restore, storageLocations, downloads, sync, garbageCollection, namespaces, overrides belongs",
+            "1:1: a list was found where a block with backup, restore, storageLocations, downloads, sync, garbageCollection, namespaces, views, overrides belongs",
         ],
     ),
     (
         "restor: {}\n",
         &[
-            "1:1: restor: there is no such field; known here: backup, restore, storageLocations, downloads, sync, garbageCollection, namespaces, overrides",
+            "1:1: restor: there is no such field; known here: backup, restore, storageLocations, downloads, sync, garbageCollection, namespaces, views, overrides",
         ],
     ),
     (

@@ -31,6 +31,7 @@ fn a_backup(spec: &Value, policy: Option<Policy>) -> backup::Observed {
         namespace: Some(namespace()),
         velero: None,
         name_taken: false,
+        out_of_sight: false,
         kept_at: None,
         location: None,
         storage: None,

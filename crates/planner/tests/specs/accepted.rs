@@ -63,6 +63,7 @@ pub(crate) fn backup(spec: &Value, enforced: &Value) -> Option<Made> {
         namespace: Some(namespace()),
         velero: None,
         name_taken: false,
+        out_of_sight: false,
         kept_at: None,
         location: None,
         storage: None,

@@ -20,22 +20,25 @@ struct Scenario {
     order: u64,
     hears_itself: bool,
     crashes_again: Option<usize>,
+    /// Whether tenants have copies of Velero's objects in their namespaces.
+    viewed: bool,
 }
 
-fn scenarios() -> impl Strategy<Value = Scenario> {
+fn scenarios(viewed: bool) -> impl Strategy<Value = Scenario> {
     let all = (steps(), any::<u64>(), any::<bool>(), prop::option::of(0..4_usize));
-    all.prop_map(|(steps, order, hears_itself, crashes_again)| Scenario {
+    all.prop_map(move |(steps, order, hears_itself, crashes_again)| Scenario {
         steps,
         order,
         hears_itself,
         crashes_again,
+        viewed,
     })
 }
 
 impl Scenario {
     /// As it is: the world before each step, and at the end.
     fn undisturbed(&self, bug: Option<Sabotage>) -> Vec<World> {
-        let mut world = start();
+        let mut world = start(self.viewed);
         world.shuffle(self.order, self.hears_itself);
         world.sabotage(bug);
         let mut worlds = Vec::new();
@@ -101,7 +104,7 @@ fn check(name: &str, world: &World, bystander: &[serde_json::Value]) -> Result<(
 
 /// Crashes before every single write of the scenario, each time with and without the next step meanwhile.
 fn ends_the_same(scenario: &Scenario, bug: Option<Sabotage>) -> Result<(), TestCaseError> {
-    let bystander = the_bystander(&start());
+    let bystander = the_bystander(&start(scenario.viewed));
     let worlds = scenario.undisturbed(bug);
     let steady = worlds.last().unwrap();
     check("without a crash", steady, &bystander)?;
@@ -148,6 +151,11 @@ fn same(world: &World, others: &[&End]) -> Result<(), TestCaseError> {
 
 /// The same scenarios every time, unless the environment asks for others or more.
 fn run(cases: u32, bug: Option<Sabotage>) -> Result<(), TestError<Scenario>> {
+    run_where(false, cases, bug)
+}
+
+/// The same where tenants have copies of Velero's objects, or have none.
+fn run_where(viewed: bool, cases: u32, bug: Option<Sabotage>) -> Result<(), TestError<Scenario>> {
     // A bug that was planted needs no smallest example.
     let max_shrink_iters = if bug.is_some() { 0 } else { 500 };
     let mut config = Config { failure_persistence: None, max_shrink_iters, ..Config::default() };
@@ -157,12 +165,19 @@ fn run(cases: u32, bug: Option<Sabotage>) -> Result<(), TestError<Scenario>> {
     if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
         config.rng_seed = RngSeed::Fixed(2026);
     }
-    TestRunner::new(config).run(&scenarios(), |scenario| ends_the_same(&scenario, bug))
+    TestRunner::new(config).run(&scenarios(viewed), |scenario| ends_the_same(&scenario, bug))
 }
 
 #[test]
 fn a_crash_changes_nothing_about_the_end() {
     if let Err(error) = run(60, None) {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn a_crash_changes_nothing_about_the_end_of_copies() {
+    if let Err(error) = run_where(true, 20, None) {
         panic!("{error}");
     }
 }
@@ -173,7 +188,7 @@ mod planted {
     use planner::{Action, Plan};
     use serde_json::json;
 
-    use super::run;
+    use super::{run, run_where};
 
     fn is_create(action: &Action) -> bool {
         matches!(action, Action::Create(_))
@@ -252,6 +267,21 @@ mod planted {
             }
             plan
         });
+    }
+
+    #[test]
+    fn not_removing_copies() {
+        let found = run_where(
+            true,
+            300,
+            Some(|mut plan: Plan| {
+                let copy = |action: &Action| matches!(action, Action::Delete(gone) if gone.namespace == "shop" && gone.kind == Kind::Backup);
+                plan.actions.retain(|action| !copy(action));
+                plan
+            }),
+        );
+        let found = found.expect_err("nobody noticed").to_string();
+        assert!(found.contains("left behind"), "{found}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod world;
 /// Every story is told once more under faults.
 const TAPED: bool = true;
 
+mod admission;
 mod crash;
 mod creation;
 mod deletion;
@@ -29,3 +30,4 @@ mod scenario;
 mod storage;
 mod synced;
 mod trouble;
+mod velero_view;

@@ -130,8 +130,13 @@ fn has(world: &World, kind: &str, name: &str) -> bool {
 }
 
 /// Two tenants, one of them with storage of its own, and a bystander whose backup is done.
-pub(super) fn start() -> World {
+pub(super) fn start(viewed: bool) -> World {
     let mut world = World::with(&["shop", "office", "bystander"]);
+    if viewed {
+        for space in ["ns shop", "ns office"] {
+            world.edit(space, json!({"metadata": {"labels": {labels::VELERO_VIEW: "true"}}}));
+        }
+    }
     world.stop_tape();
     world.tenant_storage("shop/bucket");
     world.apply(nab("bystander/theirs"));
@@ -190,7 +195,8 @@ pub(super) fn perform(world: &mut World, step: Step) {
         Step::VeleroTidies => world.velero_tidies(),
         Step::VeleroDeletes => world.velero_deletes(),
         Step::VeleroFailsToDelete => {
-            if let Some(request) = world.names(Kind::DeleteBackupRequest).first() {
+            let requests = world.names(Kind::DeleteBackupRequest);
+            if let Some(request) = requests.iter().find(|name| name.starts_with("velero/")) {
                 let request = world.found(&format!("dbr {request}"));
                 world.velero_fails_to_delete(&request, "access denied");
             }

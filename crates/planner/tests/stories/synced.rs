@@ -72,13 +72,38 @@ fn in_tenant_storage_the_owner_of_the_storage_is_the_owner() {
     hold NonAdminBackup shop/daily
     status NonAdminBackup shop/daily Created Queued=True/BackupScheduled queue=0 velero=Completed
     event Normal BackupCompleted: the backup is complete
-    release NonAdminBackup shop/daily
-    status NonAdminBackup shop/daily BackingOff Queued=True/BackupScheduled Accepted=False/VeleroBackupNotFound velero=Completed
-    event Warning VeleroBackupNotFound: the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup
     ");
     world.apply(whole);
     world.settle();
-    assert_eq!(world.get("nab shop/daily")["status"]["phase"], "Created");
+    assert_eq!(world.get("nab shop/daily")["status"]["veleroBackup"]["status"]["warnings"], 1);
+}
+
+#[test]
+fn while_its_storage_is_away_it_is_shown_as_it_was() {
+    let mut world = World::with(&["shop", "rival"]);
+    let storage = world.tenant_storage("shop/bucket");
+    world.apply(imported("nameless", &storage, json!({})));
+    world.apply(synced("shop/daily", "nameless"));
+    world.settle();
+    let shown = world.get("nab shop/daily")["status"].clone();
+    world.trace();
+    let place = world.get(&format!("bsl {storage}"));
+    world.delete(&format!("bsl {storage}"));
+    assert_eq!(world.trace(), "");
+    assert_eq!(world.get("nab shop/daily")["status"], shown);
+    // Who has never shown it is told nothing of it.
+    world.apply(synced("rival/copy", "nameless"));
+    world.settle();
+    assert!(world.condition("nab rival/copy", "Accepted").contains("there is no backup of this namespace"));
+    // What Velero has said meanwhile is shown when the storage is back.
+    world.edit("backup nameless", json!({"status": {"warnings": 1}}));
+    world.apply(place);
+    world.settle();
+    assert_eq!(world.get("nab shop/daily")["status"]["veleroBackup"]["status"]["warnings"], 1);
+    world.delete(&format!("bsl {storage}"));
+    world.delete("backup nameless");
+    world.settle();
+    assert!(world.condition("nab shop/daily", "Accepted").contains("VeleroBackupNotFound"));
 }
 
 #[test]

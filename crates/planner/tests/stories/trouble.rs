@@ -9,8 +9,8 @@ use crate::storage::{available, bucket, world};
 use crate::world::manifests::{nab, nab_with, nar};
 use crate::world::{World, long};
 
-const A_WHILE: Duration = Duration::from_mins(5);
-const A_MINUTE: Duration = Duration::from_mins(1);
+/// Longer than any wait for the next try.
+const A_WHILE: Duration = Duration::from_mins(10);
 
 fn phase(world: &World, object: &str) -> Value {
     world.get(object)["status"]["phase"].clone()
@@ -49,7 +49,7 @@ fn what_velero_cannot_be_given_of_a_location_is_told_and_mends_itself() {
         world.pass(A_WHILE);
         assert_eq!(world.get("nabsl shop/bucket"), told, "{type_}");
         world.relent();
-        world.pass(A_MINUTE);
+        world.pass(A_WHILE);
         assert_eq!(phase(&world, "nabsl shop/bucket"), "Created", "{type_}");
         assert!(world.condition("nabsl shop/bucket", type_).starts_with("True/"), "{type_}");
     }
@@ -68,7 +68,7 @@ fn a_key_that_cannot_be_rotated_is_told_and_velero_keeps_the_old_one() {
     assert!(world.condition("nabsl shop/bucket", "BackupStorageLocationSynced").starts_with("True/"));
     assert_eq!(world.get(&format!("secret {name}"))["data"], before);
     world.relent();
-    world.pass(A_MINUTE);
+    world.pass(A_WHILE);
     assert_ne!(world.get(&format!("secret {name}"))["data"], before);
     assert_eq!(phase(&world, "nabsl shop/bucket"), "Created");
 }
@@ -87,9 +87,34 @@ fn what_cannot_be_taken_away_keeps_nothing_else_from_going() {
         world.condition("nabsl shop/bucket", "ClusterAdminApproved").starts_with("False/BslSpecRejected")
     );
     world.relent();
-    world.pass(A_MINUTE);
+    world.pass(A_WHILE);
     assert!(!world.has(&format!("bsl {name}")));
     assert_eq!(world.condition("nabsl shop/bucket", "BackupStorageLocationSynced"), "/: ");
+}
+
+#[test]
+fn what_cannot_be_deleted_with_a_location_is_waited_for_and_the_rest_goes() {
+    for kind in [Kind::NonAdminBackup, Kind::BackupStorageLocation, Kind::Secret] {
+        let mut world = world(&["shop"]);
+        let name = available(&mut world, "shop/bucket", "mine");
+        world.apply(nab_with("shop/daily", json!({"storageLocation": "bucket"})));
+        world.settle();
+        world.refuse(kind, false, 403);
+        world.delete("nabsl shop/bucket");
+        world.settle();
+        assert_eq!(phase(&world, "nabsl shop/bucket"), "Deleting");
+        assert_eq!(world.has("nab shop/daily"), kind == Kind::NonAdminBackup);
+        assert_eq!(world.has(&format!("bsl {name}")), kind == Kind::BackupStorageLocation);
+        assert_eq!(world.has(&format!("secret {name}")), kind == Kind::Secret);
+        assert!(!world.has(&format!("request {name}")));
+        let told = world.get("nabsl shop/bucket");
+        world.pass(A_WHILE);
+        assert_eq!(world.get("nabsl shop/bucket"), told);
+        world.relent();
+        world.pass(A_WHILE);
+        assert!(!world.has("nabsl shop/bucket") && !world.has("nab shop/daily"), "{kind:?}");
+        assert!(!world.has(&format!("bsl {name}")) && !world.has(&format!("secret {name}")), "{kind:?}");
+    }
 }
 
 #[test]
@@ -102,7 +127,7 @@ fn a_backup_and_a_restore_that_velero_cannot_be_given_say_so() {
     assert!(says.starts_with("False/HandOverFailed: Velero could not be given the backup"), "{says}");
     assert_eq!(phase(&world, "nab shop/daily"), "BackingOff");
     world.relent();
-    world.pass(A_MINUTE);
+    world.pass(A_WHILE);
     assert_eq!(phase(&world, "nab shop/daily"), "Created");
     let velero = world.velero_name("nab shop/daily");
     world.velero_starts(&velero);
@@ -114,7 +139,7 @@ fn a_backup_and_a_restore_that_velero_cannot_be_given_say_so() {
     let says = world.condition("nar shop/back", "Accepted");
     assert!(says.starts_with("False/HandOverFailed: Velero could not be given the restore"), "{says}");
     world.relent();
-    world.pass(A_MINUTE);
+    world.pass(A_WHILE);
     assert_eq!(phase(&world, "nar shop/back"), "Created");
 }
 
@@ -142,7 +167,7 @@ fn a_restore_from_own_storage_says_that_its_modifier_cannot_be_written() {
         "told once, and held for nothing"
     );
     world.relent();
-    world.pass(A_MINUTE);
+    world.pass(A_WHILE);
     assert_eq!(phase(&world, "nar shop/back"), "Created");
 }
 

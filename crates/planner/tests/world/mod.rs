@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use api::Kind;
 use jiff::Timestamp;
+use kube::core::ObjectMeta;
 use planner::queue::Queue;
 use planner::{Key, Policy};
 use serde_json::{Value, json};
@@ -93,7 +94,10 @@ impl World {
         self.note(|| Op::Policy(policy));
         // As after a change of a source of the policy.
         let concerned = planner::concern::application(self, None, None);
+        let (kind, source) = (Kind::DataProtectionApplication, ObjectMeta::default());
+        let also = planner::copies::also(self, kind, Some(&source), Some(&source), &concerned);
         self.wake(concerned);
+        self.wake(also);
     }
 
     /// Nobody can tell what an administrator allows.

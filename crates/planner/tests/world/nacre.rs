@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use api::Kind;
 use jiff::Timestamp;
-use planner::{Action, Key, Plan, Target, Trouble, backup, download, location, restore, sync};
+use planner::{Action, Key, Plan, Target, Trouble, backup, copies, download, location, restore, sync};
 use serde_json::{Value, json};
 
 use super::tape::Op;
 use super::trace::{shown_action, shown_event};
-use super::{World, short};
+use super::{ADMIN, World, short};
 
 /// More decisions than any story needs before all is quiet.
 const ENDLESS: usize = 2_000;
@@ -248,6 +248,12 @@ impl World {
     pub(super) fn decide(&self, key: &Key) -> Plan {
         let (namespace, name, position_due) = (&key.namespace, &key.name, self.nacre.positions_are_due);
         let plan = match key.kind {
+            Kind::DownloadRequest if key.namespace != ADMIN => {
+                download::observe_shown(self, namespace, name).map(|seen| download::decide(&seen))
+            }
+            kind if kind.group() == Kind::Backup.group() && key.namespace != ADMIN => {
+                copies::observe(self, key).map(|seen| copies::decide(&seen))
+            }
             Kind::NonAdminBackup => backup::observe(self, namespace, name)
                 .map(|seen| backup::decide(&backup::Observed { position_due, ..seen })),
             Kind::NonAdminRestore => restore::observe(self, namespace, name)
@@ -275,6 +281,7 @@ impl World {
 
     pub(super) fn requests(&self) -> Vec<Key> {
         let ours = |key: &&Key| match key.kind {
+            _ if key.namespace != ADMIN && key.kind.group() == Kind::Backup.group() => true,
             Kind::NonAdminBackup
             | Kind::NonAdminRestore
             | Kind::NonAdminDownloadRequest
@@ -282,7 +289,11 @@ impl World {
             Kind::NonAdminBackupStorageLocation | Kind::Backup => self.minds_storage,
             _ => false,
         };
-        self.objects.keys().filter(ours).cloned().collect()
+        let mut all: Vec<_> = self.objects.keys().filter(ours).cloned().collect();
+        all.extend(copies::everything(self));
+        all.sort();
+        all.dedup();
+        all
     }
 
     /// Whoever was not woken, and will not be by a timer, must have nothing to do. A position in the queue is the

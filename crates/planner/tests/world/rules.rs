@@ -26,7 +26,10 @@ impl World {
     }
 
     fn wrong_to_create(&self, about: &Key, kind: Kind, body: &Value) -> Option<&'static str> {
-        if about.kind == Kind::Backup {
+        if body["metadata"]["namespace"] != ADMIN && about.namespace != ADMIN {
+            return wrong_to_show(about, kind, body);
+        }
+        if about.kind == Kind::Backup && about.namespace == ADMIN {
             // Only what was found in storage makes a request, and only for whomever the storage says.
             let tenant = body["metadata"]["namespace"].as_str().unwrap_or_default();
             let right = kind == Kind::NonAdminBackup && self.belongs(about, tenant);
@@ -73,7 +76,9 @@ impl World {
         let metadata = self.objects.get(key).map(|stored| &stored.json["metadata"]);
         let uid = metadata.map(|metadata| &metadata["labels"][labels::NADR_UID]);
         let alive = self.objects.iter().any(|(key, stored)| {
-            key.kind == Kind::NonAdminDownloadRequest && Some(&stored.json["metadata"]["uid"]) == uid
+            let asks = key.kind == Kind::NonAdminDownloadRequest
+                || (key.kind == Kind::DownloadRequest && key.namespace != ADMIN);
+            asks && Some(&stored.json["metadata"]["uid"]) == uid
         });
         key.kind == Kind::DownloadRequest && !alive
     }
@@ -85,7 +90,7 @@ impl World {
         let velero = target.namespace == ADMIN;
         let own = match velero {
             _ if !same => true,
-            _ if key == *about && key.kind == Kind::DownloadRequest => self.orphaned(&key),
+            _ if key == *about && velero && key.kind == Kind::DownloadRequest => self.orphaned(&key),
             _ if key.kind == Kind::ConfigMap => {
                 key.namespace == ADMIN && restore::MODIFIERS.contains(&key.name.as_str())
             }
@@ -130,4 +135,21 @@ impl World {
             .is_none_or(|uid| Some(uid.as_str()) == space_uid);
         said.as_deref() == Some(namespace) && same_space
     }
+}
+
+/// In a tenant's namespace, a plan about an object of Velero's kinds there makes that object, or the request it is.
+fn wrong_to_show(about: &Key, kind: Kind, body: &Value) -> Option<&'static str> {
+    let itself = Key::new(kind, &about.namespace, &about.name);
+    let there = body["metadata"]["namespace"] == json!(about.namespace)
+        && body["metadata"]["name"] == json!(about.name);
+    let request = match about.kind {
+        Kind::Backup => Some(Kind::NonAdminBackup),
+        Kind::Restore => Some(Kind::NonAdminRestore),
+        _ => None,
+    };
+    let right = there && about.kind.group() == Kind::Backup.group();
+    if !right || (itself != *about && Some(kind) != request) {
+        return Some("creates something outside the administrators' namespace");
+    }
+    body["spec"]["credential"].is_object().then_some("shows a credential")
 }

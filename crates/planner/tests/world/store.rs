@@ -10,6 +10,7 @@ use api::{
     NonAdminDownloadRequest, NonAdminRestore, labels,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::core::DynamicObject;
 use planner::Key;
 use planner::view::Seen;
 use serde::de::DeserializeOwned;
@@ -48,7 +49,9 @@ pub(super) enum Typed {
     Restore(Arc<Restore>),
     Secret(Arc<HiddenSecret>),
     /// A volume on its way; of it only the labels and the phase are read.
-    Volume(Arc<PodVolumeBackup>),
+    Volume(Kind, Arc<PodVolumeBackup>),
+    /// Whatever there is of Velero's kinds in a tenant's namespace.
+    Shown(Kind, Arc<DynamicObject>),
 }
 
 impl World {
@@ -76,6 +79,7 @@ impl World {
         }
         if let (Kind::Backup | Kind::Restore, Some(origin)) =
             (kind, json["metadata"]["annotations"][labels::ORIGIN_UID].as_str())
+            && json["metadata"]["namespace"] == ADMIN
         {
             *self.made_for.entry(origin.to_owned()).or_default() += 1;
         }
@@ -188,8 +192,6 @@ impl World {
     fn put(&mut self, key: &Key, mut json: Value) {
         self.version += 1;
         json["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        // Of Velero's kinds only those in its own namespace are watched.
-        assert!(key.namespace == ADMIN || key.kind.group() != Kind::Backup.group());
         let typed = typed(key.kind, &json);
         let stored = Stored { json: Arc::new(json), typed: typed.clone(), print: OnceLock::new() };
         let before = self.objects.insert(key.clone(), stored);
@@ -231,6 +233,9 @@ fn merge(target: &mut Value, change: &Value) {
 
 fn typed(kind: Kind, json: &Value) -> Typed {
     match kind {
+        _ if kind.group() == Kind::Backup.group() && json["metadata"]["namespace"] != ADMIN => {
+            Typed::Shown(kind, read(json))
+        }
         Kind::Backup => Typed::Backup(read(json)),
         Kind::BackupStorageLocation => Typed::BackupStorageLocation(read(json)),
         Kind::ConfigMap => Typed::ConfigMap(read(json)),
@@ -253,7 +258,7 @@ fn typed(kind: Kind, json: &Value) -> Typed {
         Kind::NonAdminRestore => Typed::NonAdminRestore(seen(json, &json!({"restoreSpec": {}}))),
         Kind::Restore => Typed::Restore(read(json)),
         Kind::PodVolumeBackup | Kind::PodVolumeRestore | Kind::DataUpload | Kind::DataDownload => {
-            Typed::Volume(read(json))
+            Typed::Volume(kind, read(json))
         }
         other => panic!("the world has no {}", other.name()),
     }

@@ -95,7 +95,9 @@ impl World {
         let backup = self.objects[request].json["spec"]["backupName"].as_str().unwrap().to_owned();
         let same = |world: &Self, kind: Kind| -> Vec<Key> {
             let named = |key: &&Key| {
-                key.kind == kind && world.objects[*key].json["spec"]["backupName"] == json!(backup)
+                key.kind == kind
+                    && key.namespace == ADMIN
+                    && world.objects[*key].json["spec"]["backupName"] == json!(backup)
             };
             world.objects.keys().filter(named).cloned().collect()
         };
@@ -131,7 +133,9 @@ impl World {
     /// Velero clears up after Restores that were deleted, and lets go of them.
     pub(crate) fn velero_tidies(&mut self) {
         let leaving = self.objects.iter().filter(|(key, stored)| {
-            key.kind == Kind::Restore && !stored.json["metadata"]["deletionTimestamp"].is_null()
+            key.kind == Kind::Restore
+                && key.namespace == ADMIN
+                && !stored.json["metadata"]["deletionTimestamp"].is_null()
         });
         for key in leaving.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             self.set_finalizers(&key, &[]);
@@ -148,6 +152,7 @@ impl World {
     fn new_delete_requests(&self) -> Vec<Key> {
         let new = |key: &&Key| {
             key.kind == Kind::DeleteBackupRequest
+                && key.namespace == ADMIN
                 && matches!(self.objects[*key].json["status"]["phase"].as_str(), None | Some("" | "New"))
         };
         self.objects.keys().filter(new).cloned().collect()
@@ -158,6 +163,7 @@ impl World {
         let backup = self.objects[request].json["spec"]["backupName"].as_str().unwrap().to_owned();
         let others = self.objects.iter().filter(|(key, stored)| {
             key.kind == Kind::DeleteBackupRequest
+                && key.namespace == ADMIN
                 && *key != request
                 && stored.json["spec"]["backupName"] == json!(backup)
         });

@@ -10,9 +10,10 @@ use api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::core::{DynamicObject, ObjectMeta};
 use planner::queue::{Heard, Queue};
 use planner::view::{Credential, Seen, View};
-use planner::{Key, Policy, Trouble, backup, concern, restore};
+use planner::{Key, Policy, Trouble, backup, concern, copies, restore};
 
 use super::store::Typed;
 use super::{ADMIN, World};
@@ -218,6 +219,49 @@ impl View for World {
     fn restore_queue(&self) -> &Queue {
         &self.restore_queue
     }
+
+    fn shows_velero(&self) -> bool {
+        true
+    }
+
+    fn shown(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+        match self.objects.get(&Key::new(kind, namespace, name)).map(|stored| &stored.typed) {
+            Some(Typed::Shown(_, object)) => Some(object.clone()),
+            _ => None,
+        }
+    }
+
+    fn shown_in(&self, namespace: &str) -> Vec<Key> {
+        self.all_shown().into_iter().filter(|key| key.namespace == namespace).collect()
+    }
+
+    fn all_shown(&self) -> Vec<Key> {
+        let shown = self.objects.iter().filter(|(_, stored)| matches!(stored.typed, Typed::Shown(..)));
+        shown.map(|(key, _)| key.clone()).collect()
+    }
+
+    fn viewed(&self) -> Vec<String> {
+        let spaces = self.of_kind(Kind::Namespace).map(|(key, _)| key.name.clone());
+        spaces.filter(|name| copies::viewed(self, name) == Some(true)).collect()
+    }
+
+    fn delete_request(&self, name: &str) -> Option<Arc<DeleteBackupRequest>> {
+        read!(self, DeleteBackupRequest, ADMIN, name)
+    }
+
+    fn volume(&self, kind: Kind, name: &str) -> Option<DynamicObject> {
+        let stored = self.objects.get(&Key::new(kind, ADMIN, name))?;
+        serde_json::from_value((*stored.json).clone()).ok()
+    }
+
+    fn volumes_of(&self, velero: &str) -> Vec<Key> {
+        let ties = [labels::VELERO_BACKUP_NAME, labels::VELERO_RESTORE_NAME];
+        let those = self.objects.iter().filter(|(_, stored)| {
+            let marks = &stored.json["metadata"]["labels"];
+            matches!(stored.typed, Typed::Volume(..)) && ties.iter().any(|tie| marks[*tie] == velero)
+        });
+        those.map(|(key, _)| key.clone()).collect()
+    }
 }
 
 impl World {
@@ -272,9 +316,25 @@ impl World {
             Typed::Secret(_) => ask!(concern::of_location, Secret, secret => secret.clone()),
             Typed::NonAdminRestore(_) => ask!(concern::restore, NonAdminRestore, seen => seen.object.clone()),
             Typed::Restore(_) => ask!(concern::velero_restore, Restore, velero => velero.clone()),
-            Typed::Volume(_) => ask!(concern::volume, Volume, volume => volume.clone()),
+            Typed::Volume(..) => {
+                let volume = |typed: Option<&Typed>| match typed {
+                    Some(Typed::Volume(_, volume)) => Some(volume.clone()),
+                    _ => None,
+                };
+                concern::volume(self, volume(before).as_deref(), volume(after).as_deref())
+            }
+            Typed::Shown(kind, _) => {
+                let object = |typed: Option<&Typed>| match typed {
+                    Some(Typed::Shown(_, object)) => Some(object.clone()),
+                    _ => None,
+                };
+                copies::shown(self, *kind, object(before).as_deref(), object(after).as_deref())
+            }
         };
+        let (before, after) = (before.map(Typed::meta), after.map(Typed::meta));
+        let also = copies::also(self, known.kind(), before.as_ref(), after.as_ref(), &concerned);
         self.wake_concerned(concerned);
+        self.wake_concerned(also);
     }
 
     /// Forgets the queues and learns them from a list, which is in the order of names.
@@ -301,8 +361,52 @@ impl World {
 
     fn volume_phases<'a>(&'a self, kind: Kind, label: &str, owner: &str) -> Vec<&'a str> {
         let those = self.objects.iter().filter(|(key, stored)| {
-            key.kind == kind && stored.json["metadata"]["labels"][label].as_str() == Some(owner)
+            key.kind == kind
+                && key.namespace == ADMIN
+                && stored.json["metadata"]["labels"][label].as_str() == Some(owner)
         });
         those.map(|(_, stored)| stored.json["status"]["phase"].as_str().unwrap_or_default()).collect()
+    }
+}
+
+impl Typed {
+    /// What it is.
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Backup(_) => Kind::Backup,
+            Self::BackupStorageLocation(_) => Kind::BackupStorageLocation,
+            Self::ConfigMap(_) => Kind::ConfigMap,
+            Self::DeleteBackupRequest(_) => Kind::DeleteBackupRequest,
+            Self::DownloadRequest(_) => Kind::DownloadRequest,
+            Self::Namespace(_) => Kind::Namespace,
+            Self::NonAdminBackup(_) => Kind::NonAdminBackup,
+            Self::NonAdminBackupStorageLocation(_) => Kind::NonAdminBackupStorageLocation,
+            Self::NonAdminDownloadRequest(_) => Kind::NonAdminDownloadRequest,
+            Self::NonAdminBackupStorageLocationRequest(_) => Kind::NonAdminBackupStorageLocationRequest,
+            Self::NonAdminRestore(_) => Kind::NonAdminRestore,
+            Self::Restore(_) => Kind::Restore,
+            Self::Secret(_) => Kind::Secret,
+            Self::Volume(kind, _) | Self::Shown(kind, _) => *kind,
+        }
+    }
+
+    fn meta(&self) -> ObjectMeta {
+        match self {
+            Self::Backup(object) => object.metadata.clone(),
+            Self::BackupStorageLocation(object) => object.metadata.clone(),
+            Self::ConfigMap(object) => object.metadata.clone(),
+            Self::DeleteBackupRequest(object) => object.metadata.clone(),
+            Self::DownloadRequest(object) => object.metadata.clone(),
+            Self::Namespace(object) => object.metadata.clone(),
+            Self::NonAdminBackup(seen) => seen.object.metadata.clone(),
+            Self::NonAdminBackupStorageLocation(seen) => seen.object.metadata.clone(),
+            Self::NonAdminDownloadRequest(seen) => seen.object.metadata.clone(),
+            Self::NonAdminBackupStorageLocationRequest(seen) => seen.object.metadata.clone(),
+            Self::NonAdminRestore(seen) => seen.object.metadata.clone(),
+            Self::Restore(object) => object.metadata.clone(),
+            Self::Secret(object) => object.metadata.clone(),
+            Self::Volume(_, object) => object.metadata.clone(),
+            Self::Shown(_, object) => object.metadata.clone(),
+        }
     }
 }

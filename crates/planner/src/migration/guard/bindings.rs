@@ -2,15 +2,16 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::{
-    cel::{MAY_BIND, at, list},
-    parts::Draft,
-};
+use super::cel::MAY_BIND;
 use crate::migration::{
     bridge,
     grant::{EXPIRES, GRANT},
     roles::MIGRATE,
     subject::RBAC,
+};
+use crate::vap::{
+    Draft,
+    cel::{at, list},
 };
 
 /// Velero holds every right, but what it restores was once somebody's to write: it may not hand out this one. Its account goes by that

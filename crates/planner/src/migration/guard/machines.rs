@@ -2,11 +2,12 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::{
-    cel::{INFRASTRUCTURE, at, carried_over, list},
-    parts::Draft,
-};
+use super::cel::INFRASTRUCTURE;
 use crate::migration::roles::KUBEVIRT;
+use crate::vap::{
+    Draft,
+    cel::{at, carried_over, list},
+};
 
 /// The policy that only ever warns.
 pub(super) const EXTERNAL_EVICTION: &str = "nacre-migration-external-eviction";

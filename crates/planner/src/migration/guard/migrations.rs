@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::{
-    cel::{INFRASTRUCTURE, LEAVING, at, carried_over, list},
-    parts::Draft,
-    stamp::REQUESTED_BY,
-};
+use super::{cel::INFRASTRUCTURE, stamp::REQUESTED_BY};
 use crate::migration::roles::{KUBEVIRT, MIGRATIONS};
+use crate::vap::{
+    Draft,
+    cel::{LEAVING, at, carried_over, list},
+};
 
 /// Set by KubeVirt when a node is drained.
 const EVACUATION: &str = "kubevirt.io/evacuationMigration";

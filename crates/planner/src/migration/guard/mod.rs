@@ -61,6 +61,4 @@ pub fn mutating() -> (MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding) {
 }
 
 #[cfg(test)]
-mod harness;
-#[cfg(test)]
 mod tests;

@@ -1,105 +1,13 @@
-//! What policies are made of. Every field the API server would fill in is filled in here, so that a policy read back equals the one
-//! written and any difference is somebody's doing.
+//! How far the guard goes.
 
-use k8s_openapi::{
-    api::admissionregistration::v1::{
-        MatchCondition, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
-        ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
-        ValidatingAdmissionPolicySpec, Validation, Variable,
-    },
-    apimachinery::pkg::apis::meta::v1::LabelSelector,
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
-use kube::{ResourceExt, core::ObjectMeta};
+use kube::ResourceExt;
 
 use super::machines::EXTERNAL_EVICTION;
 use crate::migration::settings::Guard;
-
-/// A policy in the making.
-pub(super) struct Draft {
-    name: &'static str,
-    spec: ValidatingAdmissionPolicySpec,
-}
-
-impl Draft {
-    /// A policy over these operations on these kinds.
-    pub(super) fn over(name: &'static str, operations: &[&str], kinds: &[(&str, &[&str])]) -> Self {
-        Self {
-            name,
-            spec: ValidatingAdmissionPolicySpec {
-                failure_policy: Some("Fail".to_owned()),
-                match_constraints: Some(matching(operations, kinds, LabelSelector::default())),
-                ..ValidatingAdmissionPolicySpec::default()
-            },
-        }
-    }
-
-    /// Only for objects, new or old, that these labels select.
-    pub(super) fn labelled(mut self, selector: LabelSelector) -> Self {
-        if let Some(constraints) = &mut self.spec.match_constraints {
-            constraints.object_selector = Some(selector);
-        }
-        self
-    }
-
-    /// Only if this is true.
-    pub(super) fn only_if(mut self, name: &str, expression: impl Into<String>) -> Self {
-        let condition = MatchCondition { name: name.to_owned(), expression: expression.into() };
-        self.spec.match_conditions.get_or_insert_default().push(condition);
-        self
-    }
-
-    /// A word for later expressions.
-    pub(super) fn with(mut self, name: &str, expression: impl Into<String>) -> Self {
-        let variable = Variable { name: name.to_owned(), expression: expression.into() };
-        self.spec.variables.get_or_insert_default().push(variable);
-        self
-    }
-
-    /// This must be true, or the request is refused with these words.
-    pub(super) fn demand(mut self, expression: impl Into<String>, message: &str) -> Self {
-        self.spec.validations.get_or_insert_default().push(Validation {
-            expression: expression.into(),
-            message: Some(message.to_owned()),
-            message_expression: None,
-            // Without a reason, a refusal would read as if the object were malformed.
-            reason: Some("Forbidden".to_owned()),
-        });
-        self
-    }
-
-    /// The policy.
-    pub(super) fn done(self) -> ValidatingAdmissionPolicy {
-        ValidatingAdmissionPolicy {
-            metadata: ObjectMeta { name: Some(self.name.to_owned()), ..ObjectMeta::default() },
-            spec: Some(self.spec),
-            status: None,
-        }
-    }
-}
-
-/// Where a policy applies.
-pub(super) fn matching(
-    operations: &[&str],
-    kinds: &[(&str, &[&str])],
-    selector: LabelSelector,
-) -> MatchResources {
-    let owned = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-    let rules = kinds.iter().map(|(group, resources)| NamedRuleWithOperations {
-        api_groups: owned(&[group]),
-        api_versions: owned(&["*"]),
-        operations: owned(operations),
-        resources: owned(resources),
-        scope: Some("*".to_owned()),
-        resource_names: None,
-    });
-    MatchResources {
-        resource_rules: Some(rules.collect()),
-        exclude_resource_rules: None,
-        match_policy: Some("Equivalent".to_owned()),
-        namespace_selector: Some(LabelSelector::default()),
-        object_selector: Some(selector),
-    }
-}
+use crate::vap;
 
 /// What puts a policy into force. A warning stays a warning, however far the guard goes.
 pub(super) fn binding(policy: &ValidatingAdmissionPolicy, guard: Guard) -> ValidatingAdmissionPolicyBinding {
@@ -108,13 +16,5 @@ pub(super) fn binding(policy: &ValidatingAdmissionPolicy, guard: Guard) -> Valid
         Guard::Deny if name != EXTERNAL_EVICTION => &["Deny"],
         _ => &["Warn", "Audit"],
     };
-    ValidatingAdmissionPolicyBinding {
-        metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
-        spec: ValidatingAdmissionPolicyBindingSpec {
-            policy_name: name,
-            validation_actions: actions.iter().map(|action| (*action).to_owned()).collect(),
-            match_resources: None,
-            param_ref: None,
-        },
-    }
+    vap::binding(&name, actions, None)
 }

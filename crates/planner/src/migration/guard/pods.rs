@@ -5,9 +5,10 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
 };
 
-use super::{
-    cel::{LEAVING, MAY_DELETE_PODS, MAY_EVICT, at},
-    parts::Draft,
+use super::cel::{MAY_DELETE_PODS, MAY_EVICT};
+use crate::vap::{
+    Draft,
+    cel::{LEAVING, at},
 };
 
 /// Set by KubeVirt on the pod a migration goes to.

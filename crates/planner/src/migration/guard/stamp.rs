@@ -9,8 +9,8 @@ use k8s_openapi::{
 };
 use kube::core::ObjectMeta;
 
-use super::parts::matching;
 use crate::migration::roles::{KUBEVIRT, MIGRATIONS};
+use crate::vap::matching;
 
 /// The annotation it is written into.
 pub const REQUESTED_BY: &str = "nacre.dev/requested-by";

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{
     cel::{INFRASTRUCTURE as INFRA, MAY_BIND, MAY_DELETE_PODS, MAY_EVICT},
-    harness::Ask,
     *,
 };
 use crate::{
@@ -14,6 +13,7 @@ use crate::{
         settings::Settings,
     },
     plan::{Action, Plan},
+    vap::harness::Ask,
 };
 
 fn migration(annotations: &Value, priority: Option<&str>) -> Value {

@@ -1,9 +1,14 @@
 //! The manifests in `deploy` and the tables in `docs` are what the planner says.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod chart;
+
 use std::fs;
 use std::path::Path;
 
 use api::Kind;
+use planner::Object;
 use planner::install::{self, Settings};
 use planner::location::table::Verdict;
 use planner::location::{config, credentials};
@@ -13,16 +18,26 @@ const WRITE: &str = "NACRE_GEN";
 
 #[test]
 fn the_shipped_manifests_are_current() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/nacre.yaml");
+    let mut objects = install::objects(&Settings::default());
     // The definitions have files of their own.
-    let objects = install::objects(&Settings::default());
-    let parts = objects
-        .into_iter()
-        .filter(|object| object.kind != Kind::CustomResourceDefinition)
-        .map(|object| serde_saphyr::to_string(&object.body).unwrap());
+    objects.retain(|object| object.kind != Kind::CustomResourceDefinition);
+    let admission = planner::admission::objects("velero");
+    let is_admission = |object: &Object| {
+        admission.iter().any(|other| other.kind == object.kind && other.name() == object.name())
+    };
+    let (admission, rest): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_admission);
+    is_current("nacre.yaml", rest);
+    is_current("admission.yaml", admission);
+    // Only for clusters in which tenants are to use Velero's own tools.
+    is_current("velero-view.yaml", planner::copies::roles::objects("velero"));
+}
+
+fn is_current(name: &str, objects: Vec<Object>) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name);
+    let parts = objects.into_iter().map(|object| serde_saphyr::to_string(&object.body).unwrap());
     let wanted = parts.collect::<Vec<_>>().join("---\n");
     if std::env::var_os(WRITE).is_some() {
-        fs::write(&file, &wanted).unwrap();
+        fs::write(&file, &wanted).expect("a file that can be written");
     }
     let found = fs::read_to_string(&file).unwrap_or_default();
     assert!(found == wanted, "{} is stale: run `make gen`", file.display());

@@ -8,62 +8,67 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::core::cel::cel::{Context, Program, Value as Answer, to_value};
 use serde_json::{Value, json};
 
-use super::cel::{INFRASTRUCTURE, MAY_BIND, MAY_DELETE_PODS, MAY_EVICT};
-
 /// A request to be judged.
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
+pub(crate) struct Ask {
     operation: &'static str,
     user: String,
     name: String,
     object: Value,
     old: Value,
+    param: Value,
     leaving: bool,
     holds: Vec<&'static str>,
 }
 
 impl Ask {
-    pub(super) fn create(object: Value) -> Self {
+    pub(crate) fn create(object: Value) -> Self {
         Self {
             operation: "CREATE",
             user: "ann".to_owned(),
             name: String::new(),
             object,
             old: Value::Null,
+            param: Value::Null,
             leaving: false,
             holds: Vec::new(),
         }
     }
 
-    pub(super) fn update(old: Value, object: Value) -> Self {
+    pub(crate) fn update(old: Value, object: Value) -> Self {
         Self { operation: "UPDATE", old, ..Self::create(object) }
     }
 
-    pub(super) fn delete(old: Value) -> Self {
+    pub(crate) fn delete(old: Value) -> Self {
         Self { operation: "DELETE", old, ..Self::create(Value::Null) }
     }
 
-    pub(super) fn named(self, name: &str) -> Self {
+    pub(crate) fn named(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
     }
 
-    pub(super) fn by(self, user: &str) -> Self {
+    pub(crate) fn by(self, user: &str) -> Self {
         Self { user: user.to_owned(), ..self }
     }
 
     /// As somebody whom the authorizer grants this.
-    pub(super) fn holding(mut self, right: &'static str) -> Self {
+    pub(crate) fn holding(mut self, right: &'static str) -> Self {
         self.holds.push(right);
         self
     }
 
+    /// With this among the objects the binding selects.
+    pub(crate) fn given(self, param: &Value) -> Self {
+        Self { param: param.clone(), ..self }
+    }
+
     /// In a namespace that is being deleted.
-    pub(super) fn leaving(self) -> Self {
+    pub(crate) fn leaving(self) -> Self {
         Self { leaving: true, ..self }
     }
 
     /// Whether the policy lets the request pass.
-    pub(super) fn passes(&self, policy: &ValidatingAdmissionPolicy) -> bool {
+    pub(crate) fn passes(&self, policy: &ValidatingAdmissionPolicy) -> bool {
         let spec = policy.spec.clone().unwrap();
         let no_words = HashMap::new();
         // In match conditions the API server knows no namespace.
@@ -85,16 +90,25 @@ impl Ask {
     }
 
     fn answer(&self, expression: &str, words: &HashMap<String, Answer>, with_namespace: bool) -> Answer {
-        let mut text = expression.to_owned();
-        for right in [INFRASTRUCTURE, MAY_BIND, MAY_EVICT, MAY_DELETE_PODS] {
-            text = text.replace(right, if self.holds.contains(&right) { "true" } else { "false" });
-        }
+        let text = self.authorized(expression);
         // Only the API server's type checker cares for dyn.
         let program =
             Program::compile(&text.replace("dyn(", "(")).unwrap_or_else(|error| panic!("{text}: {error}"));
         program
             .execute(&self.context(words, with_namespace))
             .unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// What is asked of the authorizer, answered.
+    fn authorized(&self, expression: &str) -> String {
+        const END: &str = ".allowed()";
+        let mut text = expression.to_owned();
+        while let Some(from) = text.find("authorizer.") {
+            let to = from + text[from..].find(END).expect("an answer is asked for") + END.len();
+            let answer = self.holds.iter().any(|right| *right == &text[from..to]);
+            text.replace_range(from..to, &answer.to_string());
+        }
+        text
     }
 
     fn context(&self, words: &HashMap<String, Answer>, with_namespace: bool) -> Context<'static> {
@@ -113,6 +127,7 @@ impl Ask {
             ("object", &self.object),
             ("oldObject", &self.old),
             ("request", &request),
+            ("params", &self.param),
             ("namespaceObject", if with_namespace { &namespace } else { &Value::Null }),
         ] {
             context.add_variable_from_value(name, to_value(value).unwrap());

@@ -1,13 +1,13 @@
-//! Five hundred locations at rest: Velero writes down its looks at each of them twice a minute, every Secret is looked
-//! at twice a minute, and nacre does next to nothing.
+//! Locations at rest: Velero writes down its looks at them as often as if there were five hundred, every Secret is looked at
+//! twice a minute, and nacre does next to nothing.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use api::NonAdminBackupStorageLocation;
 use api::velero::BackupStorageLocation;
-use bed::{Bed, eventually};
-use e2e::{House, NACRE, VELERO};
+use bed::eventually;
+use e2e::{House, NACRE, Nacre, VELERO};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -15,16 +15,11 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-const LOCATIONS: usize = 500;
-const NAMESPACES: usize = 20;
-const AT_A_TIME: usize = 16;
-/// As many as Velero writes in a second: each location twice a minute.
-const LOOKS_A_SECOND: usize = LOCATIONS * 2 / 60;
-const WATCHED_FOR: Duration = Duration::from_secs(40);
+use crate::asked::{make_namespaces, namespace};
 
-fn namespace(number: usize) -> String {
-    format!("many-{}", number % NAMESPACES)
-}
+const AT_A_TIME: usize = 16;
+/// As many as Velero writes in a second where there are five hundred: each location twice a minute.
+const LOOKS_A_SECOND: usize = 500 * 2 / 60;
 
 fn location(number: usize) -> Value {
     json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackupStorageLocation",
@@ -33,19 +28,14 @@ fn location(number: usize) -> Value {
             "config": {"region": "eu-west-1"}, "credential": {"name": format!("keys-{number}"), "key": "cloud"}}}})
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
-    let house = House::build_on(Bed::builder().with_velero()).await?;
-    house.bed.velero_stop()?;
-    for number in 0..NAMESPACES {
-        house.bed.namespace(&namespace(number)).await?;
-    }
+pub(crate) async fn at_rest(house: &House, nacre: &Nacre, many: usize, watched_for: Duration) -> Result<()> {
+    make_namespaces(&house.bed, "many").await?;
     let client = house.bed.client().await?;
-    stream::iter(0..LOCATIONS)
+    stream::iter(0..many)
         .map(|number| {
-            let secrets = Api::<Secret>::namespaced(client.clone(), &namespace(number));
+            let secrets = Api::<Secret>::namespaced(client.clone(), &namespace("many", number));
             let locations =
-                Api::<NonAdminBackupStorageLocation>::namespaced(client.clone(), &namespace(number));
+                Api::<NonAdminBackupStorageLocation>::namespaced(client.clone(), &namespace("many", number));
             async move {
                 let keys = format!("[default]\naws_access_key_id=a{number}\naws_secret_access_key=b\n");
                 let secret =
@@ -59,7 +49,6 @@ async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
         .try_collect::<Vec<_>>()
         .await?;
 
-    let nacre = house.start_nacre().await?;
     let began = Instant::now();
     let storages = Api::<BackupStorageLocation>::namespaced(client.clone(), VELERO);
     let ours = ListParams::default().labels("openshift.io/oadp-nabsl-origin-nacuuid");
@@ -67,10 +56,10 @@ async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
         eventually("all locations to be handed over", Duration::from_mins(2), async || {
             let found = storages.list(&ours).await.map_err(|error| error.to_string())?;
             let names: Vec<_> = found.into_iter().filter_map(|storage| storage.metadata.name).collect();
-            if names.len() == LOCATIONS { Ok(names) } else { Err(format!("{} of them", names.len())) }
+            if names.len() == many { Ok(names) } else { Err(format!("{} of them", names.len())) }
         })
         .await?;
-    println!("{LOCATIONS} locations handed over in {:.1} s", began.elapsed().as_secs_f64());
+    println!("{many} locations handed over in {:.1} s", began.elapsed().as_secs_f64());
     let look = async |name: &str, first: bool| -> Result<()> {
         let now = Timestamp::now().to_string();
         let mut status = json!({"lastValidationTime": now, "lastSyncedTime": now});
@@ -86,7 +75,7 @@ async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
     }
     // Events are told at leisure, and Velero, which is not there, is waited for before it is left alone.
     eventually("nacre to come to rest", Duration::from_mins(2), async || {
-        house.bed.audit().quiet(NACRE, Duration::from_secs(5)).await
+        house.bed.audit().quiet(NACRE, Duration::from_secs(3)).await
     })
     .await?;
 
@@ -95,7 +84,7 @@ async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
     let mut pace = tokio::time::interval(Duration::from_secs(1));
     for turn in names.chunks(LOOKS_A_SECOND).cycle() {
         pace.tick().await;
-        if began.elapsed() >= WATCHED_FOR {
+        if began.elapsed() >= watched_for {
             break;
         }
         for name in turn {

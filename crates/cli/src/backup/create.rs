@@ -1,0 +1,262 @@
+//! `backup create`, with the flags of `velero backup create` as far as a namespace owner can use them.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use api::{
+    Duration, NonAdminBackup, NonAdminBackupSpec,
+    velero::{BackupSpec, UploaderConfigForBackup},
+};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::core::v1::TypedLocalObjectReference, apimachinery::pkg::apis::meta::v1::LabelSelector,
+};
+use kube::core::ObjectMeta;
+use planner::Policy;
+
+use crate::{
+    connect::Session,
+    output::Outcome,
+    selector,
+    send::{Sending, generated, given, written_duration},
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre backup create                          everything in the namespace, under a name with the date
+  kubectl nacre backup create daily --wait             and see how it goes
+  kubectl nacre backup create --ttl 72h --storage-location mine
+  kubectl nacre backup create --include-resources deployments,configmaps -l app=shop
+  kubectl nacre backup create daily --dry-run -o yaml > daily.yaml
+
+A backup covers the namespace it is made in, and nothing cluster-scoped but the volumes of its claims.
+With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed, 1 Failed or refused.")]
+pub(super) struct Create {
+    /// What to call it; `backup-` and the time if absent.
+    name: Option<String>,
+
+    #[command(flatten)]
+    sending: Sending,
+
+    /// How long to keep it: 72h, 720h. What the administrators or Velero say if absent.
+    #[arg(long, value_name = "DURATION", value_parser = written_duration)]
+    ttl: Option<Duration>,
+
+    /// The location of your own to keep it in; the cluster's own storage if absent.
+    #[arg(long, value_name = "LOCATION")]
+    storage_location: Option<String>,
+
+    /// How long background operations of plugins may take.
+    #[arg(long, value_name = "DURATION", value_parser = written_duration)]
+    item_operation_timeout: Option<Duration>,
+
+    /// A ConfigMap of the administrators that says how volumes are treated.
+    #[arg(long, value_name = "CONFIGMAP")]
+    resource_policies_configmap: Option<String>,
+
+    #[command(flatten)]
+    what: What,
+
+    #[command(flatten)]
+    volumes: Volumes,
+
+    // People who know Velero will try these.
+    #[arg(long, hide = true, value_parser = covers_this_namespace)]
+    include_namespaces: Option<String>,
+    #[arg(long, hide = true, value_parser = covers_this_namespace)]
+    exclude_namespaces: Option<String>,
+    #[arg(long, hide = true, value_parser = nothing_cluster_scoped, num_args = 0..=1, default_missing_value = "true")]
+    include_cluster_resources: Option<String>,
+    #[arg(long, hide = true, value_parser = nothing_cluster_scoped)]
+    include_cluster_scoped_resources: Option<String>,
+    #[arg(long, hide = true, value_parser = administrators_decide)]
+    volume_snapshot_locations: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "What to back up")]
+struct What {
+    /// Only these resources: deployments.apps,configmaps.
+    #[arg(long, value_name = "RESOURCES", value_delimiter = ',')]
+    include_resources: Vec<String>,
+
+    /// All resources but these.
+    #[arg(long, value_name = "RESOURCES", value_delimiter = ',')]
+    exclude_resources: Vec<String>,
+
+    /// Only these resources inside the namespace; does not go with the two above.
+    #[arg(long, value_name = "RESOURCES", value_delimiter = ',')]
+    include_namespace_scoped_resources: Vec<String>,
+
+    /// All resources inside the namespace but these.
+    #[arg(long, value_name = "RESOURCES", value_delimiter = ',')]
+    exclude_namespace_scoped_resources: Vec<String>,
+
+    /// No cluster-scoped resources of these kinds.
+    #[arg(long, value_name = "RESOURCES", value_delimiter = ',')]
+    exclude_cluster_scoped_resources: Vec<String>,
+
+    /// Only objects with these labels: app=shop,tier!=test.
+    #[arg(short = 'l', long, value_name = "LABELS", value_parser = selector::parse)]
+    selector: Option<LabelSelector>,
+
+    /// Only objects that one of these selects: 'app=a or app=b'; may be repeated.
+    #[arg(long, value_name = "LABELS", value_parser = selector::parse_several, conflicts_with = "selector")]
+    or_selector: Vec<selector::Several>,
+
+    /// Which objects of a kind come first: 'pods=a,b;configmaps=c'.
+    #[arg(long, value_name = "KIND=NAMES;...")]
+    ordered_resources: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Volumes")]
+#[expect(clippy::struct_field_names, reason = "they are the flags")]
+struct Volumes {
+    /// Whether to take snapshots of volumes.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    snapshot_volumes: Option<bool>,
+
+    /// Whether to move the snapshots into the storage. Needed to get volumes back from storage of your own.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    snapshot_move_data: Option<bool>,
+
+    /// Whether to save volumes file by file.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    default_volumes_to_fs_backup: Option<bool>,
+
+    /// What moves the snapshots; Velero's own mover if absent.
+    #[arg(long, value_name = "NAME")]
+    data_mover: Option<String>,
+
+    /// How many files to upload at a time.
+    #[arg(long, value_name = "NUMBER")]
+    parallel_files_upload: Option<i64>,
+
+    /// How long a CSI snapshot may take.
+    #[arg(long, value_name = "DURATION", value_parser = written_duration)]
+    csi_snapshot_timeout: Option<Duration>,
+
+    /// Snapshot claims with the same value of this label together.
+    #[arg(long, value_name = "LABEL")]
+    volume_group_snapshot_label_key: Option<String>,
+}
+
+pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
+    let named = args.name.is_some();
+    let name = args.name.clone().unwrap_or_else(|| generated("backup", Timestamp::now()));
+    let spec = args.spec()?;
+    // What no policy can allow need not be sent.
+    if let Some(refusal) = planner::backup::check_spec(&spec, &session.namespace, &Policy::default()) {
+        bail!("this backup would be refused: {refusal}");
+    }
+    let backup = NonAdminBackup {
+        metadata: ObjectMeta { name: Some(name), ..ObjectMeta::default() },
+        spec: NonAdminBackupSpec { backup_spec: spec, delete_backup: None },
+        status: None,
+    };
+    Box::pin(args.sending.send(session, backup, named)).await
+}
+
+impl Create {
+    fn spec(&self) -> Result<BackupSpec> {
+        let (what, volumes) = (&self.what, &self.volumes);
+        let either: Vec<LabelSelector> = what.or_selector.iter().flat_map(|some| some.0.clone()).collect();
+        Ok(BackupSpec {
+            included_resources: given(what.include_resources.clone()),
+            excluded_resources: given(what.exclude_resources.clone()),
+            included_namespace_scoped_resources: given(what.include_namespace_scoped_resources.clone()),
+            excluded_namespace_scoped_resources: given(what.exclude_namespace_scoped_resources.clone()),
+            excluded_cluster_scoped_resources: given(what.exclude_cluster_scoped_resources.clone()),
+            label_selector: what.selector.clone(),
+            or_label_selectors: given(either),
+            ordered_resources: what.ordered_resources.as_deref().map(ordered).transpose()?,
+            snapshot_volumes: volumes.snapshot_volumes,
+            snapshot_move_data: volumes.snapshot_move_data,
+            default_volumes_to_fs_backup: volumes.default_volumes_to_fs_backup,
+            datamover: volumes.data_mover.clone(),
+            uploader_config: volumes
+                .parallel_files_upload
+                .map(|number| UploaderConfigForBackup { parallel_files_upload: Some(number) }),
+            csi_snapshot_timeout: volumes.csi_snapshot_timeout.clone(),
+            volume_group_snapshot_label_key: volumes.volume_group_snapshot_label_key.clone(),
+            ttl: self.ttl.clone(),
+            storage_location: self.storage_location.clone(),
+            item_operation_timeout: self.item_operation_timeout.clone(),
+            resource_policy: self.resource_policies_configmap.as_deref().map(config_map),
+            ..BackupSpec::default()
+        })
+    }
+}
+
+/// A ConfigMap, as Velero refers to one.
+pub(crate) fn config_map(name: &str) -> TypedLocalObjectReference {
+    TypedLocalObjectReference { api_group: None, kind: "configmap".to_owned(), name: name.to_owned() }
+}
+
+/// Reads `pods=a,b;configmaps=c`, as Velero writes it.
+fn ordered(text: &str) -> Result<BTreeMap<String, String>> {
+    let entries = text.split(';').map(|entry| match entry.split_once('=') {
+        Some((kind, names)) => Ok((kind.trim().to_owned(), names.trim().to_owned())),
+        None => bail!("--ordered-resources: {entry:?} is not KIND=NAMES"),
+    });
+    entries.collect()
+}
+
+fn covers_this_namespace(_: &str) -> Result<String, String> {
+    Err("a backup covers the namespace it is made in; choose that with -n".to_owned())
+}
+
+fn nothing_cluster_scoped(_: &str) -> Result<String, String> {
+    Err("cluster-scoped resources are not available to namespace owners; leave it out".to_owned())
+}
+
+fn administrators_decide(_: &str) -> Result<String, String> {
+    Err("where snapshots are kept is for the administrators to say; leave it out".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        create: Create,
+    }
+
+    fn spec(arguments: &[&str]) -> String {
+        let program = Program::parse_from([&["create"], arguments].concat());
+        serde_json::to_string(&program.create.spec().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn nothing_said_is_nothing_sent() {
+        assert_eq!(spec(&[]), "{}");
+    }
+
+    #[test]
+    fn flags_become_the_fields_velero_has() {
+        let said = spec(&[
+            "daily",
+            "--include-resources",
+            "deployments,configmaps",
+            "-l",
+            "app=shop",
+            "--ttl",
+            "72h",
+            "--snapshot-volumes=false",
+            "--snapshot-move-data",
+            "--storage-location",
+            "mine",
+            "--ordered-resources",
+            "pods=a,b;configmaps=c",
+            "--resource-policies-configmap",
+            "volumes",
+        ]);
+        insta::assert_snapshot!(said, @r#"{"includedResources":["deployments","configmaps"],"labelSelector":{"matchLabels":{"app":"shop"}},"snapshotVolumes":false,"ttl":"72h","storageLocation":"mine","orderedResources":{"configmaps":"c","pods":"a,b"},"resourcePolicy":{"kind":"configmap","name":"volumes"},"snapshotMoveData":true}"#);
+        insta::assert_snapshot!(spec(&["--or-selector", "app=a or app=b", "--or-selector", "tier"]), @r#"{"orLabelSelectors":[{"matchLabels":{"app":"a"}},{"matchLabels":{"app":"b"}},{"matchExpressions":[{"key":"tier","operator":"Exists"}]}]}"#);
+    }
+}

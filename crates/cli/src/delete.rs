@@ -1,0 +1,141 @@
+//! Deleting what was asked for, after asking back.
+
+use anyhow::{Result, bail};
+use kube::{
+    Resource,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+};
+use serde_json::json;
+
+use crate::{
+    confirm::Consent,
+    connect::Session,
+    list::{self, qualified},
+    live::{self, Told},
+    output::{Format, Outcome, lines, print, remark},
+    send::Waiting,
+};
+
+/// Which objects shall go.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// Which ones.
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    names: Vec<String>,
+
+    /// All of them in the namespace.
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+
+    #[command(flatten)]
+    consent: Consent,
+
+    #[command(flatten)]
+    waiting: Waiting,
+}
+
+/// How an object goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The object itself is deleted.
+    Plainly,
+    /// nacre is asked to delete it with its data, and the object goes when the data is gone.
+    WithData,
+}
+
+impl Which {
+    /// Deletes them. `consequence` follows "Delete backup daily ".
+    pub(crate) async fn delete<K: Told>(
+        &self,
+        session: &Session,
+        how: How,
+        consequence: &str,
+    ) -> Result<Outcome> {
+        let objects = self.find::<K>(session).await?;
+        if objects.is_empty() {
+            remark(format_args!("No {}s found in namespace {}.", K::NOUN, session.namespace));
+            return Ok(Outcome::Good);
+        }
+        let names: Vec<&str> = objects.iter().map(|object| name_of(object)).collect();
+        if !self.consent.given(&question(K::NOUN, &names, &session.namespace, consequence))? {
+            remark("nothing was deleted");
+            return Ok(Outcome::Failed);
+        }
+        for object in &objects {
+            send(session, object, how).await?;
+        }
+        let said = match how {
+            How::Plainly => "deleted",
+            How::WithData => "asked to be deleted with its data",
+        };
+        let qualified: Vec<String> = names.iter().map(|name| qualified::<K>(name)).collect();
+        let table = || lines(qualified.iter().map(|name| format!("{name} {said}")));
+        let format = if session.format == Format::Wide { Format::Table } else { session.format };
+        print(format, &qualified, table, || qualified.clone())?;
+        let mut outcome = Outcome::Good;
+        if self.waiting.wait {
+            for name in names {
+                outcome = live::until_gone::<K>(session, name, self.waiting.timeout).await?;
+                if outcome != Outcome::Good {
+                    break;
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    async fn find<K: Told>(&self, session: &Session) -> Result<Vec<K>> {
+        if self.all {
+            let found = list::all::<K>(session, Some(&session.namespace), None, false).await?;
+            return Ok(found.items.into_iter().map(|(object, _)| object).collect());
+        }
+        let mut objects = Vec::new();
+        for name in &self.names {
+            objects.push(list::one::<K>(session, name).await?.0);
+        }
+        Ok(objects)
+    }
+}
+
+fn name_of<K: Resource>(object: &K) -> &str {
+    object.meta().name.as_deref().unwrap_or_default()
+}
+
+fn question(noun: &str, names: &[&str], namespace: &str, consequence: &str) -> String {
+    let many = if names.len() == 1 { "" } else { "s" };
+    format!("Delete {noun}{many} {} of namespace {namespace} {consequence}?", names.join(", "))
+}
+
+/// The uid goes along, so that a namesake made meanwhile is never meant.
+async fn send<K: Told>(session: &Session, object: &K, how: How) -> Result<()> {
+    let api = session.api::<K>();
+    let (name, uid) = (name_of(object), object.meta().uid.clone());
+    let done = match how {
+        How::Plainly => {
+            let preconditions = Preconditions { uid, resource_version: None };
+            let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+            api.delete(name, &params).await.map(|_| ())
+        }
+        How::WithData => {
+            let change = json!({"metadata": {"uid": uid}, "spec": {"deleteBackup": true}});
+            api.patch(name, &PatchParams::default(), &Patch::Merge(change)).await.map(|_| ())
+        }
+    };
+    match done {
+        // Somebody was faster.
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_conflict() => {
+            bail!("{name} has just been replaced by another of that name; look again")
+        }
+        done => Ok(done?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_question_says_what_is_lost() {
+        let question = super::question("backup", &["a", "b"], "shop", "with their data");
+        assert_eq!(question, "Delete backups a, b of namespace shop with their data?");
+    }
+}

@@ -1,0 +1,258 @@
+//! `backup describe`.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use api::NonAdminBackup;
+use jiff::Timestamp;
+use planner::Policy;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    Describe,
+    events::{self, Told},
+    page::{changed, conditions, fields, moment, section, yaml},
+    results::{self, Results},
+    volumes,
+};
+use crate::{
+    allowed::{self, Allowed, Source},
+    changes::{Change, Known, backup_rules, changes},
+    connect::Session,
+    list,
+    output::{Outcome, lines, print},
+    preview::{Verdict, World, of_backup, storage_in_words},
+    story::Story,
+};
+
+#[derive(Serialize)]
+struct Answer {
+    object: Value,
+    changes: Vec<Change>,
+    events: Vec<Told>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<Results>,
+    next: Vec<String>,
+}
+
+pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
+    let name = &args.name;
+    let (found, events, namespace) = tokio::join!(
+        list::one::<NonAdminBackup>(session, name),
+        events::about::<NonAdminBackup>(session, name),
+        allowed::namespace(session),
+    );
+    let ((backup, unreadable), events) = (found?, events?);
+    let allowed = allowed::read(session, &namespace, None).await?;
+    let results = if args.details {
+        Some(results::fetch(session, "BackupResults", name, &args.fetching).await)
+    } else {
+        None
+    };
+    let world = World { namespace, velero_namespace: session.velero_namespace.clone(), ..World::default() };
+    let changes = in_effect(&world, &backup, &allowed);
+    let story = Story::from(&backup);
+    let (told, problem) = match results {
+        Some(Ok(results)) => (Some(results), None),
+        Some(Err(why)) => (None, Some(why)),
+        None => (None, None),
+    };
+    let answer = Answer { object: json!(backup), changes, events, results: told, next: story.next() };
+    let page = || page(&backup, &answer, unreadable.as_deref(), problem.as_deref(), Timestamp::now());
+    print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackup>(name)])?;
+    Ok(Outcome::Good)
+}
+
+/// What Velero got beyond what was asked for, and by whose word.
+fn in_effect(world: &World, backup: &NonAdminBackup, allowed: &Allowed) -> Vec<Change> {
+    let Some(given) = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.spec.as_ref())
+    else {
+        return Vec::new();
+    };
+    // The location is ready by now, or was; what matters is what nacre does by itself.
+    let mut plain = backup.clone();
+    plain.spec.backup_spec.storage_location = None;
+    let open = World { policy: Some(Arc::new(Policy::default())), ..world.clone() };
+    let mut fenced = match of_backup(&open, &plain) {
+        Verdict::Passes(spec) => spec,
+        _ => Value::Null,
+    };
+    let (asked, mut given) = (json!(backup.spec.backup_spec), json!(given));
+    if backup.spec.backup_spec.storage_location.is_some() {
+        // Under Velero's name for it.
+        fenced["storageLocation"] = given["storageLocation"].clone();
+    } else if let Some(fields) = given.as_object_mut() {
+        // Which of the cluster's own locations it is means nothing to a tenant.
+        fields.remove("storageLocation");
+        fields.remove("volumeSnapshotLocations");
+    }
+    let rules = match (allowed.source, &allowed.policy) {
+        (Source::Unreadable, _) | (_, None) => None,
+        (_, Some(policy)) => Some(backup_rules(policy)),
+    };
+    changes(&asked, &given, &Known { fenced, rules, velero: true })
+}
+
+fn page(
+    backup: &NonAdminBackup,
+    answer: &Answer,
+    unreadable: Option<&str>,
+    no_results: Option<&str>,
+    now: Timestamp,
+) -> String {
+    let story = Story::from(backup);
+    let (status, velero) = (backup.status.clone().unwrap_or_default(), &story.velero);
+    let said = status.velero_backup.as_ref().and_then(|velero| velero.status.clone()).unwrap_or_default();
+    let deletion = status.velero_delete_backup_request.as_ref().and_then(|request| {
+        let errors = request.status.as_ref()?.errors.clone()?;
+        (!errors.is_empty()).then(|| format!("Velero refused: {}", errors.join("; ")))
+    });
+    let time = |time: Option<Timestamp>| time.map(|time| moment(time, now));
+    let mut text = fields(&[
+        ("Name", Some(story.name().to_owned())),
+        ("Namespace", backup.metadata.namespace.clone()),
+        ("Status", Some(story.headline())),
+        ("Unreadable", unreadable.map(str::to_owned)),
+        ("Storage", Some(storage_in_words(backup))),
+        ("Created", time(backup.metadata.creation_timestamp.as_ref().map(|time| time.0))),
+        ("Started", time(velero.started)),
+        ("Ended", time(velero.completed)),
+        ("Expires", time(velero.expires)),
+        ("Items", story.items()),
+        ("Errors", velero.completed.map(|_| velero.errors.to_string())),
+        ("Warnings", velero.completed.map(|_| velero.warnings.to_string())),
+        ("Snapshots", volumes::snapshots(&said)),
+        ("Volumes", volumes::moved(status.data_mover_data_uploads)),
+        ("Volumes", volumes::files(status.file_system_pod_volume_backups)),
+        ("Hooks", volumes::hooks(said.hook_status.as_ref())),
+        ("Deletion", deletion),
+        ("At Velero", status.velero_backup.as_ref().and_then(|velero| velero.name.clone())),
+    ]);
+    let (errors, warnings) = answer.results.as_ref().map(Results::lines).unwrap_or_default();
+    text += &section("Asked for", &yaml(&backup.spec.backup_spec, "everything in the namespace"));
+    text += &section("In effect beyond that", &changed(&answer.changes));
+    text += &section("Conditions", &conditions(&status.conditions, now));
+    text += &section("Errors", &errors);
+    text += &section("Warnings", &warnings);
+    text += &section("No details", no_results.unwrap_or_default());
+    text += &section("What happened", &events::table(&answer.events, now));
+    text += &section("Next", &lines(answer.next.clone()));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::story::tests::{at_velero, backup, refused};
+
+    fn told(status: &Value, allowed: &Allowed) -> String {
+        let backup = backup(status);
+        let world = World {
+            namespace: serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap(),
+            ..World::default()
+        };
+        let changes = in_effect(&world, &backup, allowed);
+        let next = Story::from(&backup).next();
+        let event = Told {
+            time: Some("2026-11-15T12:00:02Z".parse().unwrap()),
+            warning: false,
+            reason: "BackupStarted".to_owned(),
+            note: "Velero has started the backup".to_owned(),
+        };
+        let answer = Answer { object: Value::Null, changes, events: vec![event], results: None, next };
+        let now = "2026-11-15T13:00:00Z".parse().unwrap();
+        anstream::adapter::strip_str(&page(&backup, &answer, None, None, now)).to_string()
+    }
+
+    fn unreadable() -> Allowed {
+        Allowed { source: Source::Unreadable, policy: Some(Arc::default()), problems: Vec::new() }
+    }
+
+    #[test]
+    fn a_backup_that_is_over() {
+        let mut status = at_velero(&json!({
+            "phase": "PartiallyFailed", "startTimestamp": "2026-11-15T12:00:02Z", "completionTimestamp": "2026-11-15T12:00:22Z",
+            "expiration": "2026-11-18T12:00:00Z", "progress": {"totalItems": 42, "itemsBackedUp": 42}, "errors": 1, "warnings": 2,
+            "csiVolumeSnapshotsAttempted": 2, "csiVolumeSnapshotsCompleted": 1,
+        }));
+        status["veleroBackup"]["spec"] = json!({
+            "includedNamespaces": ["shop"], "ttl": "72h0m0s", "storageLocation": "default", "snapshotMoveData": false,
+            "csiSnapshotTimeout": "10m0s", "itemOperationTimeout": "4h0m0s", "hooks": {}, "metadata": {},
+        });
+        status["dataMoverDataUploads"] = json!({"total": 2, "completed": 1, "failed": 1});
+        status["conditions"] = json!([{"type": "Accepted", "status": "True", "reason": "BackupAccepted",
+            "message": "the backup is allowed", "lastTransitionTime": "2026-11-15T12:00:01Z"}]);
+        insta::assert_snapshot!(told(&status, &unreadable()), @r"
+        Name:       daily
+        Namespace:  shop
+        Status:     PartiallyFailed - done only in part, with 1 error and 2 warnings
+        Storage:    the cluster's own
+        Created:    2026-11-15 12:00:00 UTC, 60m ago
+        Started:    2026-11-15 12:00:02 UTC, 59m ago
+        Ended:      2026-11-15 12:00:22 UTC, 59m ago
+        Expires:    2026-11-18 12:00:00 UTC, in 2d23h
+        Items:      42/42
+        Errors:     1
+        Warnings:   2
+        Snapshots:  1 of 2 CSI snapshots
+        Volumes:    1 of 2 moved into the storage, 1 failed
+        At Velero:  shop-daily-uid
+
+        Asked for:
+          everything in the namespace
+
+        In effect beyond that:
+          FIELD                  VALUE     BY
+          csiSnapshotTimeout     10m0s     Velero's default
+          includedNamespaces     shop      nacre, always
+          itemOperationTimeout   4h0m0s    Velero's default
+          snapshotMoveData       false     Velero's default
+          ttl                    72h0m0s   the administrators' policy, or Velero's own settings
+
+        Conditions:
+          CONDITION         SINCE   WHY
+          Accepted    yes   59m     the backup is allowed
+
+        What happened:
+          AGE   REASON          WHAT
+          59m   BackupStarted   Velero has started the backup
+
+        Next:
+          kubectl nacre backup logs daily
+          kubectl nacre backup describe daily --details
+          kubectl nacre restore create --from-backup daily   (brings back what is in it)
+        ");
+    }
+
+    #[test]
+    fn a_backup_that_was_refused() {
+        let status = refused(
+            "InvalidBackupSpec",
+            "spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less",
+        );
+        insta::assert_snapshot!(told(&status, &unreadable()), @r"
+        Name:       daily
+        Namespace:  shop
+        Status:     Refused - spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
+        Storage:    the cluster's own
+        Created:    2026-11-15 12:00:00 UTC, 60m ago
+
+        Asked for:
+          everything in the namespace
+
+        Conditions:
+          CONDITION        SINCE   WHY
+          Accepted    no   59m     spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
+
+        What happened:
+          AGE   REASON          WHAT
+          59m   BackupStarted   Velero has started the backup
+
+        Next:
+          correct what was refused and make a new backup, or mend what it names: it is looked at again by itself
+          kubectl nacre explain backup daily
+          kubectl nacre backup delete daily
+        ");
+    }
+}

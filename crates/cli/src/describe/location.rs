@@ -1,0 +1,76 @@
+//! `location describe`.
+
+use anyhow::Result;
+use api::{NonAdminBackup, NonAdminBackupStorageLocation};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    events::{self, Told},
+    page::{conditions, fields, moment, section, yaml},
+};
+use crate::{
+    connect::Session,
+    list,
+    location::state::Place,
+    output::{Outcome, lines, print},
+};
+
+#[derive(Serialize)]
+struct Answer {
+    object: Value,
+    /// How many backups of the namespace are kept in it.
+    backups: usize,
+    events: Vec<Told>,
+    next: Vec<String>,
+}
+
+pub(crate) async fn run(session: &Session, name: &str) -> Result<Outcome> {
+    let (found, events, backups) = tokio::join!(
+        list::one::<NonAdminBackupStorageLocation>(session, name),
+        events::about::<NonAdminBackupStorageLocation>(session, name),
+        list::all::<NonAdminBackup>(session, Some(&session.namespace), None, false),
+    );
+    let ((location, unreadable), events) = (found?, events?);
+    let kept = |(backup, _): &&(NonAdminBackup, Option<String>)| {
+        backup.spec.backup_spec.storage_location.as_deref() == Some(name)
+    };
+    let backups = backups?.items.iter().filter(kept).count();
+    let answer = Answer { object: json!(location), backups, events, next: Place::from(&location).next(name) };
+    let page = || page(&location, &answer, unreadable.as_deref(), Timestamp::now());
+    print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackupStorageLocation>(name)])?;
+    Ok(Outcome::Good)
+}
+
+fn page(
+    location: &NonAdminBackupStorageLocation,
+    answer: &Answer,
+    unreadable: Option<&str>,
+    now: Timestamp,
+) -> String {
+    let place = Place::from(location);
+    let status = location.status.clone().unwrap_or_default();
+    let velero = status.velero_backup_storage_location.unwrap_or_default();
+    let said = velero.status.unwrap_or_default();
+    let storage = &location.spec.backup_storage_location_spec.object_storage;
+    let namespace = location.metadata.namespace.as_deref().unwrap_or_default();
+    let folder = planner::location::stored_prefix(namespace, storage.prefix.as_deref());
+    let mut text = fields(&[
+        ("Name", location.metadata.name.clone()),
+        ("Namespace", location.metadata.namespace.clone()),
+        ("Status", Some(format!("{} - {}", place.word(), place.sentence()))),
+        ("Unreadable", unreadable.map(str::to_owned)),
+        ("Kept in", Some(format!("{}/{folder}", storage.bucket))),
+        ("Created", location.metadata.creation_timestamp.as_ref().map(|time| moment(time.0, now))),
+        ("Last reached", said.last_validation_time.as_ref().map(|time| moment(time.0, now))),
+        ("Last searched", said.last_synced_time.as_ref().map(|time| moment(time.0, now))),
+        ("Backups", Some(answer.backups.to_string())),
+        ("At Velero", velero.name),
+    ]);
+    text += &section("Asked for", &yaml(&location.spec.backup_storage_location_spec, ""));
+    text += &section("Conditions", &conditions(&status.conditions, now));
+    text += &section("What happened", &events::table(&answer.events, now));
+    text += &section("Next", &lines(answer.next.clone()));
+    text
+}

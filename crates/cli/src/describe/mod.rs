@@ -1,0 +1,32 @@
+//! `describe`: the whole story of an object on one page.
+
+mod backup;
+mod events;
+mod location;
+mod page;
+mod restore;
+mod results;
+mod volumes;
+
+pub(crate) use self::{backup::run as backup, location::run as location, restore::run as restore};
+
+use crate::download::Fetching;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre backup describe daily
+  kubectl nacre backup describe daily --details        with every error and warning Velero wrote down
+  kubectl nacre backup describe daily -o json
+
+What policy added can be told from what Velero added only by those who may read the policy.")]
+pub(crate) struct Describe {
+    /// Which one.
+    name: String,
+
+    /// Fetch every error and warning from the storage, if downloads are allowed.
+    #[arg(long)]
+    details: bool,
+
+    #[command(flatten)]
+    fetching: Fetching,
+}

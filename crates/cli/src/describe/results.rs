@@ -1,0 +1,71 @@
+//! Every error and warning that Velero wrote down.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    connect::Session,
+    download::{Fetching, logs::whole},
+    output::lines,
+    words::printable,
+};
+
+/// What went wrong, by where.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Results {
+    errors: Places,
+    warnings: Places,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Places {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    velero: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cluster: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    namespaces: BTreeMap<String, Vec<String>>,
+}
+
+/// Fetches them; in words, why not, if that is not possible.
+pub(super) async fn fetch(
+    session: &Session,
+    kind: &str,
+    name: &str,
+    by: &Fetching,
+) -> Result<Results, String> {
+    let read = async {
+        let bytes = by.with_link(session, kind, name, whole).await?.context("interrupted")?;
+        anyhow::Ok(serde_json::from_slice(&bytes)?)
+    };
+    read.await.map_err(|error| error.to_string())
+}
+
+impl Results {
+    pub(super) fn lines(&self) -> (String, String) {
+        (self.errors.lines(), self.warnings.lines())
+    }
+}
+
+impl Places {
+    fn lines(&self) -> String {
+        let own = self.velero.iter().chain(&self.cluster).chain(self.namespaces.values().flatten());
+        lines(own.map(|line| printable(line)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Results;
+
+    #[test]
+    fn all_places_are_read() {
+        let text = r#"{"errors": {"velero": ["a"], "namespaces": {"shop": ["b", "c"]}}, "warnings": {}}"#;
+        let results: Results = serde_json::from_str(text).unwrap();
+        assert_eq!(results.lines(), ("a\nb\nc\n".to_owned(), String::new()));
+    }
+}

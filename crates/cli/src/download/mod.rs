@@ -1,0 +1,200 @@
+//! Fetching a log, the results or the contents of a backup: ask for a link, wait for it, stream it, clean up.
+
+mod fetch;
+pub(crate) mod file;
+pub(crate) mod logs;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Result, anyhow, bail};
+use api::{DownloadTarget, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, Phase, condition};
+use kube::{
+    api::{DeleteParams, PostParams},
+    core::ObjectMeta,
+};
+
+use crate::{
+    connect::Session,
+    interrupt::interrupted,
+    live::{Ended, until},
+    output::remark,
+    send::{duration, random},
+};
+
+pub(crate) use fetch::{Link, Trust};
+
+/// How long cleaning up may take before it is left to nacre, which removes requests that are over by itself.
+const CLEANING: Duration = Duration::from_secs(5);
+
+/// What every download takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Fetching {
+    /// How long to wait for the link.
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    timeout: Duration,
+
+    /// A file with the certificates of the storage's authority, in PEM; your location's own if absent.
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+
+    /// Do not check who the storage is. Somebody in between could read and change everything.
+    #[arg(long)]
+    insecure_skip_tls_verify: bool,
+}
+
+impl Fetching {
+    /// Asks for a link to a file of this kind, has `used` use it, and removes the request again, whatever happens in
+    /// between. None if somebody pressed Ctrl-C.
+    pub(crate) async fn with_link<T>(
+        &self,
+        session: &Session,
+        kind: &str,
+        name: &str,
+        used: impl AsyncFnOnce(Link) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let request = request(kind, name);
+        let request_name = request.metadata.name.clone().unwrap_or_default();
+        let api = session.api::<NonAdminDownloadRequest>();
+        let work = async {
+            api.create(&PostParams::default(), &request).await?;
+            let Some(url) = wait_for(session, &request_name, self.timeout).await? else { return Ok(None) };
+            let trust = Trust { file: self.cacert.clone(), blind: self.insecure_skip_tls_verify };
+            let link = Link::new(&url, trust.or_of_location(session, kind, name).await)?;
+            used(link).await.map(Some)
+        };
+        let done = tokio::select! {
+            done = work => done,
+            () = interrupted() => Ok(None),
+        };
+        // Known by its name even if the answer to its creation was never seen.
+        let removed =
+            tokio::time::timeout(CLEANING, api.delete(&request_name, &DeleteParams::default())).await;
+        if !matches!(&removed, Ok(Ok(_)))
+            && !matches!(&removed, Ok(Err(kube::Error::Api(status))) if status.is_not_found())
+        {
+            remark(format_args!(
+                "the download request {request_name} could not be removed; nacre removes it within minutes"
+            ));
+        }
+        done
+    }
+}
+
+/// A request under a name of our own making, so that it can be removed whatever becomes of its creation.
+fn request(kind: &str, name: &str) -> NonAdminDownloadRequest {
+    let suffix = if kind.ends_with("Log") { "logs" } else { "data" };
+    let stem: String = name.chars().take(200).collect();
+    NonAdminDownloadRequest {
+        metadata: ObjectMeta {
+            name: Some(format!("{}-{suffix}-{}", stem.trim_end_matches(['-', '.']), random())),
+            ..ObjectMeta::default()
+        },
+        spec: NonAdminDownloadRequestSpec {
+            target: DownloadTarget { kind: kind.to_owned(), name: name.to_owned() },
+        },
+        status: None,
+    }
+}
+
+async fn wait_for(session: &Session, name: &str, timeout: Duration) -> Result<Option<String>> {
+    let ended = until(session, name, Some(timeout), |request: Option<NonAdminDownloadRequest>| {
+        let Some(request) = request else { bail!("somebody has removed the download request") };
+        answer(&request).transpose().map_err(|why| anyhow!("{why}"))
+    })
+    .await?;
+    match ended {
+        Ended::Reached(url) => Ok(Some(url)),
+        Ended::Interrupted => Ok(None),
+        Ended::Late => bail!(
+            "no link came in time; is Velero running? Ask the administrators, or try again with a longer --timeout"
+        ),
+    }
+}
+
+/// The link, or why there is none; nothing while neither is known.
+fn answer(request: &NonAdminDownloadRequest) -> Option<Result<String, String>> {
+    let status = request.status.as_ref()?;
+    if condition::is_true(&status.conditions, condition::PROCESSED) {
+        let url = status.velero.as_ref()?.status.as_ref()?.download_url.clone()?;
+        return Some(Ok(url));
+    }
+    if status.phase != Some(Phase::BackingOff) {
+        return None;
+    }
+    // There is one condition at a time.
+    let why = status.conditions.first()?;
+    Some(Err(if why.type_ == condition::LOCATION_NOT_USED {
+        format!(
+            "{} cannot be fetched: {} is kept in the cluster's own storage, and the administrators do not allow downloads \
+             from there. Keep backups in a location of your own (kubectl nacre location create), or ask them to allow it",
+            thing(&request.spec.target.kind),
+            request.spec.target.name,
+        )
+    } else {
+        plain(&why.message).to_owned()
+    }))
+}
+
+/// What a kind of file is to people.
+fn thing(kind: &str) -> &'static str {
+    match kind {
+        "BackupLog" | "RestoreLog" => "the log",
+        "BackupResults" | "RestoreResults" => "the list of errors and warnings",
+        "BackupContents" => "the contents",
+        _ => "the file",
+    }
+}
+
+/// A message without the field it is about: who uses a command has not written that field.
+fn plain(message: &str) -> &str {
+    match message.split_once(": ") {
+        Some((field, rest)) if field.starts_with("spec.") || field.starts_with("metadata.") => rest,
+        _ => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn told(status: Value) -> Option<Result<String, String>> {
+        let mut request = request("BackupLog", "daily");
+        request.status = serde_json::from_value(status).unwrap();
+        answer(&request)
+    }
+
+    fn one(type_: &str, status: &str, message: &str) -> Value {
+        json!([{"type": type_, "status": status, "reason": "Error", "message": message, "lastTransitionTime": "2026-11-15T12:00:00Z"}])
+    }
+
+    #[test]
+    fn a_link_a_reason_or_neither() {
+        assert_eq!(told(json!({"phase": "New"})), None);
+        let link = json!({"phase": "Created", "conditions": one("Processed", "True", ""), "velero": {"status": {"downloadURL": "u"}}});
+        assert_eq!(told(link), Some(Ok("u".to_owned())));
+        let missing = one(
+            "NonAdminBackupNotAvailable",
+            "True",
+            "spec.target.name: there is no NonAdminBackup \"daily\"",
+        );
+        let refused = told(json!({"phase": "BackingOff", "conditions": missing}));
+        assert_eq!(refused, Some(Err("there is no NonAdminBackup \"daily\"".to_owned())));
+    }
+
+    #[test]
+    fn what_policy_forbids_is_said_in_a_sentence() {
+        let conditions = one("NonAdminBackupStorageLocationNotUsed", "True", "spec.target.kind: no");
+        let Some(Err(why)) = told(json!({"phase": "BackingOff", "conditions": conditions})) else {
+            panic!("it is refused")
+        };
+        insta::assert_snapshot!(why, @"the log cannot be fetched: daily is kept in the cluster's own storage, and the administrators do not allow downloads from there. Keep backups in a location of your own (kubectl nacre location create), or ask them to allow it");
+    }
+
+    #[test]
+    fn a_request_has_a_name_of_its_own() {
+        let name = request("BackupLog", &"a".repeat(250)).metadata.name.unwrap();
+        assert!(name.len() < 253 && name.contains("-logs-"), "{name}");
+    }
+}

@@ -1,0 +1,328 @@
+//! `explain`: what nacre would do with a request, before it is sent.
+
+mod manifest;
+mod rule;
+mod server;
+mod show;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use api::{HiddenSecret, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use clap::ValueEnum;
+use jiff::Timestamp;
+use kube::Api;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    allowed::{self, Allowed, Source},
+    changes::{self, Change, Known, changes},
+    connect::Session,
+    list,
+    output::{Outcome, print, remark},
+    preview::{Verdict, World, of_backup, of_location, of_restore},
+};
+use manifest::Manifest;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre explain -f daily.yaml                  would it pass, and what would Velero get?
+  kubectl nacre backup create --ttl 9000h --dry-run | kubectl nacre explain -f -
+  kubectl nacre explain backup daily                   as if it were sent again
+  kubectl nacre explain -f daily.yaml --policy policy.yaml
+
+Nothing is changed. Without the right to read the administrators' policy, what holds if they have set nothing is shown,
+and the API server is asked by a dry run, so that nacre's webhook, where there is one, answers for the policy.
+Exit code 3 if it would be refused or have to wait.")]
+pub(crate) struct Explain {
+    /// What it is, if it is in the cluster.
+    #[arg(value_enum, required_unless_present = "filename", requires = "name")]
+    kind: Option<Kind>,
+
+    /// What it is called.
+    name: Option<String>,
+
+    /// A file with one or more manifests; - for standard input.
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["kind", "name"])]
+    filename: Option<PathBuf>,
+
+    /// Go by this policy instead of the cluster's.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    #[value(aliases = ["nab", "backups", "nonadminbackup"])]
+    Backup,
+    #[value(aliases = ["nar", "restores", "nonadminrestore"])]
+    Restore,
+    #[value(aliases = ["nabsl", "bsl", "locations", "nonadminbackupstoragelocation"])]
+    Location,
+}
+
+/// All there is to say about one request.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    kind: &'static str,
+    name: String,
+    namespace: String,
+    /// passes, needsApproval, refused or waits.
+    verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// The part of the policy that makes it so; none if it is nacre's own rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'static str>,
+    policy: Source,
+    changes: Vec<Change>,
+    /// What Velero would be given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    velero_spec: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_server: Option<server::Said>,
+    not_checked: Vec<String>,
+}
+
+pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
+    let manifests = match (&args.filename, args.kind, &args.name) {
+        (Some(file), ..) => manifest::read(file, &session.namespace)?,
+        (None, Some(kind), Some(name)) => vec![find(session, kind, name).await?],
+        _ => bail!("name a kind and an object, or a file with -f"),
+    };
+    let namespace = allowed::namespace(session).await;
+    let allowed = allowed::read(session, &namespace, args.policy.as_deref()).await?;
+    for problem in &allowed.problems {
+        remark(format_args!("policy: {problem}"));
+    }
+    let mut answers = Vec::new();
+    for manifest in &manifests {
+        let world = World {
+            namespace: namespace.clone(),
+            policy: allowed.policy.clone(),
+            velero_namespace: session.velero_namespace.clone(),
+            now: Timestamp::now(),
+            ..look_around(session, manifest, &allowed).await?
+        };
+        let mut answer = explain(&world, manifest, allowed.source);
+        if allowed.source == Source::Unreadable {
+            answer.api_server = Some(server::ask(session, manifest).await?);
+        }
+        answers.push(answer);
+    }
+    let shown = || answers.iter().map(show::page).collect::<Vec<_>>().join("\n");
+    let names = || answers.iter().map(|answer| format!("{}/{}", answer.kind, answer.name)).collect();
+    match answers.as_slice() {
+        [one] => print(session.format, one, shown, names)?,
+        all => print(session.format, &all, shown, names)?,
+    }
+    Ok(Outcome::attention_if(answers.iter().any(Answer::needs_attention)))
+}
+
+/// What a restore brings along beyond what was asked for, by the policy as it is now: Velero's side of it is not
+/// mirrored.
+pub(crate) async fn effect_of_restore(session: &Session, restore: &NonAdminRestore) -> Result<Vec<Change>> {
+    let namespace = allowed::namespace(session).await;
+    let allowed = allowed::read(session, &namespace, None).await?;
+    let manifest = Manifest::Restore(Box::new(restore.clone()));
+    let world = World {
+        namespace,
+        policy: allowed.policy.clone(),
+        velero_namespace: session.velero_namespace.clone(),
+        now: Timestamp::now(),
+        ..look_around(session, &manifest, &allowed).await?
+    };
+    Ok(explain(&world, &manifest, allowed.source).changes)
+}
+
+impl Answer {
+    fn needs_attention(&self) -> bool {
+        let denied = self.api_server.as_ref().is_some_and(|said| said.denied.is_some());
+        denied || matches!(self.verdict, "refused" | "waits")
+    }
+}
+
+async fn find(session: &Session, kind: Kind, name: &str) -> Result<Manifest> {
+    Ok(match kind {
+        Kind::Backup => Manifest::of(list::one::<NonAdminBackup>(session, name).await?, Manifest::Backup),
+        Kind::Restore => Manifest::of(list::one::<NonAdminRestore>(session, name).await?, Manifest::Restore),
+        Kind::Location => {
+            Manifest::of(list::one::<NonAdminBackupStorageLocation>(session, name).await?, Manifest::Location)
+        }
+    })
+}
+
+/// Reads what a decision about this needs, and no more.
+async fn look_around(session: &Session, manifest: &Manifest, allowed: &Allowed) -> Result<World> {
+    let mut world = World::default();
+    let mut location = None;
+    match manifest {
+        Manifest::Odd { .. } => {}
+        Manifest::Backup(backup) => {
+            location.clone_from(&backup.spec.backup_spec.storage_location);
+            let limited = allowed.policy.as_ref().is_some_and(|policy| {
+                policy.backup.max_per_namespace.is_some() || policy.backup.max_active_per_namespace.is_some()
+            });
+            if limited {
+                let found = list::all(session, Some(&session.namespace), None, false).await?;
+                world.backups = found.items.into_iter().map(|(backup, _)| backup).collect();
+            }
+        }
+        Manifest::Restore(restore) => {
+            if let Some(name) = &restore.spec.restore_spec.backup_name
+                && let Some(backup) = maybe::<NonAdminBackup>(session, name).await?
+            {
+                location.clone_from(&backup.spec.backup_spec.storage_location);
+                world.backups = vec![backup];
+            }
+        }
+        Manifest::Location(asked) => {
+            let found = list::all(session, Some(&session.namespace), None, false).await?;
+            world.locations = found.items.into_iter().map(|(location, _)| location).collect();
+            let spec = &asked.spec.backup_storage_location_spec;
+            if let Some((secret, _)) = planner::location::named_key(spec) {
+                let api: Api<HiddenSecret> = Api::namespaced(session.client.clone(), &session.namespace);
+                world.secret = api.get_opt(secret).await?;
+            }
+        }
+    }
+    if let Some(name) = location {
+        world.locations.extend(maybe(session, &name).await?);
+    }
+    Ok(world)
+}
+
+async fn maybe<K: list::Readable>(session: &Session, name: &str) -> Result<Option<K>> {
+    match list::one::<K>(session, name).await {
+        Ok((object, _)) => Ok(Some(object)),
+        Err(error) => match error.downcast_ref() {
+            Some(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+/// The planner's word, the rule behind it, and what would become of the spec.
+fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
+    let verdict = judge(world, manifest);
+    // What nacre does whatever the policy, to tell it from what the policy does.
+    let open = World { policy: Some(std::sync::Arc::default()), ..world.clone() };
+    let fenced = match judge(&open, manifest) {
+        Verdict::Passes(spec) => spec,
+        _ => Value::Null,
+    };
+    let rules = world.policy.as_deref().map(|policy| match manifest {
+        Manifest::Backup(_) => changes::backup_rules(policy),
+        Manifest::Restore(_) => changes::restore_rules(policy),
+        Manifest::Location(_) => changes::location_rules(policy),
+        Manifest::Odd { .. } => Vec::new(),
+    });
+    let rule = match &verdict {
+        Verdict::Refused(_) | Verdict::Waits(_) => {
+            rule::behind(&verdict, world.policy.as_deref(), |policy| {
+                judge(&World { policy: Some(std::sync::Arc::new(policy)), ..world.clone() }, manifest)
+            })
+        }
+        _ => None,
+    };
+    let (named, reason, spec) = match verdict {
+        Verdict::Passes(spec) => ("passes", None, Some(spec)),
+        Verdict::NeedsApproval => ("needsApproval", None, None),
+        Verdict::Refused(why) => ("refused", Some(why), None),
+        Verdict::Waits(why) => ("waits", Some(why), None),
+    };
+    let asked = manifest.asked();
+    let known = Known { fenced, rules, velero: false };
+    Answer {
+        kind: manifest.noun(),
+        name: manifest.name(),
+        namespace: world.namespace.metadata.name.clone().unwrap_or_default(),
+        verdict: named,
+        reason,
+        rule,
+        policy,
+        changes: spec.as_ref().map(|spec| changes(&asked, spec, &known)).unwrap_or_default(),
+        velero_spec: spec,
+        api_server: None,
+        not_checked: manifest.not_checked(policy),
+    }
+}
+
+fn judge(world: &World, manifest: &Manifest) -> Verdict {
+    match manifest {
+        Manifest::Backup(backup) => of_backup(world, backup),
+        Manifest::Restore(restore) => of_restore(world, restore),
+        Manifest::Location(location) => of_location(world, location),
+        Manifest::Odd { why, .. } => Verdict::Refused(format!("spec: cannot be read: {why}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::Policy;
+    use serde_json::json;
+
+    use super::*;
+    use crate::preview::tests::{backup, shop};
+
+    fn told(policy: Policy, spec: &Value, source: Source) -> String {
+        let answer = explain(&shop(policy), &Manifest::Backup(Box::new(backup(spec))), source);
+        anstream::adapter::strip_str(&show::page(&answer)).to_string()
+    }
+
+    fn strict() -> Policy {
+        let mut policy = Policy::default();
+        policy.backup.ttl.max = Some("48h".into());
+        policy.backup.enforce.snapshot_volumes = Some(false);
+        policy.backup.defaults.ttl = Some("24h".into());
+        policy
+    }
+
+    #[test]
+    fn a_refusal_names_field_rule_and_what_would_do() {
+        insta::assert_snapshot!(told(strict(), &json!({"ttl": "72h"}), Source::Cluster), @r"
+        backup daily in namespace shop: would be refused
+          spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
+          rule: backup.ttl of the administrators' policy
+
+        policy: the cluster's, as it is now
+        ");
+        insta::assert_snapshot!(told(strict(), &json!({"excludedNamespaces": ["a"]}), Source::File), @r"
+        backup daily in namespace shop: would be refused
+          spec.backupSpec.excludedNamespaces: not available to namespace owners; leave the field out
+          rule: nacre's own, whatever the administrators' policy says
+
+        policy: from the file
+        ");
+    }
+
+    #[test]
+    fn what_passes_is_shown_as_velero_gets_it() {
+        insta::assert_snapshot!(told(strict(), &json!({"includedResources": ["configmaps"]}), Source::Cluster), @r"
+        backup daily in namespace shop: would pass
+          FIELD                BECOMES                                       BY
+          excludedResources    cloudstorages.oadp.openshift.io and 15 more   nacre, always
+          includedNamespaces   shop                                          nacre, always
+          snapshotVolumes      false                                         policy, backup.enforce.snapshotVolumes
+          ttl                  24h                                           policy, backup.defaults.ttl
+
+        policy: the cluster's, as it is now
+        ");
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_said() {
+        insta::assert_snapshot!(told(Policy::default(), &json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r"
+        backup daily in namespace shop: would pass
+          FIELD                BECOMES                                       BY
+          excludedResources    cloudstorages.oadp.openshift.io and 15 more   nacre, always
+          includedNamespaces   shop                                          nacre, always
+
+        policy: unknown; this is what holds if the administrators have set nothing
+        not checked: the administrators' policy: you have no right to read it
+        not checked: whether the ConfigMap x is one the administrators let you use
+        ");
+    }
+}

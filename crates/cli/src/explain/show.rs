@@ -1,0 +1,76 @@
+//! The answer, for people.
+
+use super::{Answer, server::Said};
+use crate::{
+    allowed::Source,
+    changes::brief,
+    output::{lines, without_webhook},
+    style,
+    table::{Cell, Table},
+    words::printable,
+};
+
+pub(super) fn page(answer: &Answer) -> String {
+    let Answer { kind, name, namespace, .. } = answer;
+    let mut top = vec![format!("{kind} {name} in namespace {namespace}: {}", headline(answer))];
+    if let Some(reason) = &answer.reason {
+        top.push(format!("  {}", printable(reason)));
+        top.push(rule(answer));
+    }
+    let mut rest = vec![String::new(), format!("policy: {}", source(answer.policy))];
+    rest.extend(answer.api_server.as_ref().map(api_server));
+    rest.extend(answer.not_checked.iter().map(|open| format!("not checked: {open}")));
+    let changes = if answer.verdict == "passes" { changes(answer) } else { String::new() };
+    format!("{}{changes}{}", lines(top), lines(rest))
+}
+
+fn headline(answer: &Answer) -> String {
+    let denied = answer.api_server.as_ref().is_some_and(|said| said.denied.is_some());
+    match answer.verdict {
+        "passes" if denied => style::bad("would be refused by the API server"),
+        "passes" => style::paint(style::GOOD, "would pass"),
+        "needsApproval" => style::paint(style::ODD, "would pass once an administrator approves it"),
+        "refused" => style::bad("would be refused"),
+        _ => style::paint(style::ODD, "would have to wait"),
+    }
+}
+
+fn rule(answer: &Answer) -> String {
+    match (answer.rule, answer.policy) {
+        (Some(rule), _) => format!("  rule: {rule} of the administrators' policy"),
+        (None, Source::Unreadable) => {
+            "  rule: nacre's own, unless the administrators have changed it".to_owned()
+        }
+        (None, _) => "  rule: nacre's own, whatever the administrators' policy says".to_owned(),
+    }
+}
+
+fn api_server(said: &Said) -> String {
+    match (&said.denied, said.webhook) {
+        (Some(why), _) => format!("API server: {} {}", style::bad("would not take it:"), printable(&without_webhook(why))),
+        (None, true) => "API server: would take it; nacre's webhook was asked and had nothing against it".to_owned(),
+        (None, false) => {
+            "API server: would take it, but has no nacre webhook to ask: the policy is checked after it is sent".to_owned()
+        }
+    }
+}
+
+fn changes(answer: &Answer) -> String {
+    if answer.changes.is_empty() {
+        return "  Velero would get it as it is\n".to_owned();
+    }
+    let mut table = Table::new(&["  FIELD", "BECOMES", "BY"]);
+    for change in &answer.changes {
+        let field = Cell::from(format!("  {}", change.field));
+        table.row([field, Cell::from(brief(&change.value)), Cell::from(change.by.as_str())]);
+    }
+    table.to_string()
+}
+
+const fn source(policy: Source) -> &'static str {
+    match policy {
+        Source::File => "from the file",
+        Source::Cluster => "the cluster's, as it is now",
+        Source::Unreadable => "unknown; this is what holds if the administrators have set nothing",
+    }
+}

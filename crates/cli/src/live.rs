@@ -1,0 +1,307 @@
+//! Waiting for an object, with a live view of it: fed by the watch, drawn on standard error, and only on a terminal.
+
+use std::{
+    io::{self, IsTerminal as _},
+    time::Duration,
+};
+
+use anyhow::{Result, bail};
+use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use futures::StreamExt as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use kube::{
+    Api,
+    core::{ApiResource, DynamicObject},
+    runtime::{WatchStreamExt as _, watcher},
+};
+
+use crate::{
+    connect::Session,
+    interrupt::interrupted,
+    list::{Readable, salvage},
+    location::state::Place,
+    output::{Outcome, remark},
+    story::{State, Story},
+    style,
+    words::{printable, span},
+};
+
+/// Failures in a row after which watching is given up.
+const PATIENCE: usize = 5;
+
+/// How an object looks at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// One word; a new one is worth a line even where there is no terminal.
+    pub(crate) word: String,
+    /// A sentence, without its name.
+    pub(crate) sentence: String,
+    /// Items done, and all of them.
+    pub(crate) items: Option<(u64, u64)>,
+    /// How a wait for it ends; none if it goes on.
+    pub(crate) outcome: Option<Outcome>,
+}
+
+/// Something that can be waited for.
+pub(crate) trait Told: Readable {
+    /// What it is called on the command line.
+    const NOUN: &'static str;
+    /// How it looks now.
+    fn moment(&self) -> Moment;
+    /// What to do next, as commands.
+    fn next(&self) -> Vec<String>;
+}
+
+fn of_story(story: &Story<'_>) -> Moment {
+    let count = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+    let items = count(story.velero.done).zip(count(story.velero.total));
+    Moment {
+        word: story.word().to_owned(),
+        sentence: printable(&story.sentence()),
+        items: items.filter(|_| story.state() == State::Running),
+        outcome: story.outcome(),
+    }
+}
+
+impl Told for NonAdminBackup {
+    const NOUN: &'static str = "backup";
+
+    fn moment(&self) -> Moment {
+        of_story(&Story::from(self))
+    }
+
+    fn next(&self) -> Vec<String> {
+        Story::from(self).next()
+    }
+}
+
+impl Told for NonAdminRestore {
+    const NOUN: &'static str = "restore";
+
+    fn moment(&self) -> Moment {
+        of_story(&Story::from(self))
+    }
+
+    fn next(&self) -> Vec<String> {
+        Story::from(self).next()
+    }
+}
+
+impl Told for NonAdminBackupStorageLocation {
+    const NOUN: &'static str = "location";
+
+    fn moment(&self) -> Moment {
+        let place = Place::from(self);
+        Moment {
+            word: place.word().to_owned(),
+            sentence: printable(&place.sentence()),
+            items: None,
+            outcome: place.outcome(),
+        }
+    }
+
+    fn next(&self) -> Vec<String> {
+        Place::from(self).next(self.metadata.name.as_deref().unwrap_or_default())
+    }
+}
+
+/// How a wait ended.
+pub(crate) enum Ended<T> {
+    /// With what was waited for.
+    Reached(T),
+    /// The time was over.
+    Late,
+    /// Somebody pressed Ctrl-C.
+    Interrupted,
+}
+
+/// Watches one object until `look` has seen enough; it is given none when there is no such object.
+pub(crate) async fn until<K: Readable, T>(
+    session: &Session,
+    name: &str,
+    timeout: Option<Duration>,
+    mut look: impl FnMut(Option<K>) -> Result<Option<T>>,
+) -> Result<Ended<T>> {
+    let watching = async {
+        let kind = ApiResource::erase::<K>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(session.client.clone(), &session.namespace, &kind);
+        let states = watcher::watch_object(api, name).default_backoff();
+        let mut states = std::pin::pin!(states);
+        let mut failures = 0;
+        while let Some(state) = states.next().await {
+            match state {
+                Ok(object) => {
+                    failures = 0;
+                    let object = object.map(|object| serde_json::to_value(&object)).transpose()?;
+                    if let Some(seen) = look(object.map(|object| salvage(&object).0))? {
+                        return Ok(seen);
+                    }
+                }
+                Err(error) => {
+                    failures += 1;
+                    if failures >= PATIENCE || is_final(&error) {
+                        return Err(error.into());
+                    }
+                }
+            }
+        }
+        bail!("the watch ended by itself")
+    };
+    let late = async {
+        match timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        reached = watching => reached.map(Ended::Reached),
+        () = late => Ok(Ended::Late),
+        () = interrupted() => Ok(Ended::Interrupted),
+    }
+}
+
+/// Trying again would give the same answer.
+fn is_final(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(kube::Error::Api(answer))
+    | watcher::Error::WatchStartFailed(kube::Error::Api(answer))
+    | watcher::Error::WatchError(answer)) = error
+    else {
+        return false;
+    };
+    [401, 403, 404].contains(&answer.code)
+}
+
+/// Waits until an object has come to an end, showing how it gets there. The last that was seen of it comes along.
+pub(crate) async fn follow<K: Told>(
+    session: &Session,
+    name: &str,
+    timeout: Option<Duration>,
+) -> Result<(Outcome, Option<K>)> {
+    let mut view = View::new(K::NOUN, name);
+    let mut last: Option<K> = None;
+    let ended = until(session, name, timeout, |object: Option<K>| {
+        let Some(object) = object else {
+            if last.is_some() {
+                return Ok(Some(Outcome::Failed));
+            }
+            bail!("there is no {} {name:?} in namespace {}", K::NOUN, session.namespace);
+        };
+        let moment = object.moment();
+        view.show(&moment);
+        last = Some(object);
+        Ok(moment.outcome)
+    })
+    .await?;
+    view.clear();
+    let (noun, so_far) = (K::NOUN, last.as_ref().map_or_else(String::new, |last| last.moment().sentence));
+    let later = format!("it goes on by itself; `kubectl nacre {noun} wait {name}` waits again");
+    Ok(match ended {
+        Ended::Reached(outcome) => (outcome, last),
+        Ended::Late => {
+            let after =
+                span(timeout.map_or(0, |timeout| i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX)));
+            remark(format_args!("after {after} {noun} {name} is not done: {so_far}; {later}"));
+            (Outcome::Late, None)
+        }
+        Ended::Interrupted => {
+            remark(format_args!("{noun} {name} was not stopped ({so_far}): {later}"));
+            (Outcome::Interrupted, None)
+        }
+    })
+}
+
+/// Waits until an object is gone, showing what it waits for.
+pub(crate) async fn until_gone<K: Told>(
+    session: &Session,
+    name: &str,
+    timeout: Option<Duration>,
+) -> Result<Outcome> {
+    let mut view = View::new(K::NOUN, name);
+    let mut last = String::new();
+    let ended = until(session, name, timeout, |object: Option<K>| {
+        let Some(object) = object else { return Ok(Some(())) };
+        let moment = object.moment();
+        last.clone_from(&moment.sentence);
+        view.show(&moment);
+        Ok(None)
+    })
+    .await?;
+    view.clear();
+    let noun = K::NOUN;
+    Ok(match ended {
+        Ended::Reached(()) => Outcome::Good,
+        Ended::Late => {
+            remark(format_args!("{noun} {name} is not gone yet: {last}; it goes on by itself"));
+            Outcome::Late
+        }
+        Ended::Interrupted => {
+            remark(format_args!("{noun} {name} goes on being deleted ({last})"));
+            Outcome::Interrupted
+        }
+    })
+}
+
+/// A line that changes in place, or lines in a row where there is no terminal.
+struct View {
+    bar: Option<ProgressBar>,
+    title: String,
+    last: String,
+}
+
+impl View {
+    fn new(noun: &str, name: &str) -> Self {
+        let bar = io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new_spinner();
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        Self { bar, title: format!("{noun} {name}"), last: String::new() }
+    }
+
+    fn show(&mut self, moment: &Moment) {
+        let Some(bar) = &self.bar else {
+            if self.last != moment.word {
+                self.last.clone_from(&moment.word);
+                remark(format_args!("{}: {}", self.title, moment.sentence));
+            }
+            return;
+        };
+        // The words last: whoever sees them sees the bar that goes with them.
+        if let Some((done, total)) = moment.items {
+            bar.set_length(total);
+            bar.set_position(done);
+        }
+        bar.set_style(look(moment.items.is_some()));
+        bar.set_prefix(self.title.clone());
+        bar.set_message(moment.sentence.clone());
+    }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn look(counted: bool) -> ProgressStyle {
+    let template = if counted {
+        "{spinner:.cyan} {prefix:.bold}  {bar:30.cyan/dim}  {msg}  {elapsed:.dim}"
+    } else {
+        "{spinner:.cyan} {prefix:.bold}  {msg}  {elapsed:.dim}"
+    };
+    // The template is one of ours: if it were wrong, the plain one would do.
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_spinner())
+        .progress_chars("━╸─")
+}
+
+/// How an object ended, in a line for people.
+pub(crate) fn verdict<K: Told>(name: &str, moment: &Moment) -> String {
+    let style = match moment.outcome {
+        Some(Outcome::Good) => style::GOOD,
+        Some(Outcome::Attention) => style::ODD,
+        Some(_) => style::BAD,
+        None => style::BUSY,
+    };
+    format!("{} {name}: {}\n", K::NOUN, style::paint(style, &moment.sentence))
+}

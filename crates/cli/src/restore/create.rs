@@ -1,0 +1,222 @@
+//! `restore create`, with the flags of `velero restore create` as far as a namespace owner can use them.
+
+use anyhow::{Result, bail};
+use api::{
+    Duration, NonAdminBackup, NonAdminRestore, NonAdminRestoreSpec,
+    velero::{RestoreSpec, UploaderConfigForRestore},
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::ObjectMeta;
+use planner::Policy;
+
+use crate::{
+    backup::config_map,
+    connect::Session,
+    list,
+    output::{Outcome, remark},
+    selector,
+    send::{Sending, generated, given, written_duration},
+    story::{End, State, Story},
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre restore create --from-backup daily --wait
+  kubectl nacre restore create                         from the last good backup of the namespace
+  kubectl nacre restore create back --from-backup daily --include-resources configmaps -l app=shop
+  kubectl nacre restore create --from-backup daily --existing-resource-policy update
+
+Objects that exist stay as they are unless you say --existing-resource-policy update.
+With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed, 1 Failed or refused.")]
+pub(super) struct Create {
+    /// What to call it; the backup's name and the time if absent.
+    name: Option<String>,
+
+    /// The backup to restore; the last good one if absent.
+    #[arg(long, value_name = "BACKUP")]
+    from_backup: Option<String>,
+
+    #[command(flatten)]
+    sending: Sending,
+
+    /// Only these resources: deployments.apps,configmaps.
+    #[arg(long, value_name = "RESOURCES", value_delimiter = ',')]
+    include_resources: Vec<String>,
+
+    /// All resources but these.
+    #[arg(long, value_name = "RESOURCES", value_delimiter = ',')]
+    exclude_resources: Vec<String>,
+
+    /// Only objects with these labels: app=shop,tier!=test.
+    #[arg(short = 'l', long, value_name = "LABELS", value_parser = selector::parse)]
+    selector: Option<LabelSelector>,
+
+    /// Only objects that one of these selects: 'app=a or app=b'; may be repeated.
+    #[arg(long, value_name = "LABELS", value_parser = selector::parse_several, conflicts_with = "selector")]
+    or_selector: Vec<selector::Several>,
+
+    /// What happens to objects that exist: none leaves them, update changes them.
+    #[arg(long, value_name = "POLICY", value_parser = ["none", "update"])]
+    existing_resource_policy: Option<String>,
+
+    /// Whether volumes are restored.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    restore_volumes: Option<bool>,
+
+    /// Whether services keep their node ports.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    preserve_nodeports: Option<bool>,
+
+    /// Whether holes in files stay holes.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    write_sparse_files: Option<bool>,
+
+    /// How many files to download at a time.
+    #[arg(long, value_name = "NUMBER")]
+    parallel_files_download: Option<i64>,
+
+    /// How long background operations of plugins may take.
+    #[arg(long, value_name = "DURATION", value_parser = written_duration)]
+    item_operation_timeout: Option<Duration>,
+
+    /// A ConfigMap of the administrators that changes objects on their way.
+    #[arg(long, value_name = "CONFIGMAP")]
+    resource_modifier_configmap: Option<String>,
+
+    /// A ConfigMap of the administrators that says how volumes are treated.
+    #[arg(long, value_name = "CONFIGMAP")]
+    resource_policies_configmap: Option<String>,
+
+    // People who know Velero will try these.
+    #[arg(long, hide = true, value_parser = this_namespace)]
+    include_namespaces: Option<String>,
+    #[arg(long, hide = true, value_parser = this_namespace)]
+    exclude_namespaces: Option<String>,
+    #[arg(long, hide = true, value_parser = this_namespace)]
+    namespace_mappings: Option<String>,
+    #[arg(long, hide = true, value_parser = no_schedules)]
+    from_schedule: Option<String>,
+}
+
+pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
+    let named = args.name.is_some();
+    let backup = match &args.from_backup {
+        Some(backup) => backup.clone(),
+        None => last_good(session).await?,
+    };
+    let name = args.name.clone().unwrap_or_else(|| generated(&backup, Timestamp::now()));
+    let spec = args.spec(backup);
+    // What no policy can allow need not be sent.
+    if let Some(refusal) = planner::restore::check_spec(&spec, &session.namespace, &Policy::default()) {
+        bail!("this restore would be refused: {refusal}");
+    }
+    let restore = NonAdminRestore {
+        metadata: ObjectMeta { name: Some(name), ..ObjectMeta::default() },
+        spec: NonAdminRestoreSpec { restore_spec: spec },
+        status: None,
+    };
+    Box::pin(args.sending.send(session, restore, named)).await
+}
+
+async fn last_good(session: &Session) -> Result<String> {
+    let found = list::all::<NonAdminBackup>(session, Some(&session.namespace), None, false).await?;
+    let backups: Vec<NonAdminBackup> = found.items.into_iter().map(|(backup, _)| backup).collect();
+    match newest_good(&backups) {
+        Some(name) => {
+            remark(format_args!(
+                "restoring from {name}, the last good backup of namespace {}",
+                session.namespace
+            ));
+            Ok(name.to_owned())
+        }
+        None => bail!("namespace {} has no complete backup; name one with --from-backup", session.namespace),
+    }
+}
+
+/// The backup that was completed last.
+pub(crate) fn newest_good(backups: &[NonAdminBackup]) -> Option<&str> {
+    let good = backups.iter().map(Story::from).filter(|story| story.state() == State::Over(End::Completed));
+    let newest = good.max_by_key(|story| (story.velero.completed, story.name()))?;
+    newest.meta.name.as_deref()
+}
+
+impl Create {
+    fn spec(&self, backup: String) -> RestoreSpec {
+        let either: Vec<LabelSelector> = self.or_selector.iter().flat_map(|some| some.0.clone()).collect();
+        let files = UploaderConfigForRestore {
+            write_sparse_files: self.write_sparse_files,
+            parallel_files_download: self.parallel_files_download,
+        };
+        RestoreSpec {
+            backup_name: Some(backup),
+            included_resources: given(self.include_resources.clone()),
+            excluded_resources: given(self.exclude_resources.clone()),
+            label_selector: self.selector.clone(),
+            or_label_selectors: given(either),
+            restore_pvs: self.restore_volumes,
+            preserve_node_ports: self.preserve_nodeports,
+            existing_resource_policy: self.existing_resource_policy.clone(),
+            item_operation_timeout: self.item_operation_timeout.clone(),
+            resource_modifier: self.resource_modifier_configmap.as_deref().map(config_map),
+            resource_policy: self.resource_policies_configmap.as_deref().map(config_map),
+            uploader_config: (files != UploaderConfigForRestore::default()).then_some(files),
+            ..RestoreSpec::default()
+        }
+    }
+}
+
+fn this_namespace(_: &str) -> Result<String, String> {
+    Err("a restore goes into the namespace it is made in; choose that with -n".to_owned())
+}
+
+fn no_schedules(_: &str) -> Result<String, String> {
+    Err("there are no schedules of a namespace's own; name a backup with --from-backup".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+    use crate::story::tests::{at_velero, backup};
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        create: Create,
+    }
+
+    #[test]
+    fn flags_become_the_fields_velero_has() {
+        let program = Program::parse_from([
+            "create",
+            "--include-resources",
+            "configmaps",
+            "--existing-resource-policy",
+            "update",
+            "--restore-volumes=false",
+            "--preserve-nodeports",
+            "--write-sparse-files",
+        ]);
+        let spec = program.create.spec("daily".to_owned());
+        insta::assert_snapshot!(serde_json::to_string(&spec).unwrap(), @r#"{"backupName":"daily","includedResources":["configmaps"],"restorePVs":false,"preserveNodePorts":true,"existingResourcePolicy":"update","uploaderConfig":{"writeSparseFiles":true}}"#);
+    }
+
+    #[test]
+    fn the_last_good_one_is_the_one_completed_last() {
+        let at = |name: &str, phase: &str, time: &str| {
+            let mut backup = backup(&at_velero(&json!({"phase": phase, "completionTimestamp": time})));
+            backup.metadata.name = Some(name.to_owned());
+            backup
+        };
+        let backups = [
+            at("old", "Completed", "2026-11-14T12:00:00Z"),
+            at("good", "Completed", "2026-11-15T12:00:00Z"),
+            at("bad", "PartiallyFailed", "2026-11-15T13:00:00Z"),
+        ];
+        assert_eq!(newest_good(&backups), Some("good"));
+        assert_eq!(newest_good(&backups[2..]), None);
+    }
+}

@@ -1,0 +1,25 @@
+//! `restore delete`: the record of it, not what it has brought back.
+
+use anyhow::Result;
+use api::NonAdminRestore;
+
+use crate::{
+    connect::Session,
+    delete::{How, Which},
+    output::Outcome,
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre restore delete back
+  kubectl nacre restore delete --all --yes
+
+What the restore has brought back stays.")]
+pub(super) struct Delete {
+    #[command(flatten)]
+    which: Which,
+}
+
+pub(super) async fn run(session: &Session, args: &Delete) -> Result<Outcome> {
+    args.which.delete::<NonAdminRestore>(session, How::Plainly, "(what it has brought back stays)").await
+}

@@ -1,0 +1,184 @@
+//! Making an object: the name if none was given, a manifest instead of an object if that is all that is wanted, and
+//! the wait for what becomes of it.
+
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    time::Duration,
+};
+
+use anyhow::Result;
+use jiff::Timestamp;
+use kube::api::PostParams;
+use serde::Serialize;
+
+use crate::{
+    connect::Session,
+    list::qualified,
+    live::{self, Told},
+    output::{Format, Outcome, print, remark, say},
+};
+
+/// What every `create` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sending {
+    /// Only print the manifest; nothing is sent.
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    waiting: Waiting,
+
+    /// Labels for the object: app=shop,tier=gold.
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = pair)]
+    labels: Vec<(String, String)>,
+
+    /// Annotations for the object.
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = pair)]
+    annotations: Vec<(String, String)>,
+}
+
+/// Whether to wait, and for how long.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Waiting {
+    /// Wait until it is over, and end with its outcome as the exit code.
+    #[arg(short, long)]
+    pub(crate) wait: bool,
+
+    /// How long to wait; for ever if absent. Exit code 4 when it is over.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "wait")]
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Sending {
+    /// Makes the object, or prints it.
+    pub(crate) async fn send<K: Told>(
+        &self,
+        session: &Session,
+        mut object: K,
+        named: bool,
+    ) -> Result<Outcome> {
+        let meta = object.meta_mut();
+        meta.namespace = Some(session.namespace.clone());
+        meta.labels = map(&self.labels);
+        meta.annotations = map(&self.annotations);
+        let asked = meta.name.clone().unwrap_or_default();
+        if self.dry_run {
+            // A manifest is what was asked for, and a table is none.
+            let format = if session.format == Format::Table { Format::Yaml } else { session.format };
+            print(format, &object, String::new, || vec![qualified::<K>(&asked)])?;
+            return Ok(Outcome::Good);
+        }
+        let api = session.api::<K>();
+        let made = match api.create(&PostParams::default(), &object).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() && !named => {
+                // Two in one second; the second is told apart.
+                object.meta_mut().name = Some(format!("{asked}-{}", random()));
+                api.create(&PostParams::default(), &object).await?
+            }
+            made => made?,
+        };
+        let name = made.meta().name.clone().unwrap_or_default();
+        let people = matches!(session.format, Format::Table | Format::Wide);
+        if people {
+            say(&format!("{} created\n", qualified::<K>(&name)))?;
+        } else if !self.waiting.wait || session.format == Format::Name {
+            print(session.format, &made, String::new, || vec![qualified::<K>(&name)])?;
+        }
+        if !self.waiting.wait {
+            if people {
+                remark(format_args!("`kubectl nacre {} wait {name}` shows how it goes", K::NOUN));
+            }
+            return Ok(Outcome::Good);
+        }
+        conclude::<K>(session, &name, self.waiting.timeout).await
+    }
+}
+
+/// Waits for an object and says how it ended.
+pub(crate) async fn conclude<K: Told>(
+    session: &Session,
+    name: &str,
+    timeout: Option<Duration>,
+) -> Result<Outcome> {
+    let (outcome, last) = live::follow::<K>(session, name, timeout).await?;
+    let Some(last) = last else { return Ok(outcome) };
+    let moment = last.moment();
+    match session.format {
+        // It was said when it was made.
+        Format::Name => {}
+        format => print(format, &last, || live::verdict::<K>(name, &moment), Vec::new)?,
+    }
+    if outcome != Outcome::Good {
+        for hint in last.next() {
+            remark(format_args!("  {hint}"));
+        }
+    }
+    Ok(outcome)
+}
+
+/// A name for an object that got none: what it is about, and when.
+pub(crate) fn generated(stem: &str, now: Timestamp) -> String {
+    format!("{stem}-{}", now.strftime("%Y%m%d-%H%M%S"))
+}
+
+/// A few characters that nobody else has, from those Kubernetes itself uses for it.
+pub(crate) fn random() -> String {
+    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let mut left = RandomState::new().build_hasher().finish();
+    let mut next = || {
+        let at = usize::try_from(left % 27).unwrap_or_default();
+        left /= 27;
+        char::from(ALPHABET[at])
+    };
+    (0..5).map(|_| next()).collect()
+}
+
+fn map(pairs: &[(String, String)]) -> Option<BTreeMap<String, String>> {
+    (!pairs.is_empty()).then(|| pairs.iter().cloned().collect())
+}
+
+/// Reads `key=value`.
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write KEY=VALUE".to_owned()),
+    }
+}
+
+/// Reads `24h`, `1h30m`, `90s`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    api::Duration::from(text).to_std().ok_or_else(|| "a duration is like 90s, 1h30m or 24h".to_owned())
+}
+
+/// The same, kept as it was written.
+pub(crate) fn written_duration(text: &str) -> Result<api::Duration, String> {
+    duration(text).map(|_| text.into())
+}
+
+/// What goes over the wire must be an object with only what was said in it.
+pub(crate) fn given<T: Serialize>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generated_name_says_what_and_when() {
+        assert_eq!(generated("backup", "2026-11-15T17:04:05Z".parse().unwrap()), "backup-20261115-170405");
+    }
+
+    #[test]
+    fn two_random_ends_differ() {
+        let (one, other) = (random(), random());
+        assert!(one.len() == 5 && one != other, "{one} {other}");
+    }
+
+    #[test]
+    fn a_pair_needs_a_key() {
+        assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert!(pair("=b").is_err() && pair("a").is_err());
+    }
+}

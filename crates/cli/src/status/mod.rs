@@ -1,0 +1,73 @@
+//! `status`: how the backups of a namespace stand, on one screen.
+
+mod show;
+mod summary;
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+use kube::{Api, api::ListParams};
+
+use crate::{
+    allowed::{self, Source},
+    connect::Session,
+    list::{self, Readable},
+    output::{Outcome, print},
+};
+use summary::{Limits, Summary};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre status
+  kubectl nacre status -n shop -o json | jq .lastGood
+
+Exit code 3 if there is no good backup, or if the last one that ended was not good.")]
+pub(crate) struct Status {}
+
+pub(crate) async fn run(session: &Session) -> Result<Outcome> {
+    let limits = async {
+        let namespace = allowed::namespace(session).await;
+        allowed::read(session, &namespace, None).await
+    };
+    let (backups, restores, locations, held_back, allowed) = tokio::try_join!(
+        all::<NonAdminBackup>(session),
+        all::<NonAdminRestore>(session),
+        all::<NonAdminBackupStorageLocation>(session),
+        held_back(session),
+        limits,
+    )?;
+    let limits = match (allowed.source, allowed.policy) {
+        (Source::Unreadable, _) | (_, None) => None,
+        (_, Some(policy)) => Some(Limits {
+            backups: policy.backup.max_per_namespace,
+            unfinished: policy.backup.max_active_per_namespace,
+            locations: policy.storage_locations.max_per_namespace,
+        }),
+    };
+    let now = Timestamp::now();
+    let summary = Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits);
+    print(session.format, &summary, || show::page(&summary, now), || vec![session.namespace.clone()])?;
+    Ok(Outcome::attention_if(summary.needs_attention()))
+}
+
+async fn all<K: Readable>(session: &Session) -> Result<Vec<K>> {
+    let found = list::all::<K>(session, Some(&session.namespace), None, false).await?;
+    Ok(found.items.into_iter().map(|(object, _)| object).collect())
+}
+
+/// How many backups of an earlier namespace of this name wait for an administrator, as far as Events tell.
+async fn held_back(session: &Session) -> Result<usize> {
+    let api: Api<Event> = session.api();
+    match api.list(&ListParams::default().fields("reason=BackupHeldBack")).await {
+        Ok(events) => {
+            let names: BTreeSet<_> =
+                events.items.into_iter().filter_map(|event| event.involved_object.name).collect();
+            Ok(names.len())
+        }
+        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,176 @@
+//! The screen.
+
+use jiff::Timestamp;
+
+use super::summary::{Limits, Line, Summary};
+use crate::{
+    output::lines,
+    style,
+    words::{age, count, printable},
+};
+
+/// How many of a sort are listed; the rest is counted.
+const ENOUGH: usize = 5;
+/// The width of the words on the left.
+const MARGIN: usize = 18;
+
+pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
+    let mut text =
+        format!("{}\n\n", style::paint(style::HEADING, format_args!("Namespace {}", summary.namespace)));
+    text += &row("Last good backup", &[last_good(summary, now)]);
+    text += &shown("Running", &summary.running, now, |_| style::BUSY);
+    text += &shown("Queued", &summary.queued, now, |_| style::BUSY);
+    text += &shown("Stuck", &newest_first(&summary.stuck), now, |_| style::ODD);
+    text += &shown("Failed since", &newest_first(&summary.failed), now, |_| style::BAD);
+    text += &shown("Restores", &newest_first(&summary.restores), now, mixed);
+    text += &shown("Locations", &summary.locations, now, mixed);
+    text += &row("Limits", &limits(summary));
+    if summary.held_back > 0 {
+        let backups = count(i64::try_from(summary.held_back).unwrap_or(i64::MAX), "backup");
+        let told =
+            format!("{backups} of an earlier namespace of this name: an administrator can hand them over");
+        text += &row("Held back", &[style::paint(style::ODD, told)]);
+    }
+    text
+}
+
+fn row(name: &str, texts: &[String]) -> String {
+    let names = std::iter::once(name).chain(std::iter::repeat(""));
+    lines(names.zip(texts).map(|(name, text)| format!("{name:MARGIN$}{text}")))
+}
+
+fn last_good(summary: &Summary, now: Timestamp) -> String {
+    let Some(good) = &summary.last_good else {
+        return style::bad("none: nothing could be brought back (kubectl nacre backup create --wait)");
+    };
+    let ended = good.ended.map_or_else(String::new, |ended| format!(", {} ago", age(ended, now)));
+    let expires =
+        good.expires.map_or_else(String::new, |expires| format!("; expires in {}", age(now, expires)));
+    let told = format!("{}{ended} ({}){expires}", good.name, good.told);
+    if summary.last_was_good { style::paint(style::GOOD, told) } else { style::paint(style::ODD, told) }
+}
+
+fn newest_first(found: &[Line]) -> Vec<Line> {
+    found.iter().rev().cloned().collect()
+}
+
+fn mixed(line: &Line) -> anstyle::Style {
+    match (line.good, line.status.as_str()) {
+        (true, _) => style::GOOD,
+        (false, "New" | "Queued" | "InProgress" | "Checking" | "Pending" | "Waiting") => style::BUSY,
+        (false, _) => style::BAD,
+    }
+}
+
+/// The first of them, and how many more there are.
+fn shown(name: &str, found: &[Line], now: Timestamp, style: impl Fn(&Line) -> anstyle::Style) -> String {
+    let told = |line: &Line| {
+        let ended = line.ended.map_or_else(String::new, |ended| format!(", {} ago", age(ended, now)));
+        format!("{}: {}{ended}", line.name, style::paint(style(line), printable(&line.told)))
+    };
+    let mut texts: Vec<String> = found.iter().take(ENOUGH).map(told).collect();
+    if found.len() > ENOUGH {
+        texts.push(style::paint(style::QUIET, format_args!("and {} more", found.len() - ENOUGH)));
+    }
+    row(name, &texts)
+}
+
+fn limits(summary: &Summary) -> Vec<String> {
+    let used = &summary.used;
+    let of = |number: usize, limit: Option<usize>, noun: &str| match limit {
+        Some(limit) => format!("{number} of {limit} {noun}s"),
+        None => count(i64::try_from(number).unwrap_or(i64::MAX), noun),
+    };
+    let none = Limits { backups: None, unfinished: None, locations: None };
+    let limits = summary.limits.unwrap_or(none);
+    let told = [
+        of(used.backups, limits.backups, "backup"),
+        of(used.unfinished, limits.unfinished, "unfinished backup"),
+        of(used.locations, limits.locations, "location"),
+    ];
+    let mut texts = vec![told.join(", ")];
+    if summary.limits.is_none() {
+        texts.push(style::paint(style::QUIET, "what the administrators allow is not for you to read"));
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use api::NonAdminBackup;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::story::tests::{at_velero, backup, refused};
+
+    fn named(name: &str, created: &str, status: &Value) -> NonAdminBackup {
+        let mut backup = backup(status);
+        backup.metadata.name = Some(name.to_owned());
+        backup.metadata.creation_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(created.parse().unwrap()));
+        backup
+    }
+
+    fn screen(backups: &[NonAdminBackup], held_back: usize, limits: Option<Limits>) -> String {
+        let summary = Summary::of("shop", backups, &[], &[], held_back, limits);
+        let now = "2026-11-15T13:00:00Z".parse().unwrap();
+        let text = anstream::adapter::strip_str(&page(&summary, now)).to_string();
+        format!("{text}attention: {}\n", summary.needs_attention())
+    }
+
+    #[test]
+    fn an_empty_namespace_says_that_nothing_could_be_brought_back() {
+        insta::assert_snapshot!(screen(&[], 2, None), @r"
+        Namespace shop
+
+        Last good backup  none: nothing could be brought back (kubectl nacre backup create --wait)
+        Limits            0 backups, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        Held back         2 backups of an earlier namespace of this name: an administrator can hand them over
+        attention: true
+        ");
+    }
+
+    #[test]
+    fn a_busy_one_fits_on_a_screen() {
+        let done = |phase: &str, time: &str| {
+            at_velero(
+                &json!({"phase": phase, "completionTimestamp": time, "expiration": "2026-12-01T00:00:00Z",
+                "progress": {"totalItems": 42, "itemsBackedUp": 42}, "errors": i32::from(phase != "Completed")}),
+            )
+        };
+        let running =
+            at_velero(&json!({"phase": "InProgress", "progress": {"totalItems": 42, "itemsBackedUp": 7}}));
+        let mut backups = vec![
+            named("ancient", "2026-11-13T12:00:00Z", &done("Failed", "2026-11-13T12:00:09Z")),
+            named("good", "2026-11-14T12:00:00Z", &done("Completed", "2026-11-14T12:00:09Z")),
+            named("bad", "2026-11-15T11:00:00Z", &done("PartiallyFailed", "2026-11-15T11:00:09Z")),
+            named("now", "2026-11-15T12:59:00Z", &running),
+            named(
+                "no",
+                "2026-11-15T12:59:30Z",
+                &refused("InvalidBackupSpec", "spec.backupSpec.ttl: too long"),
+            ),
+        ];
+        backups.extend(
+            (0..7).map(|n| named(&format!("next-{n}"), "2026-11-15T12:59:40Z", &at_velero(&json!({})))),
+        );
+        let limits = Limits { backups: Some(20), unfinished: Some(10), locations: None };
+        insta::assert_snapshot!(screen(&backups, 0, Some(limits)), @r"
+        Namespace shop
+
+        Last good backup  good, 24h ago (complete, 42 items); expires in 15d
+        Running           now: 7 of 42 items
+        Queued            next-0: in Velero's queue, 2 ahead of it
+                          next-1: in Velero's queue, 2 ahead of it
+                          next-2: in Velero's queue, 2 ahead of it
+                          next-3: in Velero's queue, 2 ahead of it
+                          next-4: in Velero's queue, 2 ahead of it
+                          and 2 more
+        Stuck             no: refused: spec.backupSpec.ttl: too long
+        Failed since      bad: done only in part, with 1 error, 119m ago
+        Limits            11 of 20 backups, 8 of 10 unfinished backups, 0 locations
+        attention: true
+        ");
+    }
+}

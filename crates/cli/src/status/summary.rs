@@ -1,0 +1,143 @@
+//! What matters about a namespace.
+
+use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::{
+    location::state::Place,
+    preview::World,
+    story::{End, State, Story},
+};
+
+/// What matters about a namespace.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Summary {
+    pub(super) namespace: String,
+    /// The backup that was completed last.
+    pub(super) last_good: Option<Line>,
+    /// Whether the backup that ended last is that one.
+    pub(super) last_was_good: bool,
+    pub(super) running: Vec<Line>,
+    pub(super) queued: Vec<Line>,
+    /// Refused, or waiting for something.
+    pub(super) stuck: Vec<Line>,
+    /// Ended badly since the last good one.
+    pub(super) failed: Vec<Line>,
+    /// Restores that are not over, and the one that ended last.
+    pub(super) restores: Vec<Line>,
+    pub(super) locations: Vec<Line>,
+    pub(super) used: Used,
+    /// What the administrators allow; none if that cannot be read.
+    pub(super) limits: Option<Limits>,
+    /// Backups of an earlier namespace of this name that wait for an administrator.
+    pub(super) held_back: usize,
+}
+
+/// One object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) status: String,
+    pub(super) told: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ended: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) expires: Option<Timestamp>,
+    #[serde(skip)]
+    pub(super) good: bool,
+}
+
+/// How much of the limits is used.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Used {
+    pub(super) backups: usize,
+    pub(super) unfinished: usize,
+    pub(super) locations: usize,
+}
+
+/// What the administrators allow.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Limits {
+    pub(super) backups: Option<usize>,
+    pub(super) unfinished: Option<usize>,
+    pub(super) locations: Option<usize>,
+}
+
+fn line(story: &Story<'_>) -> Line {
+    Line {
+        name: story.name().to_owned(),
+        status: story.word().to_owned(),
+        told: story.sentence(),
+        ended: story.velero.completed,
+        expires: story.velero.expires,
+        good: story.state() == State::Over(End::Completed),
+    }
+}
+
+impl Summary {
+    pub(super) fn of(
+        namespace: &str,
+        backups: &[NonAdminBackup],
+        restores: &[NonAdminRestore],
+        locations: &[NonAdminBackupStorageLocation],
+        held_back: usize,
+        limits: Option<Limits>,
+    ) -> Self {
+        let mut stories: Vec<Story<'_>> = backups.iter().map(Story::from).collect();
+        stories.sort_by_key(|story| (story.meta.creation_timestamp.clone(), story.name()));
+        let which = |wanted: fn(State<'_>) -> bool| {
+            stories.iter().filter(|story| wanted(story.state())).map(line).collect::<Vec<_>>()
+        };
+        let over = || stories.iter().filter(|story| matches!(story.state(), State::Over(_)));
+        let when = |story: &&Story<'_>| {
+            story.velero.completed.or_else(|| Some(story.meta.creation_timestamp.as_ref()?.0))
+        };
+        let good = over().filter(|story| story.state() == State::Over(End::Completed)).max_by_key(when);
+        let since = good.as_ref().and_then(when);
+        let failed =
+            over().filter(|story| story.state() != State::Over(End::Completed) && when(story) > since);
+        let mut back: Vec<Story<'_>> = restores.iter().map(Story::from).collect();
+        back.sort_by_key(|story| (story.meta.creation_timestamp.clone(), story.name()));
+        let last = back.iter().rposition(|story| matches!(story.state(), State::Over(_)));
+        let back = back.iter().enumerate().filter(|(at, story)| {
+            Some(*at) == last || !matches!(story.state(), State::Over(_) | State::Leaving(_))
+        });
+        let others = World { backups: backups.to_vec(), ..World::default() }.others();
+        Self {
+            namespace: namespace.to_owned(),
+            last_was_good: over()
+                .max_by_key(when)
+                .is_some_and(|last| last.state() == State::Over(End::Completed)),
+            last_good: good.map(line),
+            running: which(|state| matches!(state, State::Running | State::Finishing)),
+            queued: which(|state| matches!(state, State::Queued(_) | State::New)),
+            stuck: which(|state| matches!(state, State::Refused(_) | State::Waiting(_))),
+            failed: failed.map(line).collect(),
+            restores: back.map(|(_, story)| line(story)).collect(),
+            locations: locations.iter().map(place).collect(),
+            used: Used { backups: others.alive, unfinished: others.active, locations: locations.len() },
+            limits,
+            held_back,
+        }
+    }
+
+    /// Whether the namespace could not be brought back as it was when it was last meant to be saved.
+    pub(super) fn needs_attention(&self) -> bool {
+        self.last_good.is_none() || !self.last_was_good
+    }
+}
+
+fn place(location: &NonAdminBackupStorageLocation) -> Line {
+    let place = Place::from(location);
+    Line {
+        name: location.metadata.name.clone().unwrap_or_default(),
+        status: place.word().to_owned(),
+        told: place.sentence(),
+        ended: None,
+        expires: None,
+        good: place == Place::Available,
+    }
+}

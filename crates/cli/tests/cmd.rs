@@ -1,0 +1,300 @@
+//! What the program prints where no cluster is needed: help, manifests, verdicts by a policy in a file, complaints.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::needless_raw_string_hashes, reason = "snapbox writes them, with SNAPSHOTS=overwrite")]
+
+use snapbox::{cmd::Command, str};
+
+/// A kubeconfig whose server nobody answers at.
+const KUBECONFIG: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}], "users": [{"name": "u", "user": {}}],
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "shop"}}]}"#;
+
+/// The program in a folder with these files.
+fn nacre(files: &[(&str, &str)], arguments: &[&str]) -> (Command, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files.iter().chain(&[("kubeconfig", KUBECONFIG)]) {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let command = Command::new(snapbox::cmd::cargo_bin!("kubectl-nacre"))
+        .args(arguments)
+        .env("KUBECONFIG", folder.path().join("kubeconfig"))
+        .env_remove("VELERO_NAMESPACE")
+        .current_dir(folder.path());
+    (command, folder)
+}
+
+#[test]
+fn help_is_grouped_by_audience() {
+    let (command, _folder) = nacre(&[], &["-h"]);
+    command.assert().success().stdout_eq(str![[r#"
+Backups, restores and migration rights for the owners of namespaces
+
+Usage: kubectl nacre [OPTIONS] <COMMAND>
+
+For the owner of a namespace:
+  backup     Make, look at, fetch and delete backups of a namespace
+  restore    Bring back what a backup holds, and see what became of it
+  location   Bring storage of your own
+  status     How the backups of a namespace stand, on one screen
+  explain    What nacre would do with a request, before it is sent
+
+For administrators:
+  install    Install nacre beside Velero, or bring an installation up to date
+  uninstall  Remove nacre, leaving nothing stuck and keeping what tenants and Velero own
+  render     Print the manifests that install applies; no cluster is asked
+
+For those who live-migrate KubeVirt machines:
+  migration  Who may live-migrate KubeVirt machines: roles, grants, guard
+
+Other:
+  help       Print this message or the help of a command
+
+Options:
+      --kubeconfig <KUBECONFIG>       The kubeconfig file to use
+      --context <CONTEXT>             The context in it
+  -n, --namespace <NAMESPACE>         The namespace; that of the context if absent
+      --as <USER>                     Act as this user
+      --as-group <GROUP>              Act as a member of this group; may be repeated
+      --velero-namespace <NAMESPACE>  Where Velero and the administrators' objects are [env: VELERO_NAMESPACE] [default: velero]
+  -o, --output <FORMAT>               How to print the answer: table, wide, json, yaml or name
+  -h, --help                          Print help
+  -V, --version                       Print version
+
+Exit codes:
+  0    done, or the answer is good; a backup or restore that was waited for is Completed
+  1    it failed: an error, a refusal, or a backup or restore that ended as Failed
+  2    the command line is wrong
+  3    it worked, and the answer needs attention: PartiallyFailed, or policy would refuse it
+  4    --timeout was over before what was waited for
+  130  interrupted; what was asked for goes on without this program
+
+"#]]);
+}
+
+#[test]
+fn help_of_a_verb_shows_how_it_is_used() {
+    let (command, _folder) = nacre(&[], &["backup", "create", "-h"]);
+    command.assert().success().stdout_eq(str![[r#"
+Back up the namespace
+
+Usage: kubectl nacre backup create [OPTIONS] [NAME]
+
+Arguments:
+  [NAME]  What to call it; `backup-` and the time if absent
+
+Options:
+      --dry-run
+          Only print the manifest; nothing is sent
+  -w, --wait
+          Wait until it is over, and end with its outcome as the exit code
+      --timeout <DURATION>
+          How long to wait; for ever if absent. Exit code 4 when it is over
+      --labels <KEY=VALUE,...>
+          Labels for the object: app=shop,tier=gold
+      --annotations <KEY=VALUE,...>
+          Annotations for the object
+      --ttl <DURATION>
+          How long to keep it: 72h, 720h. What the administrators or Velero say if absent
+      --storage-location <LOCATION>
+          The location of your own to keep it in; the cluster's own storage if absent
+      --item-operation-timeout <DURATION>
+          How long background operations of plugins may take
+      --resource-policies-configmap <CONFIGMAP>
+          A ConfigMap of the administrators that says how volumes are treated
+  -h, --help
+          Print help
+
+What to back up:
+      --include-resources <RESOURCES>
+          Only these resources: deployments.apps,configmaps
+      --exclude-resources <RESOURCES>
+          All resources but these
+      --include-namespace-scoped-resources <RESOURCES>
+          Only these resources inside the namespace; does not go with the two above
+      --exclude-namespace-scoped-resources <RESOURCES>
+          All resources inside the namespace but these
+      --exclude-cluster-scoped-resources <RESOURCES>
+          No cluster-scoped resources of these kinds
+  -l, --selector <LABELS>
+          Only objects with these labels: app=shop,tier!=test
+      --or-selector <LABELS>
+          Only objects that one of these selects: 'app=a or app=b'; may be repeated
+      --ordered-resources <KIND=NAMES;...>
+          Which objects of a kind come first: 'pods=a,b;configmaps=c'
+
+Volumes:
+      --snapshot-volumes[=<BOOL>]
+          Whether to take snapshots of volumes [possible values: true, false]
+      --snapshot-move-data[=<BOOL>]
+          Whether to move the snapshots into the storage. Needed to get volumes back from storage of your own [possible values: true, false]
+      --default-volumes-to-fs-backup[=<BOOL>]
+          Whether to save volumes file by file [possible values: true, false]
+      --data-mover <NAME>
+          What moves the snapshots; Velero's own mover if absent
+      --parallel-files-upload <NUMBER>
+          How many files to upload at a time
+      --csi-snapshot-timeout <DURATION>
+          How long a CSI snapshot may take
+      --volume-group-snapshot-label-key <LABEL>
+          Snapshot claims with the same value of this label together
+
+Connection:
+      --kubeconfig <KUBECONFIG>       The kubeconfig file to use
+      --context <CONTEXT>             The context in it
+  -n, --namespace <NAMESPACE>         The namespace; that of the context if absent
+      --as <USER>                     Act as this user
+      --as-group <GROUP>              Act as a member of this group; may be repeated
+      --velero-namespace <NAMESPACE>  Where Velero and the administrators' objects are [env: VELERO_NAMESPACE] [default: velero]
+  -o, --output <FORMAT>               How to print the answer: table, wide, json, yaml or name
+
+Examples:
+  kubectl nacre backup create                          everything in the namespace, under a name with the date
+  kubectl nacre backup create daily --wait             and see how it goes
+  kubectl nacre backup create --ttl 72h --storage-location mine
+  kubectl nacre backup create --include-resources deployments,configmaps -l app=shop
+  kubectl nacre backup create daily --dry-run -o yaml > daily.yaml
+
+A backup covers the namespace it is made in, and nothing cluster-scoped but the volumes of its claims.
+With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed, 1 Failed or refused.
+
+"#]]);
+}
+
+#[test]
+fn a_dry_run_prints_the_manifest() {
+    let arguments =
+        ["backup", "create", "daily", "--ttl", "72h", "-l", "app=shop", "--labels", "team=a", "--dry-run"];
+    let (command, _folder) = nacre(&[], &arguments);
+    command
+        .assert()
+        .success()
+        .stdout_eq(str![[r#"
+apiVersion: oadp.openshift.io/v1alpha1
+kind: NonAdminBackup
+metadata:
+  labels:
+    team: a
+  name: daily
+  namespace: shop
+spec:
+  backupSpec:
+    labelSelector:
+      matchLabels:
+        app: shop
+    ttl: 72h
+
+"#]])
+        .stderr_eq("");
+}
+
+#[test]
+fn a_dry_run_of_a_restore_is_json_if_asked() {
+    let arguments =
+        ["restore", "create", "back", "--from-backup", "daily", "--dry-run", "-o", "json", "-n", "other"];
+    let (command, _folder) = nacre(&[], &arguments);
+    command.assert().success().stdout_eq(str![[r#"
+{
+  "apiVersion": "oadp.openshift.io/v1alpha1",
+  "kind": "NonAdminRestore",
+  "metadata": {
+    "name": "back",
+    "namespace": "other"
+  },
+  "spec": {
+    "restoreSpec": {
+      "backupName": "daily"
+    }
+  }
+}
+
+"#]]);
+}
+
+#[test]
+fn what_nobody_could_allow_is_not_sent() {
+    let arguments =
+        ["backup", "create", "--include-resources", "pods", "--include-namespace-scoped-resources", "pods"];
+    let (command, _folder) = nacre(&[], &arguments);
+    command.assert().code(1).stdout_eq("").stderr_eq(str![[r#"
+error: this backup would be refused: spec.backupSpec.includedResources: cannot be used together with the filters for namespace-scoped and cluster-scoped resources; use one or the other
+
+"#]]);
+}
+
+#[test]
+fn velero_habits_get_an_answer() {
+    let (command, _folder) = nacre(&[], &["backup", "create", "--include-namespaces", "other"]);
+    command.assert().code(2).stderr_eq(str![[r#"
+error: invalid value 'other' for '--include-namespaces <INCLUDE_NAMESPACES>': a backup covers the namespace it is made in; choose that with -n
+
+For more information, try '--help'.
+
+"#]]);
+}
+
+const BACKUP: &str = "apiVersion: oadp.openshift.io/v1alpha1\nkind: NonAdminBackup\nmetadata: {name: daily}\n\
+                      spec: {backupSpec: {ttl: 72h}}\n";
+
+#[test]
+fn explain_goes_by_a_policy_in_a_file() {
+    let files = [("daily.yaml", BACKUP), ("policy.yaml", "backup: {ttl: {max: 48h}}")];
+    let (command, _folder) = nacre(&files, &["explain", "-f", "daily.yaml", "--policy", "policy.yaml"]);
+    command.assert().code(3).stdout_eq(str![[r#"
+backup daily in namespace shop: would be refused
+  spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
+  rule: backup.ttl of the administrators' policy
+
+policy: from the file
+
+"#]]);
+}
+
+#[test]
+fn a_policy_that_makes_no_sense_makes_everything_wait() {
+    let files = [("daily.yaml", BACKUP), ("policy.yaml", "backup:\n  tll: {max: 48h}\n")];
+    let (command, _folder) = nacre(&files, &["explain", "-f", "daily.yaml", "--policy", "policy.yaml"]);
+    command.assert().code(3).stdout_eq(str![[r#"
+backup daily in namespace shop: would have to wait
+  what the administrators allow cannot be read at the moment; the backup waits, and goes on by itself when that is mended
+  rule: nacre's own, whatever the administrators' policy says
+
+policy: from the file
+
+"#]]).stderr_eq(str![[r#"
+policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks
+
+"#]]);
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_is_said_to() {
+    let (command, _folder) = nacre(&[], &["backup", "get"]);
+    command.assert().code(1).stdout_eq("").stderr_eq(str![[r#"
+error: the API server does not answer: Connection refused (os error 111)
+
+"#]]);
+}
+
+#[test]
+fn without_a_kubeconfig_there_is_nothing_to_do() {
+    let (command, _folder) = nacre(&[], &["backup", "get", "--kubeconfig", "missing"]);
+    command.assert().code(1).stdout_eq("").stderr_eq(str![[r#"
+error: failed to read kubeconfig from '"missing"': No such file or directory (os error 2)
+
+"#]]);
+}
+
+#[test]
+fn deleting_needs_a_name() {
+    let (command, _folder) = nacre(&[], &["backup", "delete"]);
+    command.assert().code(2).stderr_eq(str![[r#"
+error: the following required arguments were not provided:
+  <NAME>...
+
+Usage: kubectl nacre backup delete <NAME>...
+
+For more information, try '--help'.
+
+"#]]);
+}

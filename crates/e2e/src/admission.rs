@@ -1,0 +1,115 @@
+//! Admission, as an installation sets it up.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use api::NonAdminBackup;
+use bed::eventually;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::house::{deploy, free_address};
+use crate::{House, Nacre, Tenant, VELERO};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a request was refused; none if it was not.
+pub fn refusal<T>(answer: kube::Result<T>) -> Result<Option<String>> {
+    match answer {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) if (400..500).contains(&status.code) => Ok(Some(status.message)),
+        Err(error) => bail!("no answer: {error}"),
+    }
+}
+
+/// Whether this policy refused; a refusal by RBAC would prove nothing.
+pub fn refused_by<T>(policy: &str, answer: kube::Result<T>) -> Result<()> {
+    let Some(message) = refusal(answer)? else { bail!("{policy} lets it pass") };
+    ensure!(message.contains(&format!("ValidatingAdmissionPolicy '{policy}'")), "not by {policy}: {message}");
+    Ok(())
+}
+
+impl House {
+    /// Puts the policies and the webhook's configuration into the cluster, and waits until the policies are in force.
+    pub async fn admission(&self) -> Result<()> {
+        self.bed.apply_path(&deploy("admission.yaml")).await?;
+        let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(
+            self.bed.client_as("nobody", &["probe"]).await?,
+        );
+        self.bed
+            .apply_yaml(
+                "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: probe}\nrules:\n\
+                 - {apiGroups: [''], resources: [namespaces], verbs: [create]}\n---\n\
+                 apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: probe}\n\
+                 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: probe}\n\
+                 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: probe}]\n",
+            )
+            .await?;
+        // The last of them is compiled in the same pass as the others.
+        let probe = json!({"metadata": {"name": "probe", "labels": {"nacre.dev/probe": ""}}});
+        let probe = serde_json::from_value(probe)?;
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        eventually("the policies to be in force", PATIENCE, async || {
+            refused_by("nacre-namespace-marks", namespaces.create(&dry, &probe).await)
+        })
+        .await
+    }
+
+    /// Lets the API server ask at an address of this machine, since there are no pods for a Service to find.
+    pub async fn ask_at(&self, address: SocketAddr) -> Result<()> {
+        let configurations = Api::<ValidatingWebhookConfiguration>::all(self.bed.client().await?);
+        let mut found = configurations.get("nacre").await?;
+        for webhook in found.webhooks.iter_mut().flatten() {
+            webhook.client_config.service = None;
+            webhook.client_config.url = Some(format!("https://{address}/review"));
+        }
+        let change = Patch::Merge(json!({ "webhooks": found.webhooks }));
+        configurations.patch("nacre", &PatchParams::default(), &change).await?;
+        Ok(())
+    }
+
+    /// Starts one more nacre, with its webhook at an address of its own, beside the one that leads.
+    pub async fn start_standby(&self, more: &[(&str, &str)]) -> Result<(Nacre, SocketAddr)> {
+        let address = free_address()?;
+        let here = address.to_string();
+        let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
+        let nacre = self.launch("standby", VELERO, &self.account().await?, &told)?;
+        nacre.until_ready().await?;
+        Ok((nacre, address))
+    }
+
+    /// Starts nacre with its webhook, and waits until the API server asks it.
+    pub async fn start_answering(
+        &self,
+        tenant: &Tenant<'_>,
+        more: &[(&str, &str)],
+    ) -> Result<(Nacre, SocketAddr)> {
+        let address = free_address()?;
+        self.ask_at(address).await?;
+        let here = address.to_string();
+        let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
+        let nacre = self.start_nacre_in(&self.account().await?, &told).await?;
+        eventually("the webhook to be asked", PATIENCE, async || {
+            let said = tenant.would_create("probe", json!({"includeClusterResources": true})).await?;
+            ensure!(said.is_some_and(|said| said.contains("requests.nacre.dev")), "nobody objects");
+            Ok(())
+        })
+        .await?;
+        Ok((nacre, address))
+    }
+}
+
+impl Tenant<'_> {
+    /// What would be said to a NonAdminBackup with this spec.
+    pub async fn would_create(&self, name: &str, spec: Value) -> Result<Option<String>> {
+        let body = json!({
+            "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+            "metadata": {"name": name}, "spec": {"backupSpec": spec},
+        });
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        refusal(self.api::<NonAdminBackup>().create(&dry, &serde_json::from_value(body)?).await)
+    }
+}

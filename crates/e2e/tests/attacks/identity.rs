@@ -1,0 +1,130 @@
+//! Claims to be somebody else, or to own what somebody else owns.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::velero::Backup;
+use api::{Kind, NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, labels};
+use bed::wait_until;
+use e2e::{NACRE, VELERO};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::json;
+
+use crate::ground::{Ground, PATIENCE, VICTIM};
+
+pub(crate) async fn c11_a_namespace_that_bears_a_dead_ones_name(ground: &Ground) -> Result<()> {
+    let first = ground.house.tenant("reused", "first").await?;
+    first.create::<ConfigMap>("plans", json!({"data": {"a": "b"}})).await?;
+    first.back_up("daily").await?;
+    ensure!(first.backup_ends("daily").await? == "Completed", "the backup did not complete");
+    let velero = first.backup_starts("daily").await?;
+    let stored = ground.house.admin::<Backup>().await?.get(&velero).await?;
+    let namespaces = Api::<Namespace>::all(ground.house.bed.client().await?);
+    namespaces.delete("reused", &DeleteParams::default()).await?;
+    wait_until("the namespace to be gone", PATIENCE, namespaces, "reused", |found| {
+        found.is_none().then_some(())
+    })
+    .await?;
+
+    // Velero finds it again in the cluster's own storage, as after a disaster; the new owner gets nothing.
+    let second = ground.house.tenant("reused", "second").await?;
+    let mut again = serde_json::to_value(&stored)?;
+    again["metadata"] = json!({"name": velero, "namespace": VELERO,
+        "labels": stored.metadata.labels, "annotations": stored.metadata.annotations});
+    let backups = ground.house.admin::<Backup>().await?;
+    if backups.get_opt(&velero).await?.is_none() {
+        ground.house.bed.apply(&[serde_json::from_value(again)?]).await?;
+    }
+    ensure!(second.restore("back", "daily").await.is_ok(), "a restore can be asked for");
+    let words = second.restore_refused("back").await?;
+    ensure!(words.contains("daily"), "{words}");
+    ensure!(
+        second.api::<NonAdminBackup>().list(&ListParams::default()).await?.items.is_empty(),
+        "it was shown"
+    );
+    ensure!(second.api::<ConfigMap>().get_opt("plans").await?.is_none(), "it was restored");
+    Ok(())
+}
+
+fn copied(ground: &Ground) -> serde_json::Value {
+    json!({"labels": {labels::SYNCED_FROM: ground.loot, labels::NAB_NACUUID: ground.loot},
+        "annotations": {labels::NAB_NAME: "daily", labels::NAB_NAMESPACE: VICTIM}})
+}
+
+pub(crate) async fn d1_a_copied_label_and_the_wish_to_delete(ground: &Ground) -> Result<()> {
+    let mallory = ground.attacker("d1").await?;
+    let body = json!({"metadata": copied(ground), "spec": {"backupSpec": {}, "deleteBackup": true}});
+    let sent = ground.send(&mallory, Kind::NonAdminBackup, "theft", body).await;
+    // A policy of the API server's may refuse the label already; the controller must not need it.
+    let Ok(_) = sent else { return Ok(()) };
+    mallory.gone::<NonAdminBackup>("theft").await
+}
+
+pub(crate) async fn d2_a_copied_label_and_the_wish_to_download(ground: &Ground) -> Result<()> {
+    let mallory = ground.attacker_with_bucket("d2").await?;
+    let body = json!({"metadata": copied(ground), "spec": {"backupSpec": {"storageLocation": "own"}}});
+    let _ = ground.send(&mallory, Kind::NonAdminBackup, "theft", body).await;
+    for (name, of) in [("by-label", "theft"), ("by-name", "daily"), ("by-velero", ground.loot.as_str())] {
+        let target = json!({"spec": {"target": {"kind": "BackupContents", "name": of}}});
+        let _ = mallory.create::<NonAdminDownloadRequest>(name, target).await;
+    }
+    let _ = mallory.restore("by-restore", "theft").await;
+    ground.house.bed.audit().quiet(NACRE, Duration::from_millis(500)).await.ok();
+    for name in ["by-label", "by-name", "by-velero"] {
+        let Some(request) = mallory.api::<NonAdminDownloadRequest>().get_opt(name).await? else { continue };
+        let told = serde_json::to_string(&request.status)?;
+        ensure!(!told.contains(&format!("{}/{}", ground.loot, ground.loot)), "{told}");
+    }
+    Ok(())
+}
+
+pub(crate) async fn d3_a_forged_status(ground: &Ground) -> Result<()> {
+    let mallory = ground.attacker("d3").await?;
+    let made = mallory.back_up("own").await?;
+    ensure!(mallory.backup_ends("own").await? == "Completed", "the backup did not complete");
+    // The `admin` role does not reach statuses; somebody with more rights in the namespace might.
+    let forged = json!({"status": {"phase": "Created", "veleroBackup":
+        {"nacuuid": ground.loot, "name": ground.loot, "namespace": VELERO}}});
+    let own = mallory.api::<NonAdminBackup>();
+    let refused = own.patch_status("own", &PatchParams::default(), &Patch::Merge(forged.clone())).await;
+    ensure!(refused.is_err(), "a tenant can write statuses");
+    let as_root = Api::<NonAdminBackup>::namespaced(ground.house.bed.client().await?, &mallory.namespace);
+    as_root.patch_status("own", &PatchParams::default(), &Patch::Merge(forged)).await?;
+    mallory.restore("theft", "own").await?;
+    // Either its own data comes back or nothing does; what it was pointed at stays out of reach (see `unharmed`).
+    mallory
+        .wait("the restore to be decided about", "theft", |restore: Option<&NonAdminRestore>| {
+            restore?.status.as_ref()?.phase.map(|_| ())
+        })
+        .await?;
+    mallory.edit::<NonAdminBackup>("own", json!({"spec": {"deleteBackup": true}})).await?;
+    mallory.gone::<NonAdminBackup>("own").await?;
+    let uid = made.metadata.uid.context("a uid")?;
+    let left = ground.house.admin::<Backup>().await?.list(&ListParams::default()).await?;
+    let own_left =
+        left.iter().any(|backup| backup.metadata.name.as_deref().is_some_and(|name| name.ends_with(&uid)));
+    ensure!(!own_left, "its own backup was not deleted");
+    Ok(())
+}
+
+pub(crate) async fn d9_requests_in_veleros_own_namespace(ground: &Ground) -> Result<()> {
+    // Tenants have no rights there; whoever got some, by a mistake, still gets nothing out of nacre.
+    for namespace in [VELERO, "kube-system", "kube-public"] {
+        let requests = Api::<NonAdminBackup>::namespaced(ground.house.bed.client().await?, namespace);
+        let body = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+            "metadata": {"name": "all"}, "spec": {"backupSpec": {}}});
+        requests.create(&kube::api::PostParams::default(), &serde_json::from_value(body)?).await?;
+        wait_until("it to be refused", PATIENCE, requests.clone(), "all", |request| {
+            let status = request?.status.as_ref()?;
+            let accepted = api::condition::get(&status.conditions, api::condition::ACCEPTED)?;
+            (accepted.status == "False" && accepted.message.contains("metadata.namespace")).then_some(())
+        })
+        .await?;
+        requests.delete("all", &DeleteParams::default()).await?;
+        wait_until("it to be gone", PATIENCE, requests, "all", |request| request.is_none().then_some(()))
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! What a tenant writes into a spec, hoping that it is handed on.
+
+use anyhow::{Result, ensure};
+use api::velero::Backup;
+use api::{Kind, NonAdminBackup};
+use serde_json::{Value, json};
+
+use crate::ground::{Ground, VICTIM};
+
+/// Sends each, expects words about the field, and nothing made for it.
+async fn all_refused(
+    ground: &Ground,
+    scenario: &str,
+    kind: Kind,
+    attempts: impl IntoIterator<Item = (&str, Value)>,
+) -> Result<()> {
+    let mallory = ground.attacker(scenario).await?;
+    let spec_name = if kind == Kind::NonAdminBackup { "backupSpec" } else { "restoreSpec" };
+    for (number, (field, mut spec)) in attempts.into_iter().enumerate() {
+        if kind == Kind::NonAdminRestore {
+            spec["backupName"] = json!("daily");
+        }
+        let words = ground.refused(&mallory, kind, &format!("r{number}"), json!({ spec_name: spec })).await?;
+        ensure!(words.contains(field), "{field} is not named in {words:?}");
+        ensure!(!words.contains("1234"), "{words}");
+    }
+    ground.nothing_made_for(&mallory).await
+}
+
+pub(crate) async fn b1_a_hook_that_brings_its_own_container(ground: &Ground) -> Result<()> {
+    let container = json!({"name": "x", "image": "x", "securityContext": {"privileged": true}});
+    let hook = json!({"init": {"initContainers": [container]}});
+    let hooks = json!({"hooks": {"resources": [{"name": "x", "postHooks": [hook]}]}});
+    all_refused(ground, "b1", Kind::NonAdminRestore, [("init", hooks)]).await
+}
+
+pub(crate) async fn b3_a_field_nobody_has_decided_about(ground: &Ground) -> Result<()> {
+    let mallory = ground.attacker("b3").await?;
+    // The API server prunes what the definition does not know; so it reaches neither nacre nor Velero.
+    for (kind, spec) in [
+        (Kind::NonAdminBackup, json!({"backupSpec": {"runAs": "cluster-admin"}})),
+        (Kind::NonAdminRestore, json!({"restoreSpec": {"backupName": "daily", "runAs": "cluster-admin"}})),
+    ] {
+        let kept = ground.send(&mallory, kind, "odd", json!({ "spec": spec })).await?;
+        ensure!(!kept.data.to_string().contains("runAs"), "{}", kept.data);
+    }
+    Ok(())
+}
+
+pub(crate) async fn b4_an_administrators_config_map_by_its_name(ground: &Ground) -> Result<()> {
+    ground.administrators_config_map("secret-plans", json!({})).await?;
+    let mallory = ground.attacker("b4").await?;
+    let mut told = Vec::new();
+    for name in ["secret-plans", "there-is-no-such-map"] {
+        let reference = json!({"kind": "configmap", "name": name});
+        let spec = json!({"backupSpec": {"resourcePolicy": reference}});
+        let words = ground.refused(&mallory, Kind::NonAdminBackup, &format!("by-{name}"), spec).await?;
+        told.push(words.replace(name, "it"));
+    }
+    ensure!(told[0] == told[1], "the refusals tell which exists: {told:#?}");
+    ground.nothing_made_for(&mallory).await
+}
+
+fn hooks_in(namespace: &str) -> Value {
+    json!({"resources": [{"name": "x", "includedNamespaces": [namespace],
+        "pre": [{"exec": {"command": ["x"]}}]}]})
+}
+
+pub(crate) async fn b5_somebody_elses_namespace_anywhere_in_a_backup(ground: &Ground) -> Result<()> {
+    let lists =
+        [json!([VICTIM]), json!(["attacker-b5a", VICTIM]), json!(["*"]), json!(["att*"]), json!([""])];
+    let lists = lists.map(|list| ("includedNamespaces", json!({ "includedNamespaces": list })));
+    let others = [
+        ("excludedNamespaces", json!({"excludedNamespaces": ["kube-system"]})),
+        ("includeClusterResources", json!({"includeClusterResources": true})),
+        ("includedClusterScopedResources", json!({"includedClusterScopedResources": ["*"]})),
+        ("orderedResources", json!({"orderedResources": {"pods": format!("{VICTIM}/till")}})),
+        ("hooks", json!({"hooks": hooks_in(VICTIM)})),
+    ];
+    all_refused(ground, "b5a", Kind::NonAdminBackup, lists.into_iter().chain(others)).await
+}
+
+pub(crate) async fn b5_somebody_elses_namespace_anywhere_in_a_restore(ground: &Ground) -> Result<()> {
+    let hook = json!({"resources": [{"name": "x", "includedNamespaces": [VICTIM],
+        "postHooks": [{"exec": {"command": ["x"]}}]}]});
+    let attempts = [
+        ("includedNamespaces", json!({"includedNamespaces": [VICTIM]})),
+        ("namespaceMapping", json!({"namespaceMapping": {"attacker-b5b": VICTIM}})),
+        ("scheduleName", json!({"scheduleName": "nightly"})),
+        ("includeClusterResources", json!({"includeClusterResources": true})),
+        ("hooks", json!({ "hooks": hook })),
+    ];
+    all_refused(ground, "b5b", Kind::NonAdminRestore, attempts).await
+}
+
+pub(crate) async fn b6_another_spelling_of_what_is_fenced_off(ground: &Ground) -> Result<()> {
+    let spellings =
+        ["NonAdminBackups.oadp.openshift.io.", "nonadminbackups", "virtualmachineinstancemigrations"];
+    let attempts =
+        spellings.map(|name| ("includedResources", json!({"includedResources": ["configmaps", name]})));
+    all_refused(ground, "b6", Kind::NonAdminBackup, attempts).await?;
+    // A name that only the API server knows to be the same is not refused, and is left out by Velero all the same.
+    let mallory = ground.attacker("b6").await?;
+    let spec = json!({"spec": {"backupSpec": {"includedResources": ["configmaps", "nab", "vmim"]}}});
+    mallory.create::<NonAdminBackup>("short", spec).await?;
+    let name = mallory.backup_starts("short").await?;
+    let excluded = ground.house.admin::<Backup>().await?.get(&name).await?.spec.excluded_resources;
+    let excluded = excluded.unwrap_or_default();
+    for left_out in ["nonadminbackups.oadp.openshift.io", "virtualmachineinstancemigrations.kubevirt.io"] {
+        ensure!(excluded.iter().any(|name| name == left_out), "{left_out} is not in {excluded:?}");
+    }
+    Ok(())
+}
+
+pub(crate) async fn b7_more_than_the_policy_allows(ground: &Ground) -> Result<()> {
+    let attempts = [
+        ("ttl", json!({"ttl": "876000h"})),
+        ("ttl", json!({"ttl": "1s"})),
+        ("ttl", json!({"ttl": "-1h"})),
+        ("itemOperationTimeout", json!({"itemOperationTimeout": "-1s"})),
+    ];
+    all_refused(ground, "b7", Kind::NonAdminBackup, attempts).await
+}

@@ -1,0 +1,236 @@
+//! Locations and credentials that would reach something other than the tenant's own bucket.
+
+use anyhow::{Context, Result, ensure};
+use api::velero::BackupStorageLocation;
+use api::{Kind, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, condition};
+use e2e::{Tenant, VELERO};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::ground::{Ground, VICTIM};
+
+/// What is in a credential that must never be told to anybody.
+const VALUE: &str = "hunter2";
+
+fn aws(mut more: Value) -> Value {
+    let mut spec = json!({"provider": "aws", "objectStorage": {"bucket": "mine"}, "config": {"region": "eu-west-1"},
+        "credential": {"name": "keys", "key": "cloud"}});
+    for (key, value) in more.as_object_mut().into_iter().flatten() {
+        spec[key] = value.take();
+    }
+    spec
+}
+
+async fn keys(mallory: &Tenant<'_>) -> Result<()> {
+    mallory.keep_keys("keys", "[default]\naws_access_key_id = a\naws_secret_access_key = b\n").await
+}
+
+/// Keeps each text as a credential, expects words that name what is wrong and not its value, and no copy of it.
+async fn credentials_refused(
+    ground: &Ground,
+    scenario: &str,
+    provider: &str,
+    texts: &[(&str, &str)],
+) -> Result<()> {
+    let mallory = ground.attacker(scenario).await?;
+    let config = match provider {
+        "aws" => json!({"region": "eu-west-1"}),
+        "azure" => json!({"resourceGroup": "group", "storageAccount": "account"}),
+        _ => json!({}),
+    };
+    for (number, (named, text)) in texts.iter().enumerate() {
+        // One at a time, since there is a limit on locations and this is not about it.
+        let name = format!("l{number}");
+        mallory.keep_keys(&name, text).await?;
+        let spec = json!({"provider": provider, "objectStorage": {"bucket": "mine"}, "config": config,
+            "credential": {"name": name, "key": "cloud"}});
+        let words = ground.location_refused(&mallory, &name, spec).await?;
+        ensure!(words.contains(named), "{named} is not named in {words:?}");
+        ensure!(!words.contains(VALUE), "{words}");
+        mallory.delete::<NonAdminBackupStorageLocation>(&name).await?;
+        mallory.gone::<NonAdminBackupStorageLocation>(&name).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn c2_a_credential_that_sends_veleros_own_token_away(ground: &Ground) -> Result<()> {
+    let aws = [
+        ("credential_process", "[default]\ncredential_process = /bin/sh -c hunter2\n"),
+        ("role_arn", "[default]\nrole_arn = hunter2\nweb_identity_token_file = /var/run/token\n"),
+        (
+            "endpoint_url",
+            "[default]\naws_access_key_id = a\naws_secret_access_key = hunter2\nendpoint_url = x\n",
+        ),
+    ];
+    credentials_refused(ground, "c2a", "aws", &aws).await?;
+    let gcp = [
+        (
+            "service_account",
+            r#"{"type": "external_account", "token_url": "https://hunter2.example",
+            "credential_source": {"file": "/var/run/secrets/kubernetes.io/serviceaccount/token"}}"#,
+        ),
+        (
+            "token_uri",
+            r#"{"type": "service_account", "project_id": "p", "private_key_id": "k",
+            "private_key": "hunter2", "client_email": "a@b", "token_uri": "https://hunter2.example/token"}"#,
+        ),
+    ];
+    credentials_refused(ground, "c2g", "gcp", &gcp).await
+}
+
+pub(crate) async fn c3_a_credential_that_reads_a_file(ground: &Ground) -> Result<()> {
+    let texts = [
+        (
+            "AZURE_CLIENT_CERTIFICATE_PATH",
+            "AZURE_CLIENT_ID=hunter2\nAZURE_CLIENT_CERTIFICATE_PATH=/etc/passwd\n",
+        ),
+        (
+            "AZURE_AUTHORITY_HOST",
+            "AZURE_STORAGE_ACCOUNT_ACCESS_KEY=hunter2\nAZURE_AUTHORITY_HOST=https://x\n",
+        ),
+    ];
+    credentials_refused(ground, "c3", "azure", &texts).await
+}
+
+pub(crate) async fn c4_a_credential_that_falls_back_to_the_clusters_own(ground: &Ground) -> Result<()> {
+    let texts = [
+        ("aws_access_key_id", "[default]\n"),
+        ("credential_source", "[default]\ncredential_source = Ec2InstanceMetadata\n"),
+        ("no profile", ""),
+    ];
+    credentials_refused(ground, "c4", "aws", &texts).await
+}
+
+/// Sends each, and expects words about the field.
+async fn locations_refused(
+    ground: &Ground,
+    scenario: &str,
+    attempts: impl IntoIterator<Item = (&str, Value)>,
+) -> Result<()> {
+    let mallory = ground.attacker(scenario).await?;
+    keys(&mallory).await?;
+    for (number, (field, spec)) in attempts.into_iter().enumerate() {
+        let name = format!("l{number}");
+        let words = ground.location_refused(&mallory, &name, spec).await?;
+        ensure!(words.contains(field), "{field} is not named in {words:?}");
+        mallory.delete::<NonAdminBackupStorageLocation>(&name).await?;
+        mallory.gone::<NonAdminBackupStorageLocation>(&name).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn c5_a_setting_that_names_the_administrators_file(ground: &Ground) -> Result<()> {
+    let settings = ["credentialsFile", "customerKeyEncryptionFile", "somethingNew"];
+    let attempts =
+        settings.map(|key| (key, aws(json!({"config": {"region": "eu-west-1", key: "/credentials/cloud"}}))));
+    locations_refused(ground, "c5", attempts).await
+}
+
+pub(crate) async fn c7_an_endpoint_inside_the_cluster(ground: &Ground) -> Result<()> {
+    let api_server = ground.house.bed.server().to_owned();
+    let host = api_server.trim_start_matches("https://").replace("127.0.0.1", "127.0.0.2");
+    let urls = [
+        "http://169.254.169.254/latest".to_owned(),
+        "http://0xa9fea9fe/".to_owned(),
+        "http://[::ffff:169.254.169.254]/".to_owned(),
+        "http://localhost:9000".to_owned(),
+        format!("https://{host}"),
+        format!("http://store.{VICTIM}.svc:9000"),
+        "https://kubernetes.default.svc.cluster.local".to_owned(),
+        "http://metadata.google.internal".to_owned(),
+    ];
+    let attempts = urls.iter().map(|url| {
+        let config = json!({"region": "eu-west-1", "s3ForcePathStyle": "true", "s3Url": url});
+        ("s3Url", aws(json!({ "config": config })))
+    });
+    locations_refused(ground, "c7", attempts).await
+}
+
+pub(crate) async fn c8_transport_security_switched_off(ground: &Ground) -> Result<()> {
+    let skipped =
+        json!({"region": "eu-west-1", "s3Url": "https://s3.example.com", "insecureSkipTLSVerify": "true"});
+    let no_pem = json!({"bucket": "mine", "caCert": "bm90IGEgY2VydGlmaWNhdGU="});
+    let somebody_elses = json!({"bucket": "mine", "caCertRef": {"name": "ca", "key": "ca.crt"}});
+    let attempts = [
+        ("insecureSkipTLSVerify", aws(json!({ "config": skipped }))),
+        ("caCert", aws(json!({ "objectStorage": no_pem }))),
+        ("caCertRef", aws(json!({ "objectStorage": somebody_elses }))),
+    ];
+    locations_refused(ground, "c8", attempts).await
+}
+
+pub(crate) async fn c9_a_prefix_that_climbs_out(ground: &Ground) -> Result<()> {
+    let prefixes = ["../victim/velero", "a/../../victim", "/victim", "a//b", "./a", ".."];
+    let attempts = prefixes
+        .map(|prefix| ("prefix", aws(json!({"objectStorage": {"bucket": "mine", "prefix": prefix}}))));
+    locations_refused(ground, "c9", attempts).await
+}
+
+pub(crate) async fn c13_a_request_for_approval_that_approves_itself(ground: &Ground) -> Result<()> {
+    let mallory = ground.attacker("c13").await?;
+    keys(&mallory).await?;
+    let spec = json!({"spec": {"backupStorageLocationSpec": aws(json!({}))}});
+    let location = mallory.create::<NonAdminBackupStorageLocation>("own", spec).await?;
+    let pending = mallory
+        .location_is("approval to be waited for", "own", |status| {
+            condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED)
+                .is_some_and(|found| found.status == "False")
+        })
+        .await?;
+    let request = pending.velero_backup_storage_location.and_then(|velero| velero.name).context("a name")?;
+
+    // Neither to be seen nor to be decided about, in either namespace.
+    let theirs = mallory.api_in::<NonAdminBackupStorageLocationRequest>(VELERO);
+    let decision = json!({"spec": {"approvalDecision": "approve"}});
+    ensure!(theirs.get(&request).await.is_err(), "the request can be read");
+    let patched = theirs.patch(&request, &PatchParams::default(), &Patch::Merge(decision.clone())).await;
+    ensure!(patched.is_err(), "the request can be decided about");
+    let forged = json!({"spec": {"approvalDecision": "approve"}});
+    let kind = Kind::NonAdminBackupStorageLocationRequest;
+    ensure!(ground.send(&mallory, kind, &request, forged).await.is_err(), "a request can be made");
+
+    let uid = location.uid().context("a uid")?;
+    let storages = ground.house.admin::<BackupStorageLocation>().await?.list(&ListParams::default()).await?;
+    ensure!(!storages.iter().any(|storage| storage.name_any().ends_with(&uid)), "Velero has it");
+    let secrets = ground.house.admin::<Secret>().await?.list(&ListParams::default()).await?;
+    ensure!(!secrets.iter().any(|secret| secret.name_any().ends_with(&uid)), "its Secret was copied");
+    Ok(())
+}
+
+pub(crate) async fn c15_a_provider_nobody_allowed(ground: &Ground) -> Result<()> {
+    let providers = ["replicated.com/hostpath", "velero.io/fs", "AWS ", ""];
+    let attempts = providers.map(|provider| ("provider", aws(json!({ "provider": provider }))));
+    locations_refused(ground, "c15", attempts).await
+}
+
+pub(crate) async fn c17_a_flood_of_locations(ground: &Ground) -> Result<()> {
+    let mallory = ground.attacker("c17").await?;
+    keys(&mallory).await?;
+    for number in 0..8 {
+        let bucket = json!({"objectStorage": {"bucket": format!("bucket-{number}")}});
+        let spec = json!({"spec": {"backupStorageLocationSpec": aws(bucket)}});
+        // Refused at once or later.
+        let sent = mallory.create::<NonAdminBackupStorageLocation>(&format!("l{number}"), spec).await;
+        ensure!(sent.is_ok() || number >= 3, "{sent:?}");
+    }
+    mallory
+        .location_is("the limit to be told", "l7", |status| {
+            condition::get(&status.conditions, condition::ACCEPTED)
+                .is_some_and(|found| found.status == "False" && found.message.contains('3'))
+        })
+        .await?;
+    mallory
+        .location_is("the first to be handed over", "l0", |status| {
+            status.velero_backup_storage_location.as_ref().is_some_and(|velero| velero.name.is_some())
+        })
+        .await?;
+    let requests = ground.house.admin::<NonAdminBackupStorageLocationRequest>().await?;
+    let of_mallory = |request: &NonAdminBackupStorageLocationRequest| {
+        request.annotations().values().any(|value| *value == mallory.namespace)
+    };
+    let count = requests.list(&ListParams::default()).await?.iter().filter(|one| of_mallory(one)).count();
+    ensure!((1..=3).contains(&count), "administrators are asked {count} times");
+    Ok(())
+}

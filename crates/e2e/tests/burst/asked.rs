@@ -1,0 +1,140 @@
+//! What is asked for: backups and restores, told apart only here.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use anyhow::Result;
+use api::velero::{Backup, Restore};
+use api::{NonAdminBackup, NonAdminRestore, Phase, labels};
+use bed::Bed;
+use e2e::VELERO;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+pub(crate) const NAMESPACES: usize = 20;
+
+/// A kind that tenants ask with.
+pub(crate) trait Asked:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned
+{
+    /// Velero's kind for it.
+    type Velero: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize;
+    /// Where Velero's object names the request: its namespace and its name.
+    const ORIGIN: [&str; 2];
+    /// Where Velero counts what is done.
+    const ITEMS: &str;
+
+    /// What is asked for; of restores, from a backup that is in the same namespace.
+    fn spec(number: usize) -> Value;
+    /// What Velero's object is called, once nacre has handed it over.
+    fn created_as(&self) -> Option<String>;
+    /// What is shown of Velero's status.
+    fn velero(&self) -> Value;
+    /// The shown place in the queue.
+    fn position(&self) -> Option<i64>;
+
+    fn request(name: &str, number: usize) -> Result<Self> {
+        let body = json!({"apiVersion": Self::api_version(&()), "kind": Self::kind(&()),
+            "metadata": {"name": name}, "spec": Self::spec(number)});
+        Ok(serde_json::from_value(body)?)
+    }
+}
+
+impl Asked for NonAdminBackup {
+    type Velero = Backup;
+    const ORIGIN: [&str; 2] = [labels::NAB_NAMESPACE, labels::NAB_NAME];
+    const ITEMS: &str = "itemsBackedUp";
+
+    fn spec(_: usize) -> Value {
+        json!({"backupSpec": {"ttl": "24h"}})
+    }
+
+    fn created_as(&self) -> Option<String> {
+        let status = self.status.as_ref().filter(|status| status.phase == Some(Phase::Created))?;
+        status.velero_backup.as_ref()?.name.clone()
+    }
+
+    fn velero(&self) -> Value {
+        let shown = self.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.status.as_ref());
+        json!(shown)
+    }
+
+    fn position(&self) -> Option<i64> {
+        Some(self.status.as_ref()?.queue_info.as_ref()?.estimated_queue_position)
+    }
+}
+
+impl Asked for NonAdminRestore {
+    type Velero = Restore;
+    const ORIGIN: [&str; 2] = [labels::NAR_NAMESPACE, labels::NAR_NAME];
+    const ITEMS: &str = "itemsRestored";
+
+    fn spec(number: usize) -> Value {
+        json!({"restoreSpec": {"backupName": format!("b{}", number % NAMESPACES)}})
+    }
+
+    fn created_as(&self) -> Option<String> {
+        let status = self.status.as_ref().filter(|status| status.phase == Some(Phase::Created))?;
+        status.velero_restore.as_ref()?.name.clone()
+    }
+
+    fn velero(&self) -> Value {
+        let shown = self.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.status.as_ref());
+        json!(shown)
+    }
+
+    fn position(&self) -> Option<i64> {
+        Some(self.status.as_ref()?.queue_info.as_ref()?.estimated_queue_position)
+    }
+}
+
+/// What nacre writes for one request, so that the bare client writes the same.
+pub(crate) struct Sample {
+    pub(crate) velero: Value,
+    pub(crate) status: Value,
+}
+
+pub(crate) async fn sample<K: Asked + Send + 'static>(bed: &Bed) -> Result<Sample> {
+    let requests = Api::<K>::namespaced(bed.client().await?, &namespace("shop", 0));
+    requests.create(&PostParams::default(), &K::request("sample", 0)?).await?;
+    let created = |request: Option<&K>| Some((request?.created_as()?, request?.clone()));
+    let (name, request) =
+        bed::wait_until("the sample to be created", Duration::from_secs(30), requests, "sample", created)
+            .await?;
+    let objects = Api::<K::Velero>::namespaced(bed.client().await?, VELERO);
+    let made = serde_json::to_value(objects.get(&name).await?)?;
+    let metadata =
+        json!({"labels": made["metadata"]["labels"], "annotations": made["metadata"]["annotations"]});
+    let velero = json!({"apiVersion": K::Velero::api_version(&()), "kind": K::Velero::kind(&()),
+        "metadata": metadata, "spec": made["spec"]});
+    Ok(Sample { velero, status: serde_json::to_value(request)?["status"].clone() })
+}
+
+pub(crate) fn namespace(series: &str, number: usize) -> String {
+    format!("{series}-{}", number % NAMESPACES)
+}
+
+pub(crate) async fn make_namespaces(bed: &Bed, series: &str) -> Result<()> {
+    for number in 0..NAMESPACES {
+        bed.namespace(&namespace(series, number)).await?;
+    }
+    Ok(())
+}
+
+/// Plays Velero by hand: merges this into the status of one of its objects.
+pub(crate) async fn velero_says<V>(objects: &Api<V>, name: &str, status: Value) -> Result<()>
+where
+    V: Resource + Clone + Debug + DeserializeOwned,
+{
+    let change = Patch::Merge(json!({ "status": status }));
+    objects.patch(name, &PatchParams::default(), &change).await?;
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! `kubectl nacre` as its users run it: the program alone, with a tenant's rights and nothing more, on a real cluster.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod person;
+#[path = "../migration/program.rs"]
+#[expect(dead_code, reason = "the other stories read JSON")]
+mod program;
+mod released;
+mod screen;
+mod storage;
+mod tenant;
+mod terminal;
+
+use anyhow::Result;
+use bed::Bed;
+use e2e::{House, Nacre};
+use tokio::sync::OnceCell;
+
+/// One policy for all stories of this program; each has a namespace of its own.
+const POLICY: &str = "
+storageLocations: { endpoints: { allow: ['127.0.0.1'] } }
+overrides:
+  - selector: { matchLabels: { kubernetes.io/metadata.name: strict } }
+    backup: { ttl: { max: 48h }, enforce: { snapshotVolumes: false }, maxPerNamespace: 3 }
+    downloads: { platformStorage: logs }
+";
+
+/// A cluster with Velero and nacre as an installation sets it up, webhook included, shared by the stories that need both.
+async fn house() -> Result<&'static House> {
+    static HOUSE: OnceCell<(House, Nacre)> = OnceCell::const_new();
+    let (house, _) = HOUSE
+        .get_or_try_init(|| async {
+            let house = House::build().await?;
+            house.set_policy(POLICY).await?;
+            house.admission().await?;
+            let nacre = house.start_answering(&house.tenant("first", "first").await?, &[]).await?;
+            anyhow::Ok((house, nacre))
+        })
+        .await?;
+    Ok(house)
+}
+
+/// A cluster with nacre's definitions and nobody who acts on them, so that a story can say what happens when.
+async fn stage() -> Result<&'static House> {
+    static STAGE: OnceCell<House> = OnceCell::const_new();
+    STAGE.get_or_try_init(|| async { House::build_on(Bed::builder()).await }).await
+}

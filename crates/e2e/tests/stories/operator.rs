@@ -1,0 +1,162 @@
+//! `nacre operator` on a cluster without OADP: the controller comes and goes as a DataProtectionApplication says. No kubelet
+//! runs here, so the story plays it: it starts and ends the program as the Deployment says.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::{DataProtectionApplication, NonAdminBackup, condition};
+use bed::eventually;
+use e2e::contest::{created, leads};
+use e2e::{House, NACRE, Nacre, VELERO};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const FINALIZER: &str = "nonadminbackup.oadp.openshift.io/finalizer";
+
+async fn ask(house: &House, namespace: &str, spec: Value) -> Result<()> {
+    let body = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
+        "metadata": {"name": "dpa"}, "spec": spec});
+    let api = Api::<DataProtectionApplication>::namespaced(house.bed.client().await?, namespace);
+    api.patch("dpa", &PatchParams::apply("administrator").force(), &Patch::Apply(body)).await?;
+    Ok(())
+}
+
+/// Waits until the application was told that its latest wish was carried out, or that it was not, and returns the words.
+async fn told(house: &House, well: bool) -> Result<String> {
+    let api = house.admin::<DataProtectionApplication>().await?;
+    bed::wait_until("the application to be told", PATIENCE, api, "dpa", |one| {
+        let one: &DataProtectionApplication = one?;
+        let found = condition::get(&one.status.as_ref()?.conditions, condition::RECONCILED)?;
+        let current = found.observed_generation == one.metadata.generation;
+        (current && (found.status == "True") == well).then(|| format!("{}: {}", found.reason, found.message))
+    })
+    .await
+}
+
+async fn deployment(
+    house: &House,
+    what: &str,
+    is: impl Fn(Option<&Deployment>) -> bool,
+) -> Result<Option<Deployment>> {
+    let api = house.admin::<Deployment>().await?;
+    bed::wait_until(what, PATIENCE, api, "non-admin-controller", |one| is(one).then(|| one.cloned())).await
+}
+
+/// What the kubelet would do.
+async fn play_pod(house: &House, deployment: &Deployment) -> Result<Nacre> {
+    let spec = serde_json::to_value(&deployment.spec)?;
+    let container = &spec["template"]["spec"]["containers"][0];
+    ensure!(container["args"].is_null(), "OADP's operator gives no arguments either: {container}");
+    let env = container["env"].as_array().cloned().unwrap_or_default();
+    let watch = env.iter().find(|one| one["name"] == "WATCH_NAMESPACE").context("WATCH_NAMESPACE")?;
+    ensure!(watch["value"] == VELERO, "{watch}");
+    let nacre = house.launch("pod", VELERO, &house.account_of(VELERO).await?, &[])?;
+    leads(&nacre, true).await?;
+    Ok(nacre)
+}
+
+fn replicas(deployment: &Deployment) -> Option<i32> {
+    deployment.spec.as_ref()?.replicas
+}
+
+fn image(deployment: &Deployment) -> Option<&str> {
+    deployment.spec.as_ref()?.template.spec.as_ref()?.containers.first()?.image.as_deref()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
+    let house = House::build_for_operator().await?;
+    house.bed.velero_stop()?;
+    let operator = house.start_operator().await?;
+
+    // Off unless asked for.
+    ask(&house, VELERO, json!({"configuration": {"velero": {}}})).await?;
+    ensure!(told(&house, true).await? == "Complete: Reconcile complete");
+    deployment(&house, "no Deployment", |one| one.is_none()).await?;
+
+    // On.
+    ask(&house, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
+    let made = deployment(&house, "the Deployment", |one| one.is_some()).await?.context("it")?;
+    told(&house, true).await?;
+    let pod = play_pod(&house, &made).await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.back_up("daily").await?;
+    shop.back_up("weekly").await?;
+    created(&shop, "daily").await?;
+    created(&shop, "weekly").await?;
+
+    // Changed, and a wish that makes no sense changes nothing.
+    let overrides = json!({"nonAdminControllerImageFqin": "mine:1"});
+    ask(&house, VELERO, json!({"nonAdmin": {"enable": true}, "unsupportedOverrides": overrides})).await?;
+    deployment(&house, "the image", |one| one.and_then(image) == Some("mine:1")).await?;
+    let wrong = json!({"enable": true, "enforceBackupSpec": {"includedNamespaces": ["other"]}});
+    ask(&house, VELERO, json!({"nonAdmin": wrong})).await?;
+    let words = told(&house, false).await?;
+    ensure!(words.starts_with("Error: ") && words.contains("includedNamespaces"), "{words}");
+    deployment(&house, "the image to stay", |one| one.and_then(image) == Some("mine:1")).await?;
+
+    // Silence, once settled; a `false` elsewhere is no reason to act.
+    ask(&house, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
+    told(&house, true).await?;
+    house.bed.namespace("elsewhere").await?;
+    ask(&house, "elsewhere", json!({"nonAdmin": {"enable": false}})).await?;
+    let silent = async || house.bed.audit().quiet(NACRE, Duration::from_secs(2)).await;
+    eventually("silence", PATIENCE, silent).await?;
+
+    // Off: to rest, and once the last pod is gone requests are let go and the Deployment is removed.
+    ask(&house, VELERO, json!({"nonAdmin": {"enable": false}})).await?;
+    deployment(&house, "rest", |one| one.and_then(replicas) == Some(0)).await?;
+    let finalizers = async |name: &str| {
+        let found = shop.api::<NonAdminBackup>().get(name).await?;
+        anyhow::Ok(found.metadata.finalizers.unwrap_or_default())
+    };
+    let patient = async || {
+        let log = operator.process.output();
+        ensure!(log.contains("waiting for velero/pod_"), "{log}");
+        Ok(())
+    };
+    eventually("the operator to wait for the pod", PATIENCE, patient).await?;
+    ensure!(finalizers("daily").await? == [FINALIZER], "while a pod lives, nobody takes it off");
+    ensure!(pod.process.terminate(PATIENCE).await? == Some(0), "as the kubelet ends it");
+    deployment(&house, "the Deployment to be gone", |one| one.is_none()).await?;
+    told(&house, true).await?;
+    ensure!(finalizers("daily").await?.is_empty() && finalizers("weekly").await?.is_empty());
+    shop.delete::<NonAdminBackup>("weekly").await?;
+    shop.gone::<NonAdminBackup>("weekly").await?;
+
+    // On again, said in the other place: finalizers come back.
+    ask(&house, VELERO, json!({"features": {"nonAdmin": {"enable": true}}})).await?;
+    let made = deployment(&house, "the Deployment", |one| one.is_some()).await?.context("it")?;
+    let _pod = play_pod(&house, &made).await?;
+    let back = async || {
+        let found = finalizers("daily").await?;
+        ensure!(found == [FINALIZER], "{found:?}");
+        Ok(())
+    };
+    eventually("the finalizer to come back", PATIENCE, back).await?;
+    let events = house.admin::<Event>().await?.list(&ListParams::default()).await?.items;
+    for reason in ["NonAdminDeploymentReconciled", "NonAdminDeploymentDeleteSucceed"] {
+        ensure!(events.iter().any(|event| event.reason.as_deref() == Some(reason)), "{reason}");
+    }
+
+    // Where OADP's operator comes, the applications are its own.
+    let body = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "openshift-adp-controller-manager", "namespace": VELERO},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": {
+            "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "manager", "image": "oadp:1"}]}}}});
+    house.bed.apply(&[serde_json::from_value(body)?]).await?;
+    let aside = async || {
+        let log = operator.process.output();
+        ensure!(log.contains("its applications are left to it"), "{log}");
+        Ok(())
+    };
+    eventually("the operator to stand aside", PATIENCE, aside).await?;
+    ask(&house, VELERO, json!({"nonAdmin": {"enable": false}})).await?;
+    house.bed.audit().quiet(NACRE, Duration::from_secs(3)).await?;
+    deployment(&house, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
+    Ok(())
+}

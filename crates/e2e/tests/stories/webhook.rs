@@ -1,0 +1,174 @@
+//! The webhook: a bad request is refused at once in the controller's words; without it, by condition; and its certificate
+//! is replaced without anybody noticing.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use api::{NonAdminBackup, condition};
+use bed::{Bed, eventually};
+use e2e::{House, NACRE};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const BAD: &str = "apiVersion: oadp.openshift.io/v1alpha1\nkind: NonAdminBackup\n\
+                   metadata: {name: bad, namespace: shop}\n\
+                   spec: {backupSpec: {includedNamespaces: [rival]}}\n";
+
+/// A restore that comes before its backup, in one file with it.
+const ONE_FILE: &str = "apiVersion: oadp.openshift.io/v1alpha1\nkind: NonAdminRestore\n\
+                        metadata: {name: back, namespace: shop}\nspec: {restoreSpec: {backupName: daily}}\n---\n\
+                        apiVersion: oadp.openshift.io/v1alpha1\nkind: NonAdminBackup\n\
+                        metadata: {name: daily, namespace: shop}\nspec: {backupSpec: {}}\n";
+
+async fn apply(bed: &Bed, name: &str, yaml: &str) -> Result<bed::Output> {
+    let file = bed.folder().join(name);
+    std::fs::write(&file, yaml)?;
+    bed.kubectl(&["apply", "-f", &file.display().to_string(), "--as=ada"]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_backup_is_refused_at_once_or_by_condition_in_the_same_words() -> Result<()> {
+    let house = House::build().await?;
+    house.admission().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    let (nacre, _) = house.start_answering(&shop, &[]).await?;
+
+    let refused = apply(&house.bed, "bad.yaml", BAD).await?;
+    ensure!(!refused.success, "{}", refused.stdout);
+    let (_, words) = refused.stderr.split_once("denied the request: ").context(refused.stderr.clone())?;
+    let words = words.trim().to_owned();
+    ensure!(shop.api::<NonAdminBackup>().get_opt("bad").await?.is_none());
+
+    // What the next document heals is a warning, and goes through.
+    let warned = apply(&house.bed, "one-file.yaml", ONE_FILE).await?;
+    ensure!(warned.success && warned.stderr.contains("there is no NonAdminBackup"), "{warned:?}");
+    ensure!(shop.restore_ends("back").await? == "Completed");
+    let details = nacre.details().await?;
+    ensure!(!details.contains("webhook"), "{details}");
+    house.bed.audit().quiet(NACRE, Duration::from_secs(12)).await?;
+
+    // With nacre down it is accepted, without much of a wait; once nacre is back, it is refused by condition.
+    drop(nacre);
+    let began = Instant::now();
+    apply(&house.bed, "bad.yaml", BAD).await?.ok()?;
+    ensure!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    // Without the right to look at its configuration, as under OADP's role, that is one extra less, and named.
+    let roles = Api::<ClusterRole>::all(house.bed.client().await?);
+    let mut role = roles.get("nacre").await?;
+    let about =
+        |rule: &PolicyRule| rule.api_groups.iter().flatten().any(|group| group.starts_with("admission"));
+    role.rules.iter_mut().for_each(|rules| rules.retain(|rule| !about(rule)));
+    let fewer = Patch::Merge(json!({ "rules": role.rules }));
+    roles.patch("nacre", &PatchParams::default(), &fewer).await?;
+    let nacre = house.start_nacre().await?;
+    eventually("the missing right to be named", PATIENCE, async || {
+        let details = nacre.details().await?;
+        ensure!(details.contains("the webhook does not work") && details.contains("forbidden"), "{details}");
+        Ok(())
+    })
+    .await?;
+    let said = shop
+        .wait("it to be refused", "bad", |backup: Option<&NonAdminBackup>| {
+            let accepted = condition::get(&backup?.status.as_ref()?.conditions, condition::ACCEPTED)?;
+            (accepted.status == "False").then(|| accepted.message.clone())
+        })
+        .await?;
+    ensure!(said == words, "the webhook says {words:?}, the controller {said:?}");
+    // A bad one can still be labelled and deleted.
+    shop.edit::<NonAdminBackup>("bad", json!({"metadata": {"labels": {"a": "b"}}})).await?;
+    shop.delete::<NonAdminBackup>("bad").await?;
+    shop.gone::<NonAdminBackup>("bad").await
+}
+
+/// Connects as the API server does, trusting these authorities.
+async fn connects(address: SocketAddr, bundle: &[u8]) -> Result<()> {
+    let mut roots = RootCertStore::empty();
+    for authority in CertificateDer::pem_slice_iter(bundle) {
+        roots.add(authority?)?;
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::from(address.ip());
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()> {
+    let house = House::build().await?;
+    house.bed.velero_stop()?;
+    house.admission().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    let lifetime = [("WEBHOOK_CERTIFICATE_LIFETIME", "9s")];
+    let (nacre, here) = house.start_answering(&shop, &lifetime).await?;
+    // A replica without the lease shares the certificate and answers as well.
+    let (second, elsewhere) = house.start_standby(&lifetime).await?;
+
+    let secrets = house.admin::<Secret>().await?;
+    let shown = async || {
+        let data = secrets.get("nacre-webhook").await?.data.unwrap_or_default();
+        data.get("tls.crt").map(|bytes| bytes.0.clone()).context("no certificate")
+    };
+    let configurations = Api::<ValidatingWebhookConfiguration>::all(house.bed.client().await?);
+    let bundle = async || {
+        let webhooks = configurations.get("nacre").await?.webhooks.unwrap_or_default();
+        webhooks.into_iter().find_map(|one| one.client_config.ca_bundle).context("no bundle")
+    };
+    let mut certificates = vec![shown().await?];
+    let began = Instant::now();
+    let mut asked = 0;
+    while certificates.len() < 4 {
+        // The API server keeps connections; one that connects anew at any moment would be as well served.
+        for address in [here, elsewhere] {
+            let known = bundle().await?;
+            if let Err(trouble) = connects(address, &known.0).await {
+                ensure!(bundle().await? != known, "{address} is not trusted: {trouble:#}");
+            }
+        }
+        // A question that nobody answers is one that passes.
+        let said = shop.would_create("bad", json!({"includeClusterResources": true})).await?;
+        ensure!(said.is_some(), "unanswered after {asked}, at {:?}", began.elapsed());
+        asked += 1;
+        let now = shown().await?;
+        if certificates.last() != Some(&now) {
+            certificates.push(now);
+            if certificates.len() == 3 {
+                house.ask_at(elsewhere).await?;
+            }
+        }
+        ensure!(began.elapsed() < Duration::from_mins(1), "{} in a minute", certificates.len());
+    }
+
+    // A configuration put back as it was installed is told by which authority nacre is known.
+    let mut emptied = configurations.get("nacre").await?;
+    for webhook in emptied.webhooks.iter_mut().flatten() {
+        webhook.client_config.ca_bundle = None;
+    }
+    let change = Patch::Merge(json!({ "webhooks": emptied.webhooks }));
+    configurations.patch("nacre", &PatchParams::default(), &change).await?;
+    eventually("the bundle to be back", PATIENCE, async || {
+        let said = shop.would_create("bad", json!({"includeClusterResources": true})).await?;
+        ensure!(said.is_some(), "nobody objects");
+        Ok(())
+    })
+    .await?;
+    ensure!(nacre.process.is_running() && second.process.is_running());
+    Ok(())
+}

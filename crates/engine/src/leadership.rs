@@ -1,0 +1,380 @@
+//! Whether this process may write. The gate stands on the line to the API server, behind every queue of ours, so that no
+//! writer can forget to ask and none asks too early.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::SystemTime;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use http::{Method, Request};
+use kube::client::Body;
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tower::{BoxError, Layer, Service};
+
+/// Says whether this process may write, and counts the writes that are on their way.
+#[derive(Clone, Debug)]
+pub struct Leadership(Arc<watch::Sender<State>>);
+
+/// A write was not sent, because somebody else may be acting.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("this process does not hold the lease (any more), so it writes nothing")]
+pub struct NotLeading;
+
+#[derive(Debug)]
+struct State {
+    term: Term,
+    standing: Standing,
+    /// Nothing new is begun.
+    closed: bool,
+    in_flight: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Term {
+    None,
+    /// Whichever comes first: the monotonic clock stands still while a machine sleeps, the other can be set.
+    Until(Instant, SystemTime),
+    Unlimited,
+}
+
+/// How things stand, in words for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// The lease was not looked at yet.
+    #[default]
+    Starting,
+    /// This process acts.
+    Leading,
+    /// Somebody else does.
+    Behind(String),
+    /// It cannot be told who does.
+    Unclear(String),
+    /// We may not use leases, so this process acts, and would not notice another.
+    Without(String),
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Starting => f.write_str("standing by: the lease was not looked at yet"),
+            Self::Leading => f.write_str("leading: this process holds the lease"),
+            Self::Behind(holder) => write!(f, "standing by: {holder} holds the lease"),
+            Self::Unclear(why) => write!(f, "standing by: {why}"),
+            Self::Without(why) => {
+                write!(f, "leading without a lease, so a second controller would not be noticed: {why}")
+            }
+        }
+    }
+}
+
+impl Default for Leadership {
+    fn default() -> Self {
+        let state = State { term: Term::None, standing: Standing::Starting, closed: false, in_flight: 0 };
+        Self(Arc::new(watch::Sender::new(state)))
+    }
+}
+
+impl Leadership {
+    /// Whether a write may begin now.
+    pub fn leads(&self) -> bool {
+        self.0.borrow().admits()
+    }
+
+    /// Waits until writes may begin.
+    pub async fn granted(&self) {
+        // The sender is ours, so the channel does not close.
+        let _ = self.0.subscribe().wait_for(State::admits).await;
+    }
+
+    /// Begins nothing new. What is on its way comes to its end.
+    pub fn close(&self) {
+        self.0.send_modify(|state| state.closed = true);
+    }
+
+    /// How things stand.
+    pub fn standing(&self) -> Standing {
+        let state = self.0.borrow();
+        match &state.standing {
+            Standing::Leading if !state.valid() => {
+                Standing::Unclear("the lease could not be renewed in time".to_owned())
+            }
+            standing => standing.clone(),
+        }
+    }
+
+    /// From now on.
+    pub(crate) fn lead_until(&self, end: Instant, wall: SystemTime) {
+        self.set(Term::Until(end, wall), Standing::Leading);
+    }
+
+    pub(crate) fn lead_without(&self, why: String) {
+        self.set(Term::Unlimited, Standing::Without(why));
+    }
+
+    pub(crate) fn stand_by(&self, standing: Standing) {
+        self.set(Term::None, standing);
+    }
+
+    /// What we hold runs out by itself.
+    pub(crate) fn explain(&self, why: String) {
+        self.0.send_if_modified(|state| {
+            let silent = state.valid();
+            if !silent {
+                state.standing = Standing::Unclear(why);
+            }
+            false
+        });
+    }
+
+    /// Waits until nothing new begins and nothing is on its way.
+    pub(crate) async fn finished(&self) {
+        let _ = self.0.subscribe().wait_for(|state| state.closed && state.in_flight == 0).await;
+    }
+
+    fn set(&self, term: Term, standing: Standing) {
+        self.0.send_modify(|state| {
+            if state.standing != standing {
+                tracing::info!("{standing}");
+            }
+            state.term = term;
+            state.standing = standing;
+        });
+    }
+
+    fn admit(&self) -> Option<Permit> {
+        let mut admitted = false;
+        self.0.send_if_modified(|state| {
+            admitted = state.admits();
+            state.in_flight += usize::from(admitted);
+            false
+        });
+        admitted.then(|| Permit(self.clone()))
+    }
+
+    /// Waits until somebody else may act.
+    async fn over(&self) {
+        let mut news = self.0.subscribe();
+        loop {
+            let term = news.borrow_and_update().term;
+            let changed = match term {
+                Term::None => return,
+                Term::Unlimited => news.changed().await,
+                Term::Until(end, _) => tokio::select! {
+                    biased;
+                    () = sleep_until(end) => return,
+                    changed = news.changed() => changed,
+                },
+            };
+            if changed.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl State {
+    fn valid(&self) -> bool {
+        match self.term {
+            Term::None => false,
+            Term::Until(end, wall) => Instant::now() < end && SystemTime::now() < wall,
+            Term::Unlimited => true,
+        }
+    }
+
+    fn admits(&self) -> bool {
+        !self.closed && self.valid()
+    }
+}
+
+/// One write on its way.
+struct Permit(Leadership);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.0.send_if_modified(|state| {
+            state.in_flight = state.in_flight.saturating_sub(1);
+            state.closed && state.in_flight == 0
+        });
+    }
+}
+
+/// The gate, as a layer of a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate(pub(crate) Leadership);
+
+impl<S> Layer<S> for Gate {
+    type Service = Gated<S>;
+
+    fn layer(&self, inner: S) -> Gated<S> {
+        Gated { inner, leadership: self.0.clone() }
+    }
+}
+
+/// A client's service behind the gate.
+#[derive(Clone, Debug)]
+pub(crate) struct Gated<S> {
+    inner: S,
+    leadership: Leadership,
+}
+
+impl<S> Service<Request<Body>> for Gated<S>
+where
+    S: Service<Request<Body>, Error = BoxError>,
+    S::Response: Send + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<S::Response, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        if changes_nothing(&request) {
+            return self.inner.call(request).boxed();
+        }
+        let Some(permit) = self.leadership.admit() else { return ready(Err(NotLeading.into())).boxed() };
+        let answer = self.inner.call(request);
+        let leadership = self.leadership.clone();
+        async move {
+            let _permit = permit;
+            tokio::select! {
+                // First of all, so that a process that stood still past its lease does not send what it was about to.
+                biased;
+                () = leadership.over() => Err(NotLeading.into()),
+                answer = answer => answer,
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Reads, and questions about rights, which are asked by creating something that is not kept.
+fn changes_nothing(request: &Request<Body>) -> bool {
+    let path = request.uri().path();
+    matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS)
+        || path.starts_with("/apis/authorization.k8s.io/")
+        || path.starts_with("/apis/authentication.k8s.io/")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use futures::FutureExt;
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+    use tokio::time::{Instant, advance, sleep};
+    use tower::{BoxError, Layer, Service};
+
+    use super::{Gate, Gated, Leadership, NotLeading, Standing};
+
+    /// Answers after a second.
+    #[derive(Clone)]
+    struct Server;
+
+    impl Service<Request<Body>> for Server {
+        type Response = Response<()>;
+        type Error = BoxError;
+        type Future = futures::future::BoxFuture<'static, Result<Response<()>, BoxError>>;
+
+        fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), BoxError>> {
+            std::task::Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<Body>) -> Self::Future {
+            sleep(Duration::from_secs(1)).map(|()| Ok(Response::new(()))).boxed()
+        }
+    }
+
+    fn behind(leadership: &Leadership) -> Gated<Server> {
+        Gate(leadership.clone()).layer(Server)
+    }
+
+    fn send(
+        to: &mut Gated<Server>,
+        method: Method,
+        path: &str,
+    ) -> <Gated<Server> as Service<Request<Body>>>::Future {
+        to.call(Request::builder().method(method).uri(path).body(Body::empty()).unwrap())
+    }
+
+    fn lead_for(leadership: &Leadership, seconds: u64) {
+        let lasts = Duration::from_secs(seconds);
+        leadership.lead_until(Instant::now() + lasts, SystemTime::now() + lasts);
+    }
+
+    fn refused<T>(answer: Result<T, BoxError>) -> bool {
+        answer.err().is_some_and(|error| error.is::<NotLeading>())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_standby_reads_and_asks_but_writes_nothing() {
+        let leadership = Leadership::default();
+        let mut server = behind(&leadership);
+        assert!(send(&mut server, Method::GET, "/api/v1/namespaces").await.is_ok());
+        let review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        assert!(send(&mut server, Method::POST, review).await.is_ok());
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            assert!(refused(send(&mut server, method, "/api/v1/namespaces/shop/events").await));
+        }
+        lead_for(&leadership, 10);
+        assert!(send(&mut server, Method::POST, "/api/v1/namespaces/shop/events").await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_ran_out_sends_nothing_more_though_nobody_said_so() {
+        let leadership = Leadership::default();
+        let mut server = behind(&leadership);
+        lead_for(&leadership, 10);
+        let begun = send(&mut server, Method::POST, "/x");
+        advance(Duration::from_secs(11)).await;
+        assert!(!leadership.leads());
+        assert!(refused(begun.await), "what was about to be sent is not");
+        assert!(refused(send(&mut server, Method::POST, "/x").await));
+        assert_eq!(
+            leadership.standing(),
+            Standing::Unclear("the lease could not be renewed in time".to_owned())
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_keeps_what_is_on_its_way() {
+        let leadership = Leadership::default();
+        let mut server = behind(&leadership);
+        lead_for(&leadership, 1);
+        let begun = tokio::spawn(send(&mut server, Method::POST, "/x"));
+        advance(Duration::from_millis(900)).await;
+        lead_for(&leadership, 10);
+        assert!(begun.await.unwrap().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_slept_writes_nothing_though_its_clock_stood_still() {
+        let leadership = Leadership::default();
+        let mut server = behind(&leadership);
+        let woke_later = SystemTime::now() - Duration::from_secs(1);
+        leadership.lead_until(Instant::now() + Duration::from_secs(5), woke_later);
+        assert!(refused(send(&mut server, Method::POST, "/x").await));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_lets_what_is_on_its_way_come_to_its_end() {
+        let leadership = Leadership::default();
+        let mut server = behind(&leadership);
+        lead_for(&leadership, 10);
+        let begun = tokio::spawn(send(&mut server, Method::POST, "/x"));
+        leadership.close();
+        assert!(refused(send(&mut server, Method::POST, "/x").await));
+        assert!(leadership.finished().now_or_never().is_none(), "one is on its way");
+        assert!(begun.await.unwrap().is_ok());
+        leadership.finished().await;
+        assert!(leadership.granted().now_or_never().is_none(), "nothing begins any more");
+    }
+}

@@ -1,0 +1,117 @@
+//! Connections that are secret, for axum to serve.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::Listener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tracing::debug;
+
+/// More than this at a time are turned away: one API server keeps a handful, and there are few of them.
+const CONNECTIONS: usize = 128;
+/// How long a handshake may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait when the system has nothing left to accept with.
+const EXHAUSTED: Duration = Duration::from_secs(1);
+
+/// Connections whose handshake is done. Somebody who is slow about theirs keeps nobody else waiting.
+pub(crate) struct Secured {
+    ready: mpsc::Receiver<(Connection, SocketAddr)>,
+    local: SocketAddr,
+}
+
+/// A connection, and its place among those there may be.
+pub(crate) struct Connection {
+    stream: TlsStream<TcpStream>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Accepts from here on, for as long as the process runs.
+pub(crate) fn secured(listener: TcpListener, acceptor: TlsAcceptor) -> io::Result<Secured> {
+    let local = listener.local_addr()?;
+    let (sender, ready) = mpsc::channel(16);
+    tokio::spawn(accept(listener, acceptor, sender));
+    Ok(Secured { ready, local })
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, ready: mpsc::Sender<(Connection, SocketAddr)>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok((stream, peer)) = listener.accept().await else {
+            sleep(EXHAUSTED).await;
+            continue;
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            debug!(%peer, "turned away: too many connections");
+            continue;
+        };
+        let (acceptor, ready) = (acceptor.clone(), ready.clone());
+        tokio::spawn(async move {
+            match timeout(PATIENCE, acceptor.accept(stream)).await {
+                // The receiver lives as long as the process.
+                Ok(Ok(stream)) => drop(ready.send((Connection { stream, _place: place }, peer)).await),
+                Ok(Err(error)) => debug!(%peer, %error, "no handshake"),
+                Err(_) => debug!(%peer, "no handshake in time"),
+            }
+        });
+    }
+}
+
+impl Listener for Secured {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        match self.ready.recv().await {
+            Some(ready) => ready,
+            // Whoever accepts lives as long as the process.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.local)
+    }
+}
+
+mod io_of_connection {
+    //! A connection reads and writes as its stream does.
+
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    use super::Connection;
+
+    impl AsyncRead for Connection {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buf: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_read(cx, buf)
+        }
+    }
+
+    impl AsyncWrite for Connection {
+        fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.stream).poll_write(cx, buf)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_flush(cx)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_shutdown(cx)
+        }
+    }
+}

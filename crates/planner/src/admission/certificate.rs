@@ -1,0 +1,221 @@
+//! The certificate by which the API server knows nacre: made once, shared by all replicas, replaced in time.
+//!
+//! An authority signs one certificate and its key is thrown away. To replace them without a single refused connection, the
+//! next pair is put beside the current one first, and its authority into the bundle; when every API server has had
+//! time to see that, it becomes the current one. The old authority stays in the bundle until the next time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::{Hidden, HiddenSecret, Kind};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::core::ObjectMeta;
+use serde_json::{Value, json};
+
+use crate::ownership::annotation;
+use crate::{Action, Object, Plan, Target};
+
+/// Where it is kept, beside Velero.
+pub const SECRET: &str = "nacre-webhook";
+
+/// Since when the next certificate has been waiting for its turn.
+const NEXT_SINCE: &str = "nacre.dev/next-since";
+
+const END: &str = "-----END CERTIFICATE-----";
+
+/// A certificate with its key, and the authority that signed it, all in PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// The authority.
+    pub authority: String,
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// How good a certificate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Soundness {
+    /// It is not there, not for these names, not by these authorities, or out of date.
+    Useless,
+    /// It will be out of date soon.
+    Ending,
+    /// It will do.
+    Sound,
+}
+
+/// All that the decision reads.
+#[derive(Clone, Copy)]
+pub struct Observed<'a> {
+    /// Where Velero is.
+    pub namespace: &'a str,
+    /// What is stored.
+    pub secret: Option<&'a HiddenSecret>,
+    /// How good the stored certificate is.
+    pub current: Soundness,
+    /// How good the one is that is to follow it.
+    pub next: Soundness,
+    /// Whom the API server asks.
+    pub configuration: &'a ValidatingWebhookConfiguration,
+    /// A pair that was made just now, if one is needed: keys are random, and decisions are not.
+    pub fresh: Option<&'a Pair>,
+    /// How long every API server has to see a new authority before it is relied on.
+    pub settle: Duration,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The names by which API servers call nacre, as the configuration has them.
+pub fn names(configuration: &ValidatingWebhookConfiguration) -> Vec<String> {
+    let mut names = Vec::new();
+    for webhook in configuration.webhooks.iter().flatten() {
+        let called = &webhook.client_config;
+        names.extend(called.service.as_ref().map(|of| format!("{}.{}.svc", of.name, of.namespace)));
+        names.extend(called.url.as_deref().and_then(host));
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The host of a URL, without its port.
+fn host(url: &str) -> Option<String> {
+    let uri: http::Uri = url.parse().ok()?;
+    let host = uri.host()?.trim_start_matches('[').trim_end_matches(']');
+    (!host.is_empty()).then(|| host.to_owned())
+}
+
+/// Whether a new pair is needed, given how good the stored ones are.
+pub fn needs_fresh(current: Soundness, next: Soundness) -> bool {
+    next == Soundness::Useless && current < Soundness::Sound
+}
+
+/// Decides about the certificate and the bundle.
+pub fn decide(seen: &Observed<'_>) -> Plan {
+    let fresh = seen.fresh.filter(|_| needs_fresh(seen.current, seen.next));
+    let Some(secret) = seen.secret else {
+        let first = fresh.map(|fresh| Action::Create(first(seen.namespace, fresh)));
+        return Plan::done().then_if(first).waking_in(Duration::ZERO);
+    };
+    let target = Target::of(Kind::Secret, &secret.metadata);
+    let change = match (seen.current, fresh) {
+        // Nothing to be careful with.
+        (Soundness::Useless, Some(fresh)) => Some(anew(fresh)),
+        (_, Some(fresh)) => Some(staged(seen.now, fresh, secret)),
+        (Soundness::Useless, None) if seen.next > Soundness::Useless => Some(promotion(secret)),
+        _ if seen.next > Soundness::Useless && seen.settled(secret) => Some(promotion(secret)),
+        _ => None,
+    };
+    let plan = Plan::done().then_if(bundle_patch(seen, secret));
+    match change {
+        Some(change) => plan.then(Action::Patch(target, change)).waking_in(Duration::ZERO),
+        None => plan,
+    }
+}
+
+impl Observed<'_> {
+    /// Whether every API server knows the authority of the next certificate by now.
+    fn settled(&self, secret: &HiddenSecret) -> bool {
+        // Who knows since when is as good as since long ago.
+        let since =
+            annotation(&secret.metadata, NEXT_SINCE).and_then(|since| since.parse::<Timestamp>().ok());
+        let waited = since.is_none_or(|since| self.now.duration_since(since).unsigned_abs() >= self.settle);
+        waited && bundle_patch(self, secret).is_none()
+    }
+}
+
+/// What one key of the Secret holds.
+pub fn stored<'a>(secret: &'a HiddenSecret, key: &str) -> &'a [u8] {
+    secret.data.get(key).map(Hidden::reveal).unwrap_or_default()
+}
+
+fn first(namespace: &str, fresh: &Pair) -> Object {
+    let Pair { authority, certificate, key } = fresh;
+    let hidden = |text: &String| Hidden::from(text.clone().into_bytes());
+    let secret = HiddenSecret {
+        metadata: ObjectMeta {
+            name: Some(SECRET.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        },
+        type_: Some("kubernetes.io/tls".to_owned()),
+        data: BTreeMap::from([
+            ("ca.crt".to_owned(), hidden(authority)),
+            ("tls.crt".to_owned(), hidden(certificate)),
+            ("tls.key".to_owned(), hidden(key)),
+        ]),
+    };
+    let mut object = Object::of(Kind::Secret, &secret);
+    object.body["apiVersion"] = json!(Kind::Secret.api_version());
+    object.body["kind"] = json!(Kind::Secret.name());
+    object
+}
+
+fn encoded(bytes: &[u8]) -> Value {
+    // Bytes always become JSON.
+    serde_json::to_value(ByteString(bytes.to_vec())).unwrap_or_default()
+}
+
+fn anew(fresh: &Pair) -> Value {
+    json!({
+        "metadata": {"annotations": {NEXT_SINCE: null}},
+        "data": {
+            "ca.crt": encoded(fresh.authority.as_bytes()),
+            "tls.crt": encoded(fresh.certificate.as_bytes()),
+            "tls.key": encoded(fresh.key.as_bytes()),
+            "next.crt": null,
+            "next.key": null,
+        },
+    })
+}
+
+/// The newest authority comes first in the bundle; the one before it is the current one's.
+fn staged(now: Timestamp, fresh: &Pair, secret: &HiddenSecret) -> Value {
+    let bundle = String::from_utf8_lossy(stored(secret, "ca.crt"));
+    let current = bundle.find(END).map_or("", |end| &bundle[..end + END.len()]);
+    let both = format!("{}\n{}\n", fresh.authority.trim_end(), current.trim());
+    json!({
+        "metadata": {"annotations": {NEXT_SINCE: now.to_string()}},
+        "data": {
+            "ca.crt": encoded(both.as_bytes()),
+            "next.crt": encoded(fresh.certificate.as_bytes()),
+            "next.key": encoded(fresh.key.as_bytes()),
+        },
+    })
+}
+
+fn promotion(secret: &HiddenSecret) -> Value {
+    json!({
+        "metadata": {"annotations": {NEXT_SINCE: null}},
+        "data": {
+            "tls.crt": encoded(stored(secret, "next.crt")),
+            "tls.key": encoded(stored(secret, "next.key")),
+            "next.crt": null,
+            "next.key": null,
+        },
+    })
+}
+
+/// Tells the API server by which authorities nacre is known, unless it knows.
+fn bundle_patch(seen: &Observed<'_>, secret: &HiddenSecret) -> Option<Action> {
+    let bundle = stored(secret, "ca.crt");
+    let webhooks = seen.configuration.webhooks.as_deref().unwrap_or_default();
+    let known = |given: Option<&ByteString>| given.is_some_and(|given| given.0 == bundle);
+    if bundle.is_empty() || webhooks.iter().all(|one| known(one.client_config.ca_bundle.as_ref())) {
+        return None;
+    }
+    let mut told = webhooks.to_vec();
+    for webhook in &mut told {
+        webhook.client_config.ca_bundle = Some(ByteString(bundle.to_vec()));
+    }
+    // A list is replaced as a whole, so the patch counts only for what was seen: the executor sends its version along.
+    let target = Target::of(Kind::ValidatingWebhookConfiguration, &seen.configuration.metadata);
+    Some(Action::Patch(target, json!({ "webhooks": told })))
+}
+
+#[cfg(test)]
+#[path = "certificate_tests.rs"]
+mod tests;

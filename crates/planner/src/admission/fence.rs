@@ -1,0 +1,79 @@
+//! A fence around each tenant's storage: what goes into it is that tenant's, whoever asks for it.
+//!
+//! Velero takes over what it finds in a bucket, and the tenant wrote what is in the bucket. A backup of everything that
+//! somebody put there would be run with all of Velero's rights, and its result would be the tenant's to read. So these hold
+//! for Velero and for administrators too. Which storage is whose is read from the locations themselves.
+
+use api::{Kind, labels};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::beside_velero;
+use crate::install::SERVICE_ACCOUNT;
+use crate::vap::{
+    Draft,
+    cel::{at, list},
+};
+
+/// The phases in which Velero is done with a backup.
+const OVER: [&str; 3] = ["Completed", "PartiallyFailed", "Failed"];
+
+/// A Backup covers the owner's namespace and nothing else. One that Velero found in the bucket is over.
+pub(super) fn backups(namespace: &str) -> ValidatingAdmissionPolicy {
+    let nacre = format!("request.userInfo.username == 'system:serviceaccount:{namespace}:{SERVICE_ACCOUNT}'");
+    let found = format!("request.operation == 'CREATE' && {} && !({nacre})", beside_velero(namespace));
+    over_locations("nacre-tenant-backups", Kind::Backup, namespace, "storageLocation")
+        .with("namespaces", at("object", &["spec", "includedNamespaces"], "[]"))
+        .with("cluster", at("object", &["spec", "includeClusterResources"], "false"))
+        .with("cluster_kinds", at("object", &["spec", "includedClusterScopedResources"], "[]"))
+        .with("phase", at("object", &["status", "phase"], "''"))
+        .with("found", found)
+        .demand(
+            "!variables.concerned || (size(variables.namespaces) == 1 && variables.namespaces[0] == variables.owner)",
+            "a backup in a tenant's storage covers that tenant's namespace and no other: \
+             set includedNamespaces to it, or use another storage location",
+        )
+        .demand(
+            "!variables.concerned || (variables.cluster != true && size(variables.cluster_kinds) == 0)",
+            "a backup in a tenant's storage covers no cluster-scoped resources: leave includeClusterResources \
+             and includedClusterScopedResources out, or use another storage location",
+        )
+        .demand(
+            format!("!variables.concerned || !variables.found || variables.phase in {}", list(&OVER)),
+            "a backup that was found in a tenant's storage is never run",
+        )
+        .done()
+}
+
+/// What is read out of a volume is the owner's pod's or claim's.
+pub(super) fn volumes(namespace: &str) -> ValidatingAdmissionPolicy {
+    over_locations("nacre-tenant-volumes", Kind::PodVolumeBackup, namespace, "backupStorageLocation")
+        .with("pod", at("object", &["spec", "pod", "namespace"], "''"))
+        .with("claim", at("object", &["spec", "sourceNamespace"], "''"))
+        .demand(
+            "!variables.concerned || ([variables.pod, variables.claim].exists(named, named == variables.owner) && \
+             [variables.pod, variables.claim].all(named, named == '' || named == variables.owner))",
+            "what goes into a tenant's storage comes from volumes in that tenant's namespace: \
+             name one of its pods or claims, or use another storage location",
+        )
+        .done()
+}
+
+/// A policy that is asked once for each tenant's location, and is concerned if the object goes there. What is there
+/// already and stays as it is, is not looked at again: Velero writes progress as it writes everything.
+fn over_locations(name: &'static str, kind: Kind, namespace: &str, field: &str) -> Draft {
+    let kinds: &[&str] = if kind == Kind::Backup {
+        &[Kind::Backup.plural()]
+    } else {
+        &[Kind::PodVolumeBackup.plural(), Kind::DataUpload.plural()]
+    };
+    let owner = labels::NABSL_NAMESPACE;
+    let (new, old) = (at("object", &["spec"], "{}"), at("oldObject", &["spec"], "{}"));
+    Draft::over(name, &["CREATE", "UPDATE"], &[(kind.group(), kinds)])
+        .in_namespace(namespace)
+        .for_each(Kind::BackupStorageLocation)
+        .only_if("new-or-changed", format!("request.operation == 'CREATE' || ({new}) != ({old})"))
+        .with("location", at("object", &["spec", field], "''"))
+        .with("marks", at("params", &["metadata", "annotations"], "{}"))
+        .with("owner", format!("'{owner}' in variables.marks ? variables.marks['{owner}'] : '(nobody)'"))
+        .with("concerned", "variables.location == params.metadata.name")
+}

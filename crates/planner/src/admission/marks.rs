@@ -1,0 +1,61 @@
+//! What only nacre writes on tenants' requests. A tenant could otherwise claim that a request was made from somebody
+//! else's backup, or that it has got further than it has.
+
+use api::{Kind, labels};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use crate::install::TENANT_KINDS;
+use crate::vap::{Draft, cel::at};
+
+/// Whether whoever asks may write statuses of this kind in all namespaces: nacre and administrators may.
+pub(super) const MAY_WRITE_STATUS: &str = "authorizer.group('oadp.openshift.io').resource(request.resource.resource)\
+                                           .subresource('status').check('patch').allowed()";
+
+/// Labels and annotations: added, changed and removed by nobody else, but left alone by everybody.
+pub(super) fn reserved() -> ValidatingAdmissionPolicy {
+    let resources = TENANT_KINDS.map(Kind::plural);
+    let kept = |map: &str| {
+        let (new, old) = (format!("variables.{map}"), format!("variables.old_{map}"));
+        format!("{} && {}", carried_over(&new, &old), carried_over(&old, &new))
+    };
+    Draft::over(
+        "nacre-reserved-marks",
+        &["CREATE", "UPDATE"],
+        &[(Kind::NonAdminBackup.group(), resources.as_slice())],
+    )
+    .with("labels", at("object", &["metadata", "labels"], "{}"))
+    .with("old_labels", at("oldObject", &["metadata", "labels"], "{}"))
+    .with("annotations", at("object", &["metadata", "annotations"], "{}"))
+    .with("old_annotations", at("oldObject", &["metadata", "annotations"], "{}"))
+    .demand(
+        format!("({}) || {MAY_WRITE_STATUS}", kept("labels")),
+        "labels that begin with openshift.io/oadp or nacre.dev/ are nacre's: add none, and leave those that are there",
+    )
+    .demand(
+        format!("({}) || {MAY_WRITE_STATUS}", kept("annotations")),
+        "annotations that begin with openshift.io/oadp or nacre.dev/ are nacre's: add none, and leave those that are there",
+    )
+    .done()
+}
+
+/// Whether every reserved key of the one map is in the other with the same value. That somebody else manages an object
+/// may be said freely.
+fn carried_over(from: &str, to: &str) -> String {
+    let managed = format!("key == '{}' && {from}[key] == '{}'", labels::MANAGED_BY, labels::MANAGED_BY_VALUE);
+    let reserved =
+        format!("key.startsWith('{}') || key.startsWith('nacre.dev/') || ({managed})", labels::OADP);
+    crate::vap::cel::carried_over(from, to, &reserved)
+}
+
+/// Statuses: written by nobody else.
+pub(super) fn statuses() -> ValidatingAdmissionPolicy {
+    let resources = TENANT_KINDS.map(|kind| format!("{}/status", kind.plural()));
+    let resources: Vec<&str> = resources.iter().map(String::as_str).collect();
+    let (new, old) = (at("object", &["status"], "{}"), at("oldObject", &["status"], "{}"));
+    Draft::over("nacre-statuses", &["UPDATE"], &[(Kind::NonAdminBackup.group(), &resources)])
+        .demand(
+            format!("(({new}) == ({old})) || {MAY_WRITE_STATUS}"),
+            "the status is nacre's to write: change the spec, and nacre says what becomes of it",
+        )
+        .done()
+}

@@ -1,0 +1,301 @@
+use serde_json::{Value, json};
+
+use super::{
+    fence, marks,
+    marks::MAY_WRITE_STATUS,
+    namespaces,
+    namespaces::MAY_LABEL,
+    objects, requests,
+    requests::MAY_DECIDE,
+    velero::{MAY_MAKE, objects as velero_objects},
+};
+use crate::vap::harness::Ask;
+
+const VELERO: &str = "system:serviceaccount:velero:velero";
+const NACRE: &str = "system:serviceaccount:velero:non-admin-controller";
+
+/// Every key nacre writes anywhere: those of the Go controller, and its own.
+const RESERVED: [&str; 16] = [
+    "openshift.io/oadp",
+    "openshift.io/oadp-nab-origin-nacuuid",
+    "openshift.io/oadp-nar-origin-nacuuid",
+    "openshift.io/oadp-nabsl-origin-nacuuid",
+    "openshift.io/oadp-nadr-origin-nacuuid",
+    "openshift.io/oadp-nab-synced-from-nacuuid",
+    "openshift.io/oadp-nab-origin-name",
+    "openshift.io/oadp-nab-origin-namespace",
+    "openshift.io/oadp-nar-origin-name",
+    "openshift.io/oadp-nar-origin-namespace",
+    "openshift.io/oadp-nabsl-origin-name",
+    "openshift.io/oadp-nabsl-origin-namespace",
+    "openshift.io/oadp-nadr-origin-namespace",
+    "nacre.dev/origin-uid",
+    "nacre.dev/origin-namespace-uid",
+    "nacre.dev/anything",
+];
+
+fn plain() -> Value {
+    json!({ "metadata": { "name": "daily" }, "spec": { "backupSpec": {} } })
+}
+
+fn edited(object: &Value, change: impl FnOnce(&mut Value)) -> Value {
+    let mut edited = object.clone();
+    change(&mut edited);
+    edited
+}
+
+#[test]
+fn reserved_marks_are_neither_added_nor_changed_nor_removed_by_tenants() {
+    let policy = marks::reserved();
+    for map in ["labels", "annotations"] {
+        for key in RESERVED {
+            let marked = edited(&plain(), |object| object["metadata"][map] = json!({ key: "x" }));
+            let other = edited(&plain(), |object| object["metadata"][map] = json!({ key: "y" }));
+            for ask in [
+                Ask::create(marked.clone()),
+                Ask::update(plain(), marked.clone()),
+                Ask::update(marked.clone(), other),
+                Ask::update(marked.clone(), plain()),
+            ] {
+                assert!(!ask.passes(&policy), "{ask:?}");
+                assert!(ask.holding(MAY_WRITE_STATUS).passes(&policy), "{map} {key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_untouched_mark_never_stands_in_the_way() {
+    let policy = marks::reserved();
+    let marked = edited(&plain(), |object| {
+        object["metadata"]["labels"] = json!({ RESERVED[5]: "x", "app": "shop" });
+        object["metadata"]["annotations"] = json!({ "nacre.dev/origin-uid": "u" });
+    });
+    let changes: [fn(&mut Value); 5] = [
+        |object| object["spec"]["deleteBackup"] = json!(true),
+        |object| object["metadata"]["labels"]["app"] = json!("other"),
+        |object| drop(object["metadata"]["labels"].as_object_mut().unwrap().remove("app")),
+        |object| object["metadata"]["annotations"]["note"] = json!("mine"),
+        |object| object["metadata"]["finalizers"] = json!([]),
+    ];
+    for change in changes {
+        let ask = Ask::update(marked.clone(), edited(&marked, change));
+        assert!(ask.passes(&policy), "{ask:?}");
+    }
+}
+
+#[test]
+fn others_may_say_that_they_manage_an_object_and_nobody_that_nacre_does() {
+    let policy = marks::reserved();
+    let managed = |by: &str| {
+        edited(&plain(), |object| {
+            object["metadata"]["labels"] = json!({ "app.kubernetes.io/managed-by": by });
+        })
+    };
+    assert!(Ask::create(managed("Helm")).passes(&policy));
+    assert!(Ask::update(managed("Helm"), managed("argocd")).passes(&policy));
+    assert!(!Ask::create(managed("oadp-nac-controller")).passes(&policy));
+    assert!(!Ask::update(managed("Helm"), managed("oadp-nac-controller")).passes(&policy));
+}
+
+#[test]
+fn a_status_is_written_by_who_may_write_all_of_them() {
+    let policy = marks::statuses();
+    let created = edited(&plain(), |object| object["status"] = json!({ "phase": "Created" }));
+    assert!(!Ask::update(plain(), created.clone()).passes(&policy));
+    assert!(!Ask::update(created.clone(), plain()).passes(&policy));
+    assert!(Ask::update(created.clone(), created.clone()).passes(&policy));
+    assert!(Ask::update(plain(), created).holding(MAY_WRITE_STATUS).passes(&policy));
+}
+
+#[test]
+fn what_administrators_decide_is_theirs() {
+    let policy = requests::requests("velero");
+    let pending = json!({ "metadata": { "name": "r" }, "spec": { "approvalDecision": "pending" } });
+    let approved = edited(&pending, |object| object["spec"]["approvalDecision"] = json!("approve"));
+    let released = edited(&approved, |object| object["metadata"]["finalizers"] = json!([]));
+    for ask in
+        [Ask::create(pending.clone()), Ask::update(pending, approved.clone()), Ask::delete(approved.clone())]
+    {
+        assert!(!ask.passes(&policy), "{ask:?}");
+        assert!(ask.clone().holding(MAY_DECIDE).passes(&policy));
+        assert!(ask.clone().by(NACRE).passes(&policy));
+        let namesake = ask.by("system:serviceaccount:shop:non-admin-controller");
+        assert!(!namesake.passes(&policy), "{namesake:?}");
+    }
+    assert!(Ask::update(approved, released).passes(&policy));
+}
+
+#[test]
+fn beside_velero_only_velero_nacre_and_administrators_make_its_objects() {
+    let policy = velero_objects("velero");
+    let backup =
+        json!({ "metadata": { "name": "b" }, "spec": { "ttl": "1h" }, "status": { "phase": "New" } });
+    let changes: [fn(&mut Value); 4] = [
+        |object| object["metadata"]["labels"] = json!({ "a": "b" }),
+        |object| {
+            object["metadata"]["annotations"] = json!({ "openshift.io/oadp-nab-origin-namespace": "shop" });
+        },
+        |object| object["spec"]["ttl"] = json!("2h"),
+        |object| object["status"]["phase"] = json!("Completed"),
+    ];
+    let updates = changes.map(|change| Ask::update(backup.clone(), edited(&backup, change)));
+    for ask in updates.into_iter().chain([Ask::create(backup.clone())]) {
+        assert!(!ask.passes(&policy), "{ask:?}");
+        assert!(ask.clone().by(VELERO).passes(&policy) && ask.clone().by(NACRE).passes(&policy));
+        assert!(!ask.clone().by("system:serviceaccount:velero2:velero").passes(&policy));
+        assert!(ask.holding(MAY_MAKE).passes(&policy));
+    }
+    let released = edited(&backup, |object| object["metadata"]["finalizers"] = json!([]));
+    assert!(Ask::update(backup, released).passes(&policy), "cleaners take finalizers off");
+}
+
+fn location(owner: Option<&str>) -> Value {
+    let mut location = json!({ "metadata": { "name": "evil-bucket" } });
+    if let Some(owner) = owner {
+        location["metadata"]["annotations"] = json!({ "openshift.io/oadp-nabsl-origin-namespace": owner });
+    }
+    location
+}
+
+fn backup(spec: &Value) -> Value {
+    let mut backup = json!({ "metadata": { "name": "b" }, "spec": spec });
+    backup["spec"]["storageLocation"] = json!("evil-bucket");
+    backup
+}
+
+#[test]
+fn a_backup_in_a_tenants_storage_covers_that_tenant_whoever_asks() {
+    let policy = fence::backups("velero");
+    let own = backup(&json!({ "includedNamespaces": ["evil"] }));
+    let wide = [
+        json!({}),
+        json!({ "includedNamespaces": null }),
+        json!({ "includedNamespaces": [] }),
+        json!({ "includedNamespaces": ["*"] }),
+        json!({ "includedNamespaces": ["shop"] }),
+        json!({ "includedNamespaces": ["evil", "shop"] }),
+        json!({ "includedNamespaces": ["ev*"] }),
+        json!({ "includedNamespaces": ["evil"], "includeClusterResources": true }),
+        json!({ "includedNamespaces": ["evil"], "includedClusterScopedResources": ["secrets"] }),
+    ];
+    for spec in wide {
+        let wide = backup(&spec);
+        let elsewhere = edited(&wide, |object| object["spec"]["storageLocation"] = json!("default"));
+        let done = edited(&wide, |object| object["status"] = json!({ "phase": "Completed" }));
+        for (object, user) in [(&wide, "root"), (&done, VELERO), (&wide, NACRE)] {
+            let ask = Ask::create(object.clone()).by(user).holding(MAY_MAKE).given(&location(Some("evil")));
+            assert!(!ask.passes(&policy), "{ask:?}");
+        }
+        let ask = Ask::update(own.clone(), wide.clone()).given(&location(Some("evil")));
+        assert!(!ask.passes(&policy), "{ask:?}");
+        let moved = Ask::update(elsewhere.clone(), wide.clone()).given(&location(Some("evil")));
+        assert!(!moved.passes(&policy), "{moved:?}");
+        assert!(Ask::create(elsewhere).given(&location(Some("evil"))).passes(&policy));
+        // Progress of one that is there already is written whatever it covers.
+        assert!(Ask::update(wide, done).by(VELERO).given(&location(Some("evil"))).passes(&policy));
+    }
+    let explicit = backup(&json!({ "includedNamespaces": ["evil"], "includeClusterResources": false }));
+    for fine in [own.clone(), explicit] {
+        assert!(Ask::create(fine.clone()).by(NACRE).given(&location(Some("evil"))).passes(&policy));
+        assert!(!Ask::create(fine).by(NACRE).given(&location(None)).passes(&policy), "nobody's storage");
+    }
+}
+
+#[test]
+fn a_backup_that_velero_found_in_a_tenants_storage_is_over() {
+    let policy = fence::backups("velero");
+    let found = |phase: Value| {
+        let mut found = backup(&json!({ "includedNamespaces": ["evil"] }));
+        found["status"] = json!({ "phase": phase });
+        Ask::create(found).given(&location(Some("evil")))
+    };
+    for phase in ["Completed", "PartiallyFailed", "Failed"] {
+        assert!(found(json!(phase)).by(VELERO).passes(&policy));
+    }
+    for phase in
+        [json!("New"), json!(""), json!(null), json!("Queued"), json!("ReadyToStart"), json!("InProgress")]
+    {
+        assert!(!found(phase.clone()).by(VELERO).passes(&policy), "{phase}");
+        assert!(found(phase.clone()).by(NACRE).passes(&policy), "{phase}");
+        assert!(found(phase).by("root").passes(&policy));
+    }
+}
+
+#[test]
+fn volumes_that_go_into_a_tenants_storage_are_that_tenants() {
+    let policy = fence::volumes("velero");
+    let volume = |spec: Value| {
+        let mut volume = json!({ "metadata": { "name": "v" }, "spec": spec });
+        volume["spec"]["backupStorageLocation"] = json!("evil-bucket");
+        volume
+    };
+    for fine in [
+        json!({ "pod": { "namespace": "evil", "name": "p" } }),
+        json!({ "sourceNamespace": "evil", "sourcePVC": "data" }),
+    ] {
+        assert!(Ask::create(volume(fine)).by(VELERO).given(&location(Some("evil"))).passes(&policy));
+    }
+    for hostile in [
+        json!({ "pod": { "namespace": "shop", "name": "p" } }),
+        json!({ "pod": { "name": "p" } }),
+        json!({ "sourceNamespace": "shop" }),
+        json!({ "pod": { "namespace": "evil" }, "sourceNamespace": "shop" }),
+        json!({}),
+    ] {
+        let ask = Ask::create(volume(hostile.clone())).by(VELERO).given(&location(Some("evil")));
+        assert!(!ask.passes(&policy), "{ask:?}");
+        let fine = volume(json!({ "pod": { "namespace": "evil" } }));
+        assert!(!Ask::update(fine, volume(hostile.clone())).given(&location(Some("evil"))).passes(&policy));
+        let elsewhere = edited(&volume(hostile), |object| {
+            object["spec"]["backupStorageLocation"] = json!("default");
+        });
+        assert!(Ask::create(elsewhere).by(VELERO).given(&location(Some("evil"))).passes(&policy));
+    }
+}
+
+#[test]
+fn labels_of_namespaces_that_policies_may_select_by_are_the_administrators() {
+    let policy = namespaces::marks();
+    let gold = json!({ "metadata": { "name": "shop", "labels": { "nacre.dev/tier": "gold" } } });
+    let bare = json!({ "metadata": { "name": "shop" } });
+    for ask in [
+        Ask::create(gold.clone()),
+        Ask::update(bare.clone(), gold.clone()),
+        Ask::update(gold.clone(), bare.clone()),
+    ] {
+        assert!(!ask.passes(&policy), "{ask:?}");
+        assert!(ask.holding(MAY_LABEL).passes(&policy));
+    }
+    let named = edited(&gold, |object| object["metadata"]["labels"]["team"] = json!("a"));
+    assert!(Ask::update(gold, named).passes(&policy));
+    let leaving = edited(&bare, |object| object["spec"] = json!({ "finalizers": [] }));
+    assert!(Ask::update(bare, leaving).passes(&policy));
+}
+
+#[test]
+fn every_policy_denies_is_bound_and_fails_closed_but_the_webhook_fails_open() {
+    let objects = objects("velero");
+    let named = |kind: &str| -> Vec<&str> {
+        objects.iter().filter(|object| object.body["kind"] == kind).map(crate::Object::name).collect()
+    };
+    assert_eq!(named("ValidatingAdmissionPolicy"), named("ValidatingAdmissionPolicyBinding"));
+    for object in &objects {
+        match object.body["kind"].as_str().unwrap() {
+            "ValidatingAdmissionPolicy" => assert_eq!(object.body["spec"]["failurePolicy"], "Fail"),
+            "ValidatingAdmissionPolicyBinding" => {
+                assert_eq!(object.body["spec"]["validationActions"], json!(["Deny"]));
+            }
+            "ValidatingWebhookConfiguration" => {
+                assert_eq!(object.body["webhooks"][0]["failurePolicy"], "Ignore");
+            }
+            other => assert_eq!(other, "Service"),
+        }
+    }
+    let deletes: Vec<_> = super::policies("velero")
+        .into_iter()
+        .filter(|policy| serde_json::to_string(policy).unwrap().contains("DELETE"))
+        .map(|policy| policy.metadata.name.unwrap())
+        .collect();
+    assert_eq!(deletes, ["nacre-location-requests"], "nothing else stands in the way of a deletion");
+}

@@ -1,0 +1,78 @@
+//! What the API server asks and how it is answered. Whatever arrives is somebody's bytes: it is answered or refused, and
+//! nothing else happens.
+
+use api::Kind;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::review::{Asked, review};
+use crate::install::TENANT_KINDS;
+use crate::view::View;
+
+/// A question that could be read.
+#[derive(Debug, Deserialize)]
+pub struct Question {
+    request: Request,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    uid: String,
+    kind: GroupKind,
+    #[serde(default)]
+    sub_resource: Option<String>,
+    operation: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    object: Value,
+    #[serde(default)]
+    old_object: Value,
+}
+
+#[derive(Debug, Deserialize)]
+struct GroupKind {
+    group: String,
+    kind: String,
+}
+
+/// Reads an AdmissionReview.
+pub fn read(body: &[u8]) -> Result<Question, String> {
+    serde_json::from_slice(body).map_err(|error| format!("this is no AdmissionReview: {error}"))
+}
+
+impl Question {
+    /// What it is about, if that is for nacre to say something about.
+    fn asked(&self) -> Option<Asked<'_>> {
+        let Request { kind, operation, object, old_object, .. } = &self.request;
+        let whole = self.request.sub_resource.as_deref().unwrap_or_default().is_empty();
+        let kind = TENANT_KINDS
+            .into_iter()
+            .find(|known: &Kind| known.group() == kind.group && known.name() == kind.kind)
+            .filter(|_| whole)?;
+        let old = match operation.as_str() {
+            "CREATE" => None,
+            "UPDATE" => Some(old_object),
+            _ => return None,
+        };
+        let (namespace, name) = (self.request.namespace.as_str(), self.request.name.as_str());
+        Some(Asked { kind, namespace, name, object, old })
+    }
+
+    /// The answer, as an AdmissionReview.
+    pub fn answer(&self, view: &impl View) -> Value {
+        let verdict = self.asked().map(|asked| review(view, &asked)).unwrap_or_default();
+        let mut response = json!({"uid": self.request.uid, "allowed": verdict.refusal.is_none()});
+        if let Some(message) = verdict.refusal {
+            response["status"] =
+                json!({"status": "Failure", "code": 422, "reason": "Invalid", "message": message});
+        }
+        if !verdict.warnings.is_empty() {
+            response["warnings"] = json!(verdict.warnings);
+        }
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+    }
+}

@@ -1,0 +1,179 @@
+//! What somebody asks for with Velero's own command line in a tenant's namespace.
+//!
+//! Of such an object only its name, its spec and its own labels are read, and they are judged by the very rules that a
+//! NonAdminBackup or NonAdminRestore is judged by. What it says about itself can only make it count for less: one that
+//! bears a phase was dealt with by somebody else, and one that bears our mark is no request.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::{Kind, NonAdminBackup, NonAdminBackupSpec, NonAdminRestore, NonAdminRestoreSpec, labels};
+use kube::core::{DynamicObject, ObjectMeta};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::{Observed, kinship, mark, refuse, remove, target, until_read};
+use crate::view::View;
+use crate::{Action, Key, Object, Plan, Refusal, Target, backup, restore};
+
+/// What an object that is a copy of nothing asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// Nothing: it is not a request, or was dealt with.
+    Nothing,
+    /// Something, but nobody can tell at the moment what is allowed.
+    Unclear,
+    /// A backup or restore, for which this request is made.
+    Made(Object),
+    /// That this backup goes with its data.
+    Deletion(Target),
+    /// That this refused request goes.
+    Withdrawal(Target),
+    /// Something that cannot be had, and why.
+    Refused(String),
+}
+
+/// How long to wait before asking again what is allowed.
+const UNTIL_IT_IS_CLEAR: Duration = Duration::from_secs(5);
+
+/// What an object asks for that is a copy of nothing.
+pub(super) fn read(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
+    let phase = found.data["status"]["phase"].as_str().unwrap_or_default();
+    let dealt_with = mark(found).is_some() || !matches!(phase, "" | "New");
+    if dealt_with || found.metadata.deletion_timestamp.is_some() || has_its_own_velero(view, &key.namespace) {
+        return Asked::Nothing;
+    }
+    match key.kind {
+        Kind::Backup => asked_backup(view, key, found),
+        Kind::Restore => asked_restore(view, key, found),
+        Kind::DeleteBackupRequest => asked_deletion(view, key, found),
+        _ => Asked::Nothing,
+    }
+}
+
+/// Whether another Velero lives in this namespace: it keeps its backups somewhere, and they are not for us.
+pub(crate) fn has_its_own_velero(view: &impl View, namespace: &str) -> bool {
+    let shown = view.shown_in(namespace).into_iter();
+    let mut locations = shown.filter(|key| key.kind == Kind::BackupStorageLocation);
+    locations.any(|key| {
+        let location = view.shown(key.kind, namespace, &key.name);
+        let ours = location.is_some_and(|location| mark(&location).is_some());
+        !ours && view.location(namespace, &key.name).is_none()
+    })
+}
+
+fn asked_backup(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
+    let spec: NonAdminBackupSpec = match spec(found, "backupSpec", &key.namespace) {
+        Ok(spec) => spec,
+        Err(why) => return Asked::Refused(why),
+    };
+    let request = NonAdminBackup { metadata: meta(found), spec, status: None };
+    let made = Object::of(Kind::NonAdminBackup, &without_uid(request.clone(), |made| &mut made.metadata));
+    judged(backup::judge(view, request), made, "spec.backupSpec")
+}
+
+fn asked_restore(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
+    let spec: NonAdminRestoreSpec = match spec(found, "restoreSpec", &key.namespace) {
+        Ok(spec) => spec,
+        Err(why) => return Asked::Refused(why),
+    };
+    let request = NonAdminRestore { metadata: meta(found), spec, status: None };
+    let made = Object::of(Kind::NonAdminRestore, &without_uid(request.clone(), |made| &mut made.metadata));
+    judged(restore::judge(view, request), made, "spec.restoreSpec")
+}
+
+fn asked_deletion(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
+    let name = found.data["spec"]["backupName"].as_str().unwrap_or_default();
+    if let Some(request) = view.backup(&key.namespace, name) {
+        return Asked::Deletion(Target::of(Kind::NonAdminBackup, &request.object.metadata));
+    }
+    let refused = view.shown(Kind::Backup, &key.namespace, name);
+    match refused.filter(|backup| mark(backup) == Some(labels::SHOWN_REFUSED)) {
+        Some(refused) => Asked::Withdrawal(Target::of(Kind::Backup, &refused.metadata)),
+        None => Asked::Refused(format!(
+            "spec.backupName: there is no backup {name:?} in this namespace; name another"
+        )),
+    }
+}
+
+fn judged(verdict: Option<Result<(), Refusal>>, made: Object, path: &str) -> Asked {
+    match verdict {
+        None => Asked::Unclear,
+        Some(Ok(())) => Asked::Made(made),
+        // Whoever asked wrote a spec without our level in it.
+        Some(Err(refusal)) => Asked::Refused(refusal.to_string().replacen(path, "spec", 1)),
+    }
+}
+
+/// Reads a spec as a request would have it; a field that is not known there is not ignored. The star that Velero's
+/// command line always sends means what it must mean here: the own namespace.
+fn spec<S: DeserializeOwned>(found: &DynamicObject, level: &str, namespace: &str) -> Result<S, String> {
+    let mut spec = found.data.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    let meant = |names: &Value| {
+        let names = names.as_array().cloned().unwrap_or_default();
+        names.iter().all(|name| name == "*" || name == namespace)
+    };
+    if spec.get("includedNamespaces").is_some_and(meant) {
+        spec.remove("includedNamespaces");
+    }
+    let empty = |value: &Value| {
+        value.is_null()
+            || value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(Map::is_empty)
+    };
+    spec.retain(|_, value| !empty(value));
+    serde_json::from_value(json!({ level: spec })).map_err(|error| format!("spec: cannot be read: {error}"))
+}
+
+/// The tenant's own labels and annotations go along; marks that mean something to us or to Velero do not.
+fn meta(found: &DynamicObject) -> ObjectMeta {
+    let own = |marks: Option<&BTreeMap<String, String>>| -> Option<BTreeMap<String, String>> {
+        let own =
+            marks?.iter().filter(|(name, _)| !kinship::is_veleros(name) && !name.starts_with("kubectl."));
+        Some(own.map(|(name, value)| (name.clone(), value.clone())).collect::<BTreeMap<_, _>>())
+            .filter(|own| !own.is_empty())
+    };
+    ObjectMeta {
+        name: found.metadata.name.clone(),
+        namespace: found.metadata.namespace.clone(),
+        // What it would be called at Velero is judged too; the API server gives it a uid of its own.
+        uid: found.metadata.uid.clone(),
+        labels: own(found.metadata.labels.as_ref()),
+        annotations: own(found.metadata.annotations.as_ref()),
+        ..ObjectMeta::default()
+    }
+}
+
+fn without_uid<K>(mut request: K, meta: impl Fn(&mut K) -> &mut ObjectMeta) -> K {
+    meta(&mut request).uid = None;
+    request
+}
+
+/// Decides about an object that is a copy of nothing.
+pub(super) fn decide(seen: &Observed, found: &DynamicObject) -> Plan {
+    match &seen.asked {
+        Asked::Nothing => forget_when_read(seen, found),
+        Asked::Unclear => Plan::done().waking_in(UNTIL_IT_IS_CLEAR),
+        Asked::Made(request) => Plan::done().then(Action::Create(request.clone())),
+        Asked::Deletion(backup) => Plan::done()
+            .then(Action::Patch(backup.clone(), json!({"spec": {"deleteBackup": true}})))
+            .then(Action::Delete(target(seen, found))),
+        Asked::Withdrawal(refused) => {
+            Plan::done().then(Action::Delete(refused.clone())).then(Action::Delete(target(seen, found)))
+        }
+        Asked::Refused(why) => refuse(seen, found, why),
+    }
+}
+
+/// What was refused is of no use to anybody once that was read, and tenants may not remove it themselves.
+fn forget_when_read(seen: &Observed, found: &DynamicObject) -> Plan {
+    if mark(found) != Some(labels::SHOWN_REFUSED) {
+        return Plan::done();
+    }
+    let made = found.metadata.creation_timestamp.as_ref().map_or(seen.now, |made| made.0);
+    let age = Duration::try_from(seen.now.duration_since(made)).unwrap_or_default();
+    match until_read(seen.key.kind).checked_sub(age).filter(|left| !left.is_zero()) {
+        Some(left) => Plan::done().waking_in(left),
+        None => remove(seen, found),
+    }
+}

@@ -1,0 +1,142 @@
+//! Admission policies as values: what the API server itself holds everybody to, whether nacre runs or not.
+//!
+//! Every field the API server would fill in is filled in here, so that a policy read back equals the one written and any
+//! difference is somebody's doing.
+
+pub(crate) mod cel;
+#[cfg(test)]
+pub(crate) mod harness;
+
+use k8s_openapi::{
+    api::admissionregistration::v1::{
+        MatchCondition, MatchResources, NamedRuleWithOperations, ParamKind, ParamRef,
+        ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+        ValidatingAdmissionPolicySpec, Validation, Variable,
+    },
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
+};
+use kube::core::ObjectMeta;
+
+/// The label by which the API server itself names every namespace; nobody can set it to something else.
+const NAME_OF_NAMESPACE: &str = "kubernetes.io/metadata.name";
+
+/// A policy in the making.
+pub(crate) struct Draft {
+    name: &'static str,
+    spec: ValidatingAdmissionPolicySpec,
+}
+
+impl Draft {
+    /// A policy over these operations on these kinds.
+    pub(crate) fn over(name: &'static str, operations: &[&str], kinds: &[(&str, &[&str])]) -> Self {
+        Self {
+            name,
+            spec: ValidatingAdmissionPolicySpec {
+                failure_policy: Some("Fail".to_owned()),
+                match_constraints: Some(matching(operations, kinds, LabelSelector::default())),
+                ..ValidatingAdmissionPolicySpec::default()
+            },
+        }
+    }
+
+    /// Only for objects, new or old, that these labels select.
+    pub(crate) fn labelled(mut self, selector: LabelSelector) -> Self {
+        if let Some(constraints) = &mut self.spec.match_constraints {
+            constraints.object_selector = Some(selector);
+        }
+        self
+    }
+
+    /// Only in this namespace.
+    pub(crate) fn in_namespace(mut self, namespace: &str) -> Self {
+        if let Some(constraints) = &mut self.spec.match_constraints {
+            let named = [(NAME_OF_NAMESPACE.to_owned(), namespace.to_owned())];
+            constraints.namespace_selector =
+                Some(LabelSelector { match_labels: Some(named.into()), match_expressions: None });
+        }
+        self
+    }
+
+    /// Once for each object of this kind that the binding selects, which expressions know as `params`.
+    pub(crate) fn for_each(mut self, kind: api::Kind) -> Self {
+        self.spec.param_kind =
+            Some(ParamKind { api_version: Some(kind.api_version()), kind: Some(kind.name().to_owned()) });
+        self
+    }
+
+    /// Only if this is true.
+    pub(crate) fn only_if(mut self, name: &str, expression: impl Into<String>) -> Self {
+        let condition = MatchCondition { name: name.to_owned(), expression: expression.into() };
+        self.spec.match_conditions.get_or_insert_default().push(condition);
+        self
+    }
+
+    /// A word for later expressions.
+    pub(crate) fn with(mut self, name: &str, expression: impl Into<String>) -> Self {
+        let variable = Variable { name: name.to_owned(), expression: expression.into() };
+        self.spec.variables.get_or_insert_default().push(variable);
+        self
+    }
+
+    /// This must be true, or the request is refused with these words.
+    pub(crate) fn demand(mut self, expression: impl Into<String>, message: &str) -> Self {
+        self.spec.validations.get_or_insert_default().push(Validation {
+            expression: expression.into(),
+            message: Some(message.to_owned()),
+            message_expression: None,
+            // Without a reason, a refusal would read as if the object were malformed.
+            reason: Some("Forbidden".to_owned()),
+        });
+        self
+    }
+
+    /// The policy.
+    pub(crate) fn done(self) -> ValidatingAdmissionPolicy {
+        ValidatingAdmissionPolicy {
+            metadata: ObjectMeta { name: Some(self.name.to_owned()), ..ObjectMeta::default() },
+            spec: Some(self.spec),
+            status: None,
+        }
+    }
+}
+
+/// Where a policy applies.
+pub(crate) fn matching(
+    operations: &[&str],
+    kinds: &[(&str, &[&str])],
+    selector: LabelSelector,
+) -> MatchResources {
+    let owned = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+    let rules = kinds.iter().map(|(group, resources)| NamedRuleWithOperations {
+        api_groups: owned(&[group]),
+        api_versions: owned(&["*"]),
+        operations: owned(operations),
+        resources: owned(resources),
+        scope: Some("*".to_owned()),
+        resource_names: None,
+    });
+    MatchResources {
+        resource_rules: Some(rules.collect()),
+        exclude_resource_rules: None,
+        match_policy: Some("Equivalent".to_owned()),
+        namespace_selector: Some(LabelSelector::default()),
+        object_selector: Some(selector),
+    }
+}
+
+/// What puts a policy into force.
+pub(crate) fn binding(
+    name: &str,
+    actions: &[&str],
+    params: Option<ParamRef>,
+) -> ValidatingAdmissionPolicyBinding {
+    ValidatingAdmissionPolicyBinding {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        spec: ValidatingAdmissionPolicyBindingSpec {
+            policy_name: name.to_owned(),
+            validation_actions: actions.iter().map(|action| (*action).to_owned()).collect(),
+            match_resources: None,
+            param_ref: params,
+        },
+    }
+}

@@ -1,0 +1,304 @@
+//! Several processes and one Lease, with clocks that neither agree nor run alike, answers that come late or never, and
+//! processes that stand still: at no moment may two of them act.
+
+#![expect(clippy::unwrap_used, reason = "a helper's failure is a test's failure")]
+
+use std::time::Duration;
+
+use planner::lease::{Candidate, Choice, Observed, Record, Step, Times, decide};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// One moment of the simulation, in milliseconds.
+const TICK: u64 = 5;
+/// Disturbances happen before this; whatever happened, afterwards there is peace.
+const CHAOS: u64 = 30_000;
+const PEACE: u64 = 30_000;
+/// When an answer is no longer waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is built wrong on purpose, so that the property shows that it can fail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Flaw {
+    None,
+    /// The holder counts its time from the answer instead of from the question.
+    CountsFromTheAnswer,
+    /// The API server takes a write whatever version it means to replace.
+    NoPrecondition,
+}
+
+#[derive(Clone, Debug)]
+struct Machine {
+    /// How far its clock is ahead, in milliseconds.
+    ahead: u64,
+    /// How fast it runs, in thousandths.
+    pace: u64,
+    /// Its lease, in seconds.
+    lease: u64,
+}
+
+/// From `at` for a while, a process stands still or its requests take long.
+#[derive(Clone, Debug)]
+struct Trouble {
+    who: usize,
+    at: u64,
+    lasts: u64,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum What {
+    /// As by SIGSTOP.
+    Stands,
+    /// Requests arrive late by so much.
+    Asks(u64),
+    /// Answers arrive late by so much.
+    Hears(u64),
+}
+
+struct Call {
+    write: Option<Record>,
+    sent: Duration,
+    arrives: u64,
+    answered: u64,
+    /// What the server said: the lease, or that somebody was faster.
+    answer: Option<Result<Option<Record>, ()>>,
+    given_up: bool,
+}
+
+struct Process {
+    machine: Machine,
+    candidate: Candidate,
+    calls: Vec<Call>,
+}
+
+struct World {
+    flaw: Flaw,
+    lease: Option<Record>,
+    versions: u64,
+    processes: Vec<Process>,
+    troubles: Vec<Trouble>,
+}
+
+impl Machine {
+    fn clock(&self, at: u64) -> Duration {
+        Duration::from_micros(self.ahead * 1000 + at * self.pace)
+    }
+
+    fn times(&self) -> Times {
+        let duration = Duration::from_secs(self.lease);
+        Times { duration, renew: duration / 3, retry: duration / 10 }
+    }
+}
+
+impl World {
+    fn new(flaw: Flaw, machines: &[Machine], troubles: &[Trouble]) -> Self {
+        let process = |(number, machine): (usize, &Machine)| Process {
+            machine: machine.clone(),
+            candidate: Candidate::new(format!("process-{number}"), machine.times()),
+            calls: Vec::new(),
+        };
+        let processes = machines.iter().enumerate().map(process).collect();
+        Self { flaw, lease: None, versions: 0, processes, troubles: troubles.to_vec() }
+    }
+
+    fn trouble(&self, who: usize, now: u64, which: impl Fn(&What) -> Option<u64>) -> Option<u64> {
+        let current = self.troubles.iter().filter(|trouble| {
+            trouble.who % self.processes.len() == who
+                && (trouble.at..trouble.at + trouble.lasts).contains(&now)
+        });
+        current.filter_map(|trouble| which(&trouble.what)).max()
+    }
+
+    /// The server takes what has arrived.
+    fn serve(&mut self, now: u64) {
+        for process in &mut self.processes {
+            for call in process.calls.iter_mut().filter(|call| call.answer.is_none() && call.arrives <= now) {
+                let Some(wanted) = &call.write else {
+                    call.answer = Some(Ok(self.lease.clone()));
+                    continue;
+                };
+                let found =
+                    self.lease.as_ref().map(|lease| lease.version.as_str()).unwrap_or_default().to_owned();
+                if found == wanted.version || self.flaw == Flaw::NoPrecondition {
+                    self.versions += 1;
+                    self.lease = Some(Record { version: self.versions.to_string(), ..wanted.clone() });
+                    call.answer = Some(Ok(self.lease.clone()));
+                } else {
+                    call.answer = Some(Err(()));
+                }
+            }
+        }
+    }
+
+    /// One process hears its answers and does what is next.
+    fn run(&mut self, who: usize, now: u64) {
+        if self.trouble(who, now, |what| (*what == What::Stands).then_some(0)).is_some() {
+            return;
+        }
+        let late = |which: fn(&What) -> Option<u64>| self.trouble(who, now, which).unwrap_or_default();
+        let asks = late(|what| if let What::Asks(late) = what { Some(*late) } else { None });
+        let hears = late(|what| if let What::Hears(late) = what { Some(*late) } else { None });
+        let flaw = self.flaw;
+        let process = &mut self.processes[who];
+        let clock = process.machine.clock(now);
+        let candidate = &mut process.candidate;
+        for call in process.calls.iter_mut().filter(|call| !call.given_up) {
+            if let Some(answer) = call.answer.clone().filter(|_| call.answered <= now) {
+                call.given_up = true;
+                match (answer, &call.write) {
+                    (Ok(record), None) => candidate.saw(clock, record),
+                    (Ok(record), Some(_)) => {
+                        let from = if flaw == Flaw::CountsFromTheAnswer { clock } else { call.sent };
+                        candidate.wrote(from, record.unwrap());
+                    }
+                    (Err(()), _) => candidate.beaten(clock),
+                }
+            } else if clock > call.sent + PATIENCE {
+                call.given_up = true;
+                candidate.failed(clock);
+            }
+        }
+        process.calls.retain(|call| !call.given_up || call.answer.is_none());
+        if process.calls.iter().any(|call| !call.given_up) {
+            return;
+        }
+        let write = match candidate.step(clock) {
+            Step::Wait(_) => return,
+            Step::Look => None,
+            Step::Write => {
+                let version = self.known_version(who);
+                let machine = &self.processes[who].machine;
+                let promised = u64::try_from(machine.times().promise()).unwrap();
+                let promised = Some(Duration::from_secs(promised));
+                Some(Record { holder: format!("process-{who}"), promised, version })
+            }
+        };
+        let arrives = now + TICK + asks;
+        let call = Call {
+            write,
+            sent: clock,
+            arrives,
+            answered: arrives + TICK + hears,
+            answer: None,
+            given_up: false,
+        };
+        self.processes[who].calls.push(call);
+    }
+
+    fn known_version(&self, who: usize) -> String {
+        self.processes[who].candidate.version().unwrap_or_default().to_owned()
+    }
+
+    fn acting(&self, now: u64) -> Vec<usize> {
+        let may = |process: &Process| {
+            process.candidate.acts_until().is_some_and(|until| process.machine.clock(now) < until)
+        };
+        (0..self.processes.len()).filter(|who| may(&self.processes[*who])).collect()
+    }
+
+    /// Runs the story. Says when two were acting, or that in the end nobody was.
+    fn tell(&mut self) -> Result<(), TestCaseError> {
+        for now in (0..CHAOS + PEACE).step_by(usize::try_from(TICK).unwrap()) {
+            self.serve(now);
+            for who in 0..self.processes.len() {
+                self.run(who, now);
+            }
+            let acting = self.acting(now);
+            prop_assert!(acting.len() <= 1, "{acting:?} all act at {now} ms");
+        }
+        prop_assert_eq!(self.acting(CHAOS + PEACE).len(), 1, "after a long peace somebody acts");
+        Ok(())
+    }
+}
+
+fn machines() -> impl Strategy<Value = Vec<Machine>> {
+    // Clocks run alike within some percent: far worse than any real pair.
+    let machine = (0_u64..100_000_000, 960_u64..1040, 1_u64..6);
+    let machine = machine.prop_map(|(ahead, pace, lease)| Machine { ahead, pace, lease });
+    prop::collection::vec(machine, 2..4)
+}
+
+fn troubles() -> impl Strategy<Value = Vec<Trouble>> {
+    let what = prop_oneof![
+        Just(What::Stands),
+        (0_u64..3000).prop_map(What::Asks),
+        (0_u64..3000).prop_map(What::Hears)
+    ];
+    let trouble = (0_usize..4, 0..CHAOS, 0_u64..10_000, what).prop_map(|(who, at, lasts, what)| Trouble {
+        who,
+        at,
+        lasts,
+        what,
+    });
+    prop::collection::vec(trouble, 0..12)
+}
+
+fn try_all(flaw: Flaw, cases: u32) -> Result<(), String> {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(
+        config,
+        proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
+    );
+    let told = runner
+        .run(&(machines(), troubles()), |(machines, troubles)| World::new(flaw, &machines, &troubles).tell());
+    told.map_err(|error| error.to_string())
+}
+
+#[test]
+fn at_no_moment_do_two_act_and_after_all_trouble_one_does() {
+    try_all(Flaw::None, 150).unwrap();
+}
+
+#[test]
+fn a_holder_that_counts_from_the_answer_would_be_found() {
+    let found = try_all(Flaw::CountsFromTheAnswer, 300).unwrap_err();
+    assert!(found.contains("all act at"), "{found}");
+}
+
+#[test]
+fn a_server_that_ignores_versions_would_be_found() {
+    let found = try_all(Flaw::NoPrecondition, 300).unwrap_err();
+    assert!(found.contains("all act at"), "{found}");
+}
+
+const TIMES: Times = Times {
+    duration: Duration::from_secs(10),
+    renew: Duration::from_secs(3),
+    retry: Duration::from_millis(500),
+};
+
+fn about(holder: &str, promised: u64, unchanged: u64) -> Choice {
+    let promised = Some(Duration::from_secs(promised));
+    let record = Record { holder: holder.to_owned(), promised, version: "1".to_owned() };
+    let unchanged_for = Duration::from_millis(unchanged);
+    decide(&Observed { record: Some(&record), unchanged_for, me: "me", times: TIMES })
+}
+
+#[test]
+fn what_is_nobodys_or_ours_is_written_and_what_is_anothers_only_when_its_time_is_up() {
+    let nothing = Observed { record: None, unchanged_for: Duration::ZERO, me: "me", times: TIMES };
+    assert_eq!(decide(&nothing), Choice::Write);
+    assert_eq!(about("", 10, 0), Choice::Write, "handed back");
+    assert_eq!(about("me", 10, 0), Choice::Write);
+    assert_eq!(about("other", 10, 1000), Choice::Wait(TIMES.retry));
+    assert_eq!(about("other", 10, 9_900), Choice::Wait(Duration::from_millis(100)));
+    assert_eq!(about("other", 10, 10_000), Choice::Write);
+    assert_eq!(about("other", 60, 10_000), Choice::Wait(TIMES.retry), "what its holder promised counts");
+    assert_eq!(about("me-too", 10, 0), Choice::Wait(TIMES.retry), "a name is ours as a whole or not at all");
+}
+
+#[test]
+fn times_that_one_failure_would_break_are_refused() {
+    assert_eq!(TIMES.problem(), None);
+    let wrong = |times: Times| times.problem().unwrap();
+    assert!(wrong(Times { duration: Duration::from_millis(900), ..TIMES }).contains("at least 1s"));
+    assert!(wrong(Times { retry: Duration::ZERO, ..TIMES }).contains("longer than 0"));
+    assert!(wrong(Times { renew: Duration::from_secs(9), ..TIMES }).contains("at most 5s"));
+}
+
+#[test]
+fn the_promise_is_never_shorter_than_the_lease() {
+    assert_eq!(Times { duration: Duration::from_millis(1500), ..TIMES }.promise(), 2);
+    assert_eq!(TIMES.promise(), 10);
+}

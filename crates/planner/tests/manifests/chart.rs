@@ -1,0 +1,175 @@
+//! The Helm chart in `deploy/chart`: the same objects, with what an administrator can say left open.
+//!
+//! An object is rendered with marks where a value belongs, and each mark is then replaced by the expression that fills it in. A
+//! real helm compares the outcome with `kubectl nacre render` (crate e2e, `install`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use api::Kind;
+use planner::Object;
+use planner::install::{self, CONTROLLER, Settings};
+use serde_json::{Value, json};
+
+use super::WRITE;
+
+const NAMESPACE: &str = "__namespace__";
+
+/// Where in the Deployment each value belongs, and what fills it in. JSON is YAML, so lists and maps need no indentation.
+const IN_THE_DEPLOYMENT: [(&str, &str); 9] = [
+    ("/spec/replicas", "{{ .Values.replicas }}"),
+    ("/spec/template/spec/imagePullSecrets", "{{ toJson .Values.imagePullSecrets }}"),
+    ("/spec/template/spec/nodeSelector", "{{ toJson .Values.nodeSelector }}"),
+    ("/spec/template/spec/tolerations", "{{ toJson .Values.tolerations }}"),
+    ("/spec/template/spec/containers/0/image", "{{ .Values.image | quote }}"),
+    ("/spec/template/spec/containers/0/resources", "{{ toJson .Values.resources }}"),
+    ("LOG_LEVEL", "{{ .Values.logLevel | quote }}"),
+    ("LOG_FORMAT", "{{ .Values.logFormat | quote }}"),
+    ("WEBHOOK_BIND_ADDRESS", "{{ ternary \":9443\" \"0\" .Values.webhook | quote }}"),
+];
+
+#[test]
+fn the_chart_is_current() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart");
+    let files = files();
+    if std::env::var_os(WRITE).is_some() {
+        let _ = fs::remove_dir_all(&folder);
+        for (path, text) in &files {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+    for (path, wanted) in &files {
+        let path = folder.join(path);
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == *wanted, "{} is stale: run `make gen`", path.display());
+    }
+    let shipped = all_files(&folder);
+    assert_eq!(shipped.len(), files.len(), "deploy/chart has a file nobody generates: {shipped:?}");
+}
+
+fn all_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { all_files(&path) } else { vec![path] }).collect()
+}
+
+fn files() -> BTreeMap<String, String> {
+    let version = env!("CARGO_PKG_VERSION");
+    let chart = json!({
+        "apiVersion": "v2", "name": "nacre", "type": "application", "version": version, "appVersion": version,
+        "description": "Backup and restore for namespace owners, by way of Velero",
+        // Admission policies are stable since then.
+        "kubeVersion": ">=1.30.0-0",
+    });
+    let mut files = BTreeMap::from([
+        ("Chart.yaml".to_owned(), serde_saphyr::to_string(&chart).unwrap()),
+        ("values.yaml".to_owned(), values()),
+        ("templates/NOTES.txt".to_owned(), NOTES.to_owned()),
+    ]);
+    for object in install::definitions() {
+        let plural = object.body["spec"]["names"]["plural"].as_str().unwrap();
+        files.insert(format!("crds/{plural}.yaml"), serde_saphyr::to_string(&object.body).unwrap());
+    }
+    let settings = Settings { namespace: NAMESPACE.to_owned(), velero_view: true, ..Settings::default() };
+    let mut templates: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let without = [
+        (Settings { velero_view: false, ..settings.clone() }, ".Values.veleroView"),
+        (Settings { replicas: 1, ..settings.clone() }, "gt (int .Values.replicas) 1"),
+        (Settings { webhook: false, ..settings.clone() }, ".Values.webhook"),
+    ];
+    let without = without.map(|(settings, condition)| (install::objects(&settings), condition));
+    for object in install::objects(&settings) {
+        if object.kind != Kind::CustomResourceDefinition {
+            let file = format!("templates/{}.yaml", object.kind.name().to_lowercase());
+            templates.entry(file).or_default().push(template(&object, &without));
+        }
+    }
+    files.extend(templates.into_iter().map(|(file, texts)| (file, texts.join("---\n"))));
+    files
+}
+
+const NOTES: &str = "nacre runs in {{ .Release.Namespace }}, beside Velero.\n\n\
+    The definitions of its kinds were made if they were not there; Helm neither changes nor removes them later. After an upgrade \
+    bring them up to date with\n  kubectl apply --server-side -f deploy/crds\nBefore `helm uninstall`, so that nothing of a tenant's is \
+    stuck on a finalizer, see \"Uninstall\" in docs/admin-guide.md.\n";
+
+/// The defaults, each with what it means.
+fn values() -> String {
+    let defaults = serde_json::to_value(Settings::default()).unwrap();
+    let said: BTreeMap<&str, &str> = BTreeMap::from([
+        ("image", "The image that holds the program nacre."),
+        ("imagePullSecrets", "What to show to whoever keeps the image: a list of {name: ...}."),
+        ("replicas", "How many pods; one acts, the others stand by."),
+        ("logLevel", "How much to log: 0 (nothing but the end) to 6 (everything)."),
+        ("logFormat", "How to log: json or text."),
+        ("webhook", "Whether requests are checked as they are made, and not only once they are there."),
+        (
+            "veleroView",
+            "Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.",
+        ),
+        (
+            "resources",
+            "What a pod asks for, and what it may take. CPU is better not limited: a throttled leader may lose its lease.",
+        ),
+        ("nodeSelector", "On which nodes."),
+        ("tolerations", "On which tainted nodes."),
+    ]);
+    let mut text =
+        "# The fields of `kubectl nacre install -f`, and their defaults. Made by `make gen`.\n".to_owned();
+    for (key, value) in defaults.as_object().unwrap() {
+        let said = said.get(key.as_str()).unwrap_or_else(|| panic!("nobody says what {key} means"));
+        let field = serde_saphyr::to_string(&json!({ key: value })).unwrap();
+        text.push_str(&format!("\n# {said}\n{field}"));
+    }
+    text
+}
+
+fn template(object: &Object, without: &Without) -> String {
+    let mut body = object.body.clone();
+    let is_controller = object.kind == Kind::Deployment && object.name() == CONTROLLER;
+    if is_controller {
+        for (place, _) in IN_THE_DEPLOYMENT {
+            if let Some(value) = value_at(&mut body, place) {
+                *value = json!(mark(place));
+            }
+        }
+    }
+    let mut text = serde_saphyr::to_string(&body).unwrap();
+    assert!(!text.contains("{{"), "{} would be taken for a template", object.name());
+    if is_controller {
+        for (place, expression) in IN_THE_DEPLOYMENT {
+            text = text.replace(&mark(place), expression);
+        }
+    }
+    text = text.replace(&format!(": {NAMESPACE}\n"), ": {{ .Release.Namespace | quote }}\n");
+    text = text.replace(NAMESPACE, "{{ .Release.Namespace }}");
+    match condition(object, without) {
+        Some(condition) => format!("{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"),
+        None => text,
+    }
+}
+
+/// A place by its path, or by the name of a variable in the environment.
+fn value_at<'a>(body: &'a mut Value, place: &str) -> Option<&'a mut Value> {
+    if place.starts_with('/') {
+        return body.pointer_mut(place);
+    }
+    let env = body.pointer_mut("/spec/template/spec/containers/0/env")?.as_array_mut()?;
+    env.iter_mut().find(|one| one["name"] == place).map(|one| &mut one["value"])
+}
+
+fn mark(place: &str) -> String {
+    format!("__{}__", place.trim_start_matches('/').replace('/', "_"))
+}
+
+/// Worlds that lack something, and what has to be said for it to be there.
+type Without = [(Vec<Object>, &'static str); 3];
+
+/// When an object is there, if not always.
+fn condition(object: &Object, without: &Without) -> Option<&'static str> {
+    let place = |object: &Object| (object.kind, object.namespace().to_owned(), object.name().to_owned());
+    let same = |other: &Object| place(other) == place(object);
+    without.iter().find(|(world, _)| !world.iter().any(same)).map(|(_, condition)| *condition)
+}
