@@ -28,7 +28,10 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
         ("velero", &[][..], &[][..]),
         (
             "backup",
-            &["--set", "replicas=1,image=mine:3,logLevel=6,webhook=false,veleroView=true,nodeSelector.disk=fast"][..],
+            &[
+                "--set",
+                "replicas=1,image=mine:3,logLevel=6,webhook=false,veleroView=true,nodeSelector.disk=fast",
+            ][..],
             &["--replicas", "1", "--image", "mine:3", "--log-level", "6", "--no-webhook", "--velero-view"][..],
         ),
     ] {
