@@ -86,7 +86,7 @@ impl Executor {
         let found = self.fetch(kind, &namespace, &name).await;
         match found {
             Ok(text) => {
-                self.work.wake(self.remember(kind, &namespace, &text).into_iter().filter(|key| key != about))
+                self.work.wake(self.remember(kind, &namespace, &text).into_iter().filter(|key| key != about));
             }
             Err(error) if code(&error) == Some(404) => {}
             Err(source) => {

@@ -121,7 +121,7 @@ fn values() -> String {
     for (key, value) in defaults.as_object().unwrap() {
         let said = said.get(key.as_str()).unwrap_or_else(|| panic!("nobody says what {key} means"));
         let field = serde_saphyr::to_string(&json!({ key: value })).unwrap();
-        text.push_str(&format!("\n# {said}\n{field}"));
+        text.extend(["\n# ", said, "\n", &field]);
     }
     text
 }
