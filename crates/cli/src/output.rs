@@ -150,12 +150,20 @@ fn is_answer(error: &(dyn std::error::Error + 'static)) -> bool {
 
 fn in_short(error: &(dyn std::error::Error + 'static)) -> String {
     match (error.downcast_ref(), error.downcast_ref::<engine::Failure>()) {
-        (Some(kube::Error::Api(status)), _) => status.message.clone(),
+        (Some(kube::Error::Api(status)), _) => without_webhook(&status.message),
         (_, Some(failure)) => {
             let answer = failure.status().map(|status| status.message.clone());
             format!("{}: {}", failure.what, answer.unwrap_or_else(|| failure.source.to_string()))
         }
         _ => error.to_string(),
+    }
+}
+
+/// The words of whoever refused, without the machinery that carried them.
+pub(crate) fn without_webhook(message: &str) -> String {
+    match message.split_once(" denied the request: ") {
+        Some((_, words)) => format!("refused: {words}"),
+        None => message.to_owned(),
     }
 }
 
@@ -177,6 +185,14 @@ mod tests {
             "reading x: no such file"
         );
         assert_eq!(in_words(&anyhow!("no such file").context("reading x")), "reading x: no such file");
+    }
+
+    #[test]
+    fn a_refusal_by_the_webhook_reads_like_one() {
+        let said =
+            "admission webhook \"requests.nacre.dev\" denied the request: spec.backupSpec.ttl: too long";
+        assert_eq!(without_webhook(said), "refused: spec.backupSpec.ttl: too long");
+        assert_eq!(without_webhook("not found"), "not found");
     }
 
     #[test]

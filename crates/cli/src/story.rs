@@ -2,7 +2,7 @@
 
 use api::{
     NonAdminBackup, NonAdminRestore, Phase,
-    condition::{self, NAMESPACE_LIMIT_REACHED, POLICY_UNAVAILABLE},
+    condition::{self, HAND_OVER_FAILED, NAMESPACE_LIMIT_REACHED, POLICY_UNAVAILABLE},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -179,7 +179,9 @@ impl<'a> Story<'a> {
             return State::Refused("");
         };
         match accepted.reason.as_str() {
-            NAMESPACE_LIMIT_REACHED | POLICY_UNAVAILABLE => State::Waiting(&accepted.message),
+            NAMESPACE_LIMIT_REACHED | POLICY_UNAVAILABLE | HAND_OVER_FAILED => {
+                State::Waiting(&accepted.message)
+            }
             condition::VELERO_BACKUP_NOT_FOUND | condition::VELERO_RESTORE_NOT_FOUND => {
                 State::Gone(&accepted.message)
             }

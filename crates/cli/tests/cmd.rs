@@ -39,6 +39,11 @@ For the owner of a namespace:
   status     How the backups of a namespace stand, on one screen
   explain    What nacre would do with a request, before it is sent
 
+For administrators:
+  install    Install nacre beside Velero, or bring an installation up to date
+  uninstall  Remove nacre, leaving nothing stuck and keeping what tenants and Velero own
+  render     Print the manifests that install applies; no cluster is asked
+
 For those who live-migrate KubeVirt machines:
   migration  Who may live-migrate KubeVirt machines: roles, grants, guard
 

@@ -12,7 +12,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::house::{deploy, free_address};
-use crate::{House, Nacre, Tenant};
+use crate::{House, Nacre, Tenant, VELERO};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -71,12 +71,26 @@ impl House {
         Ok(())
     }
 
+    /// Starts one more nacre, with its webhook at an address of its own, beside the one that leads.
+    pub async fn start_standby(&self, more: &[(&str, &str)]) -> Result<(Nacre, SocketAddr)> {
+        let address = free_address()?;
+        let here = address.to_string();
+        let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
+        let nacre = self.launch("standby", VELERO, &self.account().await?, &told)?;
+        nacre.until_ready().await?;
+        Ok((nacre, address))
+    }
+
     /// Starts nacre with its webhook, and waits until the API server asks it.
-    pub async fn start_answering(&self, tenant: &Tenant<'_>, more: &[(&str, &str)]) -> Result<Nacre> {
+    pub async fn start_answering(
+        &self,
+        tenant: &Tenant<'_>,
+        more: &[(&str, &str)],
+    ) -> Result<(Nacre, SocketAddr)> {
         let address = free_address()?;
         self.ask_at(address).await?;
-        let address = address.to_string();
-        let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", address.as_str())]).collect();
+        let here = address.to_string();
+        let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
         let nacre = self.start_nacre_in(&self.account().await?, &told).await?;
         eventually("the webhook to be asked", PATIENCE, async || {
             let said = tenant.would_create("probe", json!({"includeClusterResources": true})).await?;
@@ -84,7 +98,7 @@ impl House {
             Ok(())
         })
         .await?;
-        Ok(nacre)
+        Ok((nacre, address))
     }
 }
 

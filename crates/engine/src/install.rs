@@ -200,6 +200,10 @@ pub async fn kept(
             kept.push(format!("{number} {} of Velero in {namespace}, and what is in storage", kind.plural()));
         }
     }
+    let migration = planner::migration::access::NAME.to_owned();
+    if get(client, Kind::ClusterRole, String::new(), migration).await?.is_some() {
+        kept.push("KubeVirt roles, grants and guard, which nobody keeps as they are from now on".to_owned());
+    }
     kept.push(format!("the namespace {namespace}, with what is in it"));
     Ok(kept)
 }

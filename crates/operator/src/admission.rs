@@ -157,13 +157,16 @@ impl Webhook {
             self.presenter.show(secret).context("cannot show its certificate")?;
             self.listen().await?;
         }
+        let fresh = certificate::needs_fresh(current, next)
+            .then(|| make_certificate(&names, self.lifetime).context("cannot make a certificate"))
+            .transpose()?;
         let seen = Observed {
             namespace: &self.namespace,
             secret: secret.as_ref(),
             current,
             next,
             configuration: &configuration,
-            fresh: &make_certificate(&names, self.lifetime).context("cannot make a certificate")?,
+            fresh: fresh.as_ref(),
             settle: SETTLE.min(self.lifetime / 12),
             now: Timestamp::now(),
         };

@@ -8,11 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use api::{DataProtectionApplication, Kind, condition};
 use engine::applications::{Lookout, Seen};
-<<<<<<< HEAD
 use engine::{Failure, Lacking, Leadership, Teller};
-=======
-use engine::{Cluster, Failure, Leadership, Teller};
->>>>>>> lease
 use futures::stream::SelectAll;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
@@ -82,11 +78,7 @@ pub(crate) async fn run(args: Args, image: Option<String>) -> Result<()> {
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking after DataProtectionApplications");
     let campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
     let keeper = Keeper {
-<<<<<<< HEAD
         teller: Teller::start(client.clone(), hostname(), lacking),
-=======
-        teller: Teller::start(client.clone(), hostname(), Arc::new(Cluster::new(&namespace))),
->>>>>>> lease
         lookout: Lookout::new(client.clone(), &namespace, times),
         client,
         namespace,

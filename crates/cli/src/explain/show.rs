@@ -4,7 +4,7 @@ use super::{Answer, server::Said};
 use crate::{
     allowed::Source,
     changes::brief,
-    output::lines,
+    output::{lines, without_webhook},
     style,
     table::{Cell, Table},
     words::printable,
@@ -47,7 +47,7 @@ fn rule(answer: &Answer) -> String {
 
 fn api_server(said: &Said) -> String {
     match (&said.denied, said.webhook) {
-        (Some(why), _) => format!("API server: {} {}", style::bad("would not take it:"), printable(why)),
+        (Some(why), _) => format!("API server: {} {}", style::bad("would not take it:"), printable(&without_webhook(why))),
         (None, true) => "API server: would take it; nacre's webhook was asked and had nothing against it".to_owned(),
         (None, false) => {
             "API server: would take it, but has no nacre webhook to ask: the policy is checked after it is sent".to_owned()

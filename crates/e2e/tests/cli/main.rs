@@ -26,14 +26,15 @@ overrides:
     downloads: { platformStorage: logs }
 ";
 
-/// A cluster with Velero and nacre, shared by the stories that need both.
+/// A cluster with Velero and nacre as an installation sets it up, webhook included, shared by the stories that need both.
 async fn house() -> Result<&'static House> {
     static HOUSE: OnceCell<(House, Nacre)> = OnceCell::const_new();
     let (house, _) = HOUSE
         .get_or_try_init(|| async {
             let house = House::build().await?;
             house.set_policy(POLICY).await?;
-            let nacre = house.start_nacre().await?;
+            house.admission().await?;
+            let (nacre, _) = house.start_answering(&house.tenant("first", "first").await?, &[]).await?;
             anyhow::Ok((house, nacre))
         })
         .await?;

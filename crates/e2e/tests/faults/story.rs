@@ -71,7 +71,8 @@ async fn end(tenant: &Tenant<'_>, velero: &Velero<'_>) -> Result<End> {
     for backup in tenant.api::<NonAdminBackup>().list(&ListParams::default()).await? {
         let status = serde_json::to_value(&backup.status)?;
         let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-        let said: Vec<_> = conditions.iter().map(|one| json!([one["type"], one["status"], one["reason"]])).collect();
+        let said: Vec<_> =
+            conditions.iter().map(|one| json!([one["type"], one["status"], one["reason"]])).collect();
         let shown = json!({
             "phase": status["phase"], "conditions": said, "velero": status["veleroBackup"]["status"]["phase"],
             "position": status["queueInfo"], "finalizers": backup.metadata.finalizers,
@@ -81,11 +82,16 @@ async fn end(tenant: &Tenant<'_>, velero: &Velero<'_>) -> Result<End> {
     for restore in tenant.api::<NonAdminRestore>().list(&ListParams::default()).await? {
         end.insert(format!("nar {}", restore.metadata.name.unwrap_or_default()), Value::Null);
     }
-    for (name, _) in velero.all::<Backup>("nab").await? {
-        end.insert(format!("backup {name}"), Value::Null);
-    }
+    let backups = velero.all::<Backup>("nab").await?;
+    // Of a Backup that is gone, nacre may have heard first that the request to delete it is: it asks once more, in vain,
+    // and the garbage collector takes that.
     for (name, _) in velero.all::<DeleteBackupRequest>("nab").await? {
-        end.insert(format!("delete {name}"), Value::Null);
+        if backups.iter().any(|(kept, _)| *kept == name) {
+            end.insert(format!("delete {name}"), Value::Null);
+        }
+    }
+    for (name, _) in backups {
+        end.insert(format!("backup {name}"), Value::Null);
     }
     Ok(end)
 }

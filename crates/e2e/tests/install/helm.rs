@@ -28,8 +28,8 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
         ("velero", &[][..], &[][..]),
         (
             "backup",
-            &["--set", "replicas=1,image=mine:3,logLevel=6,nodeSelector.disk=fast"][..],
-            &["--replicas", "1", "--image", "mine:3", "--log-level", "6"][..],
+            &["--set", "replicas=1,image=mine:3,logLevel=6,webhook=false,veleroView=true,nodeSelector.disk=fast"][..],
+            &["--replicas", "1", "--image", "mine:3", "--log-level", "6", "--no-webhook", "--velero-view"][..],
         ),
     ] {
         let template = ["template", "nacre", &chart, "-n", namespace, "--include-crds"];

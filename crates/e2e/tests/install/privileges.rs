@@ -86,8 +86,7 @@ async fn by_nacre(house: &House, mark: bed::Mark) -> Result<Requests> {
 /// then nacre asks now and then whether it has them.
 fn is_migration(request: &Request) -> bool {
     let about = ["rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apps"];
-    about.contains(&request.group.as_str())
-            && request.resource != "validatingwebhookconfigurations"
+    about.contains(&request.group.as_str()) && request.resource != "validatingwebhookconfigurations"
         || (request.resource == "configmaps" && request.namespace != VELERO)
 }
 

@@ -184,6 +184,14 @@ async fn labels_of_namespaces(bed: &Bed, root: &Client) -> Result<()> {
     spaces.patch("shop", &plain(), &merge(json!({"metadata": {"labels": {"team": "a"}}}))).await?;
     refused_by("nacre-namespace-marks", spaces.patch("shop", &plain(), &merge(gold.clone())).await)?;
     refused_by("nacre-namespace-marks", spaces.patch_status("shop", &plain(), &merge(gold.clone())).await)?;
+    let mut finished = serde_json::to_value(spaces.get("shop").await?)?;
+    finished["metadata"]["labels"]["nacre.dev/tier"] = json!("gold");
+    let file = bed.folder().join("finalize.json");
+    std::fs::write(&file, finished.to_string())?;
+    let file = file.display().to_string();
+    let door = ["replace", "--raw", "/api/v1/namespaces/shop/finalize", "-f", &file, "--as=ada"];
+    let answer = bed.kubectl(&door).await?;
+    ensure!(!answer.success && answer.stderr.contains("'nacre-namespace-marks'"), "{answer:?}");
     Api::<Namespace>::all(root.clone()).patch("shop", &plain(), &merge(gold)).await?;
     let silver = json!({"metadata": {"labels": {"nacre.dev/tier": null}}});
     refused_by("nacre-namespace-marks", spaces.patch("shop", &plain(), &merge(silver)).await)
@@ -350,10 +358,8 @@ async fn fence(bed: &Bed, root: &Client, nacre: &Client, velero: &Client) -> Res
     .await?;
     for spec in wide {
         for client in [velero, nacre, root, &masters] {
-            for phase in ["New", "", "Queued", "ReadyToStart", "Completed"] {
-                let asked =
-                    if phase.is_empty() { backup(spec.clone(), "New") } else { backup(spec.clone(), phase) };
-                refused_by("nacre-tenant-backups", create(client, asked).await?)?;
+            for phase in ["New", "Queued", "ReadyToStart", "Completed"] {
+                refused_by("nacre-tenant-backups", create(client, backup(spec.clone(), phase)).await?)?;
             }
         }
     }

@@ -162,6 +162,7 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
         "Events are not told",
         "since Velero may not be asked for its version",
         "create configmaps: ",
+        "leading without a lease",
     ] {
         ensure!(details.contains(word), "{word:?} is not in {details}");
         ensure!(log.contains(word), "{word:?} is not in the log");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::{NonAdminBackup, NonAdminRestore, Phase};
 use bed::{Bed, Requests, wait_until};
-use e2e::{House, NACRE, Tenant};
+use e2e::{House, NACRE, Tenant, VELERO};
 use serde_json::json;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -80,7 +80,10 @@ async fn nothing_is_fetched_or_listed_for_an_event() -> Result<()> {
     let all = bed.audit().since(mark).await?;
     ensure!(all.writes().by(NACRE).len() > names.len() * 5, "nacre was at work: {:#?}", all.writes().tally());
     let fetched = fetched(&all);
-    ensure!(fetched.is_empty(), "{:#?}", fetched.tally());
+    let here = fetched.only(|read| ["shop", VELERO].contains(&read.namespace.as_str()));
+    ensure!(here.is_empty(), "{:#?}", here.tally());
+    // The clock has its own turn elsewhere, and that is no more than one.
+    ensure!(fetched.tally().values().all(|times| *times <= 1), "{:#?}", fetched.tally());
     ensure!(nacre.process.is_running());
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! The webhook: a bad request is refused at once in the controller's words; without it, by condition; and its certificate
 //! is replaced without anybody noticing.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -13,6 +15,12 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -37,7 +45,7 @@ async fn a_bad_backup_is_refused_at_once_or_by_condition_in_the_same_words() -> 
     let house = House::build().await?;
     house.admission().await?;
     let shop = house.tenant("shop", "ada").await?;
-    let nacre = house.start_answering(&shop, &[]).await?;
+    let (nacre, _) = house.start_answering(&shop, &[]).await?;
 
     let refused = apply(&house.bed, "bad.yaml", BAD).await?;
     ensure!(!refused.success, "{}", refused.stdout);
@@ -86,36 +94,69 @@ async fn a_bad_backup_is_refused_at_once_or_by_condition_in_the_same_words() -> 
     shop.gone::<NonAdminBackup>("bad").await
 }
 
+/// Connects as the API server does, trusting these authorities.
+async fn connects(address: SocketAddr, bundle: &[u8]) -> Result<()> {
+    let mut roots = RootCertStore::empty();
+    for authority in CertificateDer::pem_slice_iter(bundle) {
+        roots.add(authority?)?;
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::from(address.ip());
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()> {
     let house = House::build().await?;
     house.bed.velero_stop()?;
     house.admission().await?;
     let shop = house.tenant("shop", "ada").await?;
-    let nacre = house.start_answering(&shop, &[("WEBHOOK_CERTIFICATE_LIFETIME", "9s")]).await?;
+    let lifetime = [("WEBHOOK_CERTIFICATE_LIFETIME", "9s")];
+    let (nacre, here) = house.start_answering(&shop, &lifetime).await?;
+    // A replica without the lease shares the certificate and answers as well.
+    let (second, elsewhere) = house.start_standby(&lifetime).await?;
 
     let secrets = house.admin::<Secret>().await?;
     let shown = async || {
         let data = secrets.get("nacre-webhook").await?.data.unwrap_or_default();
         data.get("tls.crt").map(|bytes| bytes.0.clone()).context("no certificate")
     };
+    let configurations = Api::<ValidatingWebhookConfiguration>::all(house.bed.client().await?);
+    let bundle = async || {
+        let webhooks = configurations.get("nacre").await?.webhooks.unwrap_or_default();
+        webhooks.into_iter().find_map(|one| one.client_config.ca_bundle).context("no bundle")
+    };
     let mut certificates = vec![shown().await?];
     let began = Instant::now();
     let mut asked = 0;
-    // A question that nobody answers is one that passes.
     while certificates.len() < 4 {
+        // The API server keeps connections; one that connects anew at any moment would be as well served.
+        for address in [here, elsewhere] {
+            let known = bundle().await?;
+            if let Err(trouble) = connects(address, &known.0).await {
+                ensure!(bundle().await? != known, "{address} is not trusted: {trouble:#}");
+            }
+        }
+        // A question that nobody answers is one that passes.
         let said = shop.would_create("bad", json!({"includeClusterResources": true})).await?;
         ensure!(said.is_some(), "unanswered after {asked}, at {:?}", began.elapsed());
         asked += 1;
         let now = shown().await?;
         if certificates.last() != Some(&now) {
             certificates.push(now);
+            if certificates.len() == 3 {
+                house.ask_at(elsewhere).await?;
+            }
         }
         ensure!(began.elapsed() < Duration::from_mins(1), "{} in a minute", certificates.len());
     }
 
     // A configuration put back as it was installed is told by which authority nacre is known.
-    let configurations = Api::<ValidatingWebhookConfiguration>::all(house.bed.client().await?);
     let mut emptied = configurations.get("nacre").await?;
     for webhook in emptied.webhooks.iter_mut().flatten() {
         webhook.client_config.ca_bundle = None;
@@ -128,6 +169,6 @@ async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()>
         Ok(())
     })
     .await?;
-    ensure!(nacre.process.is_running());
+    ensure!(nacre.process.is_running() && second.process.is_running());
     Ok(())
 }

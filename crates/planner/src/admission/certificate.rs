@@ -60,8 +60,8 @@ pub struct Observed<'a> {
     pub next: Soundness,
     /// Whom the API server asks.
     pub configuration: &'a ValidatingWebhookConfiguration,
-    /// A pair that was made just now, in case one is needed: keys are random, and decisions are not.
-    pub fresh: &'a Pair,
+    /// A pair that was made just now, if one is needed: keys are random, and decisions are not.
+    pub fresh: Option<&'a Pair>,
     /// How long every API server has to see a new authority before it is relied on.
     pub settle: Duration,
     /// The time.
@@ -88,23 +88,26 @@ fn host(url: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_owned())
 }
 
+/// Whether a new pair is needed, given how good the stored ones are.
+pub fn needs_fresh(current: Soundness, next: Soundness) -> bool {
+    next == Soundness::Useless && current < Soundness::Sound
+}
+
 /// Decides about the certificate and the bundle.
 pub fn decide(seen: &Observed<'_>) -> Plan {
+    let fresh = seen.fresh.filter(|_| needs_fresh(seen.current, seen.next));
     let Some(secret) = seen.secret else {
-        return Plan::done().then(Action::Create(first(seen))).waking_in(Duration::ZERO);
+        let first = fresh.map(|fresh| Action::Create(first(seen.namespace, fresh)));
+        return Plan::done().then_if(first).waking_in(Duration::ZERO);
     };
     let target = Target::of(Kind::Secret, &secret.metadata);
-    let change = if seen.current == Soundness::Useless && seen.next == Soundness::Useless {
+    let change = match (seen.current, fresh) {
         // Nothing to be careful with.
-        Some(anew(seen.fresh))
-    } else if seen.current == Soundness::Useless {
-        Some(promotion(secret))
-    } else if seen.next > Soundness::Useless {
-        seen.settled(secret).then(|| promotion(secret))
-    } else if seen.current == Soundness::Ending {
-        Some(staged(seen, secret))
-    } else {
-        None
+        (Soundness::Useless, Some(fresh)) => Some(anew(fresh)),
+        (_, Some(fresh)) => Some(staged(seen.now, fresh, secret)),
+        (Soundness::Useless, None) if seen.next > Soundness::Useless => Some(promotion(secret)),
+        _ if seen.next > Soundness::Useless && seen.settled(secret) => Some(promotion(secret)),
+        _ => None,
     };
     let plan = Plan::done().then_if(bundle_patch(seen, secret));
     match change {
@@ -129,13 +132,13 @@ pub fn stored<'a>(secret: &'a HiddenSecret, key: &str) -> &'a [u8] {
     secret.data.get(key).map(Hidden::reveal).unwrap_or_default()
 }
 
-fn first(seen: &Observed<'_>) -> Object {
-    let Pair { authority, certificate, key } = seen.fresh;
+fn first(namespace: &str, fresh: &Pair) -> Object {
+    let Pair { authority, certificate, key } = fresh;
     let hidden = |text: &String| Hidden::from(text.clone().into_bytes());
     let secret = HiddenSecret {
         metadata: ObjectMeta {
             name: Some(SECRET.to_owned()),
-            namespace: Some(seen.namespace.to_owned()),
+            namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         },
         type_: Some("kubernetes.io/tls".to_owned()),
@@ -170,16 +173,16 @@ fn anew(fresh: &Pair) -> Value {
 }
 
 /// The newest authority comes first in the bundle; the one before it is the current one's.
-fn staged(seen: &Observed<'_>, secret: &HiddenSecret) -> Value {
+fn staged(now: Timestamp, fresh: &Pair, secret: &HiddenSecret) -> Value {
     let bundle = String::from_utf8_lossy(stored(secret, "ca.crt"));
     let current = bundle.find(END).map_or("", |end| &bundle[..end + END.len()]);
-    let both = format!("{}\n{}\n", seen.fresh.authority.trim_end(), current.trim());
+    let both = format!("{}\n{}\n", fresh.authority.trim_end(), current.trim());
     json!({
-        "metadata": {"annotations": {NEXT_SINCE: seen.now.to_string()}},
+        "metadata": {"annotations": {NEXT_SINCE: now.to_string()}},
         "data": {
             "ca.crt": encoded(both.as_bytes()),
-            "next.crt": encoded(seen.fresh.certificate.as_bytes()),
-            "next.key": encoded(seen.fresh.key.as_bytes()),
+            "next.crt": encoded(fresh.certificate.as_bytes()),
+            "next.key": encoded(fresh.key.as_bytes()),
         },
     })
 }

@@ -52,7 +52,7 @@ impl World {
             current: self.soundness("tls.crt"),
             next: self.soundness("next.crt"),
             configuration: &self.configuration,
-            fresh: &fresh,
+            fresh: Some(&fresh),
             settle: Duration::from_mins(1),
             now: self.now,
         };
@@ -218,7 +218,7 @@ fn keys_are_not_shown() {
         current: Soundness::Ending,
         next: Soundness::Useless,
         configuration: &world.configuration,
-        fresh: &fresh,
+        fresh: Some(&fresh),
         settle: Duration::ZERO,
         now: world.now,
     };

@@ -89,7 +89,7 @@ fn others_may_say_that_they_manage_an_object_and_nobody_that_nacre_does() {
     let policy = marks::reserved();
     let managed = |by: &str| {
         edited(&plain(), |object| {
-            object["metadata"]["labels"] = json!({ "app.kubernetes.io/managed-by": by })
+            object["metadata"]["labels"] = json!({ "app.kubernetes.io/managed-by": by });
         })
     };
     assert!(Ask::create(managed("Helm")).passes(&policy));
@@ -134,7 +134,7 @@ fn beside_velero_only_velero_nacre_and_administrators_make_its_objects() {
     let changes: [fn(&mut Value); 4] = [
         |object| object["metadata"]["labels"] = json!({ "a": "b" }),
         |object| {
-            object["metadata"]["annotations"] = json!({ "openshift.io/oadp-nab-origin-namespace": "shop" })
+            object["metadata"]["annotations"] = json!({ "openshift.io/oadp-nab-origin-namespace": "shop" });
         },
         |object| object["spec"]["ttl"] = json!("2h"),
         |object| object["status"]["phase"] = json!("Completed"),
@@ -158,7 +158,7 @@ fn location(owner: Option<&str>) -> Value {
     location
 }
 
-fn backup(spec: Value) -> Value {
+fn backup(spec: &Value) -> Value {
     let mut backup = json!({ "metadata": { "name": "b" }, "spec": spec });
     backup["spec"]["storageLocation"] = json!("evil-bucket");
     backup
@@ -167,7 +167,7 @@ fn backup(spec: Value) -> Value {
 #[test]
 fn a_backup_in_a_tenants_storage_covers_that_tenant_whoever_asks() {
     let policy = fence::backups("velero");
-    let own = backup(json!({ "includedNamespaces": ["evil"] }));
+    let own = backup(&json!({ "includedNamespaces": ["evil"] }));
     let wide = [
         json!({}),
         json!({ "includedNamespaces": null }),
@@ -180,7 +180,7 @@ fn a_backup_in_a_tenants_storage_covers_that_tenant_whoever_asks() {
         json!({ "includedNamespaces": ["evil"], "includedClusterScopedResources": ["secrets"] }),
     ];
     for spec in wide {
-        let wide = backup(spec);
+        let wide = backup(&spec);
         let elsewhere = edited(&wide, |object| object["spec"]["storageLocation"] = json!("default"));
         let done = edited(&wide, |object| object["status"] = json!({ "phase": "Completed" }));
         for (object, user) in [(&wide, "root"), (&done, VELERO), (&wide, NACRE)] {
@@ -195,7 +195,7 @@ fn a_backup_in_a_tenants_storage_covers_that_tenant_whoever_asks() {
         // Progress of one that is there already is written whatever it covers.
         assert!(Ask::update(wide, done).by(VELERO).given(&location(Some("evil"))).passes(&policy));
     }
-    let explicit = backup(json!({ "includedNamespaces": ["evil"], "includeClusterResources": false }));
+    let explicit = backup(&json!({ "includedNamespaces": ["evil"], "includeClusterResources": false }));
     for fine in [own.clone(), explicit] {
         assert!(Ask::create(fine.clone()).by(NACRE).given(&location(Some("evil"))).passes(&policy));
         assert!(!Ask::create(fine).by(NACRE).given(&location(None)).passes(&policy), "nobody's storage");
@@ -206,7 +206,7 @@ fn a_backup_in_a_tenants_storage_covers_that_tenant_whoever_asks() {
 fn a_backup_that_velero_found_in_a_tenants_storage_is_over() {
     let policy = fence::backups("velero");
     let found = |phase: Value| {
-        let mut found = backup(json!({ "includedNamespaces": ["evil"] }));
+        let mut found = backup(&json!({ "includedNamespaces": ["evil"] }));
         found["status"] = json!({ "phase": phase });
         Ask::create(found).given(&location(Some("evil")))
     };
@@ -277,7 +277,7 @@ fn labels_of_namespaces_that_policies_may_select_by_are_the_administrators() {
 fn every_policy_denies_is_bound_and_fails_closed_but_the_webhook_fails_open() {
     let objects = objects("velero");
     let named = |kind: &str| -> Vec<&str> {
-        objects.iter().filter(|object| object.body["kind"] == kind).map(|object| object.name()).collect()
+        objects.iter().filter(|object| object.body["kind"] == kind).map(crate::Object::name).collect()
     };
     assert_eq!(named("ValidatingAdmissionPolicy"), named("ValidatingAdmissionPolicyBinding"));
     for object in &objects {

@@ -220,7 +220,8 @@ fn by_operator(mut object: Object) -> Object {
     object
 }
 
-fn is_by_operator(found: &Found) -> bool {
+/// Whether the operator made it, rather than an installer.
+pub(crate) fn is_by_operator(found: &Found) -> bool {
     found.body["metadata"]["labels"][INSTALLED_BY.0] == INSTALLED_BY.1
 }
 

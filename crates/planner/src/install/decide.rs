@@ -8,6 +8,7 @@ use super::found::{Found, is_ours, named, release, same, target};
 use super::program::CONTROLLER;
 use super::roles::{EDITORS, SERVICE_ACCOUNT};
 use super::{Settings, objects};
+use crate::dpa_operator::is_by_operator;
 use crate::{Action, Object, Plan};
 
 /// What the decision reads.
@@ -104,12 +105,22 @@ fn refusals(seen: &Observed<'_>) -> Vec<String> {
             other.namespace()
         ));
     }
+    refusals.extend(by_operator(seen.found));
     let wanted = objects(seen.settings);
     let foreign = seen.found.iter().filter(|found| {
         !is_ours(found) && !may_be_others(found) && wanted.iter().any(|wanted| same(found, wanted))
     });
     refusals.extend(foreign.map(in_the_way));
     refusals
+}
+
+/// Two hands on one Deployment would never rest.
+pub(super) fn by_operator(found: &[Found]) -> Option<String> {
+    let theirs = found.iter().find(|found| found.kind == Kind::Deployment && is_by_operator(found))?;
+    Some(format!(
+        "{} was made by `nacre operator` for a DataProtectionApplication: change spec.nonAdmin there instead",
+        named(theirs)
+    ))
 }
 
 /// What somebody else may have made under the same name, and does as well: OADP's definitions and its account, and the role

@@ -105,6 +105,11 @@ fn what_stands_in_the_way_is_named_with_what_would_help() {
         json!({"meta.helm.sh/release-name": "mine", "meta.helm.sh/release-namespace": "velero"});
     assert!(refused(&Settings::default(), &helm).contains("release mine in velero"));
 
+    let mut operator = installed();
+    find(&mut operator, Kind::Deployment, CONTROLLER).body["metadata"]["labels"]
+        [crate::dpa_operator::INSTALLED_BY.0] = crate::dpa_operator::INSTALLED_BY.1.into();
+    assert!(refused(&Settings::default(), &operator).contains("made by `nacre operator`"));
+
     let odd = Settings { log_level: 9, log_format: "xml".to_owned(), ..Settings::default() };
     let words = refused(&odd, &[]);
     assert!(words.contains("logLevel is 9") && words.contains("logFormat is \"xml\""), "{words}");

@@ -3,7 +3,7 @@
 
 use api::{Kind, labels};
 
-use super::decide::Decision;
+use super::decide::{Decision, by_operator};
 use super::found::{Found, is_ours, release, target};
 use super::roles::{LEASE, LEASE_NAMESPACE};
 use crate::admission::webhook;
@@ -42,7 +42,7 @@ pub const FINALIZERS: [(Kind, &str); 3] = [
 
 /// Decides the next steps. There are more as long as there are actions or something is waited for.
 pub fn decide(seen: &Observed<'_>) -> Decision {
-    let refusals: Vec<_> = by_helm(seen).into_iter().collect();
+    let refusals: Vec<_> = by_helm(seen).into_iter().chain(by_operator(seen.found)).collect();
     if !refusals.is_empty() {
         return Decision { refusals, ..Decision::default() };
     }

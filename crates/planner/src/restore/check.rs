@@ -230,7 +230,8 @@ fn source(seen: &Observed) -> Verdict {
     }
     let not_yet = || refuse(format!("NonAdminBackup {name:?} is not finished; {STARTS_BY_ITSELF} is"));
     let Some(source) = seen.source.as_deref() else {
-        let undecided = backup.status.as_ref().is_none_or(|status| matches!(status.phase, None | Some(Phase::New)));
+        let undecided =
+            backup.status.as_ref().is_none_or(|status| matches!(status.phase, None | Some(Phase::New)));
         if undecided {
             return not_yet();
         }

@@ -74,10 +74,16 @@ fn files() -> BTreeMap<String, String> {
     }
     let settings = Settings { namespace: NAMESPACE.to_owned(), velero_view: true, ..Settings::default() };
     let mut templates: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let without = [
+        (Settings { velero_view: false, ..settings.clone() }, ".Values.veleroView"),
+        (Settings { replicas: 1, ..settings.clone() }, "gt (int .Values.replicas) 1"),
+        (Settings { webhook: false, ..settings.clone() }, ".Values.webhook"),
+    ];
+    let without = without.map(|(settings, condition)| (install::objects(&settings), condition));
     for object in install::objects(&settings) {
         if object.kind != Kind::CustomResourceDefinition {
             let file = format!("templates/{}.yaml", object.kind.name().to_lowercase());
-            templates.entry(file).or_default().push(template(&object));
+            templates.entry(file).or_default().push(template(&object, &without));
         }
     }
     files.extend(templates.into_iter().map(|(file, texts)| (file, texts.join("---\n"))));
@@ -120,7 +126,7 @@ fn values() -> String {
     text
 }
 
-fn template(object: &Object) -> String {
+fn template(object: &Object, without: &Without) -> String {
     let mut body = object.body.clone();
     let is_controller = object.kind == Kind::Deployment && object.name() == CONTROLLER;
     if is_controller {
@@ -139,7 +145,7 @@ fn template(object: &Object) -> String {
     }
     text = text.replace(&format!(": {NAMESPACE}\n"), ": {{ .Release.Namespace | quote }}\n");
     text = text.replace(NAMESPACE, "{{ .Release.Namespace }}");
-    match condition(object) {
+    match condition(object, without) {
         Some(condition) => format!("{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"),
         None => text,
     }
@@ -158,19 +164,12 @@ fn mark(place: &str) -> String {
     format!("__{}__", place.trim_start_matches('/').replace('/', "_"))
 }
 
-/// When an object is there, if not always: found by asking for a world without.
-fn condition(object: &Object) -> Option<&'static str> {
-    let settings = || Settings { namespace: NAMESPACE.to_owned(), velero_view: true, ..Settings::default() };
-    let is_in = |settings: &Settings| {
-        install::objects(settings)
-            .iter()
-            .any(|other| other.kind == object.kind && other.name() == object.name())
-    };
-    if !is_in(&Settings { velero_view: false, ..settings() }) {
-        return Some(".Values.veleroView");
-    }
-    if !is_in(&Settings { replicas: 1, ..settings() }) {
-        return Some("gt (int .Values.replicas) 1");
-    }
-    (!is_in(&Settings { webhook: false, ..settings() })).then_some(".Values.webhook")
+/// Worlds that lack something, and what has to be said for it to be there.
+type Without = [(Vec<Object>, &'static str); 3];
+
+/// When an object is there, if not always.
+fn condition(object: &Object, without: &Without) -> Option<&'static str> {
+    let place = |object: &Object| (object.kind, object.namespace().to_owned(), object.name().to_owned());
+    let same = |other: &Object| place(other) == place(object);
+    without.iter().find(|(world, _)| !world.iter().any(same)).map(|(_, condition)| *condition)
 }

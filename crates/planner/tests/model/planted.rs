@@ -128,12 +128,17 @@ fn letting_go_before_velero_has() {
 #[test]
 fn forgetting_to_say_why() {
     let left = Left { tricks: 1, ..NOTHING };
-    assert_found("neither ended nor says what it waits for", setups::hostile_neighbour(), left, |_, key, mut plan| {
-        if key.kind == Kind::NonAdminRestore {
-            plan.actions.retain(|action| !is_status(action));
-        }
-        plan
-    });
+    assert_found(
+        "neither ended nor says what it waits for",
+        setups::hostile_neighbour(),
+        left,
+        |_, key, mut plan| {
+            if key.kind == Kind::NonAdminRestore {
+                plan.actions.retain(|action| !is_status(action));
+            }
+            plan
+        },
+    );
 }
 
 #[test]

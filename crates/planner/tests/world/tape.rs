@@ -16,7 +16,7 @@ use super::apart::{Apart, Fate};
 use super::{World, short};
 
 /// How many seeds a story is played with unless told otherwise.
-const SEEDS: u64 = 4;
+const SEEDS: u64 = 2;
 /// More than any story needs before all is quiet.
 const ENDLESS: usize = 20_000;
 /// How much goes wrong while nacre comes to rest, at most.
