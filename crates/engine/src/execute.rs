@@ -265,8 +265,8 @@ impl Executor {
         {
             self.writes.conflicts.fetch_add(1, Ordering::Relaxed);
             if let Ok(text) = self.fetch(kind, namespace, name).await {
-                // Whoever asked decides again at once; the watch wakes the others.
-                self.remember(kind, namespace, &text);
+                // The watch's echo of it will be no news any more, so whomever it concerns is woken now.
+                self.work.wake(self.remember(kind, namespace, &text));
             }
         }
         answer

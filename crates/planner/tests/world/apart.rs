@@ -207,11 +207,12 @@ impl Apart {
                 return self.abandon(about, true);
             }
             (Answer::Conflict, _) => {
-                // Fetched without waking anybody: the watch does that.
+                // Fetched, and whomever it concerns is woken: the watch's echo of it is no news any more. Whoever asked
+                // decides again anyway.
                 if self.real.objects.contains_key(&key) {
-                    let woken = self.seen.nacre.woken.clone();
+                    self.seen.nacre.acting_for = Some(about.clone());
                     self.hear(&key);
-                    self.seen.nacre.woken = woken;
+                    self.seen.nacre.acting_for = None;
                 }
                 return self.abandon(about, true);
             }
