@@ -183,9 +183,15 @@ fn the_policy_can_say_all_or_off() {
     world.policy(|policy| policy.views.velero = VeleroView::Off);
     world.settle();
     assert!(copies(&world).is_empty());
+}
+
+#[test]
+fn while_nobody_can_tell_what_is_allowed_copies_stay_as_they_are() {
+    let mut world = with_a_backup();
     world.policy_cannot_be_read();
-    world.settle();
-    assert!(copies(&world).is_empty());
+    label(&mut world, json!(null));
+    assert_snapshot!(world.trace(), @"");
+    assert_eq!(copies(&world), ["Backup shop/daily"]);
 }
 
 #[test]

@@ -92,7 +92,11 @@ impl World {
         change(Arc::make_mut(self.policy.get_or_insert_default()));
         let policy = self.policy.clone();
         self.note(|| Op::Policy(policy));
-        // As after a change of a source of the policy.
+        self.policy_was_read();
+    }
+
+    /// Wakes whom a change of a source of the policy concerns.
+    fn policy_was_read(&mut self) {
         let concerned = planner::concern::application(self, None, None);
         let (kind, source) = (Kind::DataProtectionApplication, ObjectMeta::default());
         let also = planner::copies::also(self, kind, Some(&source), Some(&source), &concerned);
