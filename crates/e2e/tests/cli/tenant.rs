@@ -133,10 +133,10 @@ async fn what_policy_says_is_told_before_and_after() -> Result<()> {
 
     // eve may not read the policy, is told so, and gets the webhook's answer; an administrator sees the rule.
     let manifest = eve.says(&["backup", "create", "long", "--ttl", "72h", "--dry-run"]).await?;
-    let long = house.bed.folder().join("long.yaml");
-    std::fs::write(&long, manifest)?;
-    let long = long.display().to_string();
-    let ended = eve.nacre(&["explain", "-f", &long]).await?;
+    let file = house.bed.folder().join("long.yaml");
+    std::fs::write(&file, manifest)?;
+    let file = file.display().to_string();
+    let ended = eve.nacre(&["explain", "-f", &file]).await?;
     assert_eq!(ended.code, Some(3), "{ended:#?}");
     for words in
         ["not checked: the administrators' policy", "would not take it: refused: spec.backupSpec.ttl"]
@@ -144,7 +144,7 @@ async fn what_policy_says_is_told_before_and_after() -> Result<()> {
         assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
     }
     let admin =
-        crate::program::nacre(&house.bed.kubeconfig(), &["explain", "-f", &long, "-n", "strict"]).await?;
+        crate::program::nacre(&house.bed.kubeconfig(), &["explain", "-f", &file, "-n", "strict"]).await?;
     assert_eq!(admin.code, Some(3));
     assert!(admin.stdout.contains("rule: backup.ttl of the administrators' policy"), "{admin:#?}");
     let spec = eve.says(&["backup", "create", "fine", "--ttl", "24h", "--dry-run", "-o", "yaml"]).await?;

@@ -32,11 +32,12 @@ pub(crate) fn wrong_to_send(state: &State, step: &Move) -> Option<String> {
         Action::Delete(target) | Action::DeleteUnchanged(target) => match (about.kind, target.kind) {
             (Kind::NonAdminBackup, Kind::Backup) => asked || with_data,
             (Kind::NonAdminBackup, Kind::NonAdminBackup | Kind::NonAdminRestore) => with_data,
-            (Kind::NonAdminBackup, Kind::DeleteBackupRequest) => true,
-            (Kind::NonAdminRestore, Kind::Restore) => asked,
-            (Kind::NonAdminBackupStorageLocation, Kind::NonAdminBackup) => asked,
+            (Kind::NonAdminRestore, Kind::Restore)
+            | (Kind::NonAdminBackupStorageLocation, Kind::NonAdminBackup) => asked,
             // What an administrator takes back, or a tenant changes, goes without being asked for.
-            (Kind::NonAdminBackupStorageLocation, _) => true,
+            (Kind::NonAdminBackup, Kind::DeleteBackupRequest) | (Kind::NonAdminBackupStorageLocation, _) => {
+                true
+            }
             _ => false,
         },
         _ => true,
@@ -115,9 +116,10 @@ pub(crate) fn ends_badly(state: &State, setup: &Setup) -> Option<String> {
     state.apart.outside(collect_requests);
     let world = &state.apart.real;
     world.everything().find_map(|(key, object)| {
-        let wrong = match key.kind.group() == Kind::NonAdminBackup.group() {
-            true => unfinished(world, key, object),
-            false => left_behind(world, object, setup.may_leave),
+        let wrong = if key.kind.group() == Kind::NonAdminBackup.group() {
+            unfinished(world, key, object)
+        } else {
+            left_behind(world, object, setup.may_leave)
         };
         wrong.map(|wrong| {
             short(&format!("{} {}/{} {wrong}: {object}", key.kind.name(), key.namespace, key.name))
@@ -180,11 +182,11 @@ fn unfinished(world: &World, key: &Key, object: &Value) -> Option<&'static str> 
         Kind::NonAdminBackupStorageLocation => created,
         _ => true,
     };
-    if !ended && !(says_why && !created) {
+    if !ended && (created || !says_why) {
         return Some("neither ended nor says what it waits for");
     }
     let honest = key.namespace == "shop" && key.kind == Kind::NonAdminBackup;
-    let lost = world.made_for().get(text(&metadata["uid"])).is_none() && world.condition_says_lost(object);
+    let lost = world.made_for().get(text(&metadata["uid"])).is_none() && says_lost(object);
     (honest && lost).then_some("says that Velero lost what Velero never had")
 }
 
@@ -195,9 +197,7 @@ fn left_behind(world: &World, object: &Value, may_leave: bool) -> Option<&'stati
     (!origin.is_empty() && !alive && !may_leave).then_some("is left behind")
 }
 
-impl World {
-    fn condition_says_lost(&self, request: &Value) -> bool {
-        let conditions = request["status"]["conditions"].as_array();
-        conditions.into_iter().flatten().any(|one| text(&one["reason"]) == "VeleroBackupNotFound")
-    }
+fn says_lost(request: &Value) -> bool {
+    let conditions = request["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|one| text(&one["reason"]) == "VeleroBackupNotFound")
 }

@@ -151,7 +151,10 @@ impl Apart {
 
     fn decided(&self, key: &Key) -> Plan {
         let plan = self.seen.decide(key);
-        self.bug.map_or(plan.clone(), |bug| bug(&self.seen, key, plan))
+        match self.bug {
+            Some(bug) => bug(&self.seen, key, plan),
+            None => plan,
+        }
     }
 
     /// nacre decides about everybody for whom there is nothing to do. Whatever changes later wakes them again.
@@ -488,7 +491,9 @@ fn mix(json: &Value, generation: bool, hasher: &mut DefaultHasher) {
         }
         Value::Array(items) => {
             items.len().hash(hasher);
-            items.iter().for_each(|item| mix(item, generation, hasher));
+            for item in items {
+                mix(item, generation, hasher);
+            }
         }
         Value::String(text) => text.hash(hasher),
         Value::Bool(value) => value.hash(hasher),

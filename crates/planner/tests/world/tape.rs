@@ -114,8 +114,8 @@ impl Drop for World {
         };
         for seed in seeds {
             let mut player = Player::new(seed, single.is_some());
-            let played = player.play(&tape).and_then(|()| player.compare(&expected));
-            if let Err(wrong) = played {
+            let end = player.play(&tape).and_then(|()| player.compare(&expected));
+            if let Err(wrong) = end {
                 let story = std::thread::current().name().unwrap_or("a story").to_owned();
                 let told = player.told.unwrap_or_default().join("\n");
                 panic!(
