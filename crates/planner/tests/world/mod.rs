@@ -92,7 +92,11 @@ impl World {
         change(Arc::make_mut(self.policy.get_or_insert_default()));
         let policy = self.policy.clone();
         self.note(|| Op::Policy(policy));
-        // As after a change of a source of the policy.
+        self.wake_by_policy();
+    }
+
+    /// As after a change of a source of the policy.
+    fn wake_by_policy(&mut self) {
         let concerned = planner::concern::application(self, None, None);
         let (kind, source) = (Kind::DataProtectionApplication, ObjectMeta::default());
         let also = planner::copies::also(self, kind, Some(&source), Some(&source), &concerned);

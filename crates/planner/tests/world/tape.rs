@@ -182,8 +182,7 @@ impl Player {
             Op::Policy(policy) => {
                 self.apart.real.policy.clone_from(&policy);
                 self.apart.seen.policy = policy;
-                let concerned = planner::concern::application(&self.apart.seen, None, None);
-                self.apart.seen.wake(concerned);
+                self.apart.seen.wake_by_policy();
             }
             Op::MindStorage => {
                 self.apart.real.minds_storage = true;
