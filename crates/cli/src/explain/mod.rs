@@ -269,7 +269,15 @@ mod tests {
 
     fn told(policy: Policy, spec: &Value, source: Source) -> String {
         let answer = explain(&shop(policy), &Manifest::Backup(Box::new(backup(spec))), source);
-        anstream::adapter::strip_str(&show::page(&answer)).to_string()
+        let text = anstream::adapter::strip_str(&show::page(&answer)).to_string();
+        // How much is always left out is told where that is decided.
+        let mut words: Vec<&str> = text.split(' ').collect();
+        for at in 1..words.len().saturating_sub(1) {
+            if words[at - 1] == "and" && words[at + 1] == "more" {
+                words[at] = "NN";
+            }
+        }
+        words.join(" ")
     }
 
     fn strict() -> Policy {
@@ -303,7 +311,7 @@ mod tests {
         insta::assert_snapshot!(told(strict(), &json!({"includedResources": ["configmaps"]}), Source::Cluster), @r"
         backup daily in namespace shop: would pass
           FIELD                BECOMES                                       BY
-          excludedResources    cloudstorages.oadp.openshift.io and 15 more   nacre, always
+          excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
           includedNamespaces   shop                                          nacre, always
           snapshotVolumes      false                                         policy, backup.enforce.snapshotVolumes
           ttl                  24h                                           policy, backup.defaults.ttl
@@ -317,7 +325,7 @@ mod tests {
         insta::assert_snapshot!(told(Policy::default(), &json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r"
         backup daily in namespace shop: would pass
           FIELD                BECOMES                                       BY
-          excludedResources    cloudstorages.oadp.openshift.io and 15 more   nacre, always
+          excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
           includedNamespaces   shop                                          nacre, always
 
         policy: unknown; this is what holds if the administrators have set nothing
