@@ -19,9 +19,9 @@ demo: tools ## Tell the tenant's story on a real cluster, with real output
 .PHONY: test
 test: tools check build ## Run every test: unit, property, real API server, end to end (of long stories a slice)
 	RUST_TEST_THREADS=4 cargo test --workspace --exclude e2e
-	@# Stories mostly wait, for Velero and for the clock: several at a time, of both programs.
+	@# Stories mostly wait, for Velero and for the clock: several at a time, of several programs.
 	cargo test --package e2e --no-run
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target stories others
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target patient kubevirt stories hands
 	@# Alone, since they measure.
 	cargo test --package e2e --test migration -- quick
 	cargo test --package e2e --test burst --test speed -- --nocapture
@@ -30,17 +30,21 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 .PHONY: long
 long: tools build ## Tell the long stories too: at full size, to the last write, silent for minutes (half an hour)
 	cargo test --package e2e --no-run
-	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target stories others
+	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target patient kubevirt stories hands
 	@# Alone, since it measures, and one at a time.
 	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
 	@echo "== All long tests passed."
 
-# Parts of `test` and `long`.
-.PHONY: stories others
+# Parts of `test` and `long`: they mostly wait, so they run beside each other.
+.PHONY: stories patient kubevirt hands
 stories:
 	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
-others:
-	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install --test cli --test faults --test security_table -- --skip quick
+patient:
+	RUST_TEST_THREADS=3 cargo test --package e2e --test patient
+kubevirt:
+	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install -- --skip quick
+hands:
+	RUST_TEST_THREADS=3 cargo test --package e2e --test cli --test faults --test security_table
 	cargo test --package e2e --test attacks
 
 .PHONY: model

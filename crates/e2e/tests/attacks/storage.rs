@@ -74,7 +74,7 @@ pub(crate) async fn c2_a_credential_that_sends_veleros_own_token_away(ground: &G
         (
             "token_uri",
             r#"{"type": "service_account", "project_id": "p", "private_key_id": "k",
-            "private_key": "hunter2", "client_email": "a@b", "token_uri": "https://hunter2.example/token"}"#,
+            "private_key": "-----BEGIN PRIVATE KEY-----\naHVudGVyMg==\n-----END PRIVATE KEY-----\n", "client_email": "a@b", "token_uri": "https://hunter2.example/token"}"#,
         ),
     ];
     credentials_refused(ground, "c2g", "gcp", &gcp).await

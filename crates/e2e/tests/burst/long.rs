@@ -6,6 +6,7 @@ mod asked;
 mod drain;
 mod locations;
 mod measure;
+mod new_cluster;
 mod raw;
 mod ticks;
 mod witness;
