@@ -21,7 +21,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	RUST_TEST_THREADS=4 cargo test --workspace --exclude e2e
 	@# Stories mostly wait, for Velero and for the clock: several at a time, of several programs.
 	cargo test --package e2e --no-run
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target patient kubevirt stories hands
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target patient kubevirt stories hands
 	@# Alone, since they measure.
 	cargo test --package e2e --test migration -- quick
 	cargo test --package e2e --test burst --test speed -- --nocapture

@@ -8,7 +8,7 @@ use api::NonAdminBackup;
 use bed::eventually;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use crate::house::{deploy, free_address};
@@ -61,14 +61,17 @@ impl House {
     /// Lets the API server ask at an address of this machine, since there are no pods for a Service to find.
     pub async fn ask_at(&self, address: SocketAddr) -> Result<()> {
         let configurations = Api::<ValidatingWebhookConfiguration>::all(self.bed.client().await?);
-        let mut found = configurations.get("nacre").await?;
-        for webhook in found.webhooks.iter_mut().flatten() {
-            webhook.client_config.service = None;
-            webhook.client_config.url = Some(format!("https://{address}/review"));
-        }
-        let change = Patch::Merge(json!({ "webhooks": found.webhooks }));
-        configurations.patch("nacre", &PatchParams::default(), &change).await?;
-        Ok(())
+        // nacre writes there too: what it wrote meanwhile must not be taken back.
+        eventually("the configuration to be changed", PATIENCE, async || {
+            let mut found = configurations.get("nacre").await?;
+            for webhook in found.webhooks.iter_mut().flatten() {
+                webhook.client_config.service = None;
+                webhook.client_config.url = Some(format!("https://{address}/review"));
+            }
+            configurations.replace("nacre", &PostParams::default(), &found).await?;
+            anyhow::Ok(())
+        })
+        .await
     }
 
     /// Starts one more nacre, with its webhook at an address of its own, beside the one that leads.

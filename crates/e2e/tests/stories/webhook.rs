@@ -116,7 +116,8 @@ async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()>
     house.bed.velero_stop()?;
     house.admission().await?;
     let shop = house.tenant("shop", "ada").await?;
-    let lifetime = [("WEBHOOK_CERTIFICATE_LIFETIME", "9s")];
+    // Everything happens as many times faster than usual; a busy API server still has two seconds to hear of a change.
+    let lifetime = [("WEBHOOK_CERTIFICATE_LIFETIME", "24s")];
     let (nacre, here) = house.start_answering(&shop, &lifetime).await?;
     // A replica without the lease shares the certificate and answers as well.
     let (second, elsewhere) = house.start_standby(&lifetime).await?;
@@ -134,7 +135,7 @@ async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()>
     let mut certificates = vec![shown().await?];
     let began = Instant::now();
     let mut asked = 0;
-    while certificates.len() < 4 {
+    while certificates.len() < 3 {
         // The API server keeps connections; one that connects anew at any moment would be as well served.
         for address in [here, elsewhere] {
             let known = bundle().await?;
@@ -149,11 +150,11 @@ async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()>
         let now = shown().await?;
         if certificates.last() != Some(&now) {
             certificates.push(now);
-            if certificates.len() == 3 {
+            if certificates.len() == 2 {
                 house.ask_at(elsewhere).await?;
             }
         }
-        ensure!(began.elapsed() < Duration::from_mins(1), "{} in a minute", certificates.len());
+        ensure!(began.elapsed() < Duration::from_mins(2), "{} in two minutes", certificates.len());
     }
 
     // A configuration put back as it was installed is told by which authority nacre is known.
