@@ -61,14 +61,19 @@ spec: { policyName: no-more, validationActions: [Deny] }
 ",
         )
         .await?;
+    takes(house, false).await
+}
+
+/// Waits until the API server takes locations beside Velero, or takes none: it hears of a policy a moment later.
+async fn takes(house: &House, some: bool) -> Result<()> {
     let storages = house.admin::<BackupStorageLocation>().await?;
     let probe: BackupStorageLocation = serde_json::from_value(json!({
         "apiVersion": "velero.io/v1", "kind": "BackupStorageLocation", "metadata": {"name": "probe"},
         "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}},
     }))?;
-    eventually("the policy to hold", PATIENCE, async || {
+    eventually("the policy to be heard of", PATIENCE, async || {
         let dry = PostParams { dry_run: true, ..PostParams::default() };
-        if storages.create(&dry, &probe).await.is_err() { Ok(()) } else { Err("not yet") }
+        if storages.create(&dry, &probe).await.is_ok() == some { Ok(()) } else { Err("not yet") }
     })
     .await
 }
@@ -107,6 +112,7 @@ async fn a_full_or_closed_namespace_of_the_administrators_shows_on_the_location(
     let mark = house.bed.audit().mark().await?;
     let bindings = Api::<ValidatingAdmissionPolicyBinding>::all(house.bed.client().await?);
     bindings.delete("no-more", &DeleteParams::default()).await?;
+    takes(&house, true).await?;
     house.admin::<ResourceQuota>().await?.delete("few", &DeleteParams::default()).await?;
     for (name, type_) in [("full", condition::SECRET_SYNCED), ("closed", condition::LOCATION_SYNCED)] {
         let healed = shop.location_is("the location to mend itself", name, created).await?;
