@@ -4,11 +4,17 @@ use std::fmt::Debug;
 
 use anyhow::{Context as _, Result, bail};
 use http::Request;
+use jiff::Timestamp;
 use kube::{Resource, core::NamespaceResourceScope};
+use planner::view::read;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::connect::Session;
+use crate::{
+    connect::Session,
+    output::{Format, Outcome, print, remark},
+    table::Table,
+};
 
 /// Which objects to read.
 #[derive(Debug, clap::Args)]
@@ -64,7 +70,7 @@ impl<K> Readable for K where
 
 impl Which {
     /// Reads what was asked for. With `raw`, what came is also kept as it came.
-    pub(crate) async fn read<K: Readable>(&self, session: &Session, raw: bool) -> Result<Found<K>> {
+    async fn read<K: Readable>(&self, session: &Session, raw: bool) -> Result<Found<K>> {
         if self.names.is_empty() {
             let namespace = (!self.all_namespaces).then_some(session.namespace.as_str());
             return all(session, namespace, self.selector.as_deref(), raw).await;
@@ -74,7 +80,7 @@ impl Which {
             let text = session.client.request_text(get::<K>(&session.namespace, name)?).await?;
             let mut value: Value = serde_json::from_str(&text)?;
             without_managers(&mut value);
-            found.items.push(salvage(&value));
+            found.items.push(read(&value));
             found.raw.push(value);
         }
         Ok(found)
@@ -82,8 +88,26 @@ impl Which {
 }
 
 impl Which {
+    /// `get`: reads what was asked for and prints it, as a table for people.
+    pub(crate) async fn show<K: Readable>(
+        &self,
+        session: &Session,
+        plural: &str,
+        table: impl FnOnce(&Found<K>, Format, bool, Timestamp) -> Table,
+    ) -> Result<Outcome> {
+        let raw = matches!(session.format, Format::Json | Format::Yaml);
+        let found = self.read(session, raw).await?;
+        if found.items.is_empty() && !raw {
+            remark(self.nothing(session, plural));
+            return Ok(Outcome::Good);
+        }
+        let table = || table(&found, session.format, self.all_namespaces, Timestamp::now()).to_string();
+        print(session.format, &found, table, || found.names())?;
+        Ok(Outcome::Good)
+    }
+
     /// That there is none, as kubectl says it.
-    pub(crate) fn nothing(&self, session: &Session, plural: &str) -> String {
+    fn nothing(&self, session: &Session, plural: &str) -> String {
         if self.all_namespaces {
             format!("No {plural} found.")
         } else {
@@ -95,7 +119,7 @@ impl Which {
 /// Reads one object by name, whatever state it is in.
 pub(crate) async fn one<K: Readable>(session: &Session, name: &str) -> Result<(K, Option<String>)> {
     let text = session.client.request_text(get::<K>(&session.namespace, name)?).await?;
-    Ok(salvage(&serde_json::from_str(&text)?))
+    Ok(read(&serde_json::from_str(&text)?))
 }
 
 /// Reads all objects of a kind.
@@ -123,7 +147,7 @@ pub(crate) async fn all<K: Readable>(
         without_managers(item);
     }
     // Nobody looks into what is passed on as it is.
-    let items = if raw { Vec::new() } else { list.items.iter().map(salvage).collect() };
+    let items = if raw { Vec::new() } else { list.items.iter().map(read).collect() };
     Ok(Found { items, raw: list.items, single: false })
 }
 
@@ -147,22 +171,6 @@ fn percent(byte: u8) -> String {
     if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }
 }
 
-/// The object, or what can be read of it and why not all of it.
-pub(crate) fn salvage<K: Readable>(given: &Value) -> (K, Option<String>) {
-    let error = match K::deserialize(given) {
-        Ok(object) => return (object, None),
-        Err(error) => error.to_string(),
-    };
-    let saved = [&["metadata", "status"][..], &["metadata"]].into_iter().find_map(|kept| {
-        let mut blank = serde_json::to_value(K::default()).ok()?;
-        for name in kept {
-            blank[*name] = given[*name].clone();
-        }
-        K::deserialize(&blank).ok()
-    });
-    (saved.unwrap_or_default(), Some(error))
-}
-
 /// As kubectl prints it: the object itself if one was named, else a list.
 impl<K> Serialize for Found<K> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -178,6 +186,16 @@ impl<K: Readable> Found<K> {
     #[cfg(test)]
     pub(crate) fn of(items: Vec<(K, Option<String>)>) -> Self {
         Self { items, raw: Vec::new(), single: false }
+    }
+
+    /// The newest last, as a log would have it.
+    pub(crate) fn newest_last(&self) -> Vec<&(K, Option<String>)> {
+        let mut items: Vec<_> = self.items.iter().collect();
+        items.sort_by_key(|(object, _)| {
+            let meta = object.meta();
+            (meta.creation_timestamp.as_ref().map(|time| time.0), meta.namespace.clone(), meta.name.clone())
+        });
+        items
     }
 
     /// `plural.group/name`, as `kubectl get -o name` has it.
@@ -201,7 +219,7 @@ mod tests {
     #[test]
     fn an_odd_object_keeps_what_can_be_read() {
         let odd = json!({"metadata": {"name": "a"}, "spec": {"backupSpec": {"tll": "1h"}}, "status": {"phase": "BackingOff"}});
-        let (object, why) = salvage::<NonAdminBackup>(&odd);
+        let (object, why) = read::<NonAdminBackup>(&odd);
         assert_eq!(object.metadata.name.as_deref(), Some("a"));
         assert!(object.status.is_some() && why.is_some_and(|why| why.contains("tll")));
     }

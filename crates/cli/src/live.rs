@@ -14,11 +14,12 @@ use kube::{
     core::{ApiResource, DynamicObject},
     runtime::{WatchStreamExt as _, watcher},
 };
+use planner::view;
 
 use crate::{
     connect::Session,
     interrupt::interrupted,
-    list::{Readable, salvage},
+    list::Readable,
     location::state::Place,
     output::{Outcome, remark},
     story::{State, Story},
@@ -133,7 +134,7 @@ pub(crate) async fn until<K: Readable, T>(
                 Ok(object) => {
                     failures = 0;
                     let object = object.map(|object| serde_json::to_value(&object)).transpose()?;
-                    if let Some(seen) = look(object.map(|object| salvage(&object).0))? {
+                    if let Some(seen) = look(object.map(|object| view::read(&object).0))? {
                         return Ok(seen);
                     }
                 }

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 
 use anstyle::Style;
+use kube::core::ObjectMeta;
 
 use crate::{output::Format, style, words::printable};
 
@@ -79,11 +80,24 @@ impl Table {
     }
 
     /// Puts a column before all others; `cells` has one for each row.
-    pub(crate) fn insert_first(&mut self, heading: &str, cells: impl IntoIterator<Item = Cell>) {
+    fn insert_first(&mut self, heading: &str, cells: impl IntoIterator<Item = Cell>) {
         let column = std::iter::once(Cell::from(heading)).chain(cells);
         for (row, cell) in self.rows.iter_mut().zip(column) {
             row.insert(0, cell);
         }
+    }
+
+    /// Says the namespace first, if that is wanted, of the object of each row.
+    pub(crate) fn by_namespace<'a>(
+        mut self,
+        wanted: bool,
+        objects: impl IntoIterator<Item = &'a ObjectMeta>,
+    ) -> Self {
+        if wanted {
+            let spaces = objects.into_iter().map(|meta| Cell::from(meta.namespace.clone()));
+            self.insert_first("NAMESPACE", spaces);
+        }
+        self
     }
 
     pub(crate) fn is_empty(&self) -> bool {

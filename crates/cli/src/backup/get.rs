@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use crate::{
     connect::Session,
     list::{Found, Which},
-    output::{Format, Outcome, print, remark},
+    output::{Format, Outcome},
     story::Story,
-    table::{Cell, Table},
+    table::Table,
     words::age,
 };
 
@@ -25,29 +25,16 @@ pub(super) struct Get {
 }
 
 pub(super) async fn run(session: &Session, args: &Get) -> Result<Outcome> {
-    let raw = matches!(session.format, Format::Json | Format::Yaml);
-    let found: Found<NonAdminBackup> = args.which.read(session, raw).await?;
-    if found.items.is_empty() && !raw {
-        remark(args.which.nothing(session, "backups"));
-        return Ok(Outcome::Good);
-    }
-    let table = || table(&found, session.format, args.which.all_namespaces, Timestamp::now()).to_string();
-    print(session.format, &found, table, || found.names())?;
-    Ok(Outcome::Good)
+    args.which.show(session, "backups", table).await
 }
 
-/// The newest last, as a log would have it.
 fn table(found: &Found<NonAdminBackup>, format: Format, all: bool, now: Timestamp) -> Table {
     let mut table = Table::with_wide(
         &["NAME", "STATUS", "ITEMS", "ERRORS", "WARNINGS", "AGE", "EXPIRES"],
         &["LOCATION", "QUEUE", "VELERO-NAME"],
         format,
     );
-    let mut items: Vec<_> = found.items.iter().collect();
-    items.sort_by_key(|(backup, _)| {
-        let meta = &backup.metadata;
-        (meta.creation_timestamp.as_ref().map(|time| time.0), meta.namespace.clone(), meta.name.clone())
-    });
+    let items = found.newest_last();
     for (backup, unreadable) in &items {
         let story = Story::from(backup);
         let velero = &story.velero;
@@ -70,11 +57,7 @@ fn table(found: &Found<NonAdminBackup>, format: Format, all: bool, now: Timestam
             ],
         );
     }
-    if all {
-        let spaces = items.iter().map(|(backup, _)| Cell::from(backup.metadata.namespace.clone()));
-        table.insert_first("NAMESPACE", spaces);
-    }
-    table
+    table.by_namespace(all, items.iter().map(|(backup, _)| &backup.metadata))
 }
 
 #[cfg(test)]

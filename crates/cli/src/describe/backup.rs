@@ -6,14 +6,13 @@ use anyhow::Result;
 use api::NonAdminBackup;
 use jiff::Timestamp;
 use planner::Policy;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     Describe,
-    events::{self, Told},
-    page::{changed, conditions, fields, moment, section, yaml},
-    results::{self, Results},
+    answer::{Answer, details},
+    events,
+    page::{fields, moment, yaml},
     volumes,
 };
 use crate::{
@@ -21,20 +20,10 @@ use crate::{
     changes::{Change, Known, backup_rules, changes},
     connect::Session,
     list,
-    output::{Outcome, lines, print},
+    output::{Outcome, print},
     preview::{Verdict, World, of_backup, storage_in_words},
     story::Story,
 };
-
-#[derive(Serialize)]
-struct Answer {
-    object: Value,
-    changes: Vec<Change>,
-    events: Vec<Told>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    results: Option<Results>,
-    next: Vec<String>,
-}
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let name = &args.name;
@@ -45,21 +34,12 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     );
     let ((backup, unreadable), events) = (found?, events?);
     let allowed = allowed::read(session, &namespace, None).await?;
-    let results = if args.details {
-        Some(results::fetch(session, "BackupResults", name, &args.fetching).await)
-    } else {
-        None
-    };
+    let (results, no_results) = details(session, "BackupResults", args).await;
     let world = World { namespace, velero_namespace: session.velero_namespace.clone(), ..World::default() };
     let changes = in_effect(&world, &backup, &allowed);
-    let story = Story::from(&backup);
-    let (told, problem) = match results {
-        Some(Ok(results)) => (Some(results), None),
-        Some(Err(why)) => (None, Some(why)),
-        None => (None, None),
-    };
-    let answer = Answer { object: json!(backup), changes, events, results: told, next: story.next() };
-    let page = || page(&backup, &answer, unreadable.as_deref(), problem.as_deref(), Timestamp::now());
+    let next = Story::from(&backup).next();
+    let answer = Answer { object: json!(backup), changes, events, results, no_results, next };
+    let page = || page(&backup, &answer, unreadable.as_deref(), Timestamp::now());
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackup>(name)])?;
     Ok(Outcome::Good)
 }
@@ -94,13 +74,7 @@ fn in_effect(world: &World, backup: &NonAdminBackup, allowed: &Allowed) -> Vec<C
     changes(&asked, &given, &Known { fenced, rules, velero: true })
 }
 
-fn page(
-    backup: &NonAdminBackup,
-    answer: &Answer,
-    unreadable: Option<&str>,
-    no_results: Option<&str>,
-    now: Timestamp,
-) -> String {
+fn page(backup: &NonAdminBackup, answer: &Answer, unreadable: Option<&str>, now: Timestamp) -> String {
     let story = Story::from(backup);
     let (status, velero) = (backup.status.clone().unwrap_or_default(), &story.velero);
     let said = status.velero_backup.as_ref().and_then(|velero| velero.status.clone()).unwrap_or_default();
@@ -109,7 +83,7 @@ fn page(
         (!errors.is_empty()).then(|| format!("Velero refused: {}", errors.join("; ")))
     });
     let time = |time: Option<Timestamp>| time.map(|time| moment(time, now));
-    let mut text = fields(&[
+    let head = fields(&[
         ("Name", Some(story.name().to_owned())),
         ("Namespace", backup.metadata.namespace.clone()),
         ("Status", Some(story.headline())),
@@ -129,21 +103,13 @@ fn page(
         ("Deletion", deletion),
         ("At Velero", status.velero_backup.as_ref().and_then(|velero| velero.name.clone())),
     ]);
-    let (errors, warnings) = answer.results.as_ref().map(Results::lines).unwrap_or_default();
-    text += &section("Asked for", &yaml(&backup.spec.backup_spec, "everything in the namespace"));
-    text += &section("In effect beyond that", &changed(&answer.changes));
-    text += &section("Conditions", &conditions(&status.conditions, now));
-    text += &section("Errors", &errors);
-    text += &section("Warnings", &warnings);
-    text += &section("No details", no_results.unwrap_or_default());
-    text += &section("What happened", &events::table(&answer.events, now));
-    text += &section("Next", &lines(answer.next.clone()));
-    text
+    let asked = yaml(&backup.spec.backup_spec, "everything in the namespace");
+    head + &answer.sections(&asked, "In effect beyond that", &status.conditions, now)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::events::Told, *};
     use crate::story::tests::{at_velero, backup, refused};
 
     fn told(status: &Value, allowed: &Allowed) -> String {
@@ -160,9 +126,10 @@ mod tests {
             reason: "BackupStarted".to_owned(),
             note: "Velero has started the backup".to_owned(),
         };
-        let answer = Answer { object: Value::Null, changes, events: vec![event], results: None, next };
+        let events = vec![event];
+        let answer = Answer { object: Value::Null, changes, events, results: None, no_results: None, next };
         let now = "2026-11-15T13:00:00Z".parse().unwrap();
-        anstream::adapter::strip_str(&page(&backup, &answer, None, None, now)).to_string()
+        anstream::adapter::strip_str(&page(&backup, &answer, None, now)).to_string()
     }
 
     fn unreadable() -> Allowed {

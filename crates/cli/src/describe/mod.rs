@@ -1,5 +1,6 @@
 //! `describe`: the whole story of an object on one page.
 
+mod answer;
 mod backup;
 mod events;
 mod location;

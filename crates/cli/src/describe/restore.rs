@@ -3,33 +3,21 @@
 use anyhow::Result;
 use api::NonAdminRestore;
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     Describe,
-    events::{self, Told},
-    page::{changed, conditions, fields, moment, section, yaml},
-    results::{self, Results},
+    answer::{Answer, details},
+    events,
+    page::{fields, moment, yaml},
     volumes,
 };
 use crate::{
-    changes::Change,
     connect::Session,
     explain, list,
-    output::{Outcome, lines, print},
+    output::{Outcome, print},
     story::Story,
 };
-
-#[derive(Serialize)]
-struct Answer {
-    object: Value,
-    changes: Vec<Change>,
-    events: Vec<Told>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    results: Option<Results>,
-    next: Vec<String>,
-}
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let name = &args.name;
@@ -39,33 +27,20 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     );
     let ((restore, unreadable), events) = (found?, events?);
     let changes = explain::effect_of_restore(session, &restore).await?;
-    let (results, problem) = if args.details {
-        match results::fetch(session, "RestoreResults", name, &args.fetching).await {
-            Ok(results) => (Some(results), None),
-            Err(why) => (None, Some(why)),
-        }
-    } else {
-        (None, None)
-    };
-    let story = Story::from(&restore);
-    let answer = Answer { object: json!(restore), changes, events, results, next: story.next() };
-    let page = || page(&restore, &answer, unreadable.as_deref(), problem.as_deref(), Timestamp::now());
+    let (results, no_results) = details(session, "RestoreResults", args).await;
+    let next = Story::from(&restore).next();
+    let answer = Answer { object: json!(restore), changes, events, results, no_results, next };
+    let page = || page(&restore, &answer, unreadable.as_deref(), Timestamp::now());
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminRestore>(name)])?;
     Ok(Outcome::Good)
 }
 
-fn page(
-    restore: &NonAdminRestore,
-    answer: &Answer,
-    unreadable: Option<&str>,
-    no_results: Option<&str>,
-    now: Timestamp,
-) -> String {
+fn page(restore: &NonAdminRestore, answer: &Answer, unreadable: Option<&str>, now: Timestamp) -> String {
     let story = Story::from(restore);
     let (status, velero) = (restore.status.clone().unwrap_or_default(), &story.velero);
     let said = status.velero_restore.as_ref().and_then(|velero| velero.status.clone()).unwrap_or_default();
     let time = |time: Option<Timestamp>| time.map(|time| moment(time, now));
-    let mut text = fields(&[
+    let head = fields(&[
         ("Name", Some(story.name().to_owned())),
         ("Namespace", restore.metadata.namespace.clone()),
         ("Status", Some(story.headline())),
@@ -82,14 +57,6 @@ fn page(
         ("Hooks", volumes::hooks(said.hook_status.as_ref())),
         ("At Velero", status.velero_restore.as_ref().and_then(|velero| velero.name.clone())),
     ]);
-    let (errors, warnings) = answer.results.as_ref().map(Results::lines).unwrap_or_default();
-    text += &section("Asked for", &yaml(&restore.spec.restore_spec, "everything in the backup"));
-    text += &section("Beyond that, by today's policy", &changed(&answer.changes));
-    text += &section("Conditions", &conditions(&status.conditions, now));
-    text += &section("Errors", &errors);
-    text += &section("Warnings", &warnings);
-    text += &section("No details", no_results.unwrap_or_default());
-    text += &section("What happened", &events::table(&answer.events, now));
-    text += &section("Next", &lines(answer.next.clone()));
-    text
+    let asked = yaml(&restore.spec.restore_spec, "everything in the backup");
+    head + &answer.sections(&asked, "Beyond that, by today's policy", &status.conditions, now)
 }

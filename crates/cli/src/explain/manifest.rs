@@ -5,12 +5,10 @@ use std::{io::Read as _, path::Path};
 use anyhow::{Context as _, Result, bail};
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
 use kube::core::ObjectMeta;
+use planner::view;
 use serde_json::Value;
 
-use crate::{
-    allowed::Source,
-    list::{Readable, salvage},
-};
+use crate::{allowed::Source, list::Readable};
 
 /// A request that somebody asks about.
 #[derive(Clone, Debug)]
@@ -51,10 +49,10 @@ fn parse(text: &str, namespace: &str) -> Result<Vec<Manifest>> {
             bail!("a manifest is for namespace {there}; say -n {there}");
         }
         match item["kind"].as_str() {
-            Some("NonAdminBackup") => manifests.push(Manifest::of(salvage(&item), Manifest::Backup)),
-            Some("NonAdminRestore") => manifests.push(Manifest::of(salvage(&item), Manifest::Restore)),
+            Some("NonAdminBackup") => manifests.push(Manifest::of(view::read(&item), Manifest::Backup)),
+            Some("NonAdminRestore") => manifests.push(Manifest::of(view::read(&item), Manifest::Restore)),
             Some("NonAdminBackupStorageLocation") => {
-                manifests.push(Manifest::of(salvage(&item), Manifest::Location));
+                manifests.push(Manifest::of(view::read(&item), Manifest::Location));
             }
             _ => {}
         }

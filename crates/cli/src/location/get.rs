@@ -8,8 +8,8 @@ use super::state::Place;
 use crate::{
     connect::Session,
     list::{Found, Which},
-    output::{Format, Outcome, print, remark},
-    table::{Cell, Table},
+    output::{Format, Outcome},
+    table::Table,
     words::age,
 };
 
@@ -24,15 +24,7 @@ pub(super) struct Get {
 }
 
 pub(super) async fn run(session: &Session, args: &Get) -> Result<Outcome> {
-    let raw = matches!(session.format, Format::Json | Format::Yaml);
-    let found: Found<NonAdminBackupStorageLocation> = args.which.read(session, raw).await?;
-    if found.items.is_empty() && !raw {
-        remark(args.which.nothing(session, "locations"));
-        return Ok(Outcome::Good);
-    }
-    let table = || table(&found, session.format, args.which.all_namespaces, Timestamp::now()).to_string();
-    print(session.format, &found, table, || found.names())?;
-    Ok(Outcome::Good)
+    args.which.show(session, "locations", table).await
 }
 
 fn table(found: &Found<NonAdminBackupStorageLocation>, format: Format, all: bool, now: Timestamp) -> Table {
@@ -65,9 +57,5 @@ fn table(found: &Found<NonAdminBackupStorageLocation>, format: Format, all: bool
             ],
         );
     }
-    if all {
-        let spaces = found.items.iter().map(|(location, _)| Cell::from(location.metadata.namespace.clone()));
-        table.insert_first("NAMESPACE", spaces);
-    }
-    table
+    table.by_namespace(all, found.items.iter().map(|(location, _)| &location.metadata))
 }

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use crate::{
     connect::Session,
     list::{Found, Which},
-    output::{Format, Outcome, print, remark},
+    output::{Format, Outcome},
     story::Story,
-    table::{Cell, Table},
+    table::Table,
     words::age,
 };
 
@@ -24,15 +24,7 @@ pub(super) struct Get {
 }
 
 pub(super) async fn run(session: &Session, args: &Get) -> Result<Outcome> {
-    let raw = matches!(session.format, Format::Json | Format::Yaml);
-    let found: Found<NonAdminRestore> = args.which.read(session, raw).await?;
-    if found.items.is_empty() && !raw {
-        remark(args.which.nothing(session, "restores"));
-        return Ok(Outcome::Good);
-    }
-    let table = || table(&found, session.format, args.which.all_namespaces, Timestamp::now()).to_string();
-    print(session.format, &found, table, || found.names())?;
-    Ok(Outcome::Good)
+    args.which.show(session, "restores", table).await
 }
 
 fn table(found: &Found<NonAdminRestore>, format: Format, all: bool, now: Timestamp) -> Table {
@@ -41,11 +33,7 @@ fn table(found: &Found<NonAdminRestore>, format: Format, all: bool, now: Timesta
         &["QUEUE", "VELERO-NAME"],
         format,
     );
-    let mut items: Vec<_> = found.items.iter().collect();
-    items.sort_by_key(|(restore, _)| {
-        let meta = &restore.metadata;
-        (meta.creation_timestamp.as_ref().map(|time| time.0), meta.namespace.clone(), meta.name.clone())
-    });
+    let items = found.newest_last();
     for (restore, unreadable) in &items {
         let story = Story::from(restore);
         let velero = &story.velero;
@@ -64,9 +52,5 @@ fn table(found: &Found<NonAdminRestore>, format: Format, all: bool, now: Timesta
             [story.position.filter(|position| *position > 0).into(), name.into()],
         );
     }
-    if all {
-        let spaces = items.iter().map(|(restore, _)| Cell::from(restore.metadata.namespace.clone()));
-        table.insert_first("NAMESPACE", spaces);
-    }
-    table
+    table.by_namespace(all, items.iter().map(|(restore, _)| &restore.metadata))
 }
