@@ -75,8 +75,11 @@ pub(super) fn draw(title: &str, unit: &str, mut lines: Vec<Line>) -> Option<Stri
     let mut svg = String::new();
     // Writing to a String cannot fail.
     let _ = frame(&mut svg, title, unit, &wide, &high);
-    for (number, line) in lines.iter().enumerate() {
-        let _ = curve(&mut svg, number, line, &wide, &high);
+    let mut left = LEFT;
+    for line in &lines {
+        let _ = curve(&mut svg, line, &wide, &high).and_then(|()| key(&mut svg, line, left));
+        // About as wide as its name.
+        left += 36.0 + 7.0 * f64::from(u8::try_from(line.name.len()).unwrap_or(u8::MAX));
     }
     svg.push_str("</svg>\n");
     Some(svg)
@@ -121,7 +124,7 @@ fn frame(svg: &mut String, title: &str, unit: &str, wide: &Axis, high: &Axis) ->
     Ok(())
 }
 
-fn curve(svg: &mut String, number: usize, line: &Line, wide: &Axis, high: &Axis) -> std::fmt::Result {
+fn curve(svg: &mut String, line: &Line, wide: &Axis, high: &Axis) -> std::fmt::Result {
     let Line { name, colour, points } = line;
     let at = |point: &Point| (across(wide, point.x), down(high, point.y));
     let path: Vec<String> = points.iter().map(at).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
@@ -139,7 +142,12 @@ fn curve(svg: &mut String, number: usize, line: &Line, wide: &Axis, high: &Axis)
             point.y
         )?;
     }
-    let left = LEFT + [0.0, 110.0, 180.0, 300.0][number.min(3)];
+    Ok(())
+}
+
+/// Which line is whose.
+fn key(svg: &mut String, line: &Line, left: f64) -> std::fmt::Result {
+    let Line { name, colour, .. } = line;
     writeln!(svg, r#"<rect x="{left}" y="38" width="14" height="4" fill="{colour}"/>"#)?;
     writeln!(svg, r#"<text x="{}" y="44">{name}</text>"#, left + 20.0)
 }
