@@ -72,15 +72,17 @@ check: ## Formatting, lints, each crate by itself, generated files
 	done
 	cargo test --quiet --package api --test crds
 	cargo test --quiet --package planner --test manifests --test operator_manifest
+	cargo test --quiet --package cli --bin kubectl-nacre reference
 
 .PHONY: build
 build: ## Build both programs as they ship
 	cargo build --release --package operator --package cli
 
 .PHONY: gen
-gen: ## Write the generated files in deploy/ anew
+gen: ## Write the generated files in deploy/ and docs/ anew
 	NACRE_GEN=1 cargo test --quiet --package api --test crds
 	NACRE_GEN=1 cargo test --quiet --package planner --test manifests --test operator_manifest
+	NACRE_GEN=1 cargo test --quiet --package cli --bin kubectl-nacre reference
 
 .PHONY: audit
 audit: ## Licences, advisories, unused dependencies, spelling (installs its tools first)

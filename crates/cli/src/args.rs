@@ -4,9 +4,9 @@ use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::{
-    backup,
+    backup, completion,
     connect::{Connection, Session},
-    explain, help, install, location, migration,
+    doctor, explain, help, install, location, migration,
     output::{EXIT_CODES, Format, Outcome},
     restore, status,
 };
@@ -43,6 +43,8 @@ enum Command {
     Status(status::Status),
     /// What nacre would do with a request, before it is sent.
     Explain(explain::Explain),
+    /// Check that the cluster is fit for nacre, and say how to mend what is not.
+    Doctor(doctor::Doctor),
     /// Install nacre beside Velero, or bring an installation up to date.
     Install(install::Install),
     /// Remove nacre, leaving nothing stuck and keeping what tenants and Velero own.
@@ -51,6 +53,11 @@ enum Command {
     Render(install::Render),
     /// Who may live-migrate KubeVirt machines: roles, grants, guard.
     Migration(migration::Args),
+    /// Print what makes a shell complete commands, names and values.
+    Completion(completion::Completion),
+    /// What could stand where the cursor is; completion scripts ask.
+    #[command(name = "__complete", hide = true, disable_help_flag = true)]
+    Complete(completion::Complete),
 }
 
 /// The whole command line, as clap knows it. Completion and man pages are made of this.
@@ -70,6 +77,8 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
     match &args.command {
         Command::Render(verb) => return install::render(verb, given, args.output),
         Command::Install(verb) if verb.only_renders() => return verb.rendered(given, args.output),
+        Command::Completion(verb) => return completion::script(verb),
+        Command::Complete(verb) => return completion::complete(verb).await,
         _ => {}
     }
     let session = Session::open(&args.connection, args.output).await?;
@@ -83,6 +92,9 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         Command::Uninstall(verb) => install::uninstall(&session, &verb, given).await,
         Command::Render(verb) => install::render(&verb, given, args.output),
         Command::Migration(args) => migration::run(&session, args).await,
+        Command::Doctor(_) => Box::pin(doctor::run(&session, given)).await,
+        Command::Completion(verb) => completion::script(&verb),
+        Command::Complete(verb) => completion::complete(&verb).await,
     }
 }
 
@@ -98,8 +110,8 @@ mod tests {
     fn every_help_has_examples() {
         fn without(path: &str, command: &clap::Command) -> Vec<String> {
             let path = format!("{path} {}", command.get_name());
-            let below: Vec<String> =
-                command.get_subcommands().flat_map(|below| without(&path, below)).collect();
+            let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+            let below: Vec<String> = shown.flat_map(|below| without(&path, below)).collect();
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let silent = !command.has_subcommands() && !help.contains("kubectl nacre");
             if silent { vec![path] } else { below }

@@ -33,22 +33,24 @@ Backups, restores and migration rights for the owners of namespaces
 Usage: kubectl nacre [OPTIONS] <COMMAND>
 
 For the owner of a namespace:
-  backup     Make, look at, fetch and delete backups of a namespace
-  restore    Bring back what a backup holds, and see what became of it
-  location   Bring storage of your own
-  status     How the backups of a namespace stand, on one screen
-  explain    What nacre would do with a request, before it is sent
+  backup      Make, look at, fetch and delete backups of a namespace
+  restore     Bring back what a backup holds, and see what became of it
+  location    Bring storage of your own
+  status      How the backups of a namespace stand, on one screen
+  explain     What nacre would do with a request, before it is sent
 
 For administrators:
-  install    Install nacre beside Velero, or bring an installation up to date
-  uninstall  Remove nacre, leaving nothing stuck and keeping what tenants and Velero own
-  render     Print the manifests that install applies; no cluster is asked
+  doctor      Check that the cluster is fit for nacre, and say how to mend what is not
+  install     Install nacre beside Velero, or bring an installation up to date
+  uninstall   Remove nacre, leaving nothing stuck and keeping what tenants and Velero own
+  render      Print the manifests that install applies; no cluster is asked
 
 For those who live-migrate KubeVirt machines:
-  migration  Who may live-migrate KubeVirt machines: roles, grants, guard
+  migration   Who may live-migrate KubeVirt machines: roles, grants, guard
 
 Other:
-  help       Print this message or the help of a command
+  completion  Print what makes a shell complete commands, names and values
+  help        Print this message or the help of a command
 
 Options:
       --kubeconfig <KUBECONFIG>       The kubeconfig file to use
@@ -297,4 +299,82 @@ Usage: kubectl nacre backup delete <NAME>...
 For more information, try '--help'.
 
 "#]]);
+}
+
+#[test]
+fn a_doctor_needs_somebody_to_look_at() {
+    let (command, _folder) = nacre(&[], &["doctor"]);
+    command.assert().code(1).stdout_eq("").stderr_eq(str![[r#"
+error: the API server does not answer: Connection refused (os error 111)
+
+"#]]);
+}
+
+#[test]
+fn completion_knows_four_shells() {
+    let (command, _folder) = nacre(&[], &["completion", "tcsh"]);
+    command.assert().code(2).stderr_eq(str![[r#"
+error: invalid value 'tcsh' for '<SHELL>'
+  [possible values: bash, zsh, fish, kubectl]
+
+For more information, try '--help'.
+
+"#]]);
+    let (command, _folder) = nacre(&[], &["completion", "kubectl"]);
+    command.assert().success().stdout_eq(str![[r#"
+#!/bin/sh
+# kubectl asks a program of this name what could stand after `kubectl nacre`. It belongs on the PATH, executable.
+exec kubectl-nacre __complete -- "$@"
+
+"#]]);
+}
+
+/// What a shell is told when somebody presses Tab after these words, where no cluster answers.
+fn tab(words: &[&str]) -> snapbox::cmd::OutputAssert {
+    let (command, _folder) = nacre(&[], &[&["__complete", "--"], words].concat());
+    command.assert().success()
+}
+
+#[test]
+fn commands_flags_and_values_are_completed_without_a_cluster() {
+    tab(&["ba"]).stdout_eq(str![[r#"
+backup	Make, look at, fetch and delete backups of a namespace
+:4
+
+"#]]);
+    tab(&["backup", "create", "--snapshot-v"]).stdout_eq(str![[r#"
+--snapshot-volumes	Whether to take snapshots of volumes
+:4
+
+"#]]);
+    tab(&["backup", "get", "--output=ya"]).stdout_eq(str![[r#"
+--output=yaml	For programs and people
+:4
+
+"#]]);
+    tab(&["location", "create", "--provider", ""]).stdout_eq(str![[r#"
+aws
+azure
+gcp
+:4
+
+"#]]);
+    tab(&["status", "--context", ""]).stdout_eq(str![[r#"
+c
+:4
+
+"#]]);
+    tab(&["explain", "-f", "da"]).stdout_eq(str![[r#"
+:0
+
+"#]]);
+}
+
+#[test]
+fn whoever_cannot_be_asked_is_passed_over_in_silence() {
+    for words in [&["backup", "describe", ""][..], &["backup", "get", "--kubeconfig", "missing", ""]] {
+        tab(words).stdout_eq(":4\n").stderr_eq("");
+    }
+    // Those who may not list namespaces have at least those of their contexts.
+    tab(&["backup", "get", "-n", ""]).stdout_eq("shop\n:4\n").stderr_eq("");
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod completion;
+mod doctor;
 mod person;
 #[path = "../migration/program.rs"]
 #[expect(dead_code, reason = "the other stories read JSON")]
@@ -17,10 +19,12 @@ use bed::Bed;
 use e2e::{House, Nacre};
 use tokio::sync::OnceCell;
 
-/// One policy for all stories of this program; each has a namespace of its own.
+/// One policy for all stories of this program; each has a namespace of its own. Nothing in it is risky for everybody.
 const POLICY: &str = "
-storageLocations: { endpoints: { allow: ['127.0.0.1'] } }
+storageLocations: { requireApproval: true, endpoints: { allow: ['127.0.0.1'] } }
 overrides:
+  - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [cellar, released] }] }
+    storageLocations: { requireApproval: false }
   - selector: { matchLabels: { kubernetes.io/metadata.name: strict } }
     backup: { ttl: { max: 48h }, enforce: { snapshotVolumes: false }, maxPerNamespace: 3 }
     downloads: { platformStorage: logs }

@@ -24,7 +24,7 @@ mod decide;
 mod delete;
 pub mod endpoint;
 mod enforce;
-mod import;
+pub(crate) mod import;
 mod neighbours;
 mod place;
 mod prefix;

@@ -45,6 +45,11 @@ impl Policies {
         &self.base
     }
 
+    /// What holds where the overrides fit, in their order.
+    pub fn overrides(&self) -> impl Iterator<Item = &Policy> {
+        self.overrides.iter().map(|(_, policy)| policy.as_ref())
+    }
+
     /// What holds in a namespace of this name and with these labels: the first override that fits, else the base.
     pub fn for_namespace(&self, name: &str, labels: &BTreeMap<String, String>) -> Arc<Policy> {
         if self.overrides.is_empty() {
