@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use clap::{Arg, Command};
+use clap_mangen::Man;
 
 use crate::args;
 
@@ -117,13 +119,32 @@ fn cell(text: &str) -> String {
 
 /// A manual page of each command, as `man kubectl-nacre-backup-create` finds it.
 fn manuals(command: &Command, files: &mut BTreeMap<PathBuf, String>) {
-    let page = clap_mangen::Man::new(command.clone());
-    let mut text = Vec::new();
-    page.render(&mut text).unwrap();
-    files.insert(Path::new("deploy/man").join(page.get_filename()), String::from_utf8(text).unwrap());
+    let page = Man::new(command.clone()).source("nacre").manual("kubectl nacre");
+    files.insert(Path::new("deploy/man").join(page.get_filename()), manual(&page, command).unwrap());
     for below in command.get_subcommands().filter(|one| !one.is_hide_set() && one.get_name() != "help") {
         manuals(below, files);
     }
+}
+
+fn manual(page: &Man, command: &Command) -> Result<String> {
+    let mut text = Vec::new();
+    page.render_title(&mut text)?;
+    page.render_name_section(&mut text)?;
+    page.render_synopsis_section(&mut text)?;
+    page.render_description_section(&mut text)?;
+    page.render_options_section(&mut text)?;
+    if command.get_subcommands().any(|one| !one.is_hide_set() && one.get_name() != "help") {
+        page.render_subcommands_section(&mut text)?;
+    }
+    let mut text = String::from_utf8(text)?;
+    if command.get_after_help().is_some() {
+        let mut notes = Vec::new();
+        page.render_extra_section(&mut notes)?;
+        // Examples are to be read as they were written, line by line.
+        text += &String::from_utf8(notes)?.replacen(".SH EXTRA\n", ".SH EXAMPLES AND NOTES\n.nf\n", 1);
+        text += ".fi\n";
+    }
+    Ok(text)
 }
 
 /// Every file below a folder.

@@ -312,9 +312,9 @@ error: the API server does not answer: Connection refused (os error 111)
 
 #[test]
 fn completion_knows_four_shells() {
-    let (command, _folder) = nacre(&[], &["completion", "tcsh"]);
+    let (command, _folder) = nacre(&[], &["completion", "powershell"]);
     command.assert().code(2).stderr_eq(str![[r#"
-error: invalid value 'tcsh' for '<SHELL>'
+error: invalid value 'powershell' for '<SHELL>'
   [possible values: bash, zsh, fish, kubectl]
 
 For more information, try '--help'.
