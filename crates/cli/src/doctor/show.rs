@@ -37,6 +37,7 @@ fn end(diagnosis: &Diagnosis) -> String {
     let unseen = diagnosis.findings.iter().filter(|finding| finding.verdict == Verdict::NotChecked).count();
     let but = if unseen > 0 { format!("; {} not checked", number(unseen, "thing")) } else { String::new() };
     let (style, told) = match (diagnosis.problems, diagnosis.warnings) {
+        (0, 0) if unseen > 0 => (style::QUIET, "nothing wrong was seen".to_owned()),
         (0, 0) => (style::GOOD, "nothing is wrong".to_owned()),
         (0, warnings) => (style::ODD, number(warnings, "warning")),
         (problems, 0) => (style::BAD, number(problems, "problem")),

@@ -11,8 +11,8 @@ use tokio::process::Command;
 
 use crate::{person::Person, stage};
 
-/// A list of names is there within this; a build without optimisation takes longer to start.
-const AT_ONCE: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1000 } else { 300 });
+/// A list of names is there within this.
+const AT_ONCE: Duration = Duration::from_millis(300);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tab_knows_what_is_there() -> Result<()> {
@@ -26,6 +26,7 @@ async fn tab_knows_what_is_there() -> Result<()> {
 
     // Names in the namespace of the context, in another, and without those that are there already.
     let mut best = Duration::MAX;
+    // A machine that is busy with something else only ever makes it worse.
     for _ in 0..5 {
         let began = Instant::now();
         assert_eq!(asked(&["backup", "describe", ""]).await?, "daily\nweekly\n:4\n");

@@ -33,7 +33,7 @@ const SORTS: [Sort; 3] = [
             Kind::Role,
             Kind::RoleBinding,
         ],
-        what: "roles",
+        what: "roles and bindings",
         otherwise: "tenants cannot ask, or nacre cannot act",
     },
     Sort {

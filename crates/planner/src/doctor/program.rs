@@ -81,14 +81,23 @@ fn deployments(seen: &Observed, holder: Option<&str>) -> Vec<Finding> {
         return vec![unseen];
     }
     let Reading::Found(controllers) = &seen.controllers else { return Vec::new() };
-    let (own, others): (Vec<&Deployment>, Vec<_>) =
-        controllers.iter().partition(|found| is_nacre(found, &seen.namespace, holder));
-    let mut findings: Vec<Finding> = own.iter().map(|own| program(own)).collect();
+    let (nacre, others): (Vec<&Deployment>, Vec<_>) =
+        controllers.iter().partition(|found| is_nacre(found, holder));
+    let (own, elsewhere): (Vec<&Deployment>, Vec<_>) =
+        nacre.into_iter().partition(|found| found.namespace().as_deref() == Some(&seen.namespace));
+    let mut findings: Vec<Finding> = own.iter().map(|own| program(own, holder)).collect();
     if own.is_empty() {
         let missing = format!("there is no Deployment {CONTROLLER} of nacre in {}", seen.namespace);
-        findings.push(match holder {
-            Some(holder) => AREA.note(format!("{missing}; {holder} runs elsewhere")),
-            None => {
+        findings.push(match (holder, elsewhere.first()) {
+            (_, Some(other)) => {
+                let place = other.namespace().unwrap_or_default();
+                AREA.problem(
+                    format!("{missing}, but one in {place}, and there is one per cluster"),
+                    format!("look there: kubectl nacre doctor -n {place}"),
+                )
+            }
+            (Some(holder), None) => AREA.note(format!("{missing}; {holder} runs elsewhere")),
+            (None, None) => {
                 AREA.problem(missing, format!("kubectl nacre install --image IMAGE -n {}", seen.namespace))
             }
         });
@@ -98,33 +107,36 @@ fn deployments(seen: &Observed, holder: Option<&str>) -> Vec<Finding> {
 }
 
 /// Whether a Deployment of this name runs nacre: an installer of nacre made it, its image says so, or its pod acts.
-fn is_nacre(found: &Deployment, namespace: &str, holder: Option<&str>) -> bool {
+fn is_nacre(found: &Deployment, holder: Option<&str>) -> bool {
     let acts = holder.is_some_and(|holder| {
         holder.starts_with(&format!("{}/{CONTROLLER}-", found.namespace().unwrap_or_default()))
     });
     let ours = found.labels().get(labels::PART_OF).is_some_and(|value| value == labels::PART_OF_VALUE);
     let named = image(found).rsplit('/').next().is_some_and(|last| last.contains("nacre"));
-    found.namespace().as_deref() == Some(namespace) && (ours || named || acts)
+    ours || named || acts
 }
 
-fn program(own: &Deployment) -> Finding {
+fn program(own: &Deployment, holder: Option<&str>) -> Finding {
     let (wanted, available) = (wanted(own), available(own));
     let namespace = own.namespace().unwrap_or_default();
     let place = format!("Deployment {CONTROLLER} in {namespace}");
     let version = own.labels().get("app.kubernetes.io/version");
+    let look = format!("kubectl describe pods -n {namespace} -l control-plane={CONTROLLER}");
     match version {
         _ if wanted == 0 => AREA.problem(
             format!("{place} is scaled to 0: nothing happens to requests"),
             format!("kubectl scale deployment {CONTROLLER} -n {namespace} --replicas=2"),
         ),
-        _ if available == 0 => AREA.problem(
-            format!("{place}: none of {wanted} pods is available"),
-            format!("kubectl describe pods -n {namespace} -l control-plane={CONTROLLER}"),
-        ),
-        _ if available < wanted => AREA.warning(
-            format!("{place}: {available} of {wanted} pods available"),
-            format!("kubectl describe pods -n {namespace} -l control-plane={CONTROLLER}"),
-        ),
+        _ if available == 0 => match holder {
+            // It was alive a moment ago, or somebody else is.
+            Some(holder) => {
+                AREA.warning(format!("{place}: none of {wanted} pods is available, but {holder} acts"), look)
+            }
+            None => AREA.problem(format!("{place}: none of {wanted} pods is available"), look),
+        },
+        _ if available < wanted => {
+            AREA.warning(format!("{place}: {available} of {wanted} pods available"), look)
+        }
         Some(version) if version != env!("CARGO_PKG_VERSION") => AREA.warning(
             format!("{place} is of version {version}, and this program of {}", env!("CARGO_PKG_VERSION")),
             format!("kubectl nacre install --image IMAGE -n {namespace}, or use the program of that version"),

@@ -80,6 +80,9 @@ fn of_tenants(tenants: &[&BackupStorageLocation]) -> Vec<Finding> {
     let (good, fresh) = (in_phase(AVAILABLE), in_phase(""));
     let bad: Vec<_> =
         tenants.iter().filter(|location| ![AVAILABLE, ""].contains(&location.phase())).collect();
+    if tenants.is_empty() {
+        return vec![AREA.ok("no tenant has brought storage")];
+    }
     let mut findings = Vec::new();
     if bad.is_empty() || good + fresh > 0 {
         let fresh = if fresh > 0 { format!(", {fresh} not looked at yet") } else { String::new() };

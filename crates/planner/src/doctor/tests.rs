@@ -138,7 +138,7 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Nacre Ok: all 5 definitions are there and current
     Admission Ok: all 14 admission policies are there and current
     Admission Ok: the API server asks nacre about requests, and its certificate fits
-    Rights Ok: all 10 roles are there and current
+    Rights Ok: all 10 roles and bindings are there and current
     Rights Ok: owners of namespaces may ask, viewers may look, and neither may decide or write statuses
     Rights Ok: nobody has Secrets of velero, where tenants' keys are, by a role there
     Rights Ok: nobody but administrators can live-migrate machines of every namespace
@@ -246,9 +246,19 @@ fn one_controller_acts_and_it_is_nacre() {
     insta::assert_snapshot!(sick(|seen| {
         let Reading::Found(controllers) = &mut seen.controllers else { return };
         controllers[0].status = None;
+        seen.lease = Reading::Forbidden;
     }), @r"
     Nacre Problem: Deployment non-admin-controller in velero: none of 2 pods is available
       -> kubectl describe pods -n velero -l control-plane=non-admin-controller
+    Nacre NotChecked: who acts: you may not get lease nacre in namespace kube-system
+    ");
+    insta::assert_snapshot!(sick(|seen| {
+        let Reading::Found(controllers) = &mut seen.controllers else { return };
+        controllers[0].status = None;
+        controllers[0].metadata.namespace = Some("elsewhere".to_owned());
+    }), @r"
+    Nacre Problem: there is no Deployment non-admin-controller of nacre in velero, but one in elsewhere, and there is one per cluster
+      -> look there: kubectl nacre doctor -n elsewhere
     ");
 }
 
@@ -272,7 +282,7 @@ fn what_is_missing_or_changed_is_named() {
         found.body["rules"][0]["verbs"] = json!(["*"]);
         Reading::Found(found)
     }), @r"
-    Rights Warning: roles differ from what this version installs: clusterrole/nacre:edit
+    Rights Warning: roles and bindings differ from what this version installs: clusterrole/nacre:edit
       -> kubectl nacre install -n velero
     ");
     let definitions = |object: &Object| !object.name().starts_with("nonadminbackups.");
@@ -289,7 +299,7 @@ fn what_is_missing_or_changed_is_named() {
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
     Nacre NotChecked: definitions (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests): you may not get customresourcedefinitions
     Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 9 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
-    Rights NotChecked: roles (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
+    Rights NotChecked: roles and bindings (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
     ");
 }
 
