@@ -5,6 +5,7 @@ use planner::doctor::{Area, Finding, Verdict};
 
 use super::Diagnosis;
 use crate::{
+    output::lines,
     style,
     words::{count, printable},
 };
@@ -13,22 +14,21 @@ use crate::{
 const MARGIN: usize = 13;
 
 pub(super) fn page(diagnosis: &Diagnosis) -> String {
-    let mut text = String::new();
+    let mut page: Vec<String> = Vec::new();
     let mut last = None;
     for finding in &diagnosis.findings {
         if last != Some(finding.area) {
-            let gap = if last.is_some() { "\n" } else { "" };
-            text += &format!("{gap}{}\n", style::paint(style::HEADING, heading(finding.area)));
+            page.extend(last.map(|_| String::new()));
+            page.push(style::paint(style::HEADING, heading(finding.area)));
             last = Some(finding.area);
         }
         let (style, word) = verdict(finding.verdict);
         let padding = MARGIN - word.len();
-        text += &format!("  {}{:padding$}{}\n", style::paint(style, word), "", one_line(&finding.message));
-        if let Some(fix) = &finding.fix {
-            text += &format!("  {:MARGIN$}fix: {}\n", "", one_line(fix));
-        }
+        page.push(format!("  {}{:padding$}{}", style::paint(style, word), "", one_line(&finding.message)));
+        page.extend(finding.fix.iter().map(|fix| format!("  {:MARGIN$}fix: {}", "", one_line(fix))));
     }
-    text + "\n" + &end(diagnosis)
+    page.extend([String::new(), end(diagnosis)]);
+    lines(page)
 }
 
 /// How it stands in all.
@@ -45,7 +45,7 @@ fn end(diagnosis: &Diagnosis) -> String {
             (style::BAD, format!("{}, {}", number(problems, "problem"), number(warnings, "warning")))
         }
     };
-    format!("{}{but}\n", style::paint(style, told))
+    format!("{}{but}", style::paint(style, told))
 }
 
 /// A finding on one line, for shells.

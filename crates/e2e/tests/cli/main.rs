@@ -6,7 +6,6 @@ mod completion;
 mod doctor;
 mod person;
 #[path = "../migration/program.rs"]
-#[expect(dead_code, reason = "the other stories read JSON")]
 mod program;
 mod released;
 mod screen;

@@ -155,7 +155,7 @@ fn nacre_itself(seen: &Observed, rbac: &Rbac) -> Option<Finding> {
         let mine = subjects.filter_map(|subject| Who::of(subject, "")).any(|who| who == me);
         mine && binding.role_ref.name == "cluster-admin"
     });
-    let names: Vec<String> = more.map(|binding| binding.name_any()).collect();
+    let names: Vec<String> = more.map(kube::ResourceExt::name_any).collect();
     (!names.is_empty()).then(|| {
         AREA.warning(
             format!("nacre itself is cluster-admin, which it never needs: {}", some(&names)),
