@@ -18,10 +18,11 @@ demo: tools ## Tell the tenant's story on a real cluster, with real output
 
 .PHONY: test
 test: tools check build ## Run every test: unit, property, real API server, end to end (of long stories a slice)
-	RUST_TEST_THREADS=4 cargo test --workspace --exclude e2e
-	@# Stories mostly wait, for Velero and for the clock: several at a time, of several programs.
+	cargo test --workspace --exclude e2e --no-run
 	cargo test --package e2e --no-run
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target patient kubevirt stories hands
+	@# Stories mostly wait, for Velero and for the clock: several at a time, of several programs, and what only
+	@# computes fills the gaps.
+	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target units patient kubevirt stories hands
 	@# Alone, since they measure.
 	cargo test --package e2e --test migration -- quick
 	cargo test --package e2e --test burst --test speed -- --nocapture
@@ -36,7 +37,9 @@ long: tools build ## Tell the long stories too: at full size, to the last write,
 	@echo "== All long tests passed."
 
 # Parts of `test` and `long`: they mostly wait, so they run beside each other.
-.PHONY: stories patient kubevirt hands
+.PHONY: units stories patient kubevirt hands
+units:
+	RUST_TEST_THREADS=2 nice cargo test --workspace --exclude e2e
 stories:
 	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
 patient:
@@ -83,11 +86,12 @@ gen: ## Write the generated files in deploy/ anew
 	NACRE_GEN=1 cargo test --quiet --package planner --test manifests --test operator_manifest
 
 .PHONY: audit
-audit: ## Licences, advisories, unused dependencies, spelling (installs its tools first)
+audit: ## Licences, unused dependencies, spelling, advisories (OFFLINE=1: all but these; installs its tools first)
 	@for tool in cargo-deny cargo-machete typos-cli; do cargo install --quiet --locked $$tool || exit 1; done
-	cargo deny check
+	cargo deny check bans licenses sources
 	cargo machete
 	typos
+	$(if $(OFFLINE),@echo "== Advisories were not looked at: OFFLINE is set.",cargo deny check advisories)
 
 .PHONY: tools
 tools: ## Build the programs of the test cluster, once per machine; the last line is their folder
