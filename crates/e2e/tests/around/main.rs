@@ -30,9 +30,9 @@ async fn ends(tenant: &Tenant<'_>, name: &str) -> Result<String> {
     let api = tenant.api::<NonAdminBackup>();
     wait_until("the backup to end", PATIENCE, api, name, |backup| {
         let velero = backup?.status.as_ref()?.velero_backup.as_ref()?.status.as_ref()?;
-        let phase = velero.phase.clone()?;
-        let over = velero.completion_timestamp.is_some() || phase == "FailedValidation";
-        over.then_some(phase)
+        // Velero writes no time of the end for a backup that it could not upload.
+        let over = ["Completed", "PartiallyFailed", "Failed", "FailedValidation"];
+        velero.phase.clone().filter(|phase| over.contains(&phase.as_str()))
     })
     .await
 }
