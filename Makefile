@@ -5,6 +5,10 @@ SHELL := bash
 # The cluster of `make up` lives here.
 BED := .bed
 CRATES := api planner engine operator cli bed e2e
+# The crates with unit tests, always all of them: another choice has other features, and builds the dependencies anew.
+UNITS := --workspace --exclude e2e
+# The tests that keep generated files current, and write them with NACRE_GEN.
+GENERATED := $(UNITS) --test crds --test manifests --test operator_manifest
 
 .PHONY: help
 help: ## Say what can be made
@@ -18,7 +22,7 @@ demo: tools ## Tell the tenant's story on a real cluster, with real output
 
 .PHONY: test
 test: tools check build ## Run every test: unit, property, real API server, end to end (of long stories a slice)
-	cargo test --workspace --exclude e2e --no-run
+	cargo test $(UNITS) --no-run
 	cargo test --package e2e --no-run
 	@# Stories mostly wait, for Velero and for the clock: several at a time, of several programs, and what only
 	@# computes fills the gaps.
@@ -39,7 +43,7 @@ long: tools build ## Tell the long stories too: at full size, to the last write,
 # Parts of `test` and `long`: they mostly wait, so they run beside each other.
 .PHONY: units stories patient kubevirt hands
 units:
-	RUST_TEST_THREADS=2 nice cargo test --workspace --exclude e2e
+	RUST_TEST_THREADS=2 nice cargo test $(UNITS)
 stories:
 	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
 patient:
@@ -73,8 +77,7 @@ check: ## Formatting, lints, each crate by itself, generated files
 	@for crate in $(CRATES); do \
 	  echo "== $$crate, alone"; cargo check --quiet --package $$crate || exit 1; \
 	done
-	cargo test --quiet --package api --test crds
-	cargo test --quiet --package planner --test manifests --test operator_manifest
+	cargo test --quiet $(GENERATED)
 
 .PHONY: build
 build: ## Build both programs as they ship
@@ -82,8 +85,7 @@ build: ## Build both programs as they ship
 
 .PHONY: gen
 gen: ## Write the generated files in deploy/ anew
-	NACRE_GEN=1 cargo test --quiet --package api --test crds
-	NACRE_GEN=1 cargo test --quiet --package planner --test manifests --test operator_manifest
+	NACRE_GEN=1 cargo test --quiet $(GENERATED)
 
 .PHONY: audit
 audit: ## Licences, unused dependencies, spelling, advisories (OFFLINE=1: all but these; installs its tools first)
