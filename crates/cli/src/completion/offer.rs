@@ -63,7 +63,8 @@ pub(super) fn named(path: &[&str], argument: &str) -> Option<Named> {
         (["backup" | "restore" | "location", verb], "name" | "names") if *verb != "create" => {
             Named::Object(noun(path[0])?)
         }
-        (["request", _], "name" | "names" | "request" | "requests") => {
+        (["adopt"], "name") => Named::Namespace,
+        (["request", _], "name" | "names") => {
             Named::BesideVelero(Kind::NonAdminBackupStorageLocationRequest)
         }
         (["restore", "create"], "from_backup") => Named::Object(Kind::NonAdminBackup),
