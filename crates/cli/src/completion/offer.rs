@@ -64,9 +64,7 @@ pub(super) fn named(path: &[&str], argument: &str) -> Option<Named> {
             Named::Object(noun(path[0])?)
         }
         (["adopt"], "name") => Named::Namespace,
-        (["request", _], "name" | "names") => {
-            Named::BesideVelero(Kind::NonAdminBackupStorageLocationRequest)
-        }
+        (["request", _], "name" | "names") => Named::BesideVelero(Kind::NonAdminBackupStorageLocationRequest),
         (["restore", "create"], "from_backup") => Named::Object(Kind::NonAdminBackup),
         (["backup", "create"], "storage_location") => Named::Object(Kind::NonAdminBackupStorageLocation),
         (["location", "create"], "credential") => Named::Key,

@@ -61,7 +61,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         list::<Deployment>(session, None, &controllers),
         everywhere::<ValidatingWebhookConfiguration>(session, CONFIGURATION),
         kubevirt(session),
-        async { reading(engine::migration::rbac(&session.client).await, |rbac| rbac) },
+        async { seen(engine::migration::rbac(&session.client).await) },
         installed(session, namespace),
     )?;
     let certificate = certificate(secret, &webhook);
@@ -82,18 +82,28 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
     })
 }
 
+/// What came of reading something. What the API server cannot answer is no reason to look at nothing else.
+fn seen<T>(answer: kube::Result<T>) -> Result<Reading<T>> {
+    reading(answer, |found| found).or_else(|error| match error.downcast_ref() {
+        Some(kube::Error::Api(status)) if status.code != 401 => {
+            Ok(Reading::Unreadable(status.message.clone()))
+        }
+        _ => Err(error),
+    })
+}
+
 async fn get<K>(session: &Session, namespace: &str, name: &str) -> Result<Reading<K>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
-    reading(Api::<K>::namespaced(session.client.clone(), namespace).get(name).await, |found| found)
+    seen(Api::<K>::namespaced(session.client.clone(), namespace).get(name).await)
 }
 
 async fn everywhere<K>(session: &Session, name: &str) -> Result<Reading<K>>
 where
     K: Resource<DynamicType = (), Scope = ClusterResourceScope> + Clone + DeserializeOwned + Debug,
 {
-    reading(Api::<K>::all(session.client.clone()).get(name).await, |found| found)
+    seen(Api::<K>::all(session.client.clone()).get(name).await)
 }
 
 async fn list<K>(session: &Session, namespace: Option<&str>, params: &ListParams) -> Result<Reading<Vec<K>>>
@@ -103,13 +113,13 @@ where
     let client = session.client.clone();
     let api: Api<K> = namespace
         .map_or_else(|| Api::all(client.clone()), |namespace| Api::namespaced(client.clone(), namespace));
-    reading(api.list(params).await, |list| list.items)
+    seen(api.list(params).await.map(|list| list.items))
 }
 
 /// Definitions are large, and all that matters is whether this one is there.
 async fn kubevirt(session: &Session) -> Result<Reading<()>> {
     let definitions = Api::<CustomResourceDefinition>::all(session.client.clone());
-    reading(definitions.get_metadata(MIGRATIONS).await, |_| ())
+    seen(definitions.get_metadata(MIGRATIONS).await.map(|_| ()))
 }
 
 /// What is there under each name an installation uses.
@@ -118,7 +128,7 @@ async fn installed(session: &Session, namespace: &str) -> Result<Vec<(Object, Re
         .map(async |wanted| {
             let (place, name) = (wanted.namespace().to_owned(), wanted.name().to_owned());
             let found = engine::install::get(&session.client, wanted.kind, place, name).await;
-            let found = match reading(found, |found| found)? {
+            let found = match seen(found)? {
                 Reading::Found(Some(found)) => Reading::Found(found),
                 Reading::Found(None) | Reading::Absent => Reading::Absent,
                 Reading::Forbidden => Reading::Forbidden,

@@ -73,7 +73,8 @@ impl Sort {
         let changed = names(&|wanted, found| !is_other(wanted, found) && differs(wanted, found));
         let unserved =
             names(&|wanted, found| matches!(found, Reading::Found(found) if !served(wanted, found)));
-        let unseen = names(&|_, found| matches!(found, Reading::Forbidden | Reading::Unreadable(_)));
+        let unseen = names(&|_, found| matches!(found, Reading::Forbidden));
+        let unread = names(&|_, found| matches!(found, Reading::Unreadable(_)));
         let install = if seen.by_oadp() {
             "kubectl apply --server-side -f deploy/nacre.yaml -f deploy/admission.yaml".to_owned()
         } else {
@@ -105,6 +106,10 @@ impl Sort {
                 message,
                 "kubectl apply --server-side --force-conflicts -f deploy/crds, or upgrade whoever made them",
             ));
+        }
+        if !unread.is_empty() {
+            let message = format!("{what} cannot be read: {}", some(&unread));
+            findings.push(area.warning(message, "try again; if it stays, ask who keeps the API server"));
         }
         if !unseen.is_empty() {
             let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind.plural()).collect();
