@@ -9,10 +9,24 @@ use serde_json::{Value, json};
 
 use crate::{house, person::Person, program::nacre, stage};
 
+const GUIDE: &str = include_str!("../../../../docs/admin-guide.md");
+
 /// What is said, by verdict.
 fn of<'a>(diagnosis: &'a Value, verdict: &str) -> Vec<&'a Value> {
     let all = diagnosis["findings"].as_array().into_iter().flatten();
     all.filter(|finding| finding["verdict"] == verdict).collect()
+}
+
+/// Whether the guide shows this page as it is: numbers apart, and who acts and what other stories have brought.
+fn in_the_guide(page: &str) {
+    let plain = |line: &str| line.replace(|c: char| c.is_ascii_digit(), "");
+    let guide: Vec<String> = GUIDE.lines().map(plain).collect();
+    let changes = |line: &str| {
+        line.contains("acts, and says so") || line.contains("of tenants") || line.contains("brought storage")
+    };
+    for line in page.lines().filter(|line| !changes(line)) {
+        assert!(guide.contains(&plain(line)), "not in docs/admin-guide.md: {line}\nall of it:\n{page}");
+    }
 }
 
 async fn examined(house: &House, more: &[&str], code: i32) -> Result<Value> {
@@ -50,6 +64,7 @@ async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
     assert!(wrote.is_empty(), "{wrote:?}");
 
     let page = nacre(&house.bed.kubeconfig(), &["doctor"]).await?.with(0)?;
+    in_the_guide(&page);
     assert!(page.starts_with("Velero\n  ok ") && page.ends_with("nothing is wrong\n"), "{page}");
 
     // Somebody who may look at nothing is told so, line by line.
@@ -130,6 +145,8 @@ async fn each_thing_that_is_wrong_is_found_with_its_fix() -> Result<()> {
     stage.bed.namespace("sick").await?;
     stage.bed.namespace("elsewhere").await?;
     stage.bed.apply_yaml(SICK).await?;
+    let page = nacre(&stage.bed.kubeconfig(), &["doctor", "-n", "sick"]).await?.with(1)?;
+    in_the_guide(&page);
     let diagnosis = examined(stage, &["-n", "sick"], 1).await?;
     let expected = [
         ("problem", "Velero does not run", "kubectl describe pods -n sick"),
