@@ -57,7 +57,8 @@ fn from_text(text: String) -> Readings {
     Readings { config_map: Reading::Found(Arc::new(map)), applications: Reading::Absent }
 }
 
-async fn from_cluster(session: &Session) -> Result<Readings> {
+/// What came of reading both sources in the cluster.
+pub(crate) async fn from_cluster(session: &Session) -> Result<Readings> {
     let place = &session.velero_namespace;
     let maps: Api<ConfigMap> = Api::namespaced(session.client.clone(), place);
     let applications: Api<DataProtectionApplication> = Api::namespaced(session.client.clone(), place);

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod admin;
 mod person;
 #[path = "../migration/program.rs"]
-#[expect(dead_code, reason = "the other stories read JSON")]
 mod program;
 mod released;
 mod screen;
@@ -24,6 +24,8 @@ overrides:
   - selector: { matchLabels: { kubernetes.io/metadata.name: strict } }
     backup: { ttl: { max: 48h }, enforce: { snapshotVolumes: false }, maxPerNamespace: 3 }
     downloads: { platformStorage: logs }
+  - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [asks, begs, waits] }] }
+    storageLocations: { requireApproval: true }
 ";
 
 /// A cluster with Velero and nacre as an installation sets it up, webhook included, shared by the stories that need both.
