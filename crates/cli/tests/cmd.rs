@@ -299,6 +299,7 @@ Connection:
 
 Examples:
   kubectl nacre request approve shop/mine              the location `mine` of namespace `shop`
+  kubectl nacre request approve mine -n shop           the same
   kubectl nacre request approve shop/mine --wait       and see whether Velero can use it
   kubectl nacre request approve shop/mine farm/barn --reason 'ticket 4711'
   kubectl nacre request approve shop/mine --resource-version 1742

@@ -131,9 +131,9 @@ impl Facts {
 
     /// Every namespace that something is held back for, or was handed to.
     pub(super) fn overview(&self) -> Vec<Row> {
-        let named =
+        let owners =
             self.backups.iter().filter_map(|backup| annotation(&backup.metadata, labels::NAB_NAMESPACE));
-        let names: BTreeSet<&str> = named.chain(self.record.keys().map(String::as_str)).collect();
+        let names: BTreeSet<&str> = owners.chain(self.record.keys().map(String::as_str)).collect();
         names.into_iter().filter_map(|name| self.row(name)).collect()
     }
 

@@ -85,7 +85,7 @@ async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcom
     let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
     let told = |done: &'static str, words: String| {
         let answer = Answer { namespace: name, uid, done, backups: &left };
-        let table = || format!("{}{}", table(&left, Timestamp::now()), lines([words]));
+        let table = || shown(&left) + &lines([words]);
         print(session.format, &answer, table, || left.iter().map(|left| left.velero.clone()).collect())
     };
     if facts.is_given(namespace) {
@@ -103,7 +103,7 @@ async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcom
     }
     let people = matches!(session.format, Format::Table | Format::Wide);
     if people {
-        say(&table(&left, Timestamp::now()).to_string())?;
+        say(&shown(&left))?;
     }
     let question =
         format!("Hand {number} of an earlier namespace {name} to whoever owns it now (uid {uid})?");
@@ -112,12 +112,13 @@ async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcom
         return Ok(Outcome::Failed);
     }
     record::write(session, name, Some(uid)).await?;
-    let words =
-        format!("{number} handed to namespace {name}: they show up there as NonAdminBackups within seconds");
+    let words = format!(
+        "{number} handed to namespace {name}; see `kubectl nacre backup get -n {name}` in a few seconds"
+    );
     if people {
-        say(&lines([words]))?
+        say(&lines([words]))?;
     } else {
-        told("handedOver", words)?
+        told("handedOver", words)?;
     }
     Ok(Outcome::Good)
 }
@@ -163,7 +164,9 @@ async fn list(session: &Session) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-fn table(left: &[Left], now: Timestamp) -> Table {
+/// What is held back, or nothing at all.
+fn shown(left: &[Left]) -> String {
+    let now = Timestamp::now();
     let mut table = Table::new(&["BACKUP", "STATUS", "COMPLETED", "EARLIER-NAMESPACE", "VELERO-NAME"]);
     for left in left {
         table.row([
@@ -174,5 +177,5 @@ fn table(left: &[Left], now: Timestamp) -> Table {
             left.velero.as_str().into(),
         ]);
     }
-    table
+    if table.is_empty() { String::new() } else { table.to_string() }
 }

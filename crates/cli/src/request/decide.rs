@@ -39,6 +39,7 @@ struct Which {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   kubectl nacre request approve shop/mine              the location `mine` of namespace `shop`
+  kubectl nacre request approve mine -n shop           the same
   kubectl nacre request approve shop/mine --wait       and see whether Velero can use it
   kubectl nacre request approve shop/mine farm/barn --reason 'ticket 4711'
   kubectl nacre request approve shop/mine --resource-version 1742
@@ -81,19 +82,25 @@ pub(super) struct Revoke {
     which: Which,
 }
 
-pub(super) async fn approve(session: &Session, args: &Decide) -> Result<Outcome> {
-    decide(session, &args.which, Word::Approve, args.reason.as_deref()).await
+pub(super) async fn approve(session: &Session, args: &Decide, given: Option<&str>) -> Result<Outcome> {
+    decide(session, &args.which, given, Word::Approve, args.reason.as_deref()).await
 }
 
-pub(super) async fn reject(session: &Session, args: &Reject) -> Result<Outcome> {
-    decide(session, &args.which, Word::Reject, args.reason.as_deref()).await
+pub(super) async fn reject(session: &Session, args: &Reject, given: Option<&str>) -> Result<Outcome> {
+    decide(session, &args.which, given, Word::Reject, args.reason.as_deref()).await
 }
 
-pub(super) async fn revoke(session: &Session, args: &Revoke) -> Result<Outcome> {
-    decide(session, &args.which, Word::Revoke, None).await
+pub(super) async fn revoke(session: &Session, args: &Revoke, given: Option<&str>) -> Result<Outcome> {
+    decide(session, &args.which, given, Word::Revoke, None).await
 }
 
-async fn decide(session: &Session, which: &Which, word: Word, reason: Option<&str>) -> Result<Outcome> {
+async fn decide(
+    session: &Session,
+    which: &Which,
+    given: Option<&str>,
+    word: Word,
+    reason: Option<&str>,
+) -> Result<Outcome> {
     if which.resource_version.is_some() && which.names.len() > 1 {
         bail!("--resource-version goes with one request");
     }
@@ -101,7 +108,7 @@ async fn decide(session: &Session, which: &Which, word: Word, reason: Option<&st
     // All of them are found and weighed before any is written.
     let mut meant = Vec::new();
     for name in &which.names {
-        let request = facts.find(name)?;
+        let request = facts.find(name, given)?;
         if !meant.iter().any(|(other, _): &(&Request, _)| other.metadata.name == request.metadata.name) {
             meant.push((request, weighed(session, request, word).await?));
         }
@@ -119,10 +126,7 @@ async fn decide(session: &Session, which: &Which, word: Word, reason: Option<&st
         let place = if word == Word::Approve { format!(": {}", summary.place()) } else { String::new() };
         said.push((
             qualified::<Request>(&summary.request),
-            match before {
-                true => format!("{name} is {verb} already"),
-                false => format!("{name} {verb}{place}"),
-            },
+            if before { format!("{name} is {verb} already") } else { format!("{name} {verb}{place}") },
         ));
         if word == Word::Approve && summary.differences.is_some_and(|list| !list.is_empty()) {
             remark(format_args!(

@@ -82,15 +82,18 @@ impl Facts {
         Ok(Self { requests: requests?.items, locations })
     }
 
-    /// The one request that is meant by this, or a list of those that could be, and nothing done.
-    pub(super) fn find(&self, text: &str) -> Result<&Request> {
+    /// The one request that is meant by this, of this namespace if one was given; or a list of those that could be, and
+    /// nothing done.
+    pub(super) fn find(&self, text: &str, given: Option<&str>) -> Result<&Request> {
         let requests = self.requests.iter().map(|(request, _)| request);
-        let several = match meant(requests, text) {
+        let here = |request: &&Request| given.is_none_or(|given| Asked::from(*request).namespace == given);
+        let several = match meant(requests.filter(here), text) {
             Ok(request) => return Ok(request),
             Err(several) => several,
         };
         if several.is_empty() {
-            bail!("no request fits {text:?}; `kubectl nacre request list` shows which there are");
+            let place = given.map(|given| format!(" in namespace {given}")).unwrap_or_default();
+            bail!("no request fits {text:?}{place}; `kubectl nacre request list` shows which there are");
         }
         let lines: Vec<String> = several
             .iter()
@@ -229,13 +232,17 @@ pub(super) mod tests {
     #[test]
     fn what_fits_several_is_listed_and_not_chosen() {
         let facts = facts();
-        assert!(facts.find("shop/mine").is_ok() && facts.find("gone").is_ok());
-        let told = facts.find("mine").unwrap_err().to_string();
+        let find = |text, given| facts.find(text, given).map_err(|error| error.to_string());
+        assert!(find("shop/mine", None).is_ok() && find("gone", None).is_ok());
+        let told = find("mine", None).unwrap_err();
         assert_eq!(
             told,
             "\"mine\" fits several requests, and nothing was done; say which:\n  shop/mine   shop-mine-uid\n  farm/mine   farm-mine-uid"
         );
-        assert!(facts.find("yours").unwrap_err().to_string().contains("no request fits \"yours\""));
+        assert!(find("yours", None).unwrap_err().contains("no request fits \"yours\""));
+        assert_eq!(find("mine", Some("farm")).unwrap().metadata.name.as_deref(), Some("farm-mine-uid"));
+        let elsewhere = find("gone", Some("farm")).unwrap_err();
+        assert!(elsewhere.contains("no request fits \"gone\" in namespace farm"), "{elsewhere}");
     }
 
     #[test]

@@ -36,9 +36,9 @@ enum Verb {
 pub(crate) async fn run(session: &Session, args: Args, given: Option<&str>) -> Result<Outcome> {
     match args.verb {
         Verb::List(verb) => list::run(session, &verb, given).await,
-        Verb::Show(verb) => show::run(session, &verb).await,
-        Verb::Approve(verb) => decide::approve(session, &verb).await,
-        Verb::Reject(verb) => decide::reject(session, &verb).await,
-        Verb::Revoke(verb) => decide::revoke(session, &verb).await,
+        Verb::Show(verb) => show::run(session, &verb, given).await,
+        Verb::Approve(verb) => decide::approve(session, &verb, given).await,
+        Verb::Reject(verb) => decide::reject(session, &verb, given).await,
+        Verb::Revoke(verb) => decide::revoke(session, &verb, given).await,
     }
 }

@@ -73,9 +73,9 @@ struct Decided {
     at: Option<Timestamp>,
 }
 
-pub(super) async fn run(session: &Session, args: &Show) -> Result<Outcome> {
+pub(super) async fn run(session: &Session, args: &Show, given: Option<&str>) -> Result<Outcome> {
     let facts = Facts::read(session).await?;
-    let name = facts.find(&args.name)?.metadata.name.clone().unwrap_or_default();
+    let name = facts.find(&args.name, given)?.metadata.name.clone().unwrap_or_default();
     // Once more, alone: now it comes with who wrote what.
     let request = session.beside_velero::<Request>().get(&name).await?;
     let asking = session.within(Asked::from(&request).namespace);

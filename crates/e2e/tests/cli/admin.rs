@@ -14,6 +14,7 @@ use crate::{
     house,
     person::Person,
     program::{Ended, nacre},
+    terminal::Terminal,
 };
 
 async fn admin(house: &House, arguments: &[&str]) -> Result<Ended> {
@@ -256,6 +257,11 @@ async fn backups_of_a_namespace_made_anew_are_handed_over_and_held_back_again() 
             .await?
             .contains("1 backup would be handed to namespace heir")
     );
+    let mut terminal = Terminal::start(&house.bed.kubeconfig(), &["adopt", "heir"])?;
+    terminal.shows("Hand 1 backup of an earlier namespace heir to whoever owns it now").await?;
+    terminal.types("n\n")?;
+    terminal.shows("nothing was handed over").await?;
+    assert_eq!(terminal.ends().await?, 1);
     assert_eq!(recorded().await?, None);
     assert!(ida.tenant.api::<NonAdminBackup>().get_opt("daily").await?.is_none());
 

@@ -12,9 +12,9 @@ const TYPO: &str = "backup:\n  tll: { max: 48h }\n";
 const UNKNOWN: &str = "2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks";
 
 fn map(text: &str) -> String {
-    let indented: String = text.lines().map(|line| format!("    {line}\n")).collect();
+    let indented = text.replace('\n', "\n    ");
     format!(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: nacre-policy }}\ndata:\n  policy.yaml: |\n{indented}"
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: nacre-policy }}\ndata:\n  policy.yaml: |\n    {indented}\n"
     )
 }
 
