@@ -220,9 +220,9 @@ async fn wait(session: &Session, request: &Request, word: Word, which: &Which) -
 const fn reached(word: Word, place: Place<'_>) -> Option<Outcome> {
     match (word, place) {
         (_, Place::New | Place::Checking)
-        | (Word::Approve, Place::Pending | Place::Rejected)
+        | (Word::Approve, Place::Pending | Place::Rejected(_))
         | (Word::Reject, Place::Pending | Place::Available | Place::Unavailable(_))
-        | (Word::Revoke, Place::Rejected | Place::Available | Place::Unavailable(_)) => None,
+        | (Word::Revoke, Place::Rejected(_) | Place::Available | Place::Unavailable(_)) => None,
         (Word::Approve, Place::Unavailable(_) | Place::Refused(_) | Place::Leaving) => Some(Outcome::Failed),
         // Velero can use it, or has not got it any more, whatever else is wrong with it.
         _ => Some(Outcome::Good),
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_wait_ends_with_what_the_decision_makes_of_the_location() {
         let cases = [
-            (Word::Approve, Place::Rejected, None),
+            (Word::Approve, Place::Rejected(""), None),
             (Word::Approve, Place::Pending, None),
             (Word::Approve, Place::Checking, None),
             (Word::Approve, Place::Available, Some(Outcome::Good)),
@@ -256,7 +256,7 @@ mod tests {
             (Word::Approve, Place::Refused(""), Some(Outcome::Failed)),
             (Word::Reject, Place::Available, None),
             (Word::Reject, Place::Pending, None),
-            (Word::Reject, Place::Rejected, Some(Outcome::Good)),
+            (Word::Reject, Place::Rejected(""), Some(Outcome::Good)),
             (Word::Reject, Place::Refused(""), Some(Outcome::Good)),
             (Word::Revoke, Place::Available, None),
             (Word::Revoke, Place::Pending, Some(Outcome::Good)),

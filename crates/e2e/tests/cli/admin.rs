@@ -138,8 +138,10 @@ async fn requests_are_looked_at_and_decided_by_name() -> Result<()> {
     let reject = ["request", "reject", "begs/mine", "--reason", "that bucket is public"];
     says(house, &[&reject[..], &apt[..]].concat()).await?;
     says(house, &["request", "reject", "begs/mine", "--wait", "--timeout", "2m"]).await?;
-    let page = ben.says(&["location", "describe", "mine"]).await?;
-    assert!(page.contains("an administrator has rejected the location: that bucket is public"), "{page}");
+    let told = "an administrator has rejected the location: that bucket is public";
+    let ended = ben.nacre(&["location", "wait", "mine"]).await?;
+    assert!(ended.code == Some(1) && ended.stdout.contains(told), "{ended:#?}");
+    assert!(ben.says(&["location", "describe", "mine"]).await?.contains(told));
     let names = says(house, &["request", "list", "--state", "rejected", "-n", "begs", "-o", "name"]).await?;
     assert!(
         names.starts_with("nonadminbackupstoragelocationrequest.oadp.openshift.io/begs-mine-"),
@@ -192,6 +194,18 @@ async fn the_policy_is_shown_with_who_says_what_and_checked_before_it_counts() -
     );
     let ended = liv.nacre(&["policy", "show"]).await?;
     assert!(ended.code == Some(1) && ended.stderr.contains("you may not read"), "{ended:#?}");
+
+    // Where nobody has to approve, nacre approves; taking that back would mean nothing, and is not done.
+    liv.tenant.keep_keys("keys", &house.bed.store()?.credentials()).await?;
+    liv.tenant.bring_bucket("own", "asks-not", "keys").await?;
+    liv.tenant.location_available("own").await?;
+    let ended = admin(house, &["request", "revoke", "own", "-n", "asks-not"]).await?;
+    assert!(
+        ended.code == Some(1) && ended.stderr.contains("reject it instead; nothing was done"),
+        "{ended:#?}"
+    );
+    let ended = admin(house, &["request", "reject", "own", "-n", "asks-not", "--wait"]).await?;
+    assert!(ended.with(0)?.contains("asks-not/own rejected"));
 
     // What holds now passes the check; with a mistake in it, it does not, and the field is named.
     let map =
