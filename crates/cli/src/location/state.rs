@@ -96,7 +96,7 @@ impl Place<'_> {
         match self {
             Self::New => "nacre has not looked at it yet".to_owned(),
             Self::Pending => "waiting for an administrator to approve it".to_owned(),
-            Self::Rejected(words) if words.is_empty() => "an administrator has rejected it".to_owned(),
+            Self::Rejected("") => "an administrator has rejected it".to_owned(),
             Self::Rejected(words) => words.to_owned(),
             Self::Refused(why) => format!("refused: {why}"),
             Self::Checking => "Velero has it and is trying to reach it".to_owned(),

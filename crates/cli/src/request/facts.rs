@@ -5,6 +5,7 @@ use api::{
     ApprovalDecision, NonAdminBackupStorageLocation as Location,
     NonAdminBackupStorageLocationRequest as Request, RequestPhase,
 };
+use jiff::Timestamp;
 use planner::location::{
     endpoint_of,
     review::{Asked, Difference, differences, meant, phase, said},
@@ -46,6 +47,9 @@ pub(super) struct Summary {
     pub(super) differences: Option<Vec<Changed>>,
     /// The location is gone.
     pub(super) gone: bool,
+    /// Since when it is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) since: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unreadable: Option<String>,
 }
@@ -140,6 +144,7 @@ impl Facts {
             prefix: storage.map(|storage| stored_prefix(asked.namespace, storage.prefix.as_deref())),
             differences,
             gone: self.locations.is_some() && location.is_none(),
+            since: request.metadata.creation_timestamp.as_ref().map(|time| time.0),
             unreadable: unreadable.map(str::to_owned),
         }
     }

@@ -68,9 +68,13 @@ fn rows<'a>(facts: &'a Facts, state: Option<State>, namespace: Option<&str>) -> 
         .filter(|(_, summary)| namespace.is_none_or(|namespace| namespace == summary.namespace))
         .filter(|(_, summary)| state.is_none_or(|state| state.is(summary.state)))
         .collect();
-    rows.sort_by_key(|(request, summary)| {
-        let since = request.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        (summary.state != RequestPhase::Pending, since, summary.namespace.clone(), summary.location.clone())
+    rows.sort_by_key(|(_, summary)| {
+        (
+            summary.state != RequestPhase::Pending,
+            summary.since,
+            summary.namespace.clone(),
+            summary.location.clone(),
+        )
     });
     rows
 }
@@ -93,7 +97,7 @@ fn table(rows: &[(&Request, Summary)], format: Format, now: Timestamp) -> Table 
                 summary.bucket.as_deref().into(),
                 summary.prefix.as_deref().into(),
                 summary.changed(),
-                request.metadata.creation_timestamp.as_ref().map(|time| age(time.0, now)).into(),
+                summary.since.map(|time| age(time, now)).into(),
             ],
             [
                 summary.provider.as_deref().into(),

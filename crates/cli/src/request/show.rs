@@ -194,7 +194,6 @@ fn page(answer: &Answer<'_>, now: Timestamp) -> String {
         let what = json!(summary.decision);
         format!("{} ({when}with {})", what.as_str().unwrap_or_default(), decided.with)
     });
-    let meta = &answer.object.metadata;
     let spec = Asked::from(answer.object).spec;
     let mut text = fields(&[
         ("Location", Some(format!("{}/{}", summary.namespace, summary.location))),
@@ -202,7 +201,7 @@ fn page(answer: &Answer<'_>, now: Timestamp) -> String {
         ("State", Some(state.to_owned())),
         ("Decision", decided),
         ("Reason", answer.reason.clone()),
-        ("Asked", meta.creation_timestamp.as_ref().map(|time| moment(time.0, now))),
+        ("Asked", summary.since.map(|time| moment(time, now))),
         ("Endpoint", summary.endpoint.clone()),
         ("Bucket", summary.bucket.clone()),
         ("Prefix", summary.prefix.clone()),
