@@ -131,7 +131,12 @@ impl Program {
             .open(&self.log)
             .with_context(|| format!("opening {}", self.log.display()))?;
         let mut keeper = Command::new("bash");
-        keeper.args(["-c", KEEPER, "keeper"]).args(&self.within).arg(&self.path).args(&self.args).env("GOGC", GARBAGE);
+        keeper
+            .args(["-c", KEEPER, "keeper"])
+            .args(&self.within)
+            .arg(&self.path)
+            .args(&self.args)
+            .env("GOGC", GARBAGE);
         for (name, value) in &self.env {
             match value {
                 Some(value) => keeper.env(name, value),

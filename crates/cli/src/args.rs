@@ -4,11 +4,11 @@ use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::{
-    backup, completion,
+    adopt, backup, completion,
     connect::{Connection, Session},
     doctor, explain, help, install, location, migration,
     output::{EXIT_CODES, Format, Outcome},
-    restore, status,
+    policy, request, restore, status,
 };
 
 /// Backups, restores and migration rights for the owners of namespaces.
@@ -43,6 +43,13 @@ enum Command {
     Status(status::Status),
     /// What nacre would do with a request, before it is sent.
     Explain(explain::Explain),
+    /// Decide about storage that tenants want to bring.
+    #[command(visible_alias = "nabsl-request", alias = "requests")]
+    Request(request::Args),
+    /// See what tenants may ask for and who says so, or check a policy before it is applied.
+    Policy(policy::Args),
+    /// Hand the backups of a namespace that was deleted to the one made anew under its name.
+    Adopt(adopt::Adopt),
     /// Check that the cluster is fit for nacre, and say how to mend what is not.
     Doctor(doctor::Doctor),
     /// Install nacre beside Velero, or bring an installation up to date.
@@ -76,6 +83,7 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
     let given = args.connection.namespace();
     match &args.command {
         Command::Render(verb) => return install::render(verb, given, args.output),
+        Command::Policy(verb) if verb.needs_no_cluster() => return verb.checked(args.output),
         Command::Install(verb) if verb.only_renders() => return verb.rendered(given, args.output),
         Command::Completion(verb) => return completion::script(verb),
         Command::Complete(verb) => return completion::complete(verb).await,
@@ -88,6 +96,9 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         Command::Location(args) => Box::pin(location::run(&session, args)).await,
         Command::Status(_) => Box::pin(status::run(&session)).await,
         Command::Explain(args) => Box::pin(explain::run(&session, &args)).await,
+        Command::Request(args) => Box::pin(request::run(&session, args, given)).await,
+        Command::Policy(args) => Box::pin(policy::run(&session, args, given)).await,
+        Command::Adopt(verb) => Box::pin(adopt::run(&session, &verb)).await,
         Command::Install(verb) => install::install(&session, &verb, given).await,
         Command::Uninstall(verb) => install::uninstall(&session, &verb, given).await,
         Command::Render(verb) => install::render(&verb, given, args.output),

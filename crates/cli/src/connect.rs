@@ -108,6 +108,25 @@ impl Session {
         Ok(Self { client, namespace, velero_namespace, format })
     }
 
+    /// The same connection, for another namespace.
+    pub(crate) fn within(&self, namespace: &str) -> Self {
+        let velero_namespace = self.velero_namespace.clone();
+        Self {
+            client: self.client.clone(),
+            namespace: namespace.to_owned(),
+            velero_namespace,
+            format: self.format,
+        }
+    }
+
+    /// A kind beside Velero, with the caller's own rights.
+    pub(crate) fn beside_velero<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.velero_namespace)
+    }
+
     /// A kind in the namespace, with the caller's own rights.
     pub(crate) fn api<K>(&self) -> Api<K>
     where

@@ -1,5 +1,6 @@
 //! `kubectl nacre`: what tenants and administrators do from a shell.
 
+mod adopt;
 mod allowed;
 mod args;
 mod backup;
@@ -20,9 +21,11 @@ mod live;
 mod location;
 mod migration;
 mod output;
+mod policy;
 mod preview;
 #[cfg(test)]
 mod reference;
+mod request;
 mod restore;
 mod selector;
 mod send;

@@ -91,7 +91,7 @@ async fn every_command_answers_at_once_with_a_thousand_backups() -> Result<()> {
     let (program, kubeconfig) = (e2e::command_line()?, house.bed.kubeconfig());
     let slack = if program.components().any(|part| part.as_os_str() == "debug") { UNOPTIMISED } else { 1 };
     a_reader_that_leaves_is_no_error(&program, &kubeconfig).await?;
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 15] = [
         &["--version"],
         &["backup", "get"],
         &["backup", "get", "-o", "wide"],
@@ -104,6 +104,8 @@ async fn every_command_answers_at_once_with_a_thousand_backups() -> Result<()> {
         &["restore", "get"],
         &["status"],
         &["explain", "backup", "b1"],
+        &["request", "list"],
+        &["policy", "show"],
         &["__complete", "--", "-n", "many", "backup", "describe", ""],
     ];
     for (at, command) in commands.into_iter().enumerate() {

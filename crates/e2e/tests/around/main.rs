@@ -1,5 +1,6 @@
 //! What breaks around nacre: the API server, etcd, Velero, the store. Each time everything goes on by itself.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -135,12 +136,11 @@ async fn grow_large(shop: &Tenant<'_>) -> Result<()> {
     let maps = shop.api::<ConfigMap>();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for at in 0..10 {
-        let noise: String = (0..50_000)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                format!("{state:016x}")
-            })
-            .collect();
+        let mut noise = String::new();
+        for _ in 0..50_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            write!(noise, "{state:016x}")?;
+        }
         let map = json!({"metadata": {"name": format!("large{at}")}, "data": {"noise": noise}});
         maps.create(&PostParams::default(), &serde_json::from_value(map)?).await?;
     }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod admin;
 mod completion;
 mod doctor;
 mod person;
@@ -22,11 +23,13 @@ use tokio::sync::OnceCell;
 const POLICY: &str = "
 storageLocations: { requireApproval: true, endpoints: { allow: ['127.0.0.1'] } }
 overrides:
-  - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [cellar, released] }] }
-    storageLocations: { requireApproval: false }
   - selector: { matchLabels: { kubernetes.io/metadata.name: strict } }
     backup: { ttl: { max: 48h }, enforce: { snapshotVolumes: false }, maxPerNamespace: 3 }
     downloads: { platformStorage: logs }
+  - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [asks, begs, waits] }] }
+    storageLocations: { requireApproval: true }
+  - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [cellar, released, asks-not] }] }
+    storageLocations: { requireApproval: false }
 ";
 
 /// A cluster with Velero and nacre as an installation sets it up, webhook included, shared by the stories that need both.

@@ -372,7 +372,8 @@ async fn snapshots_arrived(client: &Client) -> Result<Vec<String>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_forged_snapshots_nothing_comes_back() -> Result<()> {
-    let house = House::build_on(Bed::builder().with_idle_velero().velero_flag("--features=EnableCSI")).await?;
+    let house =
+        House::build_on(Bed::builder().with_idle_velero().velero_flag("--features=EnableCSI")).await?;
     house.bed.apply_yaml(include_str!("snapshots.yaml")).await?;
     // Velero looks for new kinds when it starts.
     house.bed.velero_start().await?;
