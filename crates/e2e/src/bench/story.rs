@@ -28,18 +28,30 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Backups from the first to the last: a burst, ticks, a drain, a restart, and all go. nacre is measured on the same
-    /// API server as the bare client before it.
+    /// What a bare client needs for the same writes, on a cluster as new as everybody's.
+    pub async fn bare(&mut self, n: usize) -> Result<()> {
+        let (who, nacre) = (Who::BareClient, &Contender::Nacre);
+        let house = self.house(who, nacre, n, "backups").await?;
+        let running = nacre.start(&house).await?;
+        let wanted = sample::<NonAdminBackup>(&house.bed).await?;
+        running.process.kill().await?;
+        self.took(Load::Burst, n, raw::create::<NonAdminBackup>(&house.bed, &wanted, n).await?);
+        self.took(Load::Drain, n, raw::drain::<NonAdminBackup>(&house.bed, n).await?);
+        self.took(Load::Delete, n, raw::delete::<NonAdminBackup>(&house.bed, n).await?);
+        drop((running, house));
+
+        let house = self.house(who, nacre, n, "restores").await?;
+        let running = nacre.start(&house).await?;
+        finished_backups(&house, self.patience).await?;
+        let wanted = sample::<NonAdminRestore>(&house.bed).await?;
+        running.process.kill().await?;
+        self.took(Load::Restores, n, raw::create::<NonAdminRestore>(&house.bed, &wanted, n).await?);
+        Ok(())
+    }
+
+    /// Backups from the first to the last: a burst, ticks, a drain, a restart, and all go.
     pub async fn backups(&mut self, who: Who, contender: &Contender, n: usize) -> Result<()> {
         let house = self.house(who, contender, n, "backups").await?;
-        if who == Who::Nacre {
-            let running = contender.start(&house).await?;
-            let sample = sample::<NonAdminBackup>(&house.bed).await?;
-            running.process.kill().await?;
-            self.bare(Load::Burst, n, raw::create::<NonAdminBackup>(&house.bed, &sample, n).await?);
-            self.bare(Load::Drain, n, raw::drain::<NonAdminBackup>(&house.bed, n).await?);
-            self.bare(Load::Delete, n, raw::delete::<NonAdminBackup>(&house.bed, n).await?);
-        }
         let running = contender.start(&house).await?;
         self.burst::<NonAdminBackup>((who, Load::Burst, n), &house, &running).await?;
         self.ticks(who, n, &house, &running).await?;
@@ -65,15 +77,6 @@ impl Bench {
         let house = self.house(who, contender, n, "restores").await?;
         let running = contender.start(&house).await?;
         finished_backups(&house, self.patience).await?;
-        if who == Who::Nacre {
-            let sample = sample::<NonAdminRestore>(&house.bed).await?;
-            running.process.kill().await?;
-            self.bare(Load::Restores, n, raw::create::<NonAdminRestore>(&house.bed, &sample, n).await?);
-            raw::delete::<NonAdminRestore>(&house.bed, n).await?;
-        } else {
-            running.process.kill().await?;
-        }
-        let running = contender.start(&house).await?;
         Meter::start(&house, &running).await?.until_quiet(self.patience).await?;
         self.burst::<NonAdminRestore>((who, Load::Restores, n), &house, &running).await
     }
@@ -122,7 +125,7 @@ impl Bench {
         self.add((who, Load::Ticks, n), reached, cost)
     }
 
-    fn bare(&mut self, load: Load, n: usize, took: Duration) {
+    fn took(&mut self, load: Load, n: usize, took: Duration) {
         let record = Record::new(Who::BareClient, load, n, Reached { done: n, of: n, took }, Cost::default());
         self.keep(record);
     }

@@ -105,6 +105,7 @@ async fn measure(args: &Args, docs: &Path) -> Result<Results> {
 
 async fn nacre(bench: &mut Bench, n: usize) -> Result<()> {
     for attempt in 1..=ATTEMPTS {
+        bench.bare(n).await?;
         bench.backups(Who::Nacre, &Contender::Nacre, n).await?;
         let near = beside_bare(&bench.results, Load::Burst, n).is_some_and(|ratio| ratio <= SLACK);
         if near || n != THOUSAND {

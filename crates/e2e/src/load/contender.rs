@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use bed::Bed;
 
 use super::meter::ACCOUNT;
 use crate::{House, Nacre, VELERO};
@@ -17,22 +18,20 @@ pub enum Contender {
 }
 
 impl Contender {
-    /// A cluster of its own, as whoever installs it leaves it behind, without Velero's server.
+    /// A cluster of its own, as whoever installs it leaves it behind. Velero's server stands still.
     pub async fn house(&self) -> Result<House> {
-        let house = match self {
-            Self::Nacre => House::build().await?,
+        match self {
+            Self::Nacre => House::build_with_idle_velero().await,
             Self::Peer(_) => {
-                let house = House::build_as_oadp().await?;
+                let house = House::build_as_oadp_on(Bed::builder().with_idle_velero()).await?;
                 // It ends at once if it may not read its configuration yet.
                 let kinds = [("oadp.openshift.io", "dataprotectionapplications"), ("velero.io", "backups")];
                 for (group, kind) in kinds {
                     house.bed.wait_allowed(ACCOUNT, VELERO, "list", group, kind).await?;
                 }
-                house
+                Ok(house)
             }
-        };
-        house.bed.velero_stop()?;
-        Ok(house)
+        }
     }
 
     /// Starts it, and waits for nothing.

@@ -28,6 +28,8 @@ pub struct Cost {
     pub writes: BTreeMap<String, usize>,
     /// How often each object was written to, by resource, namespace and name. What is created has no name in the log.
     pub objects: HashMap<(String, String, String), usize>,
+    /// How many objects of each resource were written to.
+    touched: HashMap<String, usize>,
     /// Writes that met a conflict.
     pub conflicts: usize,
     /// Events written.
@@ -58,7 +60,11 @@ impl Cost {
         *self.writes.entry(format!("{} {}", request.verb, request.resource)).or_default() += 1;
         self.conflicts += usize::from(request.code == 409);
         self.last = self.last.max(Some(request.answered));
-        *self.objects.entry((request.resource, request.namespace, request.name)).or_default() += 1;
+        let object = (request.resource, request.namespace, request.name);
+        if !self.objects.contains_key(&object) {
+            *self.touched.entry(object.0.clone()).or_default() += 1;
+        }
+        *self.objects.entry(object).or_default() += 1;
     }
 }
 
@@ -147,7 +153,7 @@ impl<'a> Meter<'a> {
         loop {
             self.read()?;
             let (late, last) = (self.elapsed() > patience, self.until_last_write());
-            let written = self.cost.objects.keys().filter(|(resource, ..)| *resource == status).count();
+            let written = self.cost.touched.get(&status).copied().unwrap_or_default();
             if !late && written < of {
                 sleep(LOOK_AGAIN).await;
                 continue;

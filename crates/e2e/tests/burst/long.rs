@@ -65,8 +65,7 @@ async fn a_thousand_restores_from_the_first_to_the_last() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
-    let house = House::build().await?;
-    house.bed.velero_stop()?;
+    let house = House::build_with_idle_velero().await?;
     let nacre = house.start_nacre().await?;
     rest::of_locations(&house, &nacre, 500, Duration::from_mins(1)).await
 }

@@ -13,10 +13,9 @@ pub(crate) const SLACK: f64 = 1.3;
 /// How long anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A cluster with tenants in it, and without Velero's server.
+/// A cluster with tenants in it, and with Velero standing still.
 pub(crate) async fn crowded() -> Result<House> {
-    let house = House::build().await?;
-    house.bed.velero_stop()?;
+    let house = House::build_with_idle_velero().await?;
     make_namespaces(&house.bed, e2e::load::SHOPS).await?;
     Ok(house)
 }
