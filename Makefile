@@ -56,7 +56,7 @@ hands:
 	RUST_TEST_THREADS=3 cargo test --package e2e --test cli --test faults --test security_table
 	cargo test --package e2e --test attacks
 
-# How many requests `make bench` makes. PEER, PEER_FAST and LIMIT reach it by the environment.
+# How many requests `make bench` makes. PEER, PEER_FAST, PEER_UP_TO, LIMIT and NOTE reach it by the environment.
 N := 100 1000 10000
 .PHONY: bench
 bench: tools ## Measure nacre under load, N="100 1000 10000", beside PEER=program; figures in docs/benchmarks.md (half an hour)

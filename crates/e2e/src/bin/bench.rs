@@ -26,6 +26,9 @@ struct Args {
     /// The same with the limits of its client lifted.
     #[arg(long, env = "PEER_FAST")]
     peer_fast: Option<PathBuf>,
+    /// The most requests that are asked of the others; one who crawls would take its time to show it again.
+    #[arg(long, env = "PEER_UP_TO", default_value_t = usize::MAX, hide_default_value = true)]
+    peer_up_to: usize,
     /// How many seconds each load may take.
     #[arg(long, env = "LIMIT", default_value_t = 600)]
     limit: u64,
@@ -87,7 +90,7 @@ async fn measure(args: &Args, docs: &Path) -> Result<Results> {
     for &n in &args.sizes {
         nacre(&mut bench, n).await?;
         write(&bench.results, docs)?;
-        for (who, peer) in &peers {
+        for (who, peer) in peers.iter().filter(|_| n <= args.peer_up_to) {
             let backups = bench.backups(*who, peer, n).await;
             note(&mut bench, *who, &format!("{n} backups"), backups);
             let restores = bench.restores(*who, peer, n).await;
