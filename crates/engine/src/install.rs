@@ -1,7 +1,6 @@
 //! Looking at an installation of nacre, and trying changes to it before making them. It changes so seldom that it is read
 //! afresh for each decision.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use api::{Kind, labels};
@@ -18,10 +17,8 @@ use planner::install::{CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, Setting
 use planner::{Action, Key, Object, Plan, Target};
 use serde_json::Value;
 
-use crate::cluster::Cluster;
 use crate::error::{Failure, status};
 use crate::execute::{Executor, MANAGER, path};
-use crate::work::Work;
 
 /// How many requests are fetched at a time.
 const PAGE: u32 = 500;
@@ -111,8 +108,7 @@ fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
 
 /// Carries out a plan made on what was read afresh.
 pub async fn carry_out(client: &Client, settings: &Settings, plan: &Plan) -> Result<(), Failure> {
-    let cluster = Arc::new(Cluster::new(&settings.namespace));
-    let executor = Executor::new(client.clone(), cluster, Arc::new(Work::default()));
+    let executor = Executor::forgetful(client.clone(), &settings.namespace);
     executor.execute(&Key::new(Kind::Deployment, &settings.namespace, CONTROLLER), plan).await
 }
 

@@ -121,7 +121,7 @@ fn create(role: Role, era: Era, labels: &BTreeMap<String, String>) -> Action {
     for (key, value) in labels {
         object.labels_mut().entry(key.clone()).or_insert_with(|| value.clone());
     }
-    Action::Create(Object::of(Kind::ClusterRole, &object))
+    Action::Apply(Object::of(Kind::ClusterRole, &object))
 }
 
 /// What it takes to make one role as it should be; nothing if it is.

@@ -383,7 +383,7 @@ fn going_up_infrastructure_is_known_before_anything_is_refused() {
         .actions
         .iter()
         .map(|action| match action {
-            Action::Create(object) => object.kind.name(),
+            Action::Apply(object) => object.kind.name(),
             other => panic!("{other:?}"),
         })
         .collect();

@@ -48,7 +48,7 @@ fn what_is_settled_is_silent() {
 #[test]
 fn the_right_to_migrate_is_there_before_anything_is_taken_away() {
     let plan = World::before_upgrade().plan();
-    let [Action::Create(first)] = plan.actions.as_slice() else { panic!("{plan:?}") };
+    let [Action::Apply(first)] = plan.actions.as_slice() else { panic!("{plan:?}") };
     assert_eq!(first.name(), MIGRATE);
 }
 
@@ -63,7 +63,7 @@ fn an_outline_shows_every_step_in_order() {
         repairs: Repairs { at: &[], now: Timestamp::UNIX_EPOCH },
     });
     let name = |action: &Action| match action {
-        Action::Create(object) => object.name().to_owned(),
+        Action::Apply(object) => object.name().to_owned(),
         Action::Patch(target, _) => target.name.clone(),
         other => panic!("{other:?}"),
     };
