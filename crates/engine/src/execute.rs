@@ -274,7 +274,8 @@ impl Executor {
         {
             self.writes.conflicts.fetch_add(1, Ordering::Relaxed);
             if self.remembers
-                && let Ok(text) = self.fetch(kind, namespace, name).await {
+                && let Ok(text) = self.fetch(kind, namespace, name).await
+            {
                 // The watch will not tell what is known already, so everybody concerned is woken here.
                 self.work.wake(self.remember(kind, namespace, &text));
             }

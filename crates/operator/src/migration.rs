@@ -108,20 +108,25 @@ async fn round(client: &Client, teller: &Teller, past: &mut Past) -> Result<Opti
     if let Some(asked) = &asked {
         plans.push(guard::decide(&seen.guard(asked, &past.repairs)));
         plans.push(reconcile::decide(&seen.roles(asked, &past.repairs)));
-        remember(&mut past.repairs, plans.iter().skip(1).flat_map(|plan| &plan.actions));
     }
-    for plan in &plans {
+    for (number, plan) in plans.iter().enumerate() {
         tell(teller, &seen, plan, &mut past.told);
-        carry_out(client, plan).await?;
+        for action in &plan.actions {
+            carry_out(client, &Plan::done().then(action.clone())).await?;
+            // The end of a grant is no repair, and neither is what did not come about.
+            if number > 0 {
+                remember(&mut past.repairs, action);
+            }
+        }
     }
     Ok(plans.iter().filter_map(|plan| plan.wake).min())
 }
 
-/// Keeps in mind what is being repaired, and forgets what is long ago.
-fn remember<'a>(repairs: &mut Vec<(String, Timestamp)>, actions: impl Iterator<Item = &'a Action>) {
+/// Keeps in mind what was repaired, and forgets what is long ago.
+fn remember(repairs: &mut Vec<(String, Timestamp)>, action: &Action) {
     let now = Timestamp::now();
     repairs.retain(|(_, at)| now.duration_since(*at).unsigned_abs() < MEMORY);
-    repairs.extend(actions.map(|action| (repaired(action).to_owned(), now)));
+    repairs.push((repaired(action).to_owned(), now));
 }
 
 fn tell(teller: &Teller, seen: &Seen, plan: &Plan, told: &mut String) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::{DataProtectionApplication, NonAdminBackup, condition};
 use bed::eventually;
-use e2e::contest::{created, leads};
+use e2e::contest::{created, leads, only_holders_act, sender};
 use e2e::{House, NACRE, Nacre, VELERO};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::events::v1::Event;
@@ -15,6 +15,8 @@ use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A standby that looks often.
+const BRISK: [(&str, &str); 1] = [("NACRE_LEASE_RETRY_PERIOD", "500ms")];
 const FINALIZER: &str = "nonadminbackup.oadp.openshift.io/finalizer";
 
 async fn ask(house: &House, namespace: &str, spec: Value) -> Result<()> {
@@ -71,7 +73,18 @@ fn image(deployment: &Deployment) -> Option<&str> {
 async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     let house = House::build_for_operator().await?;
     house.bed.velero_stop()?;
+    let mark = house.bed.audit().mark().await?;
     let operator = house.start_operator().await?;
+    leads(&operator, true).await?;
+    // Of two, one acts; the other says who, and takes its place below.
+    let second = house.account_named(VELERO, "nacre-operator").await?;
+    let second = house.launch_operator("second", &second, &BRISK)?;
+    let standing_by = async || {
+        let details = second.details().await?;
+        ensure!(details.contains("standing by: velero/operator_"), "{details}");
+        anyhow::Ok(())
+    };
+    eventually("the second operator to say who leads", PATIENCE, standing_by).await?;
 
     // Off unless asked for.
     ask(&house, VELERO, json!({"configuration": {"velero": {}}})).await?;
@@ -114,6 +127,10 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
         let found = shop.api::<NonAdminBackup>().get(name).await?;
         anyhow::Ok(found.metadata.finalizers.unwrap_or_default())
     };
+    // In the middle of that the other operator takes over: what was begun is there to be read.
+    ensure!(operator.process.terminate(PATIENCE).await? == Some(0), "the operator ends in peace");
+    let operator = second;
+    leads(&operator, true).await?;
     let patient = async || {
         let log = operator.process.output();
         ensure!(log.contains("waiting for velero/pod_"), "{log}");
@@ -158,5 +175,10 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     ask(&house, VELERO, json!({"nonAdmin": {"enable": false}})).await?;
     house.bed.audit().quiet(NACRE, Duration::from_secs(3)).await?;
     deployment(&house, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
-    Ok(())
+    let account = format!("system:serviceaccount:{VELERO}:nacre-operator");
+    let both = house.bed.audit().since(mark).await?.only(|request| request.user == account);
+    let senders: std::collections::BTreeSet<_> =
+        both.writes().as_slice().iter().map(|one| sender(one).1.to_owned()).collect();
+    ensure!(senders.len() == 2, "both acted, one after the other: {senders:?}");
+    only_holders_act(&both)
 }

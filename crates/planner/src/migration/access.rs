@@ -163,7 +163,8 @@ mod tests {
     /// What the roles say is for whoever is bound to them.
     #[test]
     fn nothing_in_it_touches_a_machine() {
-        let kubevirts = |rule: &PolicyRule| rule.api_groups.iter().flatten().any(|group| group.contains("kubevirt"));
+        let kubevirts =
+            |rule: &PolicyRule| rule.api_groups.iter().flatten().any(|group| group.contains("kubevirt"));
         assert!(!rules().iter().any(kubevirts));
     }
 }
