@@ -21,7 +21,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::core::PartialObjectMeta as Meta;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
-use planner::migration::{contest::repaired, expiry, grant::GRANT, guard, reconcile, settings};
+use planner::migration::{contest::counted, expiry, grant::GRANT, guard, reconcile, settings};
 use planner::{Action, Plan};
 use thiserror::Error;
 use tokio::time::sleep;
@@ -126,7 +126,7 @@ async fn round(client: &Client, teller: &Teller, past: &mut Past) -> Result<Opti
 fn remember(repairs: &mut Vec<(String, Timestamp)>, action: &Action) {
     let now = Timestamp::now();
     repairs.retain(|(_, at)| now.duration_since(*at).unsigned_abs() < MEMORY);
-    repairs.push((repaired(action).to_owned(), now));
+    repairs.push((counted(action), now));
 }
 
 fn tell(teller: &Teller, seen: &Seen, plan: &Plan, told: &mut String) {

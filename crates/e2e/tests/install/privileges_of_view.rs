@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::velero::{DeleteBackupRequest, DownloadRequest, Restore};
-use api::{NonAdminBackup, NonAdminRestore, labels};
+use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, labels};
 use bed::eventually;
 use e2e::{House, Tenant, VELERO};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -74,7 +74,7 @@ async fn play(house: &House, backup: (&str, &str), restore: (&str, &str)) -> Res
     house.bed.apply(&objects).await
 }
 
-/// Every copy comes, is mended and goes; what is asked for in Velero's words is answered.
+/// Every copy comes, is mended and goes; what is asked for in Velero's words is answered, until that is over.
 pub(crate) async fn is_kept_true(house: &House, shop: &Tenant<'_>) -> Result<()> {
     let daily = shop.api::<NonAdminBackup>().get("daily").await?;
     let backup = daily.status.and_then(|status| status.velero_backup?.name).context("a Backup")?;
@@ -109,17 +109,21 @@ pub(crate) async fn is_kept_true(house: &House, shop: &Tenant<'_>) -> Result<()>
     let wish = json!({"spec": {"backupName": "daily", "includedNamespaces": ["*"]}});
     shop.create::<Restore>("in-veleros-words", wish).await?;
     shop.restore_ends("in-veleros-words").await?;
-    let before = links(house).await?;
     let target = json!({"spec": {"target": {"kind": "BackupLog", "name": "daily"}}});
     shop.create::<DownloadRequest>("in-veleros-words", target).await?;
     shop.wait("the link", "in-veleros-words", |request: Option<&DownloadRequest>| {
         request?.status.as_ref()?.download_url.clone()
     })
     .await?;
-    let made =
-        links(house).await?.into_iter().find(|name| !before.contains(name)).context("a DownloadRequest")?;
-    house.bed.velero_status("DownloadRequest", &made, json!({"expiration": "2020-01-01T00:00:00Z"})).await?;
+    // Links run out: requests and Velero's requests go. Velero removes them too, so it is stopped meanwhile.
+    house.bed.velero_stop()?;
+    for link in house.admin::<DownloadRequest>().await?.list(&ListParams::default()).await?.items {
+        let over = json!({"expiration": "2020-01-01T00:00:00Z"});
+        house.bed.velero_status("DownloadRequest", &link.name_any(), over).await?;
+    }
     shop.gone::<DownloadRequest>("in-veleros-words").await?;
+    shop.gone::<NonAdminDownloadRequest>("log").await?;
+    house.bed.velero_start().await?;
 
     // All of it goes with the label.
     label(house, json!(null)).await?;
@@ -134,9 +138,4 @@ pub(crate) async fn is_kept_true(house: &House, shop: &Tenant<'_>) -> Result<()>
         .delete("refused", &kube::api::DeleteParams::default())
         .await?;
     Ok(())
-}
-
-async fn links(house: &House) -> Result<Vec<String>> {
-    let all = house.admin::<DownloadRequest>().await?.list(&ListParams::default()).await?;
-    Ok(all.items.iter().map(ResourceExt::name_any).collect())
 }

@@ -74,7 +74,7 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
     }
     let plan = Plan::done().then_if(remember(seen));
     let (contested, wrong): (Vec<_>, Vec<_>) =
-        wrong(seen, era).into_iter().partition(|action| seen.repairs.contested(repaired(action)));
+        wrong(seen, era).into_iter().partition(|action| seen.repairs.contested(action));
     let plan = if contested.is_empty() {
         plan
     } else {

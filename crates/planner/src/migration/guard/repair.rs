@@ -50,7 +50,7 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
         guard => put_up(seen, guard),
     };
     let (contested, actions): (Vec<_>, Vec<_>) =
-        plan.actions.into_iter().partition(|action| seen.repairs.contested(repaired(action)));
+        plan.actions.into_iter().partition(|action| seen.repairs.contested(action));
     let plan = actions.into_iter().fold(Plan::done(), Plan::then);
     if contested.is_empty() {
         return plan;

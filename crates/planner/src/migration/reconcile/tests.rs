@@ -204,7 +204,10 @@ fn a_role_that_somebody_keeps_changing_is_left_alone_for_a_while() {
             config: Some(&world.config),
             cluster_roles: &world.roles,
             virt_operator: None,
-            repairs: Repairs { at: &vec![(MIGRATE.to_owned(), now - ago.seconds()); times], now },
+            repairs: Repairs {
+                at: &vec![(format!("ClusterRole/{MIGRATE}"), now - ago.seconds()); times],
+                now,
+            },
         })
     };
     assert_eq!(plan(10, PATIENCE - 1).actions.len(), 1);
@@ -219,7 +222,7 @@ fn a_role_that_somebody_keeps_changing_is_left_alone_for_a_while() {
         config: Some(&world.config),
         cluster_roles: &world.roles,
         virt_operator: None,
-        repairs: Repairs { at: &vec![("kubevirt.io:view".to_owned(), now); PATIENCE], now },
+        repairs: Repairs { at: &vec![("ClusterRole/kubevirt.io:view".to_owned(), now); PATIENCE], now },
     });
     assert_eq!(other.actions.len(), 1);
 
@@ -230,7 +233,7 @@ fn a_role_that_somebody_keeps_changing_is_left_alone_for_a_while() {
         config: Some(&world.config),
         cluster_roles: &world.roles,
         virt_operator: None,
-        repairs: Repairs { at: &vec![(MIGRATE.to_owned(), now); PATIENCE], now },
+        repairs: Repairs { at: &vec![(format!("ClusterRole/{MIGRATE}"), now); PATIENCE], now },
     });
     assert!(deleted.actions.is_empty());
 }
