@@ -7,7 +7,7 @@ use api::{
     DataProtectionApplication, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, labels,
 };
 use bed::eventually;
-use e2e::{House, Rights, Tap, Tenant, VELERO, deploy};
+use e2e::{House, Rights, Tenant, VELERO, deploy};
 use kube::api::{Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
@@ -66,13 +66,11 @@ pub(crate) async fn every_right_is_used_and_none_is_missing(house: &House, shop:
     let bed = &house.bed;
     bed.apply_path(&deploy("operator.yaml")).await?;
     let user = format!("system:serviceaccount:{VELERO}:nacre-operator");
+    bed.wait_allowed(&shop.user, "shop", "create", "oadp.openshift.io", "nonadminbackups").await?;
     bed.wait_allowed(&user, VELERO, "list", "", "pods").await?;
     bed.wait_allowed(&user, "", "list", "oadp.openshift.io", "dataprotectionapplications").await?;
     let mark = bed.audit().mark().await?;
-    let tap = Tap::open(&bed.service_account_kubeconfig(VELERO, "nacre-operator").await?).await?;
-    tap.contradict();
-    let operator = house.launch_operator("operator", &tap.kubeconfig(bed.folder())?, &[])?;
-    operator.until_ready().await?;
+    let operator = house.start_operator().await?;
 
     let spec = json!({"spec": {"backupSpec": {}}});
     held::<NonAdminBackup>(house, shop, "held", spec, labels::NAB_FINALIZER).await?;

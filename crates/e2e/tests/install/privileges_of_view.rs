@@ -118,7 +118,9 @@ pub(crate) async fn is_kept_true(house: &House, shop: &Tenant<'_>) -> Result<()>
     // Links run out: requests and Velero's requests go. Velero removes them too, so it is stopped meanwhile.
     house.bed.velero_stop()?;
     for link in house.admin::<DownloadRequest>().await?.list(&ListParams::default()).await?.items {
-        let over = json!({"expiration": "2020-01-01T00:00:00Z"});
+        // Soon, so that this is mirrored first, as any end is.
+        let soon = jiff::Timestamp::now() + Duration::from_secs(3);
+        let over = json!({"expiration": format!("{soon:.0}")});
         house.bed.velero_status("DownloadRequest", &link.name_any(), over).await?;
     }
     shop.gone::<DownloadRequest>("in-veleros-words").await?;

@@ -88,8 +88,7 @@ pub fn rules() -> Vec<PolicyRule> {
         Role::ALL.iter().map(|role| role.name()).chain([INFRASTRUCTURE]).map(str::to_owned).collect();
     let infrastructure = [INFRASTRUCTURE.to_owned()];
     let mut rules = vec![
-        rule(&[RBAC], &["clusterroles"], &["list", "watch"]),
-        rule(&[RBAC], &["clusterrolebindings", "rolebindings"], &["get", "list", "watch"]),
+        rule(&[RBAC], &["clusterroles", "clusterrolebindings", "rolebindings"], &["list", "watch"]),
         by_name(RBAC, "clusterroles", &kept, &["create", "patch", "escalate"]),
         by_name(RBAC, "clusterroles", &infrastructure, &["bind"]),
         by_name(RBAC, "clusterrolebindings", &infrastructure, &["create", "patch"]),
