@@ -5,6 +5,12 @@ SHELL := bash
 # The cluster of `make up` lives here.
 BED := .bed
 CRATES := api planner engine operator cli bed e2e
+# The crates with unit tests, always all of them: another choice has other features, and builds the dependencies anew.
+UNITS := --workspace --exclude e2e
+# The tests that keep generated files current, and write them with NACRE_GEN.
+GENERATED := $(UNITS) --test crds --test manifests --test operator_manifest
+# The same for what is made of the command line: docs/cli.md and the manual pages.
+REFERENCE := $(UNITS) --bin kubectl-nacre reference
 
 .PHONY: help
 help: ## Say what can be made
@@ -18,10 +24,11 @@ demo: tools ## Tell the tenant's story on a real cluster, with real output
 
 .PHONY: test
 test: tools check build ## Run every test: unit, property, real API server, end to end (of long stories a slice)
-	RUST_TEST_THREADS=4 cargo test --workspace --exclude e2e
-	@# Stories mostly wait, for Velero and for the clock: several at a time, of several programs.
+	cargo test $(UNITS) --no-run
 	cargo test --package e2e --no-run
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target patient kubevirt stories hands
+	@# Stories mostly wait, for Velero and for the clock: several at a time, of several programs, and what only
+	@# computes fills the gaps.
+	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target units patient kubevirt stories hands
 	@# Alone, since they measure.
 	cargo test --package e2e --test migration -- quick
 	cargo test --package e2e --test burst --test speed -- --nocapture
@@ -36,7 +43,9 @@ long: tools build ## Tell the long stories too: at full size, to the last write,
 	@echo "== All long tests passed."
 
 # Parts of `test` and `long`: they mostly wait, so they run beside each other.
-.PHONY: stories patient kubevirt hands
+.PHONY: units stories patient kubevirt hands
+units:
+	RUST_TEST_THREADS=2 nice cargo test $(UNITS)
 stories:
 	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
 patient:
@@ -70,24 +79,25 @@ check: ## Formatting, lints, each crate by itself, generated files
 	@for crate in $(CRATES); do \
 	  echo "== $$crate, alone"; cargo check --quiet --package $$crate || exit 1; \
 	done
-	cargo test --quiet --package api --test crds
-	cargo test --quiet --package planner --test manifests --test operator_manifest
+	cargo test --quiet $(GENERATED)
+	cargo test --quiet $(REFERENCE)
 
 .PHONY: build
 build: ## Build both programs as they ship
 	cargo build --release --package operator --package cli
 
 .PHONY: gen
-gen: ## Write the generated files in deploy/ anew
-	NACRE_GEN=1 cargo test --quiet --package api --test crds
-	NACRE_GEN=1 cargo test --quiet --package planner --test manifests --test operator_manifest
+gen: ## Write the generated files in deploy/ and docs/ anew
+	NACRE_GEN=1 cargo test --quiet $(GENERATED)
+	NACRE_GEN=1 cargo test --quiet $(REFERENCE)
 
 .PHONY: audit
-audit: ## Licences, advisories, unused dependencies, spelling (installs its tools first)
+audit: ## Licences, unused dependencies, spelling, advisories (OFFLINE=1: all but these; installs its tools first)
 	@for tool in cargo-deny cargo-machete typos-cli; do cargo install --quiet --locked $$tool || exit 1; done
-	cargo deny check
+	cargo deny check bans licenses sources
 	cargo machete
 	typos
+	$(if $(OFFLINE),@echo "== Advisories were not looked at: OFFLINE is set.",cargo deny check advisories)
 
 .PHONY: tools
 tools: ## Build the programs of the test cluster, once per machine; the last line is their folder

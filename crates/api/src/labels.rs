@@ -52,6 +52,11 @@ pub const ORIGIN_NAMESPACE_UID: &str = "nacre.dev/origin-namespace-uid";
 /// An administrator's word that tenants may name this ConfigMap; its value is `true`.
 pub const TENANT_USABLE: &str = "nacre.dev/tenant-usable";
 
+/// Why an administrator approved a request, in their own words, on that request. Released clients write it.
+pub const APPROVAL_REASON: &str = "openshift.io/oadp-approval-reason";
+/// Why an administrator rejected a request. The tenant is told.
+pub const REJECTION_REASON: &str = "openshift.io/oadp-rejection-reason";
+
 /// An administrator's word, on a namespace, that its owners may use Velero's own tools there; its value is `true`.
 pub const VELERO_VIEW: &str = "nacre.dev/velero-view";
 /// On what nacre keeps of Velero's kinds in a tenant's namespace: [`SHOWN_COPY`] or [`SHOWN_REFUSED`]. Tenants can write

@@ -35,6 +35,7 @@ pub struct Bed {
 pub struct Builder {
     store: bool,
     velero: bool,
+    velero_is_idle: bool,
     velero_namespace: String,
     velero_flags: Vec<String>,
     folder: Option<PathBuf>,
@@ -54,6 +55,13 @@ impl Builder {
     pub fn with_velero(mut self) -> Self {
         self.velero = true;
         self.with_store()
+    }
+
+    /// The same, but Velero's server is not started: for those who play it by hand.
+    #[must_use]
+    pub fn with_idle_velero(mut self) -> Self {
+        self.velero_is_idle = true;
+        self.with_velero()
     }
 
     /// The namespace Velero lives in, `velero` unless told otherwise.
@@ -120,7 +128,15 @@ impl Builder {
             Some(store) if self.velero => {
                 let (namespace, flags) = (&self.velero_namespace, self.velero_flags.clone());
                 let access = &control_plane.access;
-                Some(Velero::install(binaries, path, access, store, namespace, flags, &definitions).await?)
+                let velero =
+                    Velero::install(binaries, path, access, store, namespace, flags, &definitions).await?;
+                let client = access.admin_client().await?;
+                if self.velero_is_idle {
+                    velero.stay_idle(&client).await?;
+                } else {
+                    velero.start(&client).await?;
+                }
+                Some(velero)
             }
             _ => None,
         };
@@ -134,6 +150,7 @@ impl Bed {
         Builder {
             store: false,
             velero: false,
+            velero_is_idle: false,
             velero_namespace: "velero".to_owned(),
             velero_flags: Vec::new(),
             folder: None,

@@ -67,6 +67,8 @@ const GARBAGE: &str = "400";
 #[derive(Debug, Clone)]
 pub struct Program {
     name: String,
+    /// Another program that starts this one, with its arguments; none for most.
+    within: Vec<String>,
     path: PathBuf,
     args: Vec<String>,
     env: Vec<(String, Option<String>)>,
@@ -78,7 +80,14 @@ impl Program {
     pub fn new(path: impl Into<PathBuf>, log: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Self { name, path, args: Vec::new(), env: Vec::new(), log: log.into() }
+        Self { name, within: Vec::new(), path, args: Vec::new(), env: Vec::new(), log: log.into() }
+    }
+
+    /// Has another program start this one: what is given here, then this program and its arguments.
+    #[must_use]
+    pub fn within<S: Into<String>>(mut self, starter: impl IntoIterator<Item = S>) -> Self {
+        self.within = starter.into_iter().map(Into::into).collect();
+        self
     }
 
     /// Adds one argument.
@@ -122,7 +131,12 @@ impl Program {
             .open(&self.log)
             .with_context(|| format!("opening {}", self.log.display()))?;
         let mut keeper = Command::new("bash");
-        keeper.args(["-c", KEEPER, "keeper"]).arg(&self.path).args(&self.args).env("GOGC", GARBAGE);
+        keeper
+            .args(["-c", KEEPER, "keeper"])
+            .args(&self.within)
+            .arg(&self.path)
+            .args(&self.args)
+            .env("GOGC", GARBAGE);
         for (name, value) in &self.env {
             match value {
                 Some(value) => keeper.env(name, value),

@@ -22,6 +22,21 @@ pub const REGION: &str = "us-east-1";
 const ACCESS_KEY: &str = "bed-access-key";
 const SECRET_KEY: &str = "bed-secret-key";
 
+/// Puts a disk of so many bytes in place of the folder of buckets, empty ones of the same names in it, and starts the
+/// rest of its arguments there. The disk is seen in a mount namespace of its own and ends with it; nobody needs to be
+/// root outside.
+const SMALL_DISK: &str = r#"
+set -e
+folder=$1 bytes=$2
+shift 2
+cd "$folder"
+buckets=(*)
+mount -t tmpfs -o "size=$bytes" small "$folder"
+cd "$folder"
+mkdir -- "${buckets[@]}"
+exec "$@"
+"#;
+
 /// The running store.
 #[derive(Debug)]
 pub struct Store {
@@ -55,7 +70,19 @@ impl Store {
 
     /// Starts the store, again if it was killed.
     pub async fn go_up(&self) -> Result<()> {
-        let process = self.server.start()?;
+        self.go_up_as(&self.server).await
+    }
+
+    /// Starts the store on an empty disk of so many bytes, after it was killed.
+    pub async fn go_up_on_small_disk(&self, bytes: usize) -> Result<()> {
+        let (folder, bytes) = (self.buckets.display().to_string(), bytes.to_string());
+        let starter = ["unshare", "--mount", "--map-root-user", "bash", "-c", SMALL_DISK, "small disk"];
+        let starter = starter.map(String::from).into_iter().chain([folder, bytes]);
+        self.go_up_as(&self.server.clone().within(starter)).await
+    }
+
+    async fn go_up_as(&self, server: &Program) -> Result<()> {
+        let process = server.start()?;
         let address = self.url.trim_start_matches("http://");
         let up = eventually("the S3 store to listen", PATIENCE, async || TcpStream::connect(address));
         process.must_do(up).await?;

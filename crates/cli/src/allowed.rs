@@ -57,7 +57,8 @@ fn from_text(text: String) -> Readings {
     Readings { config_map: Reading::Found(Arc::new(map)), applications: Reading::Absent }
 }
 
-async fn from_cluster(session: &Session) -> Result<Readings> {
+/// What came of reading both sources in the cluster.
+pub(crate) async fn from_cluster(session: &Session) -> Result<Readings> {
     let place = &session.velero_namespace;
     let maps: Api<ConfigMap> = Api::namespaced(session.client.clone(), place);
     let applications: Api<DataProtectionApplication> = Api::namespaced(session.client.clone(), place);
@@ -69,7 +70,8 @@ async fn from_cluster(session: &Session) -> Result<Readings> {
     })
 }
 
-fn reading<T, U>(answer: kube::Result<T>, found: impl FnOnce(T) -> U) -> Result<Reading<U>> {
+/// What came of reading something; an error only if the API server could not be asked.
+pub(crate) fn reading<T, U>(answer: kube::Result<T>, found: impl FnOnce(T) -> U) -> Result<Reading<U>> {
     Ok(match answer {
         Ok(answer) => Reading::Found(found(answer)),
         Err(kube::Error::Api(status)) if status.code == 404 => Reading::Absent,

@@ -4,11 +4,11 @@ use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::{
-    backup,
+    adopt, backup, completion,
     connect::{Connection, Session},
-    explain, help, install, location, migration,
+    doctor, explain, help, install, location, migration,
     output::{EXIT_CODES, Format, Outcome},
-    restore, status,
+    policy, request, restore, status,
 };
 
 /// Backups, restores and migration rights for the owners of namespaces.
@@ -43,6 +43,15 @@ enum Command {
     Status(status::Status),
     /// What nacre would do with a request, before it is sent.
     Explain(explain::Explain),
+    /// Decide about storage that tenants want to bring.
+    #[command(visible_alias = "nabsl-request", alias = "requests")]
+    Request(request::Args),
+    /// See what tenants may ask for and who says so, or check a policy before it is applied.
+    Policy(policy::Args),
+    /// Hand the backups of a namespace that was deleted to the one made anew under its name.
+    Adopt(adopt::Adopt),
+    /// Check that the cluster is fit for nacre, and say how to mend what is not.
+    Doctor(doctor::Doctor),
     /// Install nacre beside Velero, or bring an installation up to date.
     Install(install::Install),
     /// Remove nacre, leaving nothing stuck and keeping what tenants and Velero own.
@@ -51,6 +60,11 @@ enum Command {
     Render(install::Render),
     /// Who may live-migrate KubeVirt machines: roles, grants, guard.
     Migration(migration::Args),
+    /// Print what makes a shell complete commands, names and values.
+    Completion(completion::Completion),
+    /// What could stand where the cursor is; completion scripts ask.
+    #[command(name = "__complete", hide = true, disable_help_flag = true)]
+    Complete(completion::Complete),
 }
 
 /// The whole command line, as clap knows it. Completion and man pages are made of this.
@@ -69,7 +83,10 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
     let given = args.connection.namespace();
     match &args.command {
         Command::Render(verb) => return install::render(verb, given, args.output),
+        Command::Policy(verb) if verb.needs_no_cluster() => return verb.checked(args.output),
         Command::Install(verb) if verb.only_renders() => return verb.rendered(given, args.output),
+        Command::Completion(verb) => return completion::script(verb),
+        Command::Complete(verb) => return completion::complete(verb).await,
         _ => {}
     }
     let session = Session::open(&args.connection, args.output).await?;
@@ -79,10 +96,16 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         Command::Location(args) => Box::pin(location::run(&session, args)).await,
         Command::Status(_) => Box::pin(status::run(&session)).await,
         Command::Explain(args) => Box::pin(explain::run(&session, &args)).await,
+        Command::Request(args) => Box::pin(request::run(&session, args, given)).await,
+        Command::Policy(args) => Box::pin(policy::run(&session, args, given)).await,
+        Command::Adopt(verb) => Box::pin(adopt::run(&session, &verb)).await,
         Command::Install(verb) => install::install(&session, &verb, given).await,
         Command::Uninstall(verb) => install::uninstall(&session, &verb, given).await,
         Command::Render(verb) => install::render(&verb, given, args.output),
         Command::Migration(args) => migration::run(&session, args).await,
+        Command::Doctor(_) => Box::pin(doctor::run(&session, given)).await,
+        Command::Completion(verb) => completion::script(&verb),
+        Command::Complete(verb) => completion::complete(&verb).await,
     }
 }
 
@@ -98,8 +121,8 @@ mod tests {
     fn every_help_has_examples() {
         fn without(path: &str, command: &clap::Command) -> Vec<String> {
             let path = format!("{path} {}", command.get_name());
-            let below: Vec<String> =
-                command.get_subcommands().flat_map(|below| without(&path, below)).collect();
+            let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+            let below: Vec<String> = shown.flat_map(|below| without(&path, below)).collect();
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let silent = !command.has_subcommands() && !help.contains("kubectl nacre");
             if silent { vec![path] } else { below }

@@ -6,11 +6,12 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use kube::{
     Api, Client, Config, Resource,
+    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig},
     core::NamespaceResourceScope,
 };
 
-use crate::output::Format;
+use crate::{output::Format, warnings};
 
 /// What every command takes to find the cluster.
 #[derive(Debug, Args)]
@@ -43,6 +44,25 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// As far as these flags say, by their names in the code; for a command line that is not finished yet.
+    pub(crate) fn of(values: impl Fn(&str) -> Vec<String>) -> Self {
+        let last = |flag: &str| values(flag).pop();
+        let velero = || std::env::var("VELERO_NAMESPACE").ok().filter(|name| !name.is_empty());
+        Self {
+            kubeconfig: last("kubeconfig").map(PathBuf::from),
+            context: last("context"),
+            namespace: last("namespace"),
+            act_as: last("act_as"),
+            act_as_groups: values("act_as_groups"),
+            velero_namespace: last("velero_namespace").or_else(velero).unwrap_or_else(|| "velero".to_owned()),
+        }
+    }
+
+    /// The kubeconfig it goes by, if there is one.
+    pub(crate) fn kubeconfig(&self) -> Option<Kubeconfig> {
+        self.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from).ok()
+    }
+
     /// The namespace on the command line, for commands that do not mean the context's.
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
@@ -84,7 +104,27 @@ impl Session {
         config.headers.push(("user-agent".parse()?, agent.parse()?));
         let namespace = connection.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let velero_namespace = connection.velero_namespace.clone();
-        Ok(Self { client: Client::try_from(config)?, namespace, velero_namespace, format })
+        let client = ClientBuilder::try_from(config)?.with_layer(&warnings::listener()).build();
+        Ok(Self { client, namespace, velero_namespace, format })
+    }
+
+    /// The same connection, for another namespace.
+    pub(crate) fn within(&self, namespace: &str) -> Self {
+        let velero_namespace = self.velero_namespace.clone();
+        Self {
+            client: self.client.clone(),
+            namespace: namespace.to_owned(),
+            velero_namespace,
+            format: self.format,
+        }
+    }
+
+    /// A kind beside Velero, with the caller's own rights.
+    pub(crate) fn beside_velero<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.velero_namespace)
     }
 
     /// A kind in the namespace, with the caller's own rights.

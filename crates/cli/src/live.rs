@@ -178,6 +178,16 @@ pub(crate) async fn follow<K: Told>(
     name: &str,
     timeout: Option<Duration>,
 ) -> Result<(Outcome, Option<K>)> {
+    follow_until(session, name, timeout, |object: &K| object.moment().outcome).await
+}
+
+/// The same until `over` has seen enough.
+pub(crate) async fn follow_until<K: Told>(
+    session: &Session,
+    name: &str,
+    timeout: Option<Duration>,
+    over: impl Fn(&K) -> Option<Outcome>,
+) -> Result<(Outcome, Option<K>)> {
     let mut view = View::new(K::NOUN, name);
     let mut last: Option<K> = None;
     let ended = until(session, name, timeout, |object: Option<K>| {
@@ -187,10 +197,10 @@ pub(crate) async fn follow<K: Told>(
             }
             bail!("there is no {} {name:?} in namespace {}", K::NOUN, session.namespace);
         };
-        let moment = object.moment();
-        view.show(&moment);
+        view.show(&object.moment());
+        let outcome = over(&object);
         last = Some(object);
-        Ok(moment.outcome)
+        Ok(outcome)
     })
     .await?;
     view.clear();

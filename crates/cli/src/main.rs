@@ -1,13 +1,16 @@
 //! `kubectl nacre`: what tenants and administrators do from a shell.
 
+mod adopt;
 mod allowed;
 mod args;
 mod backup;
 mod changes;
+mod completion;
 mod confirm;
 mod connect;
 mod delete;
 mod describe;
+mod doctor;
 mod download;
 mod explain;
 mod help;
@@ -18,7 +21,11 @@ mod live;
 mod location;
 mod migration;
 mod output;
+mod policy;
 mod preview;
+#[cfg(test)]
+mod reference;
+mod request;
 mod restore;
 mod selector;
 mod send;
@@ -27,6 +34,7 @@ mod story;
 mod style;
 mod table;
 mod wait;
+mod warnings;
 mod words;
 
 use std::process::ExitCode;

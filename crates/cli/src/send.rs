@@ -17,6 +17,7 @@ use crate::{
     list::qualified,
     live::{self, Told},
     output::{Format, Outcome, print, remark, say},
+    warnings,
 };
 
 /// What every `create` takes.
@@ -78,6 +79,9 @@ impl Sending {
             }
             made => made?,
         };
+        for warning in warnings::heard() {
+            remark(format_args!("Warning: {warning}"));
+        }
         let name = made.meta().name.clone().unwrap_or_default();
         let people = matches!(session.format, Format::Table | Format::Wide);
         if people {

@@ -33,22 +33,27 @@ Backups, restores and migration rights for the owners of namespaces
 Usage: kubectl nacre [OPTIONS] <COMMAND>
 
 For the owner of a namespace:
-  backup     Make, look at, fetch and delete backups of a namespace
-  restore    Bring back what a backup holds, and see what became of it
-  location   Bring storage of your own
-  status     How the backups of a namespace stand, on one screen
-  explain    What nacre would do with a request, before it is sent
+  backup      Make, look at, fetch and delete backups of a namespace
+  restore     Bring back what a backup holds, and see what became of it
+  location    Bring storage of your own
+  status      How the backups of a namespace stand, on one screen
+  explain     What nacre would do with a request, before it is sent
 
 For administrators:
-  install    Install nacre beside Velero, or bring an installation up to date
-  uninstall  Remove nacre, leaving nothing stuck and keeping what tenants and Velero own
-  render     Print the manifests that install applies; no cluster is asked
+  request     Decide about storage that tenants want to bring
+  policy      See what tenants may ask for and who says so, or check a policy before it is applied
+  adopt       Hand the backups of a namespace that was deleted to the one made anew under its name
+  doctor      Check that the cluster is fit for nacre, and say how to mend what is not
+  install     Install nacre beside Velero, or bring an installation up to date
+  uninstall   Remove nacre, leaving nothing stuck and keeping what tenants and Velero own
+  render      Print the manifests that install applies; no cluster is asked
 
 For those who live-migrate KubeVirt machines:
-  migration  Who may live-migrate KubeVirt machines: roles, grants, guard
+  migration   Who may live-migrate KubeVirt machines: roles, grants, guard
 
 Other:
-  help       Print this message or the help of a command
+  completion  Print what makes a shell complete commands, names and values
+  help        Print this message or the help of a command
 
 Options:
       --kubeconfig <KUBECONFIG>       The kubeconfig file to use
@@ -268,6 +273,147 @@ policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, 
 }
 
 #[test]
+fn help_of_an_administrators_verb_says_what_it_does_not_do() {
+    let (command, _folder) = nacre(&[], &["request", "approve", "-h"]);
+    command.assert().success().stdout_eq(str![[r#"
+Let Velero use the storage
+
+Usage: kubectl nacre request approve [OPTIONS] <REQUEST>...
+
+Arguments:
+  <REQUEST>...  NAMESPACE/NAME of the location, its name alone if nobody else has one so called, or the name of the request
+
+Options:
+      --resource-version <VERSION>  Only if the request is still the one that was shown under this version
+  -w, --wait                        Wait until it is over, and end with its outcome as the exit code
+      --timeout <DURATION>          How long to wait; for ever if absent. Exit code 4 when it is over
+      --reason <REASON>             Why, for whoever looks at the request later
+  -h, --help                        Print help
+
+Connection:
+      --kubeconfig <KUBECONFIG>       The kubeconfig file to use
+      --context <CONTEXT>             The context in it
+  -n, --namespace <NAMESPACE>         The namespace; that of the context if absent
+      --as <USER>                     Act as this user
+      --as-group <GROUP>              Act as a member of this group; may be repeated
+      --velero-namespace <NAMESPACE>  Where Velero and the administrators' objects are [env: VELERO_NAMESPACE] [default: velero]
+  -o, --output <FORMAT>               How to print the answer: table, wide, json, yaml or name
+
+Examples:
+  kubectl nacre request approve shop/mine              the location `mine` of namespace `shop`
+  kubectl nacre request approve mine -n shop           the same
+  kubectl nacre request approve shop/mine --wait       and see whether Velero can use it
+  kubectl nacre request approve shop/mine farm/barn --reason 'ticket 4711'
+  kubectl nacre request approve shop/mine --resource-version 1742
+
+A name that fits several requests lists them, and nothing is done. What is approved is what was asked for: a location
+that was changed since is not used. With --wait: 0 Velero can use it, 1 it cannot, 4 not known in time.
+
+"#]]);
+}
+
+#[test]
+fn a_policy_is_checked_with_its_place_and_field() {
+    let text = "backup:\n  tll: { max: 48h }\nsync: { period: soon }\n";
+    let (command, _folder) = nacre(&[("policy.yaml", text)], &["policy", "check", "-f", "policy.yaml"]);
+    command
+        .assert()
+        .code(1)
+        .stdout_eq(str![[r#"
+policy.yaml:2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks
+policy.yaml:3:17: sync.period: "soon" is not a duration; write for example 72h or 1h30m
+
+"#]])
+        .stderr_eq(str![[r#"
+2 errors, 0 warnings
+
+"#]]);
+    let (command, _folder) = nacre(&[], &["policy", "check", "-f", "-", "-o", "json"]);
+    command.stdin(text).assert().code(1).stdout_eq(str![[r#"
+{
+  "found": [
+    "a policy"
+  ],
+  "usable": false,
+  "problems": [
+    {
+      "severity": "error",
+      "source": "ConfigMap",
+      "field": "backup.tll",
+      "line": 2,
+      "column": 3,
+      "message": "there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks"
+    },
+    {
+      "severity": "error",
+      "source": "ConfigMap",
+      "field": "sync.period",
+      "line": 3,
+      "column": 17,
+      "message": "/"soon/" is not a duration; write for example 72h or 1h30m"
+    }
+  ]
+}
+
+"#]]);
+}
+
+#[test]
+fn a_policy_that_is_fine_is_said_to_be() {
+    let files = [("policy.yaml", "backup: { ttl: { max: 48h } }\n")];
+    let (command, _folder) = nacre(&files, &["policy", "check", "-f", "policy.yaml"]);
+    command
+        .assert()
+        .success()
+        .stdout_eq(str![[r#"
+policy.yaml: a policy: fine
+
+"#]])
+        .stderr_eq("");
+}
+
+#[test]
+fn a_policy_that_hardly_does_what_was_meant_needs_attention() {
+    let files = [("policy.yaml", "backup: { ttl: { max: 48h }, defaults: { ttl: 72h } }\n")];
+    let (command, _folder) = nacre(&files, &["policy", "check", "-f", "policy.yaml"]);
+    command.assert().code(3).stdout_eq(str![[r#"
+policy.yaml:1:47: warning: backup.defaults.ttl: is longer than backup.ttl.max, which is 48h: backups that ask for no ttl are refused
+
+"#]]);
+}
+
+const APPLICATION: &str = "apiVersion: oadp.openshift.io/v1alpha1\nkind: DataProtectionApplication\nmetadata: { name: dpa }\n\
+                           spec: { nonAdmin: { enforceBackupSpec: { includedNamespaces: [shop] } } }\n";
+
+#[test]
+fn an_application_is_checked_like_a_policy() {
+    let (command, _folder) = nacre(&[("dpa.yaml", APPLICATION)], &["policy", "check", "-f", "dpa.yaml"]);
+    command.assert().code(1).stdout_eq(str![[r#"
+dpa.yaml: spec.nonAdmin.enforceBackupSpec.includedNamespaces: cannot be set for all tenants; leave it out
+
+"#]]);
+    let (command, _folder) = nacre(&[("pod.yaml", "kind: Pod")], &["policy", "check", "-f", "pod.yaml"]);
+    command.assert().code(1).stdout_eq(str![[r#"
+pod.yaml: there is neither a policy, nor a ConfigMap nacre-policy, nor a DataProtectionApplication in it
+
+"#]]);
+}
+
+#[test]
+fn adopting_needs_a_namespace() {
+    let (command, _folder) = nacre(&[], &["adopt"]);
+    command.assert().code(2).stderr_eq(str![[r#"
+error: the following required arguments were not provided:
+  <NAMESPACE>
+
+Usage: kubectl nacre adopt <NAMESPACE>
+
+For more information, try '--help'.
+
+"#]]);
+}
+
+#[test]
 fn a_cluster_that_does_not_answer_is_said_to() {
     let (command, _folder) = nacre(&[], &["backup", "get"]);
     command.assert().code(1).stdout_eq("").stderr_eq(str![[r#"
@@ -297,4 +443,82 @@ Usage: kubectl nacre backup delete <NAME>...
 For more information, try '--help'.
 
 "#]]);
+}
+
+#[test]
+fn a_doctor_needs_somebody_to_look_at() {
+    let (command, _folder) = nacre(&[], &["doctor"]);
+    command.assert().code(1).stdout_eq("").stderr_eq(str![[r#"
+error: the API server does not answer: Connection refused (os error 111)
+
+"#]]);
+}
+
+#[test]
+fn completion_knows_four_shells() {
+    let (command, _folder) = nacre(&[], &["completion", "powershell"]);
+    command.assert().code(2).stderr_eq(str![[r#"
+error: invalid value 'powershell' for '<SHELL>'
+  [possible values: bash, zsh, fish, kubectl]
+
+For more information, try '--help'.
+
+"#]]);
+    let (command, _folder) = nacre(&[], &["completion", "kubectl"]);
+    command.assert().success().stdout_eq(str![[r#"
+#!/bin/sh
+# kubectl asks a program of this name what could stand after `kubectl nacre`. It belongs on the PATH, executable.
+exec kubectl-nacre __complete -- "$@"
+
+"#]]);
+}
+
+/// What a shell is told when somebody presses Tab after these words, where no cluster answers.
+fn tab(words: &[&str]) -> snapbox::cmd::OutputAssert {
+    let (command, _folder) = nacre(&[], &[&["__complete", "--"], words].concat());
+    command.assert().success()
+}
+
+#[test]
+fn commands_flags_and_values_are_completed_without_a_cluster() {
+    tab(&["ba"]).stdout_eq(str![[r#"
+backup	Make, look at, fetch and delete backups of a namespace
+:4
+
+"#]]);
+    tab(&["backup", "create", "--snapshot-v"]).stdout_eq(str![[r#"
+--snapshot-volumes	Whether to take snapshots of volumes
+:4
+
+"#]]);
+    tab(&["backup", "get", "--output=ya"]).stdout_eq(str![[r#"
+--output=yaml	For programs and people
+:4
+
+"#]]);
+    tab(&["location", "create", "--provider", ""]).stdout_eq(str![[r#"
+aws
+azure
+gcp
+:4
+
+"#]]);
+    tab(&["status", "--context", ""]).stdout_eq(str![[r#"
+c
+:4
+
+"#]]);
+    tab(&["explain", "-f", "da"]).stdout_eq(str![[r#"
+:0
+
+"#]]);
+}
+
+#[test]
+fn whoever_cannot_be_asked_is_passed_over_in_silence() {
+    for words in [&["backup", "describe", ""][..], &["backup", "get", "--kubeconfig", "missing", ""]] {
+        tab(words).stdout_eq(":4\n").stderr_eq("");
+    }
+    // Those who may not list namespaces have at least those of their contexts.
+    tab(&["backup", "get", "-n", ""]).stdout_eq("shop\n:4\n").stderr_eq("");
 }

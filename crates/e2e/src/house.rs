@@ -43,6 +43,11 @@ impl House {
         Self::build_on(Bed::builder().with_velero()).await
     }
 
+    /// The same with Velero standing still: what it would do is done by hand, or never.
+    pub async fn build_with_idle_velero() -> Result<Self> {
+        Self::build_on(Bed::builder().with_idle_velero()).await
+    }
+
     /// The same on a bed of the story's choosing.
     pub async fn build_on(bed: Builder) -> Result<Self> {
         let bed = bed.start().await?;

@@ -91,7 +91,7 @@ async fn every_command_answers_at_once_with_a_thousand_backups() -> Result<()> {
     let (program, kubeconfig) = (e2e::command_line()?, house.bed.kubeconfig());
     let slack = if program.components().any(|part| part.as_os_str() == "debug") { UNOPTIMISED } else { 1 };
     a_reader_that_leaves_is_no_error(&program, &kubeconfig).await?;
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 15] = [
         &["--version"],
         &["backup", "get"],
         &["backup", "get", "-o", "wide"],
@@ -104,9 +104,13 @@ async fn every_command_answers_at_once_with_a_thousand_backups() -> Result<()> {
         &["restore", "get"],
         &["status"],
         &["explain", "backup", "b1"],
+        &["request", "list"],
+        &["policy", "show"],
+        &["__complete", "--", "-n", "many", "backup", "describe", ""],
     ];
     for (at, command) in commands.into_iter().enumerate() {
-        let arguments = [command, if at == 0 { &[] } else { &["-n", "many"][..] }].concat();
+        let said = at == 0 || command.contains(&"many");
+        let arguments = [command, if said { &[] } else { &["-n", "many"][..] }].concat();
         let took = fastest(&program, &kubeconfig, &arguments).await?;
         let limit = if at == 0 { START } else { ANSWER } * slack;
         println!("{:>4} ms  kubectl nacre {}", took.as_millis(), command.join(" "));

@@ -161,7 +161,8 @@ async fn rehearse_one(client: &Client, object: &Object) -> Result<(), kube::Erro
     client.request_text(request.map_err(kube::Error::BuildRequest)?).await.map(drop)
 }
 
-pub(crate) async fn get(
+/// The object of this kind and name, if there is one.
+pub async fn get(
     client: &Client,
     kind: Kind,
     namespace: String,

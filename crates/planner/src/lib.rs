@@ -13,6 +13,7 @@ pub mod backup;
 mod common;
 pub mod concern;
 pub mod copies;
+pub mod doctor;
 pub mod download;
 pub mod dpa_operator;
 mod enforce;

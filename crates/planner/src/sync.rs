@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api::velero::{Backup, BackupSpec, BackupStorageLocation};
 use api::{Kind, NonAdminBackup, NonAdminBackupSpec, labels};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 use serde_json::json;
 
@@ -127,11 +127,8 @@ fn in_tenant_storage(
 }
 
 fn in_platform_storage(view: &impl View, velero: &Backup) -> Finding {
-    let Some(owner) = annotation(&velero.metadata, labels::NAB_NAMESPACE) else { return Finding::Settled };
-    let Some(namespace) = open_namespace(view, owner).filter(|_| is_marked(velero)) else {
-        return Finding::Settled;
-    };
-    let Ok(origin) = well_named(velero) else { return Finding::Settled };
+    let Some((owner, origin)) = origin(velero) else { return Finding::Settled };
+    let Some(namespace) = open_namespace(view, owner) else { return Finding::Settled };
     if made_in(&velero.metadata, &namespace) {
         return wanted(view, velero, &namespace, origin, None, None);
     }
@@ -141,6 +138,27 @@ fn in_platform_storage(view: &impl View, velero: &Backup) -> Finding {
     let body = json!({"metadata": {"annotations": {labels::ORIGIN_NAMESPACE_UID: namespace.metadata.uid}}});
     let adoption = Action::Patch(Target::of(Kind::Backup, &velero.metadata), body);
     wanted(view, velero, &namespace, origin, None, Some(adoption))
+}
+
+/// The namespace and the request that a Velero Backup in the administrators' storage was made for, as it says itself.
+fn origin(velero: &Backup) -> Option<(&str, &str)> {
+    let owner = annotation(&velero.metadata, labels::NAB_NAMESPACE).filter(|_| is_marked(velero))?;
+    Some((owner, well_named(velero).ok()?))
+}
+
+/// Of a Velero Backup that an earlier namespace of this name left in the administrators' storage: the request it was
+/// made for. It is held back until an administrator hands it over.
+pub fn left_by_a_namesake<'a>(
+    velero: &'a Backup,
+    location: Option<&BackupStorageLocation>,
+    namespace: &Namespace,
+) -> Option<&'a str> {
+    let (owner, request) = origin(velero)?;
+    let left = is_over(velero)
+        && storage(velero, location) == Storage::Platform
+        && namespace.metadata.name.as_deref() == Some(owner)
+        && !made_in(&velero.metadata, namespace);
+    left.then_some(request)
 }
 
 /// A namespace that exists, is not on its way out, and may ask for backups.
@@ -155,9 +173,14 @@ fn is_adopted(view: &impl View, namespace: &Namespace) -> bool {
     if view.policy(name).is_some_and(|policy| policy.sync.adoption == Adoption::Name) {
         return true;
     }
-    let record = view.config_map(ADOPTIONS);
-    let given = record.as_deref().and_then(|record| record.data.as_ref()?.get(name).cloned());
-    given.is_some() && given == namespace.metadata.uid
+    is_given(view.config_map(ADOPTIONS).as_deref(), namespace)
+}
+
+/// Whether an administrator has written down that this very namespace gets what earlier ones of its name have left.
+pub fn is_given(record: Option<&ConfigMap>, namespace: &Namespace) -> bool {
+    let name = namespace.metadata.name.as_deref().unwrap_or_default();
+    let given = record.and_then(|record| record.data.as_ref()?.get(name));
+    given.is_some() && given == namespace.metadata.uid.as_ref()
 }
 
 /// The name of the request it was made for, if everything it says about names can be so.

@@ -4,7 +4,7 @@ mod answer;
 mod backup;
 mod events;
 mod location;
-mod page;
+pub(crate) mod page;
 mod restore;
 mod results;
 mod volumes;

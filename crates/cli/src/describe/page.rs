@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Names and values, one below the other; what has no value is left out.
-pub(super) fn fields(list: &[(&str, Option<String>)]) -> String {
+pub(crate) fn fields(list: &[(&str, Option<String>)]) -> String {
     let told: Vec<_> = list.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).collect();
     let width = told.iter().map(|(name, _)| name.len() + 1).max().unwrap_or_default();
     told.iter()
@@ -26,7 +26,7 @@ pub(super) fn fields(list: &[(&str, Option<String>)]) -> String {
 }
 
 /// A heading and what stands below it; nothing if there is nothing.
-pub(super) fn section(title: &str, body: &str) -> String {
+pub(crate) fn section(title: &str, body: &str) -> String {
     if body.is_empty() {
         return String::new();
     }
@@ -35,7 +35,7 @@ pub(super) fn section(title: &str, body: &str) -> String {
 }
 
 /// A time, and how long ago it was or until then.
-pub(super) fn moment(time: Timestamp, now: Timestamp) -> String {
+pub(crate) fn moment(time: Timestamp, now: Timestamp) -> String {
     let said = time.strftime("%Y-%m-%d %H:%M:%S UTC");
     if time > now {
         format!("{said}, in {}", age(now, time))
@@ -45,7 +45,7 @@ pub(super) fn moment(time: Timestamp, now: Timestamp) -> String {
 }
 
 /// A value as YAML, or these words if there is nothing in it.
-pub(super) fn yaml(value: &impl Serialize, nothing: &str) -> String {
+pub(crate) fn yaml(value: &impl Serialize, nothing: &str) -> String {
     match serde_saphyr::to_string(value) {
         Ok(text) if text.trim() == "{}" || text.trim().is_empty() => nothing.to_owned(),
         Ok(text) => text,

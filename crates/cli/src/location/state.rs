@@ -11,8 +11,8 @@ pub(crate) enum Place<'a> {
     New,
     /// An administrator has to approve it.
     Pending,
-    /// An administrator said no.
-    Rejected,
+    /// An administrator said no, in these words.
+    Rejected(&'a str),
     /// Refused, and why.
     Refused(&'a str),
     /// Velero has it and has not reached it yet.
@@ -33,9 +33,9 @@ impl<'a> From<&'a NonAdminBackupStorageLocation> for Place<'a> {
         let Some(status) = &location.status else { return Self::New };
         let find = |type_| condition::get(&status.conditions, type_);
         let approved = find(condition::CLUSTER_ADMIN_APPROVED);
-        match approved.map(|approved| approved.reason.as_str()) {
-            Some(condition::BSL_SPEC_APPROVAL_PENDING) => return Self::Pending,
-            Some(condition::BSL_SPEC_REJECTED) => return Self::Rejected,
+        match approved.map(|approved| (approved.reason.as_str(), approved.message.as_str())) {
+            Some((condition::BSL_SPEC_APPROVAL_PENDING, _)) => return Self::Pending,
+            Some((condition::BSL_SPEC_REJECTED, words)) => return Self::Rejected(words),
             _ => {}
         }
         let said = status.velero_backup_storage_location.as_ref().and_then(|velero| velero.status.as_ref());
@@ -70,7 +70,7 @@ impl Place<'_> {
         match self {
             Self::New => "New",
             Self::Pending => "Pending",
-            Self::Rejected => "Rejected",
+            Self::Rejected(_) => "Rejected",
             Self::Refused(_) => "Refused",
             Self::Checking => "Checking",
             Self::Available => "Available",
@@ -84,7 +84,7 @@ impl Place<'_> {
         let style = match self {
             Self::Available => style::GOOD,
             Self::Pending => style::ODD,
-            Self::Rejected | Self::Refused(_) | Self::Unavailable(_) => style::BAD,
+            Self::Rejected(_) | Self::Refused(_) | Self::Unavailable(_) => style::BAD,
             Self::New | Self::Checking => style::BUSY,
             Self::Leaving => style::QUIET,
         };
@@ -96,7 +96,8 @@ impl Place<'_> {
         match self {
             Self::New => "nacre has not looked at it yet".to_owned(),
             Self::Pending => "waiting for an administrator to approve it".to_owned(),
-            Self::Rejected => "an administrator has rejected it".to_owned(),
+            Self::Rejected("") => "an administrator has rejected it".to_owned(),
+            Self::Rejected(words) => words.to_owned(),
             Self::Refused(why) => format!("refused: {why}"),
             Self::Checking => "Velero has it and is trying to reach it".to_owned(),
             Self::Available => "ready: Velero can use it".to_owned(),
@@ -110,7 +111,7 @@ impl Place<'_> {
         match self {
             Self::New | Self::Checking => vec![format!("kubectl nacre location describe {name}")],
             Self::Pending => vec!["ask an administrator to approve it: kubectl nacre request list".to_owned()],
-            Self::Rejected => vec![
+            Self::Rejected(_) => vec![
                 "ask the administrators why".to_owned(),
                 format!("kubectl nacre location delete {name}"),
             ],
@@ -131,7 +132,9 @@ impl Place<'_> {
     pub(crate) const fn outcome(self) -> Option<Outcome> {
         match self {
             Self::Available => Some(Outcome::Good),
-            Self::Rejected | Self::Refused(_) | Self::Unavailable(_) | Self::Leaving => Some(Outcome::Failed),
+            Self::Rejected(_) | Self::Refused(_) | Self::Unavailable(_) | Self::Leaving => {
+                Some(Outcome::Failed)
+            }
             Self::New | Self::Pending | Self::Checking => None,
         }
     }

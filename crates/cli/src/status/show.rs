@@ -20,7 +20,8 @@ pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
     text += &row("Last good backup", &[last_good(summary, now)]);
     text += &shown("Running", &summary.running, now, |_| style::BUSY);
     text += &shown("Queued", &summary.queued, now, |_| style::BUSY);
-    text += &shown("Stuck", &newest_first(&summary.stuck), now, |_| style::ODD);
+    text += &shown("Waiting", &newest_first(&summary.waiting), now, |_| style::ODD);
+    text += &shown("Refused", &newest_first(&summary.refused), now, |_| style::BAD);
     text += &shown("Failed since", &newest_first(&summary.failed), now, |_| style::BAD);
     text += &shown("Restores", &newest_first(&summary.restores), now, mixed);
     text += &shown("Locations", &summary.locations, now, mixed);
@@ -151,7 +152,18 @@ mod tests {
                 "2026-11-15T12:59:30Z",
                 &refused("InvalidBackupSpec", "spec.backupSpec.ttl: too long"),
             ),
+            named(
+                "more",
+                "2026-11-15T12:59:31Z",
+                &refused("NamespaceLimitReached", "metadata.namespace: 10 are unfinished"),
+            ),
+            named(
+                "lost",
+                "2026-11-15T12:59:32Z",
+                &refused("InvalidBackupSpec", "spec.backupSpec.storageLocation: there is none"),
+            ),
         ];
+        backups[6].spec.backup_spec.storage_location = Some("mine".to_owned());
         backups.extend(
             (0..7).map(|n| named(&format!("next-{n}"), "2026-11-15T12:59:40Z", &at_velero(&json!({})))),
         );
@@ -167,7 +179,9 @@ mod tests {
                           next-3: in Velero's queue, 2 ahead of it
                           next-4: in Velero's queue, 2 ahead of it
                           and 2 more
-        Stuck             no: refused: spec.backupSpec.ttl: too long
+        Waiting           lost: for its location: spec.backupSpec.storageLocation: there is none
+                          more: for room: metadata.namespace: 10 are unfinished
+        Refused           no: spec.backupSpec.ttl: too long
         Failed since      bad: done only in part, with 1 error, 119m ago
         Limits            11 of 20 backups, 8 of 10 unfinished backups, 0 locations
         attention: true

@@ -1,6 +1,6 @@
 //! What matters about a namespace.
 
-use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, condition};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -21,8 +21,10 @@ pub(super) struct Summary {
     pub(super) last_was_good: bool,
     pub(super) running: Vec<Line>,
     pub(super) queued: Vec<Line>,
-    /// Refused, or waiting for something.
-    pub(super) stuck: Vec<Line>,
+    /// Held back, and by what. They go on by themselves when that is over.
+    pub(super) waiting: Vec<Line>,
+    /// Refused for what they say.
+    pub(super) refused: Vec<Line>,
     /// Ended badly since the last good one.
     pub(super) failed: Vec<Line>,
     /// Restores that are not over, and the one that ended last.
@@ -42,6 +44,9 @@ pub(super) struct Line {
     pub(super) name: String,
     pub(super) status: String,
     pub(super) told: String,
+    /// What holds it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) waits_for: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ended: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,10 +76,44 @@ fn line(story: &Story<'_>) -> Line {
         name: story.name().to_owned(),
         status: story.word().to_owned(),
         told: story.sentence(),
+        waits_for: None,
         ended: story.velero.completed,
         expires: story.velero.expires,
         good: story.state() == State::Over(End::Completed),
     }
+}
+
+/// What holds a backup back, and the words it was told in. A location that is not there yet counts: making it is enough.
+fn held_by<'a>(
+    story: &Story<'a>,
+    locations: &[NonAdminBackupStorageLocation],
+    named: Option<&str>,
+) -> Option<(&'static str, &'a str)> {
+    match story.state() {
+        State::Waiting(why) => {
+            let reason = condition::get(story.conditions, condition::ACCEPTED)?.reason.as_str();
+            Some(match reason {
+                condition::NAMESPACE_LIMIT_REACHED => ("room", why),
+                condition::POLICY_UNAVAILABLE => ("the policy", why),
+                _ => ("the cluster", why),
+            })
+        }
+        State::Refused(why) if why.starts_with(LOCATION) => {
+            let named = named?;
+            let found = locations.iter().find(|one| one.metadata.name.as_deref() == Some(named));
+            let there = found.is_some_and(|one| Place::from(one) == Place::Available);
+            (!there).then_some(("its location", why))
+        }
+        _ => None,
+    }
+}
+
+/// How refusals begin that are about the location.
+const LOCATION: &str = "spec.backupSpec.storageLocation: ";
+
+fn waiting((for_what, why): (&'static str, &str), story: &Story<'_>) -> Line {
+    let told = format!("for {for_what}: {why}");
+    Line { status: "Waiting".to_owned(), told, waits_for: Some(for_what), ..line(story) }
 }
 
 impl Summary {
@@ -90,6 +129,19 @@ impl Summary {
         stories.sort_by_key(|story| (story.meta.creation_timestamp.clone(), story.name()));
         let which = |wanted: fn(State<'_>) -> bool| {
             stories.iter().filter(|story| wanted(story.state())).map(line).collect::<Vec<_>>()
+        };
+        let location = |story: &Story<'_>| {
+            let meant = backups.iter().find(|backup| backup.metadata.name.as_deref() == Some(story.name()));
+            meant.and_then(|backup| backup.spec.backup_spec.storage_location.clone())
+        };
+        let held = |story: &Story<'_>| {
+            held_by(story, locations, location(story).as_deref()).map(|by| waiting(by, story))
+        };
+        let refused = |story: &Story<'_>| match story.state() {
+            State::Refused(why) if held(story).is_none() => {
+                Some(Line { told: why.to_owned(), ..line(story) })
+            }
+            _ => None,
         };
         let over = || stories.iter().filter(|story| matches!(story.state(), State::Over(_)));
         let when = |story: &&Story<'_>| {
@@ -114,7 +166,8 @@ impl Summary {
             last_good: good.map(line),
             running: which(|state| matches!(state, State::Running | State::Finishing)),
             queued: which(|state| matches!(state, State::Queued(_) | State::New)),
-            stuck: which(|state| matches!(state, State::Refused(_) | State::Waiting(_))),
+            waiting: stories.iter().filter_map(held).collect(),
+            refused: stories.iter().filter_map(refused).collect(),
             failed: failed.map(line).collect(),
             restores: back.map(|(_, story)| line(story)).collect(),
             locations: locations.iter().map(place).collect(),
@@ -136,6 +189,7 @@ fn place(location: &NonAdminBackupStorageLocation) -> Line {
         name: location.metadata.name.clone().unwrap_or_default(),
         status: place.word().to_owned(),
         told: place.sentence(),
+        waits_for: None,
         ended: None,
         expires: None,
         good: place == Place::Available,

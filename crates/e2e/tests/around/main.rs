@@ -1,5 +1,6 @@
 //! What breaks around nacre: the API server, etcd, Velero, the store. Each time everything goes on by itself.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -9,7 +10,7 @@ use bed::wait_until;
 use e2e::{House, NACRE, Tenant, VELERO};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -30,9 +31,9 @@ async fn ends(tenant: &Tenant<'_>, name: &str) -> Result<String> {
     let api = tenant.api::<NonAdminBackup>();
     wait_until("the backup to end", PATIENCE, api, name, |backup| {
         let velero = backup?.status.as_ref()?.velero_backup.as_ref()?.status.as_ref()?;
-        let phase = velero.phase.clone()?;
-        let over = velero.completion_timestamp.is_some() || phase == "FailedValidation";
-        over.then_some(phase)
+        // Velero writes no time of the end for a backup that it could not upload.
+        let over = ["Completed", "PartiallyFailed", "Failed", "FailedValidation"];
+        velero.phase.clone().filter(|phase| over.contains(&phase.as_str()))
     })
     .await
 }
@@ -125,6 +126,50 @@ async fn the_store_goes_down_and_comes_back() -> Result<()> {
     ensure!(ends(&shop, "after").await? == "Completed");
     shop.delete::<NonAdminBackup>("down").await?;
     shop.gone::<NonAdminBackup>("down").await?;
+    ensure!(made(&house).await? == 2, "before and after");
+    ensure!(nacre.process.is_running());
+    Ok(())
+}
+
+/// More than fits on the store's disk, of what does not compress.
+async fn grow_large(shop: &Tenant<'_>) -> Result<()> {
+    let maps = shop.api::<ConfigMap>();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for at in 0..10 {
+        let mut noise = String::new();
+        for _ in 0..50_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            write!(noise, "{state:016x}")?;
+        }
+        let map = json!({"metadata": {"name": format!("large{at}")}, "data": {"noise": noise}});
+        maps.create(&PostParams::default(), &serde_json::from_value(map)?).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_disk_under_the_bucket_is_full() -> Result<()> {
+    let house = House::build().await?;
+    let store = house.bed.store()?;
+    store.go_down();
+    store.go_up_on_small_disk(2 << 20).await?;
+    let nacre = house.start_nacre().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.back_up("before").await?;
+    ensure!(ends(&shop, "before").await? == "Completed");
+
+    // Too much: the tenant is shown that it failed, and what is whole stays whole.
+    grow_large(&shop).await?;
+    shop.back_up("too-large").await?;
+    let ended = ends(&shop, "too-large").await?;
+    ensure!(["Failed", "PartiallyFailed"].contains(&ended.as_str()), "{ended}");
+    shop.delete::<NonAdminBackup>("too-large").await?;
+    shop.gone::<NonAdminBackup>("too-large").await?;
+
+    // Smaller again: the next one fits.
+    shop.api::<ConfigMap>().delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+    shop.back_up("after").await?;
+    ensure!(ends(&shop, "after").await? == "Completed");
     ensure!(made(&house).await? == 2, "before and after");
     ensure!(nacre.process.is_running());
     Ok(())

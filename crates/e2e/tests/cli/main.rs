@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod admin;
+mod completion;
+mod doctor;
 mod person;
 #[path = "../migration/program.rs"]
-#[expect(dead_code, reason = "the other stories read JSON")]
 mod program;
 mod released;
 mod screen;
@@ -17,13 +19,17 @@ use bed::Bed;
 use e2e::{House, Nacre};
 use tokio::sync::OnceCell;
 
-/// One policy for all stories of this program; each has a namespace of its own.
+/// One policy for all stories of this program; each has a namespace of its own. Nothing in it is risky for everybody.
 const POLICY: &str = "
-storageLocations: { endpoints: { allow: ['127.0.0.1'] } }
+storageLocations: { requireApproval: true, endpoints: { allow: ['127.0.0.1'] } }
 overrides:
   - selector: { matchLabels: { kubernetes.io/metadata.name: strict } }
     backup: { ttl: { max: 48h }, enforce: { snapshotVolumes: false }, maxPerNamespace: 3 }
     downloads: { platformStorage: logs }
+  - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [asks, begs, waits] }] }
+    storageLocations: { requireApproval: true }
+  - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [cellar, released, asks-not] }] }
+    storageLocations: { requireApproval: false }
 ";
 
 /// A cluster with Velero and nacre as an installation sets it up, webhook included, shared by the stories that need both.

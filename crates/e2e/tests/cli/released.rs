@@ -2,7 +2,10 @@
 //! administrator.
 
 use anyhow::{Context as _, Result};
-use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore};
+use api::{
+    ApprovalDecision, NonAdminBackup, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
+    NonAdminRestore, condition,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     ResourceExt as _,
@@ -69,6 +72,58 @@ async fn what_oadp_cli_writes_is_understood_and_what_it_reads_is_there() -> Resu
     api.replace("b", &PostParams::default(), &whole).await?;
     zoe.tenant.gone::<NonAdminBackup>("b").await?;
     zoe.tenant.gone::<NonAdminRestore>("r").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_as_oadp_cli_gives_it_counts() -> Result<()> {
+    let house = house().await?;
+    let una = Person::new(house, "waits", "una").await?;
+    una.tenant.keep_keys("keys", &house.bed.store()?.credentials()).await?;
+    una.tenant.bring_bucket("bsl", "waits-bucket", "keys").await?;
+    let status = una
+        .tenant
+        .location_is("the request to be made", "bsl", |status| {
+            let approved = condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED);
+            approved.is_some_and(|approved| approved.reason == condition::BSL_SPEC_APPROVAL_PENDING)
+        })
+        .await?;
+
+    // `nabsl-request get`: by the UUID that the location tells, and by the name that the request tells.
+    let uuid = status.velero_backup_storage_location.and_then(|velero| velero.nacuuid).context("a UUID")?;
+    let requests = house.admin::<NonAdminBackupStorageLocationRequest>().await?;
+    let read = serde_json::to_value(requests.get(&uuid).await?)?;
+    let told = &read["status"]["nonAdminBackupStorageLocation"];
+    assert_eq!(
+        (&told["name"], &told["namespace"], &told["nacuuid"]),
+        (&json!("bsl"), &json!("waits"), &json!(uuid))
+    );
+    assert_eq!(
+        (&read["spec"]["approvalDecision"], &read["status"]["phase"]),
+        (&json!("pending"), &json!("Pending"))
+    );
+    assert_eq!(told["requestedSpec"]["objectStorage"]["bucket"], "waits-bucket");
+
+    // `nabsl-request reject --reason`: an update of the whole object, and a reason that the tenant gets to read.
+    let mut whole = requests.get(&uuid).await?;
+    whole.spec.approval_decision = Some(ApprovalDecision::Reject);
+    let reason = ("openshift.io/oadp-rejection-reason".to_owned(), "not that bucket".to_owned());
+    whole.metadata.annotations.get_or_insert_default().extend([reason]);
+    requests.replace(&uuid, &PostParams::default(), &whole).await?;
+    una.tenant
+        .location_is("the rejection to be told", "bsl", |status| {
+            let approved = condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED);
+            approved.is_some_and(|approved| approved.message.ends_with(": not that bucket"))
+        })
+        .await?;
+
+    // `nabsl-request approve`: likewise.
+    let mut whole = requests.get(&uuid).await?;
+    whole.spec.approval_decision = Some(ApprovalDecision::Approve);
+    requests.replace(&uuid, &PostParams::default(), &whole).await?;
+    una.tenant.location_available("bsl").await?;
+    let read = serde_json::to_value(requests.get(&uuid).await?)?;
+    assert_eq!(read["status"]["phase"], "Approved");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

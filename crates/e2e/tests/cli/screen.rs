@@ -101,6 +101,13 @@ async fn one_screen_for_a_namespace() -> Result<()> {
     };
     let refused = json!({"phase": "BackingOff", "conditions": [{"type": "Accepted", "status": "False", "reason": "InvalidBackupSpec",
         "lastTransitionTime": ago(0), "message": "spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less"}]});
+    let missing = "spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation \"mine\" in this namespace; \
+                   create it or name another";
+    let held = json!({"phase": "BackingOff", "conditions": [{"type": "Accepted", "status": "False",
+        "reason": "InvalidBackupSpec", "lastTransitionTime": ago(0), "message": missing}]});
+    let elsewhere = json!({"spec": {"backupSpec": {"storageLocation": "mine"}}});
+    ada.tenant.create::<NonAdminBackup>("friday", elsewhere).await?;
+    play(&ada.tenant, "friday", held).await?;
     let running = json!({"phase": "InProgress", "progress": {"totalItems": 42, "itemsBackedUp": 17}});
     for (name, status) in [
         ("monday", at_velero(0, &done("Completed", 26))),

@@ -129,6 +129,15 @@ async fn what_policy_says_is_told_before_and_after() -> Result<()> {
     assert_eq!(ended.code, Some(1), "{ended:#?}");
     assert!(ended.stdout.contains("refused: spec.backupSpec.storageLocation: there is no"), "{ended:#?}");
     assert!(ended.stderr.contains("kubectl nacre explain backup lost"), "{ended:#?}");
+    // The webhook warned of it, and it is known what would heal it.
+    let warned =
+        "Warning: spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation \"none\"";
+    assert!(ended.stderr.starts_with(warned), "{ended:#?}");
+    let screen = eve.nacre(&["status"]).await?.stdout;
+    assert!(
+        screen.contains("Waiting           lost: for its location: spec.backupSpec.storageLocation"),
+        "{screen}"
+    );
     eve.says(&["backup", "delete", "lost", "--yes", "--wait"]).await?;
 
     // eve may not read the policy, is told so, and gets the webhook's answer; an administrator sees the rule.

@@ -17,8 +17,7 @@ const FAULTS: u32 = 14;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_line_changes_nothing_about_the_end() -> Result<()> {
-    let house = House::build().await?;
-    house.bed.velero_stop()?;
+    let house = House::build_with_idle_velero().await?;
     let tap = Tap::open(&house.account().await?).await?;
     let kubeconfig = tap.kubeconfig(house.bed.folder())?;
 

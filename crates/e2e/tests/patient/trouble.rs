@@ -80,8 +80,7 @@ async fn takes(house: &House, some: bool) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_or_closed_namespace_of_the_administrators_shows_on_the_location() -> Result<()> {
-    let house = House::build().await?;
-    house.bed.velero_stop()?;
+    let house = House::build_with_idle_velero().await?;
     house.set_policy(OPEN).await?;
     let _nacre = house.start_nacre().await?;
     let shop = house.tenant("shop", "ada").await?;

@@ -107,8 +107,7 @@ where
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everything_else_goes_on() -> Result<()> {
-    let house = House::build().await?;
-    house.bed.velero_stop()?;
+    let house = House::build_with_idle_velero().await?;
     house.admission().await?;
     let shop = house.tenant("shop", "ada").await?;
     everything_in(&house.bed, "shop", "ada").await?;

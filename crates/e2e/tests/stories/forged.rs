@@ -372,10 +372,10 @@ async fn snapshots_arrived(client: &Client) -> Result<Vec<String>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_forged_snapshots_nothing_comes_back() -> Result<()> {
-    let house = House::build_on(Bed::builder().with_velero().velero_flag("--features=EnableCSI")).await?;
+    let house =
+        House::build_on(Bed::builder().with_idle_velero().velero_flag("--features=EnableCSI")).await?;
     house.bed.apply_yaml(include_str!("snapshots.yaml")).await?;
     // Velero looks for new kinds when it starts.
-    house.bed.velero_stop()?;
     house.bed.velero_start().await?;
     let _nacre = house.start_nacre().await?;
     let shop = house.tenant("shop", "ada").await?;

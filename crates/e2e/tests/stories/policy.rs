@@ -37,8 +37,7 @@ async fn created(tenant: &Tenant<'_>, name: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_policy_holds_at_once_and_a_broken_one_changes_nothing() -> Result<()> {
-    let house = House::build().await?;
-    house.bed.velero_stop()?;
+    let house = House::build_with_idle_velero().await?;
     write_policy(&house, "backup: { ttl: { max: 24h } }").await?;
     let nacre = house.start_nacre().await?;
     let shop = house.tenant("shop", "ada").await?;

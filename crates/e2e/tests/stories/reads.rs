@@ -27,9 +27,8 @@ async fn created(tenant: &Tenant<'_>, name: &str) -> Result<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_fetched_or_listed_for_an_event() -> Result<()> {
-    let house = House::build_on(Bed::builder().with_velero().audit_reads()).await?;
+    let house = House::build_on(Bed::builder().with_idle_velero().audit_reads()).await?;
     let bed = &house.bed;
-    bed.velero_stop()?;
     let shop = house.tenant("shop", "ada").await?;
     let start = bed.audit().mark().await?;
     let nacre = house.start_nacre().await?;

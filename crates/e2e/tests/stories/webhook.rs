@@ -112,8 +112,7 @@ async fn connects(address: SocketAddr, bundle: &[u8]) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()> {
-    let house = House::build().await?;
-    house.bed.velero_stop()?;
+    let house = House::build_with_idle_velero().await?;
     house.admission().await?;
     let shop = house.tenant("shop", "ada").await?;
     // Everything happens as many times faster than usual; a busy API server still has two seconds to hear of a change.

@@ -7,7 +7,8 @@ use super::{COPIED, RECORD};
 use crate::{Object, install};
 
 const READ: [&str; 3] = ["get", "list", "watch"];
-const EXTRA: &str = "nacre:velero-view";
+/// What nacre itself may do beyond what it always may.
+pub(crate) const EXTRA: &str = "nacre:velero-view";
 
 /// All of it, for Velero in this namespace.
 pub fn objects(namespace: &str) -> Vec<Object> {

@@ -125,7 +125,7 @@ pub(super) fn by_operator(found: &[Found]) -> Option<String> {
 
 /// What somebody else may have made under the same name, and does as well: OADP's definitions and its account, and the role
 /// that administrators were told to write by hand.
-fn may_be_others(found: &Found) -> bool {
+pub(crate) fn may_be_others(found: &Found) -> bool {
     match found.kind {
         Kind::CustomResourceDefinition | Kind::Namespace => true,
         Kind::ServiceAccount => found.name() == SERVICE_ACCOUNT,

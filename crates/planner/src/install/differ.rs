@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 const WHOLE: [&str; 6] = ["properties", "nodeSelector", "requests", "limits", "matchLabels", "data"];
 
 /// Whether everything wanted is found.
-pub(super) fn covers(found: &Value, wanted: &Value) -> bool {
+pub(crate) fn covers(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => {
             wanted.iter().all(|(key, wanted)| has(found, key, wanted))

@@ -15,8 +15,11 @@ mod roles;
 mod settings;
 pub mod uninstall;
 
+pub(crate) use crate::copies::roles::EXTRA as VELERO_VIEW;
 use api::{Kind, labels};
+pub(crate) use decide::may_be_others;
 pub use decide::{Decision, Observed, changes, decide};
+pub(crate) use differ::covers;
 pub use found::{Found, KINDS, is_ours};
 pub use operator::{OPERATOR, operator};
 pub use program::{CONTROLLER, program, webhook};

@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
 
 use super::credentials::Credential as Parsed;
-use super::{check_credential, check_limit, check_spec, delete, neighbours, status, wanted, words};
+use super::{check_credential, check_limit, check_spec, delete, neighbours, review, status, wanted, words};
 use crate::ownership::{made_for, own_name};
 use crate::policy::Import;
 use crate::trouble::{again, since};
@@ -202,8 +202,8 @@ pub(super) enum Verdict {
     Ask,
     /// No administrator has decided.
     Pending,
-    /// An administrator said no.
-    Rejected,
+    /// An administrator said no, and perhaps why.
+    Rejected(Option<String>),
     /// What an administrator said cannot be understood.
     Unclear,
     /// The request is somebody else's.
@@ -294,7 +294,7 @@ fn verdict(seen: &Observed, policy: &Policy) -> Verdict {
     match decision(&request.object, policy) {
         ApprovalDecision::Approve => Verdict::Approved(credential),
         ApprovalDecision::Pending => Verdict::Pending,
-        ApprovalDecision::Reject => Verdict::Rejected,
+        ApprovalDecision::Reject => Verdict::Rejected(review::rejection_reason(&request.object)),
     }
 }
 
@@ -316,7 +316,7 @@ pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refus
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
     }
-    namespace_allowed(seen, policy)
+    namespace_closed(seen.tenant(), &seen.admin_namespace, policy)
         .or_else(|| check_spec(seen.spec(), seen.tenant(), &policy.storage_locations))
 }
 
@@ -325,20 +325,22 @@ pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Option<Refusa
     // Whoever has been let in stays when others come or the limit falls.
     check_limit(seen.others, &policy.storage_locations)
         .filter(|_| seen.request.is_none())
-        .or_else(|| place_taken(seen).filter(|_| seen.storage.is_none()))
+        .or_else(|| (seen.place_taken && seen.storage.is_none()).then(place_taken))
         .or_else(|| name_taken(seen))
 }
 
-fn namespace_allowed(seen: &Observed, policy: &Policy) -> Option<Refusal> {
-    let closed = seen.tenant() == seen.admin_namespace || !policy.namespaces.allows(seen.tenant());
+/// Refuses storage of a namespace that may not ask for any.
+pub(super) fn namespace_closed(tenant: &str, admin_namespace: &str, policy: &Policy) -> Option<Refusal> {
+    let closed = tenant == admin_namespace || !policy.namespaces.allows(tenant);
     let message = "storage cannot be brought to this namespace; the administrators' policy leaves it out";
     closed.then(|| Refusal::new("metadata.namespace", message))
 }
 
-fn place_taken(seen: &Observed) -> Option<Refusal> {
+/// Refuses a place that another has.
+pub(super) fn place_taken() -> Refusal {
     let message =
         "this place in the bucket is used by another storage location; choose another bucket or prefix";
-    seen.place_taken.then(|| Refusal::new(super::field("objectStorage"), message))
+    Refusal::new(super::field("objectStorage"), message)
 }
 
 fn name_taken(seen: &Observed) -> Option<Refusal> {

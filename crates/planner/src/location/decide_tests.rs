@@ -272,6 +272,19 @@ fn an_administrator_is_asked_approves_rejects_and_revokes() {
 }
 
 #[test]
+fn a_tenant_is_told_why_an_administrator_says_no() {
+    let mut play = Play::new(true);
+    play.settle();
+    let no = json!({"metadata": {"annotations": {labels::REJECTION_REASON: "that bucket\nis ours"}},
+        "spec": {"approvalDecision": "reject"}});
+    merge(&mut play.seen.request.as_mut().unwrap().object, &no);
+    play.settle();
+    let told = play.message(condition::CLUSTER_ADMIN_APPROVED);
+    assert_eq!(told, "an administrator has rejected the location: that bucket is ours");
+    assert!(play.settle().is_empty());
+}
+
+#[test]
 fn approval_switched_off_approves_what_waits_but_not_what_was_rejected() {
     let mut waiting = Play::new(true);
     waiting.settle();

@@ -5,15 +5,23 @@ const SAFE: [u64; 3] = [1, 18, 3];
 
 /// Whether this version of Velero only imports backups that are over. What cannot be read is not safe, nor is what
 /// came before the release; other suffixes are a builder's own.
-pub(super) fn is_safe(version: &str) -> bool {
-    let plain = version.strip_prefix('v').unwrap_or(version);
-    let (numbers, suffix) = plain.split_once(['-', '+']).unwrap_or((plain, ""));
-    let parts: Vec<Option<u64>> = numbers.split('.').map(|part| part.parse().ok()).collect();
-    let [Some(major), Some(minor), Some(patch)] = parts[..] else { return false };
-    let suffix = suffix.to_ascii_lowercase();
+pub(crate) fn is_safe(version: &str) -> bool {
+    let Some(found) = numbers(version) else { return false };
+    let suffix = split(version).1.to_ascii_lowercase();
     let early = ["rc", "alpha", "beta", "dev", "pre"].iter().any(|word| suffix.starts_with(word));
-    let found = [major, minor, patch];
     found > SAFE || (found == SAFE && !early)
+}
+
+/// The three numbers of a version, whatever follows them.
+pub(crate) fn numbers(version: &str) -> Option<[u64; 3]> {
+    let parts: Vec<Option<u64>> = split(version).0.split('.').map(|part| part.parse().ok()).collect();
+    let [Some(major), Some(minor), Some(patch)] = parts[..] else { return None };
+    Some([major, minor, patch])
+}
+
+fn split(version: &str) -> (&str, &str) {
+    let plain = version.strip_prefix('v').unwrap_or(version);
+    plain.split_once(['-', '+']).unwrap_or((plain, ""))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! - [`observe`] and [`decide`] are the controller: `wanted` holds the objects it makes, `status` what the tenant is
 //!   shown and `words` what they are told, `neighbours` the other locations, `delete` the end, `import` what Velero may
 //!   find in the bucket
+//! - [`review`] is what an approver is shown, and what becomes of their word
 //! - [`table`] is what the administrators' guide is made of
 
 mod admit;
@@ -24,11 +25,12 @@ mod decide;
 mod delete;
 pub mod endpoint;
 mod enforce;
-mod import;
+pub(crate) mod import;
 mod neighbours;
 mod place;
 mod prefix;
 mod provider;
+pub mod review;
 mod status;
 pub mod table;
 mod wanted;

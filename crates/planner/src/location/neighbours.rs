@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use api::NonAdminBackupStorageLocation;
-use api::velero::BackupStorageLocationSpec;
+use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
 use jiff::Timestamp;
 
 use super::decide::references;
 use super::{Place, fill};
+use crate::Policy;
 use crate::view::View;
 
 /// How many other locations of the namespace count before this one: those that have got as far as being asked for,
@@ -20,22 +21,34 @@ pub(super) fn before(view: &impl View, location: &NonAdminBackupStorageLocation)
 /// or to a location of this namespace that was there first. Other namespaces' places begin with other names.
 pub(super) fn has_place(view: &impl View, location: &NonAdminBackupStorageLocation, own: &str) -> bool {
     let namespace = location.metadata.namespace.as_deref().unwrap_or_default();
-    let place = |spec: &BackupStorageLocationSpec| {
-        let mut spec = spec.clone();
-        if let Some(policy) = view.policy(namespace) {
-            fill(&policy.storage_locations.enforce, &mut spec);
-        }
-        Place::asked(&spec, namespace)
-    };
+    let policy = view.policy(namespace);
+    let place = |spec: &BackupStorageLocationSpec| place(spec, namespace, policy.as_deref());
     let mine = place(&location.spec.backup_storage_location_spec);
-    let others = view.storage_locations();
-    let mut others = others.iter().filter(|other| other.metadata.name.as_deref() != Some(own));
-    if others.any(|other| Place::of(&other.spec).overlaps(&mine)) {
+    if in_the_way(&mine, own, view.storage_locations().iter().map(Arc::as_ref)) {
         return true;
     }
     let siblings = siblings(view, location);
     let mut first = siblings.iter().filter(|other| asked_for(view, other) && older(other, location));
     first.any(|other| place(&other.spec.backup_storage_location_spec).overlaps(&mine))
+}
+
+/// Where the bytes of a tenant's location will be, with what the administrators fill in.
+pub(super) fn place(spec: &BackupStorageLocationSpec, namespace: &str, policy: Option<&Policy>) -> Place {
+    let mut spec = spec.clone();
+    if let Some(policy) = policy {
+        fill(&policy.storage_locations.enforce, &mut spec);
+    }
+    Place::asked(&spec, namespace)
+}
+
+/// Whether a location that Velero has under another name is in the way of this place.
+pub(super) fn in_the_way<'a>(
+    place: &Place,
+    own: &str,
+    storage: impl IntoIterator<Item = &'a BackupStorageLocation>,
+) -> bool {
+    let mut others = storage.into_iter().filter(|other| other.metadata.name.as_deref() != Some(own));
+    others.any(|other| Place::of(&other.spec).overlaps(place))
 }
 
 fn siblings(

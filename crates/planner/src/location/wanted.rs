@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
 use api::{
     ApprovalDecision, Duration, Hidden, Kind, NonAdminBackupStorageLocationRequest,
-    NonAdminBackupStorageLocationRequestSpec, NonAdminBackupStorageLocationRequestStatus, RequestPhase,
-    RequestedLocation, labels,
+    NonAdminBackupStorageLocationRequestSpec, NonAdminBackupStorageLocationRequestStatus, RequestedLocation,
+    labels,
 };
 use k8s_openapi::api::core::v1::SecretKeySelector;
 use kube::core::ObjectMeta;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::credentials::Credential;
 use super::decide::{Observed, decision, named_key};
 use super::provider::Provider;
+use super::review::phase;
 use super::{config, fill, stored_prefix};
 use crate::ownership::annotation;
 use crate::{Action, Object, Policy, Target, merge, tell};
@@ -25,25 +26,27 @@ const REGISTRY: &str = "openshift.io/oadp-registry";
 
 /// Whether two specs ask for the same storage: what is not said and what is empty are the same.
 pub(super) fn same(one: &BackupStorageLocationSpec, other: &BackupStorageLocationSpec) -> bool {
-    let plain = |spec: &BackupStorageLocationSpec| {
-        let mut spec = spec.clone();
-        if let Some(provider) = Provider::of(&spec.provider) {
-            provider.name().clone_into(&mut spec.provider);
-        }
-        let empty = |text: &Option<String>| text.as_deref() == Some("");
-        spec.config = spec.config.filter(|config| !config.is_empty());
-        spec.default = spec.default.filter(|default| *default);
-        spec.access_mode = spec.access_mode.filter(|mode| !mode.is_empty());
-        if let Some(credential) = &mut spec.credential {
-            credential.optional = credential.optional.filter(|optional| *optional);
-        }
-        let storage = &mut spec.object_storage;
-        for part in [&mut storage.prefix, &mut storage.ca_cert].into_iter().filter(|part| empty(part)) {
-            *part = None;
-        }
-        spec
-    };
     plain(one) == plain(other)
+}
+
+/// A spec in which nothing is said that means nothing.
+pub(super) fn plain(spec: &BackupStorageLocationSpec) -> BackupStorageLocationSpec {
+    let mut spec = spec.clone();
+    if let Some(provider) = Provider::of(&spec.provider) {
+        provider.name().clone_into(&mut spec.provider);
+    }
+    let empty = |text: &Option<String>| text.as_deref() == Some("");
+    spec.config = spec.config.filter(|config| !config.is_empty());
+    spec.default = spec.default.filter(|default| *default);
+    spec.access_mode = spec.access_mode.filter(|mode| !mode.is_empty());
+    if let Some(credential) = &mut spec.credential {
+        credential.optional = credential.optional.filter(|optional| *optional);
+    }
+    let storage = &mut spec.object_storage;
+    for part in [&mut storage.prefix, &mut storage.ca_cert].into_iter().filter(|part| empty(part)) {
+        *part = None;
+    }
+    spec
 }
 
 fn metadata(seen: &Observed) -> ObjectMeta {
@@ -127,11 +130,7 @@ pub(super) fn request_writes(seen: &Observed, policy: &Policy) -> Vec<Action> {
             name: seen.meta().name.clone(),
             namespace: seen.meta().namespace.clone(),
         })),
-        phase: Some(match decision {
-            ApprovalDecision::Approve => RequestPhase::Approved,
-            ApprovalDecision::Reject => RequestPhase::Rejected,
-            ApprovalDecision::Pending => RequestPhase::Pending,
-        }),
+        phase: Some(phase(decision)),
     };
     let target = Target::of(kind, &request.metadata);
     let change =

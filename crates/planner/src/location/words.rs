@@ -49,9 +49,10 @@ pub(super) fn of(verdict: &Verdict, failed: Option<&Told>) -> Option<(Phase, Vec
             let message = "an administrator has to approve the location";
             (Phase::New, approval(false, condition::BSL_SPEC_APPROVAL_PENDING, message))
         }
-        Verdict::Rejected => {
-            let message = "an administrator has rejected the location";
-            (Phase::BackingOff, approval(false, condition::BSL_SPEC_REJECTED, message))
+        Verdict::Rejected(reason) => {
+            let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            let message = format!("an administrator has rejected the location{why}");
+            (Phase::BackingOff, approval(false, condition::BSL_SPEC_REJECTED, &message))
         }
         Verdict::Unclear => {
             let message = "what the administrators decided cannot be understood; ask them";

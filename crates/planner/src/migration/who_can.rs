@@ -113,12 +113,12 @@ pub fn rights(rbac: &Rbac) -> Vec<Right> {
 }
 
 /// A subject that may make one of the requests asked about.
-pub(super) struct Holding {
-    pub(super) who: Who,
-    pub(super) scope: Scope,
+pub(crate) struct Holding {
+    pub(crate) who: Who,
+    pub(crate) scope: Scope,
     /// Which of them, by position.
-    pub(super) request: usize,
-    pub(super) path: Path,
+    pub(crate) request: usize,
+    pub(crate) path: Path,
 }
 
 /// What one role gives: which request, from where, by which rule.
@@ -131,7 +131,7 @@ struct Given {
 }
 
 /// Everybody who may make one of these requests. Each role is read once, however many bindings name it.
-pub(super) fn holdings(rbac: &Rbac, requests: &[Request]) -> Vec<Holding> {
+pub(crate) fn holdings(rbac: &Rbac, requests: &[Request]) -> Vec<Holding> {
     let cluster: BTreeMap<String, Vec<Given>> =
         rbac.cluster_roles.iter().map(|role| (role.name_any(), given_by(role, rbac, requests))).collect();
     let local: BTreeMap<(String, String), Vec<Given>> = rbac

@@ -23,7 +23,7 @@ use crate::location::endpoint::HostPattern;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policies {
     base: Arc<Policy>,
-    overrides: Vec<(Selector, Arc<Policy>)>,
+    pub(super) overrides: Vec<(Selector, Arc<Policy>)>,
     /// What each source said, for when one of them cannot be read later.
     pub(super) document: Document,
     pub(super) said: Said,
@@ -45,15 +45,25 @@ impl Policies {
         &self.base
     }
 
+    /// What holds where the overrides fit, in their order.
+    pub fn overrides(&self) -> impl Iterator<Item = &Policy> {
+        self.overrides.iter().map(|(_, policy)| policy.as_ref())
+    }
+
     /// What holds in a namespace of this name and with these labels: the first override that fits, else the base.
     pub fn for_namespace(&self, name: &str, labels: &BTreeMap<String, String>) -> Arc<Policy> {
+        let fitting = self.override_for(name, labels);
+        Arc::clone(fitting.map_or(&self.base, |at| &self.overrides[at].1))
+    }
+
+    /// Which override, counted from 0, holds in such a namespace.
+    pub fn override_for(&self, name: &str, labels: &BTreeMap<String, String>) -> Option<usize> {
         if self.overrides.is_empty() {
-            return Arc::clone(&self.base);
+            return None;
         }
         let mut labels = labels.clone();
         labels.insert(NAME.to_owned(), name.to_owned());
-        let fitting = self.overrides.iter().find(|(selector, _)| selector.matches(&labels));
-        Arc::clone(fitting.map_or(&self.base, |(_, policy)| policy))
+        self.overrides.iter().position(|(selector, _)| selector.matches(&labels))
     }
 }
 

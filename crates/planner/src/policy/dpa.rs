@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::velero::{BackupSpec, RestoreSpec};
 use api::{DataProtectionApplication, Duration, NonAdmin};
 use serde::de::DeserializeOwned;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::node::Node;
 use super::problem::{Problem, Severity, Source};
@@ -140,6 +140,22 @@ fn problem(severity: Severity, path: &str, message: String) -> Problem {
 }
 
 impl Said {
+    /// What it says of one field of a policy, if anything.
+    pub(super) fn value(&self, field: &str) -> Option<Json> {
+        let within = |part: &str, spec: Json| {
+            let name = field.strip_prefix(part)?.strip_prefix('.')?;
+            spec.get(name).cloned()
+        };
+        match field {
+            "storageLocations.requireApproval" => self.require_approval.then_some(Json::Bool(true)),
+            "sync.period" => self.sync_period.as_ref().map(|period| json!(period)),
+            "garbageCollection.period" => self.collection_period.as_ref().map(|period| json!(period)),
+            _ => within("backup.enforce", json!(self.enforce_backup))
+                .or_else(|| within("restore.enforce", json!(self.enforce_restore)))
+                .or_else(|| within("storageLocations.enforce", json!(self.enforce_location))),
+        }
+    }
+
     /// The policy if nothing else were said.
     pub(super) fn alone(&self) -> Policy {
         let mut policy = Policy::default();

@@ -1,7 +1,8 @@
 //! What an administrator allows: one model, whatever it was read from.
 //!
 //! `yaml` reads it from a ConfigMap and `dpa` from a DataProtectionApplication; `rules` says what makes no sense in
-//! it, `combine` makes one of both, and `source` decides what holds when one of them cannot be read. The names of the
+//! it, `combine` makes one of both, and `source` decides what holds when one of them cannot be read. `check` and
+//! `origin` are for people: what is wrong with a policy, and who says what in it. The names of the
 //! fields below, in camel case, are the keys of `policy.yaml`.
 
 mod check;
@@ -9,6 +10,7 @@ mod combine;
 mod dpa;
 mod namespaces;
 mod node;
+mod origin;
 mod problem;
 mod read;
 mod resources;
@@ -25,11 +27,12 @@ use api::Duration;
 use api::velero::{BackupSpec, RestoreSpec};
 use serde::{Deserialize, Serialize};
 
-pub use check::{check, render};
+pub use check::{Examined, check, examine, render};
 pub use combine::Policies;
 pub use dpa::counts;
 pub use namespaces::NamespacePolicy;
 pub(crate) use namespaces::matches;
+pub use origin::{Origin, Setting};
 pub use problem::{Position, Problem, Severity, Source};
 pub(crate) use resources::never_from_tenants;
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 
 use super::node::{Node, Value, position};
-use super::problem::{Problem, Severity, Source};
+use super::problem::{Position, Problem, Severity, Source};
 use super::read::read;
 use super::{Policy, rules};
 
@@ -32,6 +32,12 @@ impl Written {
     pub(super) fn says(&self, path: &str) -> bool {
         let node = self.node.nearest(path);
         node.path.ends_with(path) && node.value != Value::Null
+    }
+
+    /// Where the text itself says this: the path there, which may be in an override, and the place in the text.
+    pub(super) fn said_at(&self, path: &str) -> Option<(&str, Option<Position>)> {
+        let node = self.node.nearest(path);
+        self.says(path).then_some((node.path.as_str(), node.position))
     }
 
     /// A problem with what is written at this path, or on the way to it.

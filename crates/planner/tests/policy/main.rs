@@ -4,6 +4,8 @@
 
 mod applications;
 mod both;
+mod examined;
+mod origins;
 mod properties;
 mod sources;
 mod texts;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::{Kind, labels};
+use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -39,6 +40,7 @@ pub(super) enum Step {
     StorageGoesAway(Which),
     StorageComesBack(Which),
     TimePasses,
+    ClockIsSet { back: bool },
 }
 
 /// What happens in any case at the end, so that whatever can end does.
@@ -75,6 +77,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => which().prop_map(Step::StorageGoesAway),
         1 => which().prop_map(Step::StorageComesBack),
         2 => Just(Step::TimePasses),
+        1 => any::<bool>().prop_map(|back| Step::ClockIsSet { back }),
     ];
     let done = |which| vec![Step::AskForBackup(which), Step::VeleroGetsOn(which), Step::VeleroGetsOn(which)];
     let before = prop_oneof![
@@ -206,6 +209,8 @@ pub(super) fn perform(world: &mut World, step: Step) {
             world.edit(which.storage(), json!({"status": {"phase": phase}}));
         }
         Step::TimePasses => world.jump(Duration::from_secs(70)),
+        Step::ClockIsSet { back: true } => world.set_clock(SignedDuration::from_hours(-1)),
+        Step::ClockIsSet { back: false } => world.set_clock(SignedDuration::from_hours(24)),
         _ => {}
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::Kind;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use planner::{Action, Key, Plan, Target, Trouble, backup, copies, download, location, restore, sync};
 use serde_json::{Value, json};
 
@@ -90,7 +90,7 @@ impl World {
         self.note(|| Op::RestFor(time));
         self.within(|world| {
             world.rest();
-            let end = world.now + jiff::SignedDuration::try_from(time).unwrap();
+            let end = world.now + SignedDuration::try_from(time).unwrap();
             while let Some(due) = world.nacre.timers.values().min().copied().filter(|due| *due <= end) {
                 world.now = world.now.max(due);
                 world.rest();
@@ -103,7 +103,15 @@ impl World {
     /// Time passes at a stroke, and nacre has not looked yet.
     pub(crate) fn jump(&mut self, time: Duration) {
         self.note(|| Op::Jump(time));
-        self.now += jiff::SignedDuration::try_from(time).unwrap();
+        self.now += SignedDuration::try_from(time).unwrap();
+    }
+
+    /// Somebody sets the clock. Who waits goes on waiting for as long as before: that is not counted by the clock.
+    pub(crate) fn set_clock(&mut self, by: SignedDuration) {
+        self.now += by;
+        for due in self.nacre.timers.values_mut() {
+            *due += by;
+        }
     }
 
     /// What nacre has done so far that it must never do.
@@ -323,7 +331,7 @@ impl World {
             // As the engine has it: what is half done comes first.
             Some(delay) if delay.is_zero() => self.nacre.woken.push_front(key.clone()),
             Some(delay) => {
-                let due = self.now + jiff::SignedDuration::try_from(delay).unwrap();
+                let due = self.now + SignedDuration::try_from(delay).unwrap();
                 self.nacre.timers.insert(key.clone(), due);
             }
             None => {

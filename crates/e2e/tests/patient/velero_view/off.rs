@@ -36,8 +36,7 @@ fn extra(requests: &Requests) -> Requests {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_costs_nothing_where_it_is_off_and_one_write_for_each_change_where_it_is_on() -> Result<()> {
-    let house = House::build_on(Bed::builder().with_velero().audit_reads()).await?;
-    house.bed.velero_stop()?;
+    let house = House::build_on(Bed::builder().with_idle_velero().audit_reads()).await?;
     let start = house.bed.audit().mark().await?;
     let nacre = house.start_nacre().await?;
     let shop = house.tenant("shop", "ada").await?;

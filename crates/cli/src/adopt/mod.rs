@@ -1,0 +1,181 @@
+//! `kubectl nacre adopt`: the backups of a namespace that was deleted go to the one made anew under its name.
+
+mod facts;
+mod record;
+
+use anyhow::{Result, bail};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::{
+    allowed::{self, Source},
+    confirm::Consent,
+    connect::Session,
+    output::{Format, Outcome, lines, print, remark, say},
+    table::{Cell, Table},
+    words::{age, count},
+};
+use facts::{Facts, Left};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre adopt --list                           what is held back, and what was handed over
+  kubectl nacre adopt shop --dry-run                   what the owners of `shop` would get
+  kubectl nacre adopt shop
+  kubectl nacre adopt shop --remove                    hold back what is found from now on
+
+A namespace that was deleted and made anew belongs to somebody else, perhaps: backups of the earlier one in the
+cluster's own storage are held back until an administrator hands them over. Whoever owns the namespace then can restore
+them, Secrets included. It is written into the ConfigMap nacre-adoptions beside Velero, for just the namespace as it is
+now: if that is deleted and made anew, it is to be decided anew.")]
+pub(crate) struct Adopt {
+    /// The namespace that gets them.
+    #[arg(value_name = "NAMESPACE", required_unless_present = "list")]
+    name: Option<String>,
+
+    /// Only say what is held back, and what was handed over.
+    #[arg(long, conflicts_with_all = ["name", "remove", "dry_run"])]
+    list: bool,
+
+    /// Take it back: what is found from now on is held back again. What the namespace has already stays.
+    #[arg(long)]
+    remove: bool,
+
+    /// Only say what would be done.
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// What is handed over, for programs.
+#[derive(Serialize)]
+struct Answer<'a> {
+    namespace: &'a str,
+    uid: &'a str,
+    done: &'static str,
+    backups: &'a [Left],
+}
+
+pub(crate) async fn run(session: &Session, args: &Adopt) -> Result<Outcome> {
+    match &args.name {
+        None => list(session).await,
+        Some(name) if args.remove => take_back(session, name, args).await,
+        Some(name) => hand_over(session, name, args).await,
+    }
+}
+
+async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcome> {
+    let facts = Facts::read(session).await?;
+    let Some(namespace) = facts.namespace(name) else {
+        bail!(
+            "there is no namespace {name:?}; make it first, since backups are handed to a namespace as it is"
+        );
+    };
+    if namespace.metadata.deletion_timestamp.is_some() {
+        bail!("namespace {name} is being deleted; wait until it is gone, and make it anew");
+    }
+    let allowed = allowed::read(&session.within(name), namespace, None).await?;
+    let policy = allowed.policy.as_deref().filter(|_| allowed.source != Source::Unreadable);
+    if name == session.velero_namespace || policy.is_some_and(|policy| !policy.namespaces.allows(name)) {
+        bail!("namespace {name} may not have backups; the policy leaves it out");
+    }
+    let left = facts.left_for(namespace);
+    let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
+    let told = |done: &'static str, words: String| {
+        let answer = Answer { namespace: name, uid, done, backups: &left };
+        let table = || shown(&left) + &lines([words]);
+        print(session.format, &answer, table, || left.iter().map(|left| left.velero.clone()).collect())
+    };
+    if facts.is_given(namespace) {
+        told("already", format!("namespace {name} has been given them already; nothing was done"))?;
+        return Ok(Outcome::Good);
+    }
+    if left.is_empty() {
+        told("nothing", format!("nothing is held back for namespace {name}; nothing was done"))?;
+        return Ok(Outcome::Good);
+    }
+    let number = count(i64::try_from(left.len()).unwrap_or(i64::MAX), "backup");
+    if args.dry_run {
+        told("dryRun", format!("{number} would be handed to namespace {name} (uid {uid})"))?;
+        return Ok(Outcome::Good);
+    }
+    let people = matches!(session.format, Format::Table | Format::Wide);
+    if people {
+        say(&shown(&left))?;
+    }
+    let question =
+        format!("Hand {number} of an earlier namespace {name} to whoever owns it now (uid {uid})?");
+    if !args.consent.given(&question)? {
+        remark("nothing was handed over");
+        return Ok(Outcome::Failed);
+    }
+    record::write(session, name, Some(uid)).await?;
+    let words = format!(
+        "{number} handed to namespace {name}; see `kubectl nacre backup get -n {name}` in a few seconds"
+    );
+    if people {
+        say(&lines([words]))?;
+    } else {
+        told("handedOver", words)?;
+    }
+    Ok(Outcome::Good)
+}
+
+async fn take_back(session: &Session, name: &str, args: &Adopt) -> Result<Outcome> {
+    let record = record::read(session).await?;
+    if !record.contains_key(name) {
+        bail!("nothing was handed to namespace {name}; `kubectl nacre adopt --list` shows what was");
+    }
+    if args.dry_run {
+        say(&format!("the word for namespace {name} would be taken back\n"))?;
+        return Ok(Outcome::Good);
+    }
+    record::write(session, name, None).await?;
+    say(&format!(
+        "the word for namespace {name} was taken back: what is found from now on is held back, what it has already stays\n"
+    ))?;
+    Ok(Outcome::Good)
+}
+
+async fn list(session: &Session) -> Result<Outcome> {
+    let facts = Facts::read(session).await?;
+    let rows = facts.overview();
+    if rows.is_empty() && !matches!(session.format, Format::Json | Format::Yaml) {
+        remark("Nothing is held back, and nothing was handed over.");
+        return Ok(Outcome::Good);
+    }
+    let table = || {
+        let mut table = Table::new(&["NAMESPACE", "STATE", "HELD-BACK", "UID"]);
+        for row in &rows {
+            table.row([
+                row.namespace.as_str().into(),
+                row.state.cell(),
+                row.held_back.to_string().into(),
+                row.uid.as_deref().into(),
+            ]);
+        }
+        table.to_string()
+    };
+    print(session.format, &rows, table, || {
+        rows.iter().map(|row| format!("namespace/{}", row.namespace)).collect()
+    })?;
+    Ok(Outcome::Good)
+}
+
+/// What is held back, or nothing at all.
+fn shown(left: &[Left]) -> String {
+    let now = Timestamp::now();
+    let mut table = Table::new(&["BACKUP", "STATUS", "COMPLETED", "EARLIER-NAMESPACE", "VELERO-NAME"]);
+    for left in left {
+        table.row([
+            Cell::from(left.backup.as_str()),
+            left.status.as_deref().into(),
+            left.completed.map(|time| format!("{} ago", age(time, now))).into(),
+            left.from.as_deref().into(),
+            left.velero.as_str().into(),
+        ]);
+    }
+    if table.is_empty() { String::new() } else { table.to_string() }
+}

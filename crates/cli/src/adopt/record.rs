@@ -1,0 +1,44 @@
+//! The record of what was handed over: a ConfigMap beside Velero, a namespace's uid under its name.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    api::{Patch, PatchParams, PostParams},
+    core::ObjectMeta,
+};
+use planner::sync::ADOPTIONS;
+use serde_json::json;
+
+use crate::connect::Session;
+
+/// What was handed over: uids by names of namespaces.
+pub(super) async fn read(session: &Session) -> Result<BTreeMap<String, String>> {
+    let map = session.beside_velero::<ConfigMap>().get_opt(ADOPTIONS).await?;
+    Ok(map.and_then(|map| map.data).unwrap_or_default())
+}
+
+/// Writes down whom the namespace's backups go to, or that they go to nobody. Other namespaces' lines stay as they are.
+pub(super) async fn write(session: &Session, namespace: &str, uid: Option<&str>) -> Result<()> {
+    let maps = session.beside_velero::<ConfigMap>();
+    let change = json!({"data": {namespace: uid}});
+    let params = PatchParams { field_manager: Some("kubectl-nacre".to_owned()), ..PatchParams::default() };
+    let patch = async || maps.patch(ADOPTIONS, &params, &Patch::Merge(&change)).await;
+    let first = match (patch().await, uid) {
+        (Err(kube::Error::Api(status)), Some(uid)) if status.is_not_found() => {
+            let map = ConfigMap {
+                metadata: ObjectMeta { name: Some(ADOPTIONS.to_owned()), ..ObjectMeta::default() },
+                data: Some([(namespace.to_owned(), uid.to_owned())].into()),
+                ..ConfigMap::default()
+            };
+            match maps.create(&PostParams::default(), &map).await {
+                // Somebody else was faster with another namespace.
+                Err(kube::Error::Api(status)) if status.is_already_exists() => patch().await,
+                made => made,
+            }
+        }
+        (first, _) => first,
+    };
+    first.map(drop).with_context(|| format!("writing ConfigMap {ADOPTIONS}"))
+}

@@ -1,0 +1,48 @@
+//! `doctor`: whether the cluster is fit for nacre, and what would mend what is not. Nothing is changed.
+
+mod gather;
+mod show;
+
+use anyhow::Result;
+use planner::doctor::{Finding, Verdict, examine};
+use serde::Serialize;
+
+use crate::{
+    connect::Session,
+    output::{Outcome, print},
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre doctor
+  kubectl nacre doctor -n backup                   where Velero is in namespace backup
+  kubectl nacre doctor -o json | jq '.findings[] | select(.verdict == \"problem\")'
+
+Reads only. What you may not read is not checked, and said so.
+Exit code 1 if there is a problem; warnings alone do not count.")]
+pub(crate) struct Doctor {}
+
+/// The diagnosis, for programs.
+#[derive(Serialize)]
+struct Diagnosis {
+    problems: usize,
+    warnings: usize,
+    findings: Vec<Finding>,
+}
+
+/// Looks at the cluster with Velero in the given namespace, or where it is said to be.
+pub(crate) async fn run(session: &Session, given: Option<&str>) -> Result<Outcome> {
+    let beside = Session {
+        client: session.client.clone(),
+        namespace: session.namespace.clone(),
+        velero_namespace: given.unwrap_or(&session.velero_namespace).to_owned(),
+        format: session.format,
+    };
+    let findings = examine(&gather::observe(&beside).await?);
+    let number = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let diagnosis =
+        Diagnosis { problems: number(Verdict::Problem), warnings: number(Verdict::Warning), findings };
+    let names = || diagnosis.findings.iter().map(show::line).collect();
+    print(session.format, &diagnosis, || show::page(&diagnosis), names)?;
+    Ok(if diagnosis.problems > 0 { Outcome::Failed } else { Outcome::Good })
+}

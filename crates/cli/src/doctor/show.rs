@@ -1,0 +1,79 @@
+//! The diagnosis on a screen: what is wrong catches the eye, and its fix is right below.
+
+use anstyle::Style;
+use planner::doctor::{Area, Finding, Verdict};
+
+use super::Diagnosis;
+use crate::{
+    output::lines,
+    style,
+    words::{count, printable},
+};
+
+/// The width of the verdict on the left.
+const MARGIN: usize = 13;
+
+pub(super) fn page(diagnosis: &Diagnosis) -> String {
+    let mut page: Vec<String> = Vec::new();
+    let mut last = None;
+    for finding in &diagnosis.findings {
+        if last != Some(finding.area) {
+            page.extend(last.map(|_| String::new()));
+            page.push(style::paint(style::HEADING, heading(finding.area)));
+            last = Some(finding.area);
+        }
+        let (style, word) = verdict(finding.verdict);
+        let padding = MARGIN - word.len();
+        page.push(format!("  {}{:padding$}{}", style::paint(style, word), "", one_line(&finding.message)));
+        page.extend(finding.fix.iter().map(|fix| format!("  {:MARGIN$}fix: {}", "", one_line(fix))));
+    }
+    page.extend([String::new(), end(diagnosis)]);
+    lines(page)
+}
+
+/// How it stands in all.
+fn end(diagnosis: &Diagnosis) -> String {
+    let number = |number: usize, noun: &str| count(i64::try_from(number).unwrap_or(i64::MAX), noun);
+    let unseen = diagnosis.findings.iter().filter(|finding| finding.verdict == Verdict::NotChecked).count();
+    let but = if unseen > 0 { format!("; {} not checked", number(unseen, "thing")) } else { String::new() };
+    let (style, told) = match (diagnosis.problems, diagnosis.warnings) {
+        (0, 0) if unseen > 0 => (style::QUIET, "nothing wrong was seen".to_owned()),
+        (0, 0) => (style::GOOD, "nothing is wrong".to_owned()),
+        (0, warnings) => (style::ODD, number(warnings, "warning")),
+        (problems, 0) => (style::BAD, number(problems, "problem")),
+        (problems, warnings) => {
+            (style::BAD, format!("{}, {}", number(problems, "problem"), number(warnings, "warning")))
+        }
+    };
+    format!("{}{but}", style::paint(style, told))
+}
+
+/// A finding on one line, for shells.
+pub(super) fn line(finding: &Finding) -> String {
+    format!("{}: {}", verdict(finding.verdict).1, one_line(&finding.message))
+}
+
+fn one_line(text: &str) -> String {
+    printable(text).replace('\n', " ")
+}
+
+fn heading(area: Area) -> &'static str {
+    match area {
+        Area::Velero => "Velero",
+        Area::Storage => "Storage",
+        Area::Nacre => "nacre",
+        Area::Admission => "Admission",
+        Area::Rights => "Rights",
+        Area::Policy => "Policy",
+    }
+}
+
+fn verdict(verdict: Verdict) -> (Style, &'static str) {
+    match verdict {
+        Verdict::Ok => (style::GOOD, "ok"),
+        Verdict::Note => (style::QUIET, "note"),
+        Verdict::NotChecked => (style::QUIET, "not checked"),
+        Verdict::Warning => (style::ODD, "warning"),
+        Verdict::Problem => (style::BAD, "problem"),
+    }
+}

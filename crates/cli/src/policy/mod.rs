@@ -1,0 +1,50 @@
+//! `kubectl nacre policy`: what administrators allow, as it holds and before it does.
+
+mod check;
+mod show;
+
+use anyhow::{Result, bail};
+use clap::Subcommand;
+
+use crate::{
+    connect::Session,
+    output::{Format, Outcome},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Show the policy that holds, and who says what in it.
+    #[command(alias = "get")]
+    Show(show::Show),
+    /// Say what is wrong with a policy, in the controller's own words; no cluster is asked.
+    Check(check::Check),
+}
+
+impl Args {
+    /// Whether it can be answered from here.
+    pub(crate) const fn needs_no_cluster(&self) -> bool {
+        matches!(self.verb, Verb::Check(_))
+    }
+
+    /// Answers what needs no cluster.
+    pub(crate) fn checked(&self, format: Format) -> Result<Outcome> {
+        match &self.verb {
+            Verb::Check(verb) => check::run(verb, format),
+            Verb::Show(_) => bail!("that needs a cluster"),
+        }
+    }
+}
+
+/// Does what was asked; `given` is the namespace on the command line.
+pub(crate) async fn run(session: &Session, args: Args, given: Option<&str>) -> Result<Outcome> {
+    match args.verb {
+        Verb::Show(_) => show::run(session, given).await,
+        Verb::Check(verb) => check::run(&verb, session.format),
+    }
+}

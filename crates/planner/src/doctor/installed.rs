@@ -1,0 +1,176 @@
+//! What is installed, against what an installation would make: definitions, roles, admission policies.
+
+use api::Kind;
+use serde_json::Value;
+
+use super::{Area, Finding, Observed, some};
+use crate::Object;
+use crate::install::{covers, definitions, is_ours, may_be_others, policies, roles};
+use crate::policy::Reading;
+
+/// One sort of objects of an installation.
+struct Sort {
+    area: Area,
+    kinds: &'static [Kind],
+    what: &'static str,
+    /// What it means if some are missing or say something else.
+    otherwise: &'static str,
+}
+
+const SORTS: [Sort; 3] = [
+    Sort {
+        area: Area::Nacre,
+        kinds: &[Kind::CustomResourceDefinition],
+        what: "definitions",
+        otherwise: "requests of these kinds cannot be made",
+    },
+    Sort {
+        area: Area::Rights,
+        kinds: &[
+            Kind::ServiceAccount,
+            Kind::ClusterRole,
+            Kind::ClusterRoleBinding,
+            Kind::Role,
+            Kind::RoleBinding,
+        ],
+        what: "roles and bindings",
+        otherwise: "tenants cannot ask, or nacre cannot act",
+    },
+    Sort {
+        area: Area::Admission,
+        kinds: &[Kind::ValidatingAdmissionPolicy, Kind::ValidatingAdmissionPolicyBinding],
+        what: "admission policies",
+        otherwise: "what must hold even while nacre is down does not",
+    },
+];
+
+/// What there should be, with Velero in this namespace, whatever the program is like.
+pub fn wanted(namespace: &str) -> Vec<Object> {
+    let mut all = definitions();
+    // Only whoever switches nacre by a DataProtectionApplication needs that kind.
+    all.retain(|object| !object.name().starts_with(Kind::DataProtectionApplication.plural()));
+    all.extend(roles(namespace));
+    all.extend(policies(namespace));
+    all
+}
+
+pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
+    SORTS.iter().flat_map(|sort| sort.examine(seen)).collect()
+}
+
+impl Sort {
+    fn examine(&self, seen: &Observed) -> Vec<Finding> {
+        let parts: Vec<_> =
+            seen.installed.iter().filter(|(wanted, _)| self.kinds.contains(&wanted.kind)).collect();
+        let names = |which: &dyn Fn(&Object, &Reading<Object>) -> bool| -> Vec<String> {
+            let those = parts.iter().filter(|(wanted, found)| which(wanted, found));
+            those.map(|(wanted, _)| short(wanted)).collect()
+        };
+        let missing = names(&|_, found| matches!(found, Reading::Absent));
+        let foreign = names(&|wanted, found| {
+            is_other(wanted, found) && wanted.kind == Kind::CustomResourceDefinition && differs(wanted, found)
+        });
+        let changed = names(&|wanted, found| !is_other(wanted, found) && differs(wanted, found));
+        let unserved =
+            names(&|wanted, found| matches!(found, Reading::Found(found) if !served(wanted, found)));
+        let unseen = names(&|_, found| matches!(found, Reading::Forbidden));
+        let unread = names(&|_, found| matches!(found, Reading::Unreadable(_)));
+        let install = if seen.by_oadp() {
+            "kubectl apply --server-side -f deploy/nacre.yaml -f deploy/admission.yaml".to_owned()
+        } else {
+            format!("kubectl nacre install -n {}", seen.namespace)
+        };
+        let (area, what) = (self.area, self.what);
+        let mut findings = Vec::new();
+        if !missing.is_empty() {
+            let message = format!("{what} are missing, so {}: {}", self.otherwise, some(&missing));
+            // OADP's own role does for what the Go controller did; what needs more is switched off.
+            let finding = if seen.by_oadp() { Area::warning } else { Area::problem };
+            findings.push(finding(area, message, install.clone()));
+        }
+        if !unserved.is_empty() {
+            let message = format!("{what} are there and not served: {}", some(&unserved));
+            let group = Kind::NonAdminBackup.group();
+            findings.push(area.problem(
+                message,
+                format!("kubectl describe crd {}.{group}: its conditions say why", unserved[0]),
+            ));
+        }
+        if !changed.is_empty() {
+            let message = format!("{what} differ from what this version installs: {}", some(&changed));
+            findings.push(area.warning(message, install.clone()));
+        }
+        if !foreign.is_empty() {
+            let message = format!("{what} of somebody else lack something nacre uses: {}", some(&foreign));
+            findings.push(area.warning(
+                message,
+                "kubectl apply --server-side --force-conflicts -f deploy/crds, or upgrade whoever made them",
+            ));
+        }
+        if !unread.is_empty() {
+            let message = format!("{what} cannot be read: {}", some(&unread));
+            findings.push(area.warning(message, "try again; if it stays, ask who keeps the API server"));
+        }
+        if !unseen.is_empty() {
+            let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind.plural()).collect();
+            findings.push(
+                area.not_checked(
+                    &format!("{what} ({})", some(&unseen)),
+                    &format!("get {}", kinds.join(", ")),
+                ),
+            );
+        }
+        if findings.is_empty() {
+            findings.push(area.ok(format!("all {} {what} are there and current", parts.len())));
+        }
+        findings
+    }
+}
+
+fn short(object: &Object) -> String {
+    let kind = object.kind.name().to_lowercase();
+    match (object.kind, object.namespace()) {
+        (Kind::CustomResourceDefinition, _) => object.name().split('.').next().unwrap_or_default().to_owned(),
+        (Kind::ValidatingAdmissionPolicy, _) => object.name().to_owned(),
+        (Kind::ValidatingAdmissionPolicyBinding, _) => format!("{}'s binding", object.name()),
+        (_, "") => format!("{kind}/{}", object.name()),
+        (_, namespace) => format!("{kind}/{} in {namespace}", object.name()),
+    }
+}
+
+/// Whether what is there says what it should; by whom it was labelled, and as which version, does not matter.
+fn same(wanted: &Object, found: &Object) -> bool {
+    let rest = |body: &Value| {
+        let mut body = body.clone();
+        if let Some(body) = body.as_object_mut() {
+            body.remove("metadata");
+        }
+        body
+    };
+    covers(&found.body, &rest(&wanted.body))
+}
+
+fn differs(wanted: &Object, found: &Reading<Object>) -> bool {
+    matches!(found, Reading::Found(found) if !same(wanted, found))
+}
+
+/// Whether somebody else made it, as OADP does: definitions, an account, the role that was once written by hand.
+fn is_other(wanted: &Object, found: &Reading<Object>) -> bool {
+    matches!(found, Reading::Found(found) if !is_ours(found)) && may_be_others(wanted)
+}
+
+/// Whether the API server serves a definition in the version nacre speaks.
+fn served(wanted: &Object, found: &Object) -> bool {
+    if wanted.kind != Kind::CustomResourceDefinition {
+        return true;
+    }
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let established = list(&found.body["status"]["conditions"])
+        .iter()
+        .any(|one| one["type"] == "Established" && one["status"] == "True");
+    let version = Kind::NonAdminBackup.version();
+    established
+        && list(&found.body["spec"]["versions"])
+            .iter()
+            .any(|one| one["name"] == version && one["served"] == true)
+}

@@ -1,0 +1,199 @@
+//! Whether a cluster is fit for nacre: what was seen of it goes in, findings come out, each with what would mend it.
+//!
+//! | file | what it looks at |
+//! | --- | --- |
+//! | `velero` | Velero's Deployment, version and settings |
+//! | `storage` | the default location, and those of tenants |
+//! | `program` | who acts: the lease, nacre's Deployment, and another controller beside it |
+//! | `installed` | definitions, roles and admission policies, against what an installation would make |
+//! | `webhook` | whether the API server can ask nacre |
+//! | `rights` | who holds more than they should: tenants' roles, Velero's namespace, migrations |
+//! | `settings` | the policy: what is wrong with it, and what in it is risky |
+
+mod installed;
+mod program;
+mod rights;
+mod settings;
+mod storage;
+mod velero;
+mod webhook;
+
+use api::Kind;
+use api::velero::BackupStorageLocation;
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use serde::Serialize;
+
+pub use installed::wanted;
+
+use crate::Object;
+use crate::admission::certificate::Soundness;
+use crate::migration::who_can::Rbac;
+use crate::policy::{Reading, Readings, load};
+
+/// Everything that was seen.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Where Velero is.
+    pub namespace: String,
+    /// The time.
+    pub now: Timestamp,
+    /// The Deployment of this name there.
+    pub velero: Reading<Deployment>,
+    /// Every location there.
+    pub locations: Reading<Vec<BackupStorageLocation>>,
+    /// What limits whom pods there can talk to.
+    pub network_policies: Reading<Vec<NetworkPolicy>>,
+    /// Every Deployment of the controller's name, wherever it is.
+    pub controllers: Reading<Vec<Deployment>>,
+    /// Who acts.
+    pub lease: Reading<Lease>,
+    /// For each of [`wanted`], what is there under its name.
+    pub installed: Vec<(Object, Reading<Object>)>,
+    /// Whom the API server asks.
+    pub webhook: Reading<ValidatingWebhookConfiguration>,
+    /// How nacre shows itself to the API server.
+    pub certificate: Reading<Certificate>,
+    /// Both sources of the policy.
+    pub policy: Readings,
+    /// All roles and bindings.
+    pub rbac: Reading<Rbac>,
+    /// Whether there are KubeVirt's migrations in the cluster.
+    pub kubevirt: Reading<()>,
+}
+
+/// The certificate of the webhook, as far as it is for showing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The authorities by which nacre is known, in PEM.
+    pub bundle: Vec<u8>,
+    /// How good the certificate is for the names the API server calls.
+    pub soundness: Soundness,
+}
+
+/// How something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As it should be.
+    Ok,
+    /// Nothing is wrong, but it should be known.
+    Note,
+    /// The caller may not look.
+    NotChecked,
+    /// It works, and somebody should look at it.
+    Warning,
+    /// Something does not work, or defends nothing.
+    Problem,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Area {
+    /// Velero itself.
+    Velero,
+    /// Where backups are kept.
+    Storage,
+    /// nacre itself.
+    Nacre,
+    /// What is refused before it is stored.
+    Admission,
+    /// Who may do what.
+    Rights,
+    /// What the administrators allow.
+    Policy,
+}
+
+/// One line of the diagnosis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it is about.
+    pub area: Area,
+    /// How it stands.
+    pub verdict: Verdict,
+    /// What was seen.
+    pub message: String,
+    /// A command, or a field to change; there is one for every warning and problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// Looks at everything.
+pub fn examine(seen: &Observed) -> Vec<Finding> {
+    let loaded = load(None, &seen.policy);
+    let policies = loaded.policies.as_ref();
+    let mut findings = velero::examine(seen, policies);
+    findings.extend(storage::examine(seen, policies));
+    findings.extend(program::examine(seen));
+    findings.extend(installed::examine(seen));
+    findings.extend(webhook::examine(seen));
+    findings.extend(rights::examine(seen));
+    findings.extend(settings::examine(seen, &loaded));
+    findings.sort_by_key(|finding| finding.area);
+    findings
+}
+
+impl Area {
+    fn ok(self, message: impl Into<String>) -> Finding {
+        Finding { area: self, verdict: Verdict::Ok, message: message.into(), fix: None }
+    }
+
+    fn note(self, message: impl Into<String>) -> Finding {
+        Finding { verdict: Verdict::Note, ..self.ok(message) }
+    }
+
+    fn warning(self, message: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { verdict: Verdict::Warning, fix: Some(fix.into()), ..self.ok(message) }
+    }
+
+    fn problem(self, message: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { verdict: Verdict::Problem, fix: Some(fix.into()), ..self.ok(message) }
+    }
+
+    /// What the caller may not look at.
+    fn not_checked(self, what: &str, may_not: &str) -> Finding {
+        Finding { verdict: Verdict::NotChecked, ..self.ok(format!("{what}: you may not {may_not}")) }
+    }
+
+    /// What there should be something to look at for, and is not.
+    fn unseen<T>(self, reading: &Reading<T>, what: &str, may_not: &str) -> Option<Finding> {
+        match reading {
+            Reading::Found(_) | Reading::Absent => None,
+            Reading::Forbidden => Some(self.not_checked(what, may_not)),
+            Reading::Unreadable(why) => Some(self.warning(
+                format!("{what} cannot be read: {why}"),
+                "try again; if it stays, ask who keeps the API server",
+            )),
+        }
+    }
+}
+
+impl Observed {
+    /// Whether OADP's operator runs nacre, in the Go controller's place.
+    fn by_oadp(&self) -> bool {
+        let Reading::Found(controllers) = &self.controllers else { return false };
+        let here =
+            controllers.iter().filter(|one| one.metadata.namespace.as_deref() == Some(&self.namespace));
+        here.flat_map(|one| one.metadata.owner_references.iter().flatten())
+            .any(|owner| owner.kind == Kind::DataProtectionApplication.name())
+    }
+}
+
+/// `1 location`, `2 locations`.
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// The first few of them, and how many more there are.
+fn some(names: &[String]) -> String {
+    const ENOUGH: usize = 5;
+    let shown = names.iter().take(ENOUGH).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > ENOUGH { format!("{shown} and {} more", names.len() - ENOUGH) } else { shown }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! The policy: where it comes from, what is wrong with it, and what in it is risky.
+
+use kube::ResourceExt as _;
+
+use super::{Area, Finding, Observed};
+use crate::install::VELERO_VIEW;
+use crate::policy::{
+    Adoption, CONFIG_MAP, KEY, Loaded, Policies, Policy, Problem, Reading, Source, StorageMode, VeleroView,
+    counts,
+};
+
+const AREA: Area = Area::Policy;
+
+pub(super) fn examine(seen: &Observed, loaded: &Loaded) -> Vec<Finding> {
+    let mut findings = sources(seen);
+    findings.extend(loaded.problems.iter().map(|problem| wrong(seen, problem)));
+    let unread = matches!(seen.policy.config_map, Reading::Forbidden)
+        || matches!(seen.policy.applications, Reading::Forbidden);
+    match &loaded.policies {
+        // Of what cannot be read nobody can say that it is risky.
+        Some(_) if unread => {}
+        Some(policies) => findings.extend(risks(seen, policies)),
+        None => findings.push(AREA.problem(
+            "there is no policy that can be used: if nacre starts anew, new requests wait",
+            "mend what is said above; kubectl nacre policy check -f FILE tells beforehand",
+        )),
+    }
+    findings
+}
+
+fn sources(seen: &Observed) -> Vec<Finding> {
+    let namespace = &seen.namespace;
+    let (map, applications) = (&seen.policy.config_map, &seen.policy.applications);
+    let mut findings = Vec::new();
+    let mut named = Vec::new();
+    match map {
+        Reading::Found(_) => named.push(format!("ConfigMap {CONFIG_MAP}")),
+        Reading::Forbidden => {
+            findings.push(AREA.not_checked(
+                &format!("ConfigMap {CONFIG_MAP}"),
+                &format!("get configmaps in namespace {namespace}"),
+            ));
+        }
+        Reading::Absent | Reading::Unreadable(_) => {}
+    }
+    match applications {
+        Reading::Found(found) => {
+            let all: Vec<_> = found.iter().map(AsRef::as_ref).collect();
+            named.extend(counts(&all).map(|one| format!("DataProtectionApplication {}", one.name_any())));
+        }
+        Reading::Forbidden => findings.push(AREA.not_checked(
+            "DataProtectionApplications",
+            &format!("list dataprotectionapplications in namespace {namespace}"),
+        )),
+        Reading::Absent | Reading::Unreadable(_) => {}
+    }
+    if findings.is_empty() && named.is_empty() {
+        named.push(format!(
+            "nobody: there is no ConfigMap {CONFIG_MAP} in {namespace}, so nothing is limited"
+        ));
+    }
+    if !named.is_empty() {
+        findings.push(AREA.ok(format!("said by {}", named.join(" and "))));
+    }
+    findings
+}
+
+/// In the words of the controller's log and of `/readyz`.
+fn wrong(seen: &Observed, problem: &Problem) -> Finding {
+    let namespace = &seen.namespace;
+    let fix = match problem.source {
+        Source::ConfigMap => format!("kubectl edit configmap {CONFIG_MAP} -n {namespace}, key {KEY}"),
+        Source::DataProtectionApplication => format!("kubectl edit dataprotectionapplication -n {namespace}"),
+    };
+    let message = format!("{}: {problem}", problem.source);
+    if problem.is_error() { AREA.problem(message, fix) } else { AREA.warning(message, fix) }
+}
+
+/// What an administrator can switch on or leave off, and should know about.
+struct Risk {
+    found: fn(&Policy) -> bool,
+    message: &'static str,
+    fix: &'static str,
+}
+
+const RISKS: [Risk; 6] = [
+    Risk {
+        found: |policy| {
+            !policy.storage_locations.require_approval
+                && policy.storage_locations.mode != StorageMode::Platform
+        },
+        message: "approval is off: every owner of a namespace can have Velero talk to storage of their choice",
+        fix: "set storageLocations.requireApproval: true, or storageLocations.mode: platform",
+    },
+    Risk {
+        found: |policy| policy.storage_locations.allow_insecure_skip_tls_verify,
+        message: "locations of tenants may do without checking certificates",
+        fix: "remove storageLocations.allowInsecureSkipTLSVerify; tenants can give the authority as caCert",
+    },
+    Risk {
+        found: |policy| policy.restore.from_tenant_storage.pods,
+        message: "pods come back from storage that tenants can write to, as any account of their namespace",
+        fix: "remove restore.fromTenantStorage.pods, unless volumes saved from inside pods must come back",
+    },
+    Risk {
+        found: |policy| policy.sync.adoption == Adoption::Name,
+        message: "backups of a deleted namespace go to whoever makes one of its name",
+        fix: "set sync.adoption: approval once you have recovered",
+    },
+    Risk {
+        found: |policy| policy.views.velero == VeleroView::All,
+        message: "Velero's objects are copied into every namespace that may ask for backups",
+        fix: "set views.velero: labelled, and label the namespaces that want it with nacre.dev/velero-view=true",
+    },
+    Risk {
+        found: |policy| policy.backup.forbid_hooks || policy.restore.forbid_hooks,
+        message: "hooks are forbidden in requests, but Velero also runs those in annotations of pods, which nacre does not see",
+        fix: "keep pods from carrying pre.hook.backup.velero.io/* and post.hook.*.velero.io/* by an admission policy of yours",
+    },
+];
+
+fn risks(seen: &Observed, policies: &Policies) -> Vec<Finding> {
+    let base = policies.base();
+    let mut findings: Vec<Finding> = RISKS
+        .iter()
+        .filter_map(|risk| {
+            if (risk.found)(base) {
+                return Some(AREA.warning(risk.message, risk.fix));
+            }
+            // What holds for some namespaces was said on purpose.
+            let at = policies.overrides().position(|policy| (risk.found)(policy))?;
+            Some(AREA.note(format!("for the namespaces of overrides[{at}], {}", risk.message)))
+        })
+        .collect();
+    findings.extend(view_without_rights(seen, base));
+    if findings.iter().all(|finding| finding.fix.is_none()) {
+        findings.push(AREA.ok("nothing risky is switched on for everybody"));
+    }
+    findings
+}
+
+/// Copies for everybody, and nobody may make them.
+fn view_without_rights(seen: &Observed, base: &Policy) -> Option<Finding> {
+    let Reading::Found(rbac) = &seen.rbac else { return None };
+    let granted = rbac.cluster_roles.iter().any(|role| role.name_any() == VELERO_VIEW);
+    (base.views.velero == VeleroView::All && !granted).then(|| {
+        AREA.problem(
+            "views.velero is all, but the rights for it are not installed: nothing is copied",
+            format!("kubectl nacre install --velero-view -n {}, or remove views.velero", seen.namespace),
+        )
+    })
+}

@@ -1,0 +1,426 @@
+//! A healthy cluster, and what is said about each thing that can be wrong with it.
+
+use std::sync::{Arc, LazyLock};
+
+use api::{Kind, labels};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::admission::objects;
+use crate::policy::KEY;
+
+fn read<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn deployment(name: &str, namespace: &str, image: &str, args: &[&str]) -> Deployment {
+    read(json!({
+        "metadata": {"name": name, "namespace": namespace, "labels": {}},
+        "spec": {"replicas": 2, "selector": {}, "template": {"spec": {"containers": [
+            {"name": name, "image": image, "command": ["/velero"], "args": args},
+        ]}}},
+        "status": {"availableReplicas": 2},
+    }))
+}
+
+fn location(name: &str, phase: &str, default: bool, tenant: Option<&str>) -> BackupStorageLocation {
+    let (labels, annotations) = match tenant {
+        Some(tenant) => (
+            json!({labels::NABSL_NACUUID: "uid"}),
+            json!({labels::NABSL_NAMESPACE: tenant, labels::NABSL_NAME: "mine"}),
+        ),
+        None => (json!({}), json!({})),
+    };
+    read(json!({
+        "apiVersion": "velero.io/v1", "kind": "BackupStorageLocation",
+        "metadata": {"name": name, "namespace": "velero", "labels": labels, "annotations": annotations},
+        "spec": {"provider": "aws", "default": default, "objectStorage": {"bucket": "b"}},
+        "status": {"phase": phase, "message": "no such bucket", "lastValidationTime": "2026-11-15T12:00:00Z"},
+    }))
+}
+
+fn policy(text: &str) -> Readings {
+    let map = ConfigMap { data: Some([(KEY.to_owned(), text.to_owned())].into()), ..ConfigMap::default() };
+    Readings { config_map: Reading::Found(Arc::new(map)), applications: Reading::Absent }
+}
+
+fn roles(more: &[Value]) -> Rbac {
+    let group = Kind::NonAdminBackup.group();
+    let role = |name: &str, verbs: &[&str]| {
+        json!({"metadata": {"name": name}, "aggregationRule": {},
+            "rules": [{"apiGroups": [group], "resources": ["nonadminbackups"], "verbs": verbs}]})
+    };
+    let mut all =
+        vec![role("admin", &["create", "list"]), role("edit", &["create", "list"]), role("view", &["list"])];
+    all.extend(more.iter().cloned());
+    Rbac { cluster_roles: all.into_iter().map(read).collect(), ..Rbac::default() }
+}
+
+/// Everything that is installed, as it should be. It is made once: schemas are long.
+static INSTALLED: LazyLock<Vec<(Object, Reading<Object>)>> = LazyLock::new(|| {
+    let as_it_should_be = |wanted: Object| {
+        let mut found = wanted.clone();
+        if found.kind == Kind::CustomResourceDefinition {
+            found.body["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
+        }
+        (wanted, Reading::Found(found))
+    };
+    wanted("velero").into_iter().map(as_it_should_be).collect()
+});
+
+fn healthy() -> Observed {
+    let configuration =
+        objects("velero").into_iter().find(|one| one.kind == Kind::ValidatingWebhookConfiguration);
+    let mut configuration: ValidatingWebhookConfiguration = read(configuration.unwrap().body);
+    for webhook in configuration.webhooks.iter_mut().flatten() {
+        webhook.client_config.ca_bundle = Some(ByteString(b"authority".to_vec()));
+    }
+    let mut own = deployment("non-admin-controller", "velero", "registry.example/nacre:1", &[]);
+    own.metadata.labels = Some([(labels::PART_OF.to_owned(), labels::PART_OF_VALUE.to_owned())].into());
+    Observed {
+        namespace: "velero".to_owned(),
+        now: "2026-11-15T12:00:20Z".parse().unwrap(),
+        velero: Reading::Found(deployment("velero", "velero", "velero/velero:v1.18.3", &["server"])),
+        locations: Reading::Found(vec![
+            location("default", "Available", true, None),
+            location("one", "Available", false, Some("shop")),
+        ]),
+        network_policies: Reading::Found(vec![read(json!({
+            "metadata": {"name": "out"}, "spec": {"podSelector": {}, "policyTypes": ["Egress"]}}))]),
+        controllers: Reading::Found(vec![own]),
+        lease: Reading::Found(read(json!({"spec": {"holderIdentity": "velero/non-admin-controller-1_a",
+            "leaseDurationSeconds": 10, "renewTime": "2026-11-15T12:00:18.000000Z"}}))),
+        installed: INSTALLED.clone(),
+        webhook: Reading::Found(configuration),
+        certificate: Reading::Found(Certificate {
+            bundle: b"authority".to_vec(),
+            soundness: Soundness::Sound,
+        }),
+        policy: policy("storageLocations: {requireApproval: true}"),
+        rbac: Reading::Found(roles(&[])),
+        kubevirt: Reading::Found(()),
+    }
+}
+
+/// Every finding, or those that are not as they should be.
+fn told(seen: &Observed, all: bool) -> String {
+    let lines =
+        examine(seen).into_iter().filter(|finding| all || finding.verdict != Verdict::Ok).map(|finding| {
+            // Whoever is told of something is told what to do about it.
+            assert_eq!(finding.fix.is_some(), finding.verdict >= Verdict::Warning, "{finding:?}");
+            let fix = finding.fix.map_or_else(String::new, |fix| format!("\n  -> {fix}"));
+            format!("{:?} {:?}: {}{fix}", finding.area, finding.verdict, finding.message)
+        });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What is said once this is changed.
+fn sick(change: impl FnOnce(&mut Observed)) -> String {
+    let mut seen = healthy();
+    change(&mut seen);
+    told(&seen, false)
+}
+
+#[test]
+fn a_healthy_cluster_has_nothing_wrong_with_it() {
+    insta::assert_snapshot!(told(&healthy(), true), @r#"
+    Velero Ok: Deployment velero in velero: 2 of 2 pods available
+    Velero Ok: Velero v1.18.3
+    Velero Ok: nothing that tenants need of Velero is switched off
+    Storage Ok: the default location "default" is Available
+    Storage Ok: 1 location of tenants Available
+    Storage Ok: NetworkPolicy out limits whom pods in velero can talk to
+    Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
+    Nacre Ok: velero/non-admin-controller-1_a acts, and says so in its lease
+    Nacre Ok: all 5 definitions are there and current
+    Admission Ok: all 14 admission policies are there and current
+    Admission Ok: the API server asks nacre about requests, and its certificate fits
+    Rights Ok: all 10 roles and bindings are there and current
+    Rights Ok: owners of namespaces may ask, viewers may look, and neither may decide or write statuses
+    Rights Ok: nobody has Secrets of velero, where tenants' keys are, by a role there
+    Rights Ok: nobody but administrators can live-migrate machines of every namespace
+    Policy Ok: said by ConfigMap nacre-policy
+    Policy Ok: nothing risky is switched on for everybody
+    "#);
+}
+
+#[test]
+fn velero_is_there_runs_and_does_what_tenants_need() {
+    insta::assert_snapshot!(sick(|seen| seen.velero = Reading::Absent), @r"
+    Velero Problem: there is no Deployment velero in namespace velero
+      -> say where Velero is with --velero-namespace, or install it there (velero install)
+    ");
+    let with = |image: &str, args: &[&str]| {
+        sick(|seen| seen.velero = Reading::Found(deployment("velero", "velero", image, args)))
+    };
+    insta::assert_snapshot!(with("velero/velero:v1.17.1", &[]), @r"
+    Velero Warning: Velero v1.17.1 is older than v1.18.3: it does not look for backups in tenants' storage
+      -> upgrade Velero to v1.18.3 or later
+    ");
+    insta::assert_snapshot!(with("velero/velero:v1.19.0", &[]), @"Velero Note: Velero v1.19.0 is newer than what nacre was tested with, which is v1.18");
+    insta::assert_snapshot!(with("registry.example:5000/velero@sha256:0", &[]), @r#"Velero Note: Velero's version cannot be told from its image "registry.example:5000/velero@sha256:0"; nacre asks Velero itself before it lets it import"#);
+    insta::assert_snapshot!(with("velero/velero:v1.18.3", &["--restore-only", "--disable-controllers=gc,restore"]), @r"
+    Velero Problem: Velero only restores (--restore-only): every backup waits for ever
+      -> take --restore-only out: kubectl edit deployment velero -n velero
+    Velero Problem: Velero's controllers restore are switched off: restores wait for ever
+      -> take restore out of --disable-controllers: kubectl edit deployment velero -n velero
+    Velero Warning: Velero's controller gc is switched off: no backup is removed when its time is over
+      -> take gc out of --disable-controllers: kubectl edit deployment velero -n velero
+    ");
+    let stopped = |now: &str| {
+        sick(|seen| {
+            let Reading::Found(velero) = &mut seen.velero else { return };
+            velero.status = None;
+            seen.now = now.parse().unwrap();
+            seen.lease = healthy_lease(now);
+        })
+    };
+    assert_eq!(stopped("2026-11-15T12:04:00Z"), "", "it looked at its storage lately");
+    insta::assert_snapshot!(stopped("2026-11-15T13:00:00Z"), @r"
+    Velero Problem: Velero does not run: 0 of 2 pods available in velero
+      -> kubectl describe pods -n velero -l component=velero
+    ");
+}
+
+fn healthy_lease(now: &str) -> Reading<Lease> {
+    Reading::Found(read(json!({"spec": {"holderIdentity": "velero/non-admin-controller-1_a",
+        "leaseDurationSeconds": 10, "renewTime": now}})))
+}
+
+#[test]
+fn importing_with_an_old_velero_is_a_problem_only_if_it_is_asked_for() {
+    let old = |seen: &mut Observed| {
+        seen.velero = Reading::Found(deployment("velero", "velero", "velero/velero:v1.18.2", &[]));
+        seen.policy = policy("storageLocations: {requireApproval: true, import: on}");
+    };
+    insta::assert_snapshot!(sick(old), @r"
+    Velero Problem: Velero v1.18.2 takes up work it finds described in a tenant's bucket, and storageLocations.import is on
+      -> set storageLocations.import: auto in the policy, or upgrade Velero to v1.18.3 or later
+    ");
+}
+
+#[test]
+fn storage_is_there_and_can_be_written_to() {
+    let with =
+        |locations: Vec<BackupStorageLocation>| sick(|seen| seen.locations = Reading::Found(locations));
+    insta::assert_snapshot!(with(vec![location("a", "Available", false, None)]), @r"
+    Storage Problem: there is no default location: backups that name none fail
+      -> velero backup-location set a --default -n velero
+    ");
+    insta::assert_snapshot!(with(vec![location("a", "Unavailable", true, None)]), @r#"
+    Storage Problem: the default location "a" is Unavailable: no such bucket
+      -> kubectl describe backupstoragelocation a -n velero
+    "#);
+    let mut read_only = location("a", "Available", true, None);
+    read_only.spec.access_mode = Some("ReadOnly".to_owned());
+    insta::assert_snapshot!(with(vec![read_only, location("b", "Unavailable", false, Some("shop"))]), @r#"
+    Storage Problem: the default location "a" is ReadOnly: every backup into it fails
+      -> set spec.accessMode of backupstoragelocation a to ReadWrite
+    Storage Warning: Velero does not reach 1 location of tenants: shop/mine
+      -> kubectl nacre location describe NAME -n NAMESPACE says why; mostly the tenant's bucket or key
+    "#);
+    insta::assert_snapshot!(sick(|seen| seen.network_policies = Reading::Found(Vec::new())), @"Storage Note: tenants may name endpoints, and what a name resolves to is not checked: a NetworkPolicy for egress in velero would keep Velero from addresses inside the cluster");
+}
+
+#[test]
+fn one_controller_acts_and_it_is_nacre() {
+    insta::assert_snapshot!(sick(|seen| seen.lease = Reading::Absent), @r"
+    Nacre Problem: nobody holds the lease nacre in kube-system: nacre does not run, or may not use leases
+      -> kubectl logs -n velero deployment/non-admin-controller
+    ");
+    insta::assert_snapshot!(sick(|seen| seen.lease = healthy_lease("2026-11-15T11:00:00Z")), @r"
+    Nacre Problem: velero/non-admin-controller-1_a holds the lease and was last heard of 3620 s ago: nobody acts
+      -> kubectl logs -n velero deployment/non-admin-controller
+    ");
+    insta::assert_snapshot!(sick(|seen| seen.controllers = Reading::Found(Vec::new())), @"Nacre Note: there is no Deployment non-admin-controller of nacre in velero; velero/non-admin-controller-1_a runs elsewhere");
+    insta::assert_snapshot!(sick(|seen| {
+        let Reading::Found(controllers) = &mut seen.controllers else { return };
+        controllers.push(deployment("non-admin-controller", "openshift-adp", "quay.io/konveyor/oadp-non-admin:latest", &[]));
+    }), @r"
+    Nacre Problem: another non-admin controller runs in openshift-adp (quay.io/konveyor/oadp-non-admin:latest): both would act on the same requests
+      -> kubectl scale deployment non-admin-controller -n openshift-adp --replicas=0
+    ");
+    insta::assert_snapshot!(sick(|seen| {
+        let Reading::Found(controllers) = &mut seen.controllers else { return };
+        controllers[0].status = None;
+        seen.lease = Reading::Forbidden;
+    }), @r"
+    Nacre Problem: Deployment non-admin-controller in velero: none of 2 pods is available
+      -> kubectl describe pods -n velero -l control-plane=non-admin-controller
+    Nacre NotChecked: who acts: you may not get lease nacre in namespace kube-system
+    ");
+    insta::assert_snapshot!(sick(|seen| {
+        let Reading::Found(controllers) = &mut seen.controllers else { return };
+        controllers[0].status = None;
+        controllers[0].metadata.namespace = Some("elsewhere".to_owned());
+    }), @r"
+    Nacre Problem: there is no Deployment non-admin-controller of nacre in velero, but one in elsewhere, and there is one per cluster
+      -> look there: kubectl nacre doctor -n elsewhere
+    ");
+}
+
+#[test]
+fn what_is_missing_or_changed_is_named() {
+    let all_but = |kept: fn(&Object) -> bool, found: fn(&Object) -> Reading<Object>| {
+        sick(|seen| {
+            for (wanted, reading) in seen.installed.iter_mut().filter(|(wanted, _)| !kept(wanted)) {
+                *reading = found(wanted);
+            }
+        })
+    };
+    let policies = |object: &Object| object.kind != Kind::ValidatingAdmissionPolicy;
+    insta::assert_snapshot!(all_but(policies, |_| Reading::Absent), @r"
+    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 2 more
+      -> kubectl nacre install -n velero
+    ");
+    let roles = |object: &Object| object.name() != "nacre:edit";
+    insta::assert_snapshot!(all_but(roles, |wanted| {
+        let mut found = wanted.clone();
+        found.body["rules"][0]["verbs"] = json!(["*"]);
+        Reading::Found(found)
+    }), @r"
+    Rights Warning: roles and bindings differ from what this version installs: clusterrole/nacre:edit
+      -> kubectl nacre install -n velero
+    ");
+    let definitions = |object: &Object| !object.name().starts_with("nonadminbackups.");
+    insta::assert_snapshot!(all_but(definitions, |wanted| {
+        let mut found = wanted.clone();
+        found.body["metadata"]["labels"] = json!({});
+        found.body["spec"]["versions"][0]["schema"] = json!({});
+        found.body["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
+        Reading::Found(found)
+    }), @r"
+    Nacre Warning: definitions of somebody else lack something nacre uses: nonadminbackups
+      -> kubectl apply --server-side --force-conflicts -f deploy/crds, or upgrade whoever made them
+    ");
+    insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
+    Nacre NotChecked: definitions (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests): you may not get customresourcedefinitions
+    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 9 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
+    Rights NotChecked: roles and bindings (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
+    ");
+}
+
+#[test]
+fn the_api_server_can_ask_nacre() {
+    insta::assert_snapshot!(sick(|seen| seen.webhook = Reading::Absent), @r"
+    Admission Warning: there is no ValidatingWebhookConfiguration nacre: a bad request is stored first and refused by its condition
+      -> kubectl nacre install -n velero
+    ");
+    let certificate = |bundle: &[u8], soundness| {
+        sick(|seen| seen.certificate = Reading::Found(Certificate { bundle: bundle.to_vec(), soundness }))
+    };
+    insta::assert_snapshot!(certificate(b"another", Soundness::Sound), @r"
+    Admission Problem: the webhook's caBundle is not the authority of nacre's certificate: the API server refuses to ask
+      -> nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks
+    ");
+    insta::assert_snapshot!(certificate(b"authority", Soundness::Useless), @r"
+    Admission Problem: the webhook's certificate is out of date or for other names: the API server refuses to ask
+      -> kubectl delete secret nacre-webhook -n velero: nacre makes another at once
+    ");
+    insta::assert_snapshot!(sick(|seen| {
+        let Reading::Found(configuration) = &mut seen.webhook else { return };
+        for webhook in configuration.webhooks.iter_mut().flatten() {
+            webhook.failure_policy = Some("Fail".to_owned());
+            webhook.client_config.ca_bundle = None;
+        }
+    }), @r"
+    Admission Warning: ValidatingWebhookConfiguration nacre has failurePolicy Fail: nobody can make a request while nacre is down
+      -> set webhooks[0].failurePolicy to Ignore; the controllers check everything again
+    Admission Problem: ValidatingWebhookConfiguration nacre has no caBundle: the API server cannot tell nacre from anybody else, and asks nobody
+      -> nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks
+    ");
+}
+
+#[test]
+fn nobody_has_more_than_they_should() {
+    let wide = json!({"metadata": {"name": "generous", "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}},
+        "rules": [{"apiGroups": ["oadp.openshift.io"], "resources": ["*"], "verbs": ["*"]}]});
+    insta::assert_snapshot!(sick(|seen| seen.rbac = Reading::Found(roles(&[wide]))), @r"
+    Rights Problem: clusterrole generous lets owners of namespaces create dataprotectionapplications, create nonadminbackupstoragelocationrequests, delete nonadminbackupstoragelocationrequests, patch dataprotectionapplications, patch nonadminbackups/status and 10 more
+      -> take these out: kubectl edit clusterrole generous
+    ");
+    insta::assert_snapshot!(sick(|seen| seen.rbac = Reading::Found(Rbac::default())), @r"
+    Rights Problem: the roles admin, edit, view give nothing on nacre's kinds: owners of namespaces cannot ask
+      -> kubectl get clusterrole nacre:edit nacre:view --show-labels: their aggregate-to labels bring it; kubectl nacre install puts them back
+    ");
+    insta::assert_snapshot!(sick(|seen| {
+        let mut rbac = roles(&[
+            json!({"metadata": {"name": "cluster-admin"}, "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}),
+            json!({"metadata": {"name": "movers"}, "rules": [{"apiGroups": ["kubevirt.io"],
+                "resources": ["virtualmachineinstancemigrations"], "verbs": ["create"]}]}),
+        ]);
+        let bound = |name: &str, role: &str, subject: Value| {
+            json!({"metadata": {"name": name, "namespace": "velero"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole", "name": role}, "subjects": [subject]})
+        };
+        let user = |name: &str| json!({"kind": "User", "name": name});
+        let account = |name: &str| json!({"kind": "ServiceAccount", "namespace": "velero", "name": name});
+        rbac.cluster_role_bindings = vec![
+            read(bound("root", "cluster-admin", user("root"))),
+            read(bound("movers", "movers", user("ann"))),
+            read(bound("lazy", "cluster-admin", account("non-admin-controller"))),
+        ];
+        rbac.role_bindings =
+            vec![read(bound("helpers", "cluster-admin", user("bob"))), read(bound("own", "cluster-admin", account("velero")))];
+        seen.rbac = Reading::Found(rbac);
+    }), @r"
+    Rights Warning: these can read every tenant's storage keys in velero: user bob (rolebinding/helpers)
+      -> kubectl delete rolebinding NAME -n velero, or bind a role that leaves Secrets out
+    Rights Warning: nacre itself is cluster-admin, which it never needs: lazy
+      -> kubectl delete clusterrolebinding lazy
+    Rights Warning: user ann can live-migrate machines of everybody (clusterrolebinding/movers)
+      -> kubectl nacre migration revoke --user ann --cluster, or delete clusterrolebinding/movers; then kubectl nacre migration grant --user ann -n NAMESPACE
+    ");
+}
+
+#[test]
+fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
+    let with = |text: &str| sick(|seen| seen.policy = policy(text));
+    insta::assert_snapshot!(with("backup:\n  tll: {max: 48h}\n"), @r"
+    Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks
+      -> kubectl edit configmap nacre-policy -n velero, key policy.yaml
+    Policy Problem: there is no policy that can be used: if nacre starts anew, new requests wait
+      -> mend what is said above; kubectl nacre policy check -f FILE tells beforehand
+    ");
+    insta::assert_snapshot!(with("{sync: {adoption: name}, views: {velero: all}, backup: {hooks: forbid}}"), @r"
+    Policy Warning: approval is off: every owner of a namespace can have Velero talk to storage of their choice
+      -> set storageLocations.requireApproval: true, or storageLocations.mode: platform
+    Policy Warning: backups of a deleted namespace go to whoever makes one of its name
+      -> set sync.adoption: approval once you have recovered
+    Policy Warning: Velero's objects are copied into every namespace that may ask for backups
+      -> set views.velero: labelled, and label the namespaces that want it with nacre.dev/velero-view=true
+    Policy Warning: hooks are forbidden in requests, but Velero also runs those in annotations of pods, which nacre does not see
+      -> keep pods from carrying pre.hook.backup.velero.io/* and post.hook.*.velero.io/* by an admission policy of yours
+    Policy Problem: views.velero is all, but the rights for it are not installed: nothing is copied
+      -> kubectl nacre install --velero-view -n velero, or remove views.velero
+    ");
+    insta::assert_snapshot!(
+        with("{storageLocations: {requireApproval: true}, overrides: [{selector: {matchLabels: {a: b}}, storageLocations: {requireApproval: false}}]}"),
+        @"Policy Note: for the namespaces of overrides[0], approval is off: every owner of a namespace can have Velero talk to storage of their choice"
+    );
+}
+
+#[test]
+fn what_may_not_be_read_is_said_not_to_be_checked() {
+    insta::assert_snapshot!(sick(|seen| {
+        seen.velero = Reading::Forbidden;
+        seen.locations = Reading::Forbidden;
+        seen.controllers = Reading::Forbidden;
+        seen.lease = Reading::Forbidden;
+        seen.webhook = Reading::Forbidden;
+        seen.policy = Readings { config_map: Reading::Forbidden, applications: Reading::Forbidden };
+        seen.rbac = Reading::Forbidden;
+    }), @r"
+    Velero NotChecked: Deployment velero: you may not get deployments in namespace velero
+    Storage NotChecked: storage locations: you may not list backupstoragelocations in namespace velero
+    Nacre NotChecked: the program: you may not list deployments in all namespaces
+    Nacre NotChecked: who acts: you may not get lease nacre in namespace kube-system
+    Admission NotChecked: ValidatingWebhookConfiguration nacre: you may not get validatingwebhookconfiguration nacre
+    Rights NotChecked: who holds which rights: you may not list roles and rolebindings of the whole cluster
+    Policy NotChecked: ConfigMap nacre-policy: you may not get configmaps in namespace velero
+    Policy NotChecked: DataProtectionApplications: you may not list dataprotectionapplications in namespace velero
+    ");
+}

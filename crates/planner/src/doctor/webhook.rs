@@ -1,0 +1,74 @@
+//! Whether the API server can ask nacre before it stores a request.
+
+use super::{Area, Finding, Observed};
+use crate::admission::certificate::{SECRET, Soundness};
+use crate::admission::webhook::CONFIGURATION;
+use crate::policy::Reading;
+
+const AREA: Area = Area::Admission;
+
+pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
+    let name = format!("ValidatingWebhookConfiguration {CONFIGURATION}");
+    let may_not = format!("get validatingwebhookconfiguration {CONFIGURATION}");
+    if let Some(unseen) = AREA.unseen(&seen.webhook, &name, &may_not) {
+        return vec![unseen];
+    }
+    let install = format!("kubectl nacre install -n {}", seen.namespace);
+    let Reading::Found(configuration) = &seen.webhook else {
+        return vec![AREA.warning(
+            format!("there is no {name}: a bad request is stored first and refused by its condition"),
+            install,
+        )];
+    };
+    let webhooks = configuration.webhooks.as_deref().unwrap_or_default();
+    let mut findings = Vec::new();
+    if webhooks.iter().any(|webhook| webhook.failure_policy.as_deref() == Some("Fail")) {
+        findings.push(AREA.warning(
+            format!("{name} has failurePolicy Fail: nobody can make a request while nacre is down"),
+            "set webhooks[0].failurePolicy to Ignore; the controllers check everything again",
+        ));
+    }
+    let bundles: Vec<&[u8]> = webhooks
+        .iter()
+        .map(|webhook| {
+            webhook.client_config.ca_bundle.as_ref().map(|bundle| bundle.0.as_slice()).unwrap_or_default()
+        })
+        .collect();
+    if bundles.is_empty() || bundles.iter().any(|bundle| bundle.is_empty()) {
+        findings.push(AREA.problem(
+            format!(
+                "{name} has no caBundle: the API server cannot tell nacre from anybody else, and asks nobody"
+            ),
+            "nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks",
+        ));
+        return findings;
+    }
+    findings.push(certificate(seen, &bundles));
+    findings
+}
+
+fn certificate(seen: &Observed, bundles: &[&[u8]]) -> Finding {
+    let renew = format!("kubectl delete secret {SECRET} -n {}: nacre makes another at once", seen.namespace);
+    let may_not = format!("get secret {SECRET} in namespace {}", seen.namespace);
+    if let Some(unseen) = AREA.unseen(&seen.certificate, "the webhook's certificate", &may_not) {
+        return unseen;
+    }
+    match &seen.certificate {
+        Reading::Found(known) if bundles.iter().any(|bundle| *bundle != known.bundle) => AREA.problem(
+            "the webhook's caBundle is not the authority of nacre's certificate: the API server refuses to ask",
+            "nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks",
+        ),
+        Reading::Found(known) => match known.soundness {
+            Soundness::Sound => AREA.ok("the API server asks nacre about requests, and its certificate fits"),
+            Soundness::Ending => AREA.warning("the webhook's certificate ends within a day", renew),
+            Soundness::Useless => AREA.problem(
+                "the webhook's certificate is out of date or for other names: the API server refuses to ask",
+                renew,
+            ),
+        },
+        _ => AREA.problem(
+            format!("the webhook has no certificate: there is no Secret {SECRET} in {}", seen.namespace),
+            "nacre makes it as soon as it acts; if it runs, /readyz names the right it lacks",
+        ),
+    }
+}

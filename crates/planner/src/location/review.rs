@@ -1,0 +1,229 @@
+//! What an administrator is shown of a request for storage, and what becomes of their word.
+
+use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
+use api::{ApprovalDecision, NonAdminBackupStorageLocationRequest as Request, RequestPhase, labels};
+use serde_json::{Map, Value, json};
+
+use super::decide::{namespace_closed, place_taken};
+use super::endpoint::Scheme;
+use super::wanted::plain;
+use super::{check_spec, endpoint_of, neighbours};
+use crate::ownership::annotation;
+use crate::{Policy, Refusal};
+
+/// Who asks for what.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asked<'a> {
+    /// What the request itself is called.
+    pub request: &'a str,
+    /// The namespace that asks.
+    pub namespace: &'a str,
+    /// Its location.
+    pub location: &'a str,
+    /// The storage as it was asked for; none until nacre has written it down.
+    pub spec: Option<&'a BackupStorageLocationSpec>,
+    /// What nacre wrote down contradicts the request's own name.
+    odd: bool,
+}
+
+impl<'a> From<&'a Request> for Asked<'a> {
+    fn from(request: &'a Request) -> Self {
+        let told =
+            request.status.as_ref().and_then(|status| status.non_admin_backup_storage_location.as_ref());
+        let name = request.metadata.name.as_deref().unwrap_or_default();
+        // The annotations are what nacre itself goes by.
+        let namespace = annotation(&request.metadata, labels::NABSL_NAMESPACE)
+            .or_else(|| told.and_then(|told| told.namespace.as_deref()));
+        let location = annotation(&request.metadata, labels::NABSL_NAME)
+            .or_else(|| told.and_then(|told| told.name.as_deref()));
+        Self {
+            request: name,
+            namespace: namespace.unwrap_or_default(),
+            location: location.unwrap_or_default(),
+            spec: told.map(|told| &told.requested_spec),
+            odd: told.is_some_and(|told| told.nacuuid.as_deref() != Some(name)),
+        }
+    }
+}
+
+impl Asked<'_> {
+    /// Whether somebody who writes this may mean this request: `NAMESPACE/NAME` of the location, the name of the
+    /// location alone, or that of the request.
+    fn fits(&self, text: &str) -> bool {
+        match text.split_once('/') {
+            Some(both) => both == (self.namespace, self.location),
+            None => [self.request, self.location].contains(&text),
+        }
+    }
+}
+
+/// The one request that is meant; if there is not exactly one, all that could be. Tenants choose the names of their
+/// locations, so that one can be called like another's request: no kind of name goes before another.
+pub fn meant<'a>(
+    requests: impl IntoIterator<Item = &'a Request>,
+    text: &str,
+) -> Result<&'a Request, Vec<&'a Request>> {
+    let mut fitting: Vec<_> =
+        requests.into_iter().filter(|request| Asked::from(*request).fits(text)).collect();
+    match (fitting.pop(), fitting.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (last, _) => Err(fitting.into_iter().chain(last).collect()),
+    }
+}
+
+/// Where a decision stands.
+pub const fn phase(decision: ApprovalDecision) -> RequestPhase {
+    match decision {
+        ApprovalDecision::Approve => RequestPhase::Approved,
+        ApprovalDecision::Reject => RequestPhase::Rejected,
+        ApprovalDecision::Pending => RequestPhase::Pending,
+    }
+}
+
+/// What an administrator said last about a request.
+pub fn said(request: &Request) -> ApprovalDecision {
+    request.spec.approval_decision.unwrap_or(ApprovalDecision::Pending)
+}
+
+/// More than this of a reason is not passed on: conditions are short.
+const LONGEST_REASON: usize = 300;
+
+/// Why an administrator rejected a request, as the tenant may read it.
+pub fn rejection_reason(request: &Request) -> Option<String> {
+    let reason = annotation(&request.metadata, labels::REJECTION_REASON)?.trim();
+    let plain = reason.chars().map(|c| if c.is_control() { ' ' } else { c });
+    Some(plain.take(LONGEST_REASON).collect::<String>()).filter(|reason| !reason.is_empty())
+}
+
+/// A field that is not what it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Which one.
+    pub field: String,
+    /// What was asked for; null if nothing.
+    pub asked: Value,
+    /// What stands there now; null if nothing.
+    pub now: Value,
+}
+
+/// How what a location says now differs from what was asked for, by fields. There is none if it is the same storage.
+pub fn differences(asked: &BackupStorageLocationSpec, now: &BackupStorageLocationSpec) -> Vec<Difference> {
+    let (asked, mut now) = (plain(asked), plain(now));
+    // One time may be written in several ways.
+    for (one, other) in [
+        (&asked.backup_sync_period, &mut now.backup_sync_period),
+        (&asked.validation_frequency, &mut now.validation_frequency),
+    ] {
+        if one == other {
+            other.clone_from(one);
+        }
+    }
+    let mut differences = Vec::new();
+    compare("", &json!(asked), &json!(now), &mut differences);
+    differences
+}
+
+fn compare(field: &str, asked: &Value, now: &Value, differences: &mut Vec<Difference>) {
+    let none = Map::new();
+    let block = |value: &Value| value.as_object().cloned().or_else(|| value.is_null().then(|| none.clone()));
+    match (block(asked), block(now)) {
+        _ if asked == now => {}
+        (Some(one), Some(other)) => {
+            let mut names: Vec<&String> = one.keys().chain(other.keys()).collect();
+            names.sort();
+            names.dedup();
+            for name in names {
+                let path = if field.is_empty() { name.clone() } else { format!("{field}.{name}") };
+                compare(&path, &asked[name], &now[name], differences);
+            }
+        }
+        _ => differences.push(Difference { field: field.to_owned(), asked: asked.clone(), now: now.clone() }),
+    }
+}
+
+/// What an administrator says about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The storage may be used.
+    Approve,
+    /// It may not.
+    Reject,
+    /// What was approved is to be decided anew.
+    Revoke,
+}
+
+/// What becomes of an administrator's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weighed {
+    /// This is to be written.
+    Write(ApprovalDecision),
+    /// That is what stands there already.
+    Stands,
+    /// It would mean nothing, or something else than was meant.
+    Pointless(&'static str),
+}
+
+/// Weighs an administrator's word about a request, given the policy of the namespace that asks if it is known.
+pub fn weigh(request: &Request, word: Word, policy: Option<&Policy>) -> Weighed {
+    let (asked, before) = (Asked::from(request), said(request));
+    match word {
+        Word::Approve if asked.spec.is_none() => {
+            Weighed::Pointless("nacre has not written down yet what is asked for; look again in a moment")
+        }
+        Word::Approve if asked.odd => Weighed::Pointless(
+            "it was made for another location than it says; delete it, and nacre asks anew",
+        ),
+        Word::Revoke if before != ApprovalDecision::Approve => {
+            Weighed::Pointless("it is not approved, so that there is nothing to take back")
+        }
+        Word::Revoke if policy.is_some_and(|policy| !policy.storage_locations.require_approval) => {
+            Weighed::Pointless(
+                "the policy does not require approval (storageLocations.requireApproval), so that nacre would \
+                 approve it again at once; reject it instead",
+            )
+        }
+        _ => {
+            let decision = match word {
+                Word::Approve => ApprovalDecision::Approve,
+                Word::Reject => ApprovalDecision::Reject,
+                Word::Revoke => ApprovalDecision::Pending,
+            };
+            if decision == before { Weighed::Stands } else { Weighed::Write(decision) }
+        }
+    }
+}
+
+/// Why Velero would not get the storage in spite of an approval, as far as that can be told without the credential.
+pub fn obstacle<'a>(
+    asked: &Asked<'_>,
+    policy: &Policy,
+    admin_namespace: &str,
+    storage: impl IntoIterator<Item = &'a BackupStorageLocation>,
+) -> Option<Refusal> {
+    let spec = asked.spec?;
+    let place = neighbours::place(spec, asked.namespace, Some(policy));
+    namespace_closed(asked.namespace, admin_namespace, policy)
+        .or_else(|| check_spec(spec, asked.namespace, &policy.storage_locations))
+        .or_else(|| neighbours::in_the_way(&place, asked.request, storage).then(place_taken))
+}
+
+/// What an approver should not overlook.
+pub fn remarkable(spec: &BackupStorageLocationSpec) -> Vec<&'static str> {
+    let setting = |name: &str| spec.config.as_ref()?.get(name).map(String::as_str);
+    let facts = [
+        (endpoint_of(spec).is_none(), "where its store is cannot be told from what was asked for"),
+        (
+            endpoint_of(spec).is_some_and(|endpoint| endpoint.scheme == Scheme::Http),
+            "its endpoint is not encrypted: whoever is on the way can read what is backed up",
+        ),
+        (
+            setting("insecureSkipTLSVerify") == Some("true"),
+            "its certificate is not checked: whoever is on the way can pose as the store",
+        ),
+    ];
+    facts.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect()
+}
+
+#[cfg(test)]
+#[path = "review_tests.rs"]
+mod tests;
