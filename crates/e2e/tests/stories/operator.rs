@@ -11,7 +11,7 @@ use e2e::{House, NACRE, Nacre, VELERO};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -77,10 +77,10 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     let operator = house.start_operator().await?;
     leads(&operator, true).await?;
     // Of two, one acts; the other says who, and takes its place below.
-    let second = house.account_named(VELERO, "nacre-operator").await?;
-    let second = house.launch_operator("second", &second, &BRISK)?;
+    let other = house.account_named(VELERO, "nacre-operator").await?;
+    let standby = house.launch_operator("second", &other, &BRISK)?;
     let standing_by = async || {
-        let details = second.details().await?;
+        let details = standby.details().await?;
         ensure!(details.contains("standing by: velero/operator_"), "{details}");
         anyhow::Ok(())
     };
@@ -112,6 +112,19 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     ensure!(words.starts_with("Error: ") && words.contains("includedNamespaces"), "{words}");
     deployment(&house, "the image to stay", |one| one.and_then(image) == Some("mine:1")).await?;
 
+    // Of two beside each other the first counts, and the other is told.
+    let api = house.admin::<DataProtectionApplication>().await?;
+    let second = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
+        "metadata": {"name": "second"}, "spec": {"nonAdmin": {"enable": false}}});
+    api.create(&PostParams::default(), &serde_json::from_value(second)?).await?;
+    bed::wait_until("the second to be told", PATIENCE, api.clone(), "second", |one| {
+        let found = condition::get(&one?.status.as_ref()?.conditions, condition::RECONCILED)?;
+        (found.status == "False" && found.message.contains("dpa")).then_some(())
+    })
+    .await?;
+    deployment(&house, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
+    api.delete("second", &DeleteParams::default()).await?;
+
     // Silence, once settled; a `false` elsewhere is no reason to act.
     ask(&house, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
     told(&house, true).await?;
@@ -129,7 +142,7 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     };
     // In the middle of that the other operator takes over: what was begun is there to be read.
     ensure!(operator.process.terminate(PATIENCE).await? == Some(0), "the operator ends in peace");
-    let operator = second;
+    let operator = standby;
     leads(&operator, true).await?;
     let patient = async || {
         let log = operator.process.output();
