@@ -171,7 +171,18 @@ async fn own_storage(house: &House, shop: &Tenant<'_>, hands: &Hands<'_>) -> Res
     ensure!(said.contains("status: Completed"), "{said}");
     let backup = velero_backup(shop, "own").await?;
     let names = [(backup.as_str(), "own"), (velero.as_str(), "bucket")];
-    compare(house, hands, &["backup", "describe", "own", "--details"], &names).await?;
+    let details = compare(house, hands, &["backup", "describe", "own", "--details"], &names).await?;
+    // Copies are in nobody's backup: not in the tenant's, and not in an administrator's of the same namespace.
+    house
+        .bed
+        .velero_cli(&["backup", "create", "admins", "--include-namespaces", "shop", "--wait"])
+        .await?
+        .ok()?;
+    let admins = house.bed.velero_cli(&["backup", "describe", "admins", "--details"]).await?.ok()?;
+    for (whose, details) in [("the tenant's", details), ("the administrator's", admins)] {
+        let full = details.contains("v1/ConfigMap") && !details.contains("velero.io/v1/");
+        ensure!(full, "{whose} backup: {details}");
+    }
     compare(house, hands, &["backup", "logs", "own"], &names).await?;
     let (text, count) = everything(house, "shop").await?;
     let keys = house.bed.store()?.credentials();
