@@ -73,10 +73,15 @@ impl House {
 
     /// Starts `nacre operator` with its own account.
     pub async fn start_operator(&self) -> Result<Nacre> {
-        let account = self.bed.service_account_kubeconfig(VELERO, "nacre-operator").await?;
-        let operator = self.launch_as("operator", &["operator"], VELERO, &account, &[])?;
+        let operator =
+            self.launch_operator("operator", &self.account_named(VELERO, "nacre-operator").await?, &[])?;
         operator.until_ready().await?;
         Ok(operator)
+    }
+
+    /// Starts a `nacre operator` of this name by this way to the API server, and waits for nothing.
+    pub fn launch_operator(&self, name: &str, kubeconfig: &Path, env: &[(&str, &str)]) -> Result<Nacre> {
+        self.launch_as(name, &["operator"], VELERO, kubeconfig, env)
     }
 
     /// Starts nacre as OADP's operator does: no arguments, everything in the environment, its own account.
