@@ -69,10 +69,25 @@ fn image(deployment: &Deployment) -> Option<&str> {
     deployment.spec.as_ref()?.template.spec.as_ref()?.containers.first()?.image.as_deref()
 }
 
+/// Of two beside each other the first counts, and the other is told.
+async fn two_beside_each_other(house: &House) -> Result<()> {
+    let api = house.admin::<DataProtectionApplication>().await?;
+    let second = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
+        "metadata": {"name": "second"}, "spec": {"nonAdmin": {"enable": false}}});
+    api.create(&PostParams::default(), &serde_json::from_value(second)?).await?;
+    bed::wait_until("the second to be told", PATIENCE, api.clone(), "second", |one| {
+        let found = condition::get(&one?.status.as_ref()?.conditions, condition::RECONCILED)?;
+        (found.status == "False" && found.message.contains("dpa")).then_some(())
+    })
+    .await?;
+    deployment(house, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
+    api.delete("second", &DeleteParams::default()).await?;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     let house = House::build_for_operator().await?;
-    house.bed.velero_stop()?;
     let mark = house.bed.audit().mark().await?;
     let operator = house.start_operator().await?;
     leads(&operator, true).await?;
@@ -112,18 +127,7 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     ensure!(words.starts_with("Error: ") && words.contains("includedNamespaces"), "{words}");
     deployment(&house, "the image to stay", |one| one.and_then(image) == Some("mine:1")).await?;
 
-    // Of two beside each other the first counts, and the other is told.
-    let api = house.admin::<DataProtectionApplication>().await?;
-    let second = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
-        "metadata": {"name": "second"}, "spec": {"nonAdmin": {"enable": false}}});
-    api.create(&PostParams::default(), &serde_json::from_value(second)?).await?;
-    bed::wait_until("the second to be told", PATIENCE, api.clone(), "second", |one| {
-        let found = condition::get(&one?.status.as_ref()?.conditions, condition::RECONCILED)?;
-        (found.status == "False" && found.message.contains("dpa")).then_some(())
-    })
-    .await?;
-    deployment(&house, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
-    api.delete("second", &DeleteParams::default()).await?;
+    two_beside_each_other(&house).await?;
 
     // Silence, once settled; a `false` elsewhere is no reason to act.
     ask(&house, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
