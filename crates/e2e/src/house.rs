@@ -63,9 +63,9 @@ impl House {
         self.bed.apply_path(&deploy("velero-view.yaml")).await.context("applying the rights to see copies")
     }
 
-    /// A cluster with Velero, nacre's definitions, and what `nacre operator` needs.
+    /// A cluster with a Velero that stands still, nacre's definitions, and what `nacre operator` needs.
     pub async fn build_for_operator() -> Result<Self> {
-        let bed = Bed::builder().with_velero().start().await?;
+        let bed = Bed::builder().with_idle_velero().start().await?;
         bed.apply_path(&deploy("crds")).await.context("applying the definitions")?;
         bed.apply_path(&deploy("operator.yaml")).await.context("applying the operator")?;
         Ok(Self { bed })

@@ -69,8 +69,8 @@ fn image(deployment: &Deployment) -> Option<&str> {
     deployment.spec.as_ref()?.template.spec.as_ref()?.containers.first()?.image.as_deref()
 }
 
-/// The first counts, and the other is told.
-async fn of_two_beside_each_other_one_counts(house: &House) -> Result<()> {
+/// Of two beside each other the first counts, and the other is told.
+async fn two_beside_each_other(house: &House) -> Result<()> {
     let api = house.admin::<DataProtectionApplication>().await?;
     let second = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
         "metadata": {"name": "second"}, "spec": {"nonAdmin": {"enable": false}}});
@@ -88,7 +88,6 @@ async fn of_two_beside_each_other_one_counts(house: &House) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     let house = House::build_for_operator().await?;
-    house.bed.velero_stop()?;
     let mark = house.bed.audit().mark().await?;
     let operator = house.start_operator().await?;
     leads(&operator, true).await?;
@@ -128,7 +127,7 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     ensure!(words.starts_with("Error: ") && words.contains("includedNamespaces"), "{words}");
     deployment(&house, "the image to stay", |one| one.and_then(image) == Some("mine:1")).await?;
 
-    of_two_beside_each_other_one_counts(&house).await?;
+    two_beside_each_other(&house).await?;
 
     // Silence, once settled; a `false` elsewhere is no reason to act.
     ask(&house, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
