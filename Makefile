@@ -56,6 +56,13 @@ hands:
 	RUST_TEST_THREADS=3 cargo test --package e2e --test cli --test faults --test security_table
 	cargo test --package e2e --test attacks
 
+# How many requests `make bench` makes. PEER, PEER_FAST, PEER_UP_TO, LIMIT and NOTE reach it by the environment.
+N := 100 1000 10000
+.PHONY: bench
+bench: tools ## Measure nacre under load, N="100 1000 10000", beside PEER=program; figures in docs/benchmarks.md (half an hour)
+	@cargo build --release --package operator --package e2e
+	@target/release/bench $(N)
+
 .PHONY: model
 model: ## Explore the planner's small worlds to their ends, and say how many states there are (an hour)
 	NACRE_MODEL=full RUST_TEST_THREADS=1 cargo test --release --package planner --test model -- --nocapture

@@ -71,7 +71,8 @@ pub struct Request {
 }
 
 impl Request {
-    fn is_write(&self) -> bool {
+    /// Whether it asked for a change.
+    pub fn is_write(&self) -> bool {
         WRITES.contains(&self.verb.as_str())
     }
 }
@@ -158,9 +159,15 @@ impl Audit<'_> {
     /// Every request answered since.
     pub async fn since(self, mark: Mark) -> Result<Requests> {
         self.fence().await?;
-        let requests =
-            self.lines(mark)?.into_iter().map(|(_, line)| parse(&line)).collect::<Result<Vec<_>>>()?;
-        Ok(Requests(requests).only(|request| !request.user_agent.starts_with(FENCE)))
+        Ok(Requests(self.follow(mark)?.collect::<Result<_>>()?))
+    }
+
+    /// Every request answered since, one at a time and as they come. What was answered a moment ago may not be in the log
+    /// yet: a second mark makes sure.
+    pub fn follow(self, mark: Mark) -> Result<Follow> {
+        let mut file = File::open(self.log).with_context(|| format!("opening {}", self.log.display()))?;
+        file.seek(SeekFrom::Start(mark.0))?;
+        Ok(Follow { reader: BufReader::new(file), place: mark.0, line: String::new() })
     }
 
     /// Watches for so long and fails if a program whose user agent begins like this wrote anything.
@@ -187,27 +194,48 @@ impl Audit<'_> {
         reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
         let quoted = format!("\"{user_agent}\"");
         eventually("the audit log to catch up", LAG, async || {
-            let lines = self.lines(before)?;
-            let fence = lines.into_iter().find(|(_, line)| line.contains(&quoted));
-            fence.map(|(end, _)| Mark(end)).ok_or_else(|| anyhow!("no {user_agent} in the log"))
+            let mut log = self.follow(before)?;
+            while let Some(line) = log.line()? {
+                if line.contains(&quoted) {
+                    return Ok(Mark(log.place));
+                }
+            }
+            Err(anyhow!("no {user_agent} in the log"))
         })
         .await
     }
+}
 
-    /// The complete lines behind a mark, each with the place where it ends.
-    fn lines(&self, from: Mark) -> Result<Vec<(u64, String)>> {
-        let mut file = File::open(self.log).with_context(|| format!("opening {}", self.log.display()))?;
-        let mut place = file.seek(SeekFrom::Start(from.0))?;
-        let mut reader = BufReader::new(file);
-        let mut lines = Vec::new();
+/// The log from some place on. However long it is, it is never held as a whole; at its present end there is nothing, and
+/// later there may be more.
+#[derive(Debug)]
+pub struct Follow {
+    reader: BufReader<File>,
+    place: u64,
+    line: String,
+}
+
+impl Follow {
+    /// The next complete line.
+    fn line(&mut self) -> Result<Option<&str>> {
+        // What was not complete the last time is gone on with.
+        if self.line.ends_with('\n') {
+            self.line.clear();
+        }
+        self.place += u64::try_from(self.reader.read_line(&mut self.line)?)?;
+        Ok(self.line.ends_with('\n').then_some(&self.line))
+    }
+}
+
+impl Iterator for Follow {
+    type Item = Result<Request>;
+
+    fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let mut line = String::new();
-            let read = reader.read_line(&mut line)?;
-            if !line.ends_with('\n') {
-                return Ok(lines);
+            let request = self.line().transpose()?.and_then(parse);
+            if !request.as_ref().is_ok_and(|request| request.user_agent.starts_with(FENCE)) {
+                return Some(request);
             }
-            place += u64::try_from(read)?;
-            lines.push((place, line));
         }
     }
 }
@@ -300,6 +328,26 @@ mod tests {
         assert!(requests.by("nacre/").is_empty());
         assert_eq!(requests.writes().len(), 2);
         assert!(requests.lease_writes().is_empty());
+    }
+
+    #[test]
+    fn a_line_that_is_still_being_written_is_read_once_it_is_whole() {
+        use std::io::Write as _;
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut log =
+            Follow { reader: BufReader::new(file.reopen().unwrap()), place: 0, line: String::new() };
+        let line = json!({"verb": "create", "user": {"username": "ada"},
+            "requestReceivedTimestamp": "2026-01-02T03:04:05.000001Z", "stageTimestamp": "2026-01-02T03:04:05.000002Z"});
+        let line = line.to_string();
+        let (head, tail) = line.split_at(20);
+        file.write_all(head.as_bytes()).unwrap();
+        assert!(log.next().is_none());
+        file.write_all(tail.as_bytes()).unwrap();
+        assert!(log.next().is_none(), "it has no end yet");
+        file.write_all(b"\n").unwrap();
+        assert_eq!(log.next().unwrap().unwrap().user, "ada");
+        assert!(log.next().is_none());
+        assert_eq!(log.place, u64::try_from(line.len()).unwrap() + 1);
     }
 
     #[test]

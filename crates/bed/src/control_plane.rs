@@ -134,6 +134,8 @@ fn etcd(binaries: &Binaries, folder: &Path, client_port: u16, peer_port: u16) ->
     let peer = format!("http://127.0.0.1:{peer_port}");
     Program::new(binaries.path("etcd"), folder.join("etcd.log"))
         .args(["--name=bed", "--unsafe-no-fsync", "--log-level=warn"])
+        // Tens of thousands of objects, each with all its states of the last minutes, are more than the default of 2 GiB.
+        .arg(format!("--quota-backend-bytes={}", 8_u64 << 30))
         .arg(format!("--data-dir={}", folder.join("etcd").display()))
         .arg(format!("--listen-client-urls={client}"))
         .arg(format!("--advertise-client-urls={client}"))

@@ -30,7 +30,7 @@ mod wait;
 
 pub use access::USER_AGENT;
 pub use apply::{parse_manifests, read_manifests};
-pub use audit::{Audit, Mark, Request, Requests};
+pub use audit::{Audit, Follow, Mark, Request, Requests};
 pub use bed::{Bed, Builder};
 pub use binaries::programs;
 pub use process::{Process, Program, Usage, send_signal};

@@ -29,7 +29,7 @@ pub struct House {
     pub bed: Bed,
 }
 
-/// nacre, running.
+/// nacre, running; or, where they are measured side by side, another controller in its place.
 pub struct Nacre {
     /// The process.
     pub process: Process,
@@ -135,6 +135,19 @@ impl House {
             .env("HOSTNAME", name)
             .env("HEALTH_PROBE_BIND_ADDRESS", health.to_string())
             .env("METRICS_BIND_ADDRESS", metrics.to_string())
+            .start()?;
+        Ok(Nacre { process, health, metrics })
+    }
+
+    /// Starts another controller in nacre's place as OADP starts it, but for the ports, which others use here too.
+    pub(crate) fn launch_peer(&self, program: &Path, kubeconfig: &Path) -> Result<Nacre> {
+        let (health, metrics) = (free_address()?, free_address()?);
+        let program = self.bed.program(program, "peer", kubeconfig).env("WATCH_NAMESPACE", VELERO);
+        let process = program
+            .arg(format!("--health-probe-bind-address={health}"))
+            .arg(format!("--metrics-bind-address={metrics}"))
+            // What the bed's own programs get to spare the machine would make it look better and worse than it is.
+            .without_env("GOGC")
             .start()?;
         Ok(Nacre { process, health, metrics })
     }

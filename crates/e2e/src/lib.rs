@@ -2,10 +2,12 @@
 //! program that ships.
 
 mod admission;
+pub mod bench;
 pub mod contest;
 mod faults;
 mod house;
 mod length;
+pub mod load;
 mod location;
 mod oadp;
 mod privileges;

@@ -1,7 +1,7 @@
 //! A cluster as OADP leaves it to the Go controller: its role, and definitions from before Velero 1.18.
 
 use anyhow::{Context, Result};
-use bed::Bed;
+use bed::{Bed, Builder};
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
@@ -34,7 +34,12 @@ const KINDS: [&str; 5] = [
 impl House {
     /// A cluster with Velero and with what OADP ships for the Go controller, and nothing of nacre's own.
     pub async fn build_as_oadp() -> Result<Self> {
-        let bed = Bed::builder().with_velero().start().await?;
+        Self::build_as_oadp_on(Bed::builder().with_velero()).await
+    }
+
+    /// The same on a bed of the story's choosing.
+    pub async fn build_as_oadp_on(bed: Builder) -> Result<Self> {
+        let bed = bed.start().await?;
         let definitions = api::crds().into_iter().map(|crd| Ok(older(serde_json::to_value(crd)?)));
         let objects = definitions.chain(roles().into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
         let objects: Vec<DynamicObject> =

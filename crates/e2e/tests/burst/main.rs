@@ -4,11 +4,9 @@
 
 #![expect(clippy::print_stdout, reason = "measured figures belong in the output of a test run")]
 
-mod asked;
 mod drain;
-mod locations;
 mod measure;
-mod raw;
+mod rest;
 mod ticks;
 mod witness;
 
@@ -16,27 +14,29 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use api::{NonAdminBackup, NonAdminRestore};
+use e2e::load::{Meter, burst, sample};
 use e2e::{House, Nacre};
 
-use asked::{make_namespaces, sample};
-use measure::{ATTEMPTS, SLACK, against_a_bare_client, burst};
+use measure::{ATTEMPTS, PATIENCE, SLACK, against_a_bare_client, crowded};
 use witness::Witness;
 
-/// A thousand backups, fewer restores of them, and then locations beside what is over: one cluster for all of it.
+/// A thousand backups, fewer restores of them, a restart, restores that go, and locations beside what is over: one cluster
+/// for all of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_at_once_cost_little_more_than_their_writes_and_nothing_at_rest() -> Result<()> {
     let mut ratio = f64::INFINITY;
     for _ in 0..ATTEMPTS {
-        let house = House::build().await?;
-        house.bed.velero_stop()?;
-        make_namespaces(&house.bed, "shop").await?;
+        let house = crowded().await?;
         let nacre;
         (nacre, ratio) = against_a_bare_client::<NonAdminBackup>(&house, 1000).await?;
         if ratio < SLACK {
             ticks::write_to_one::<NonAdminBackup>(&house, &nacre).await?;
             drain::shows_at_once::<NonAdminBackup>(&house, 100).await?;
             let nacre = restores(&house, nacre).await?;
-            return locations::at_rest(&house, &nacre, 100, Duration::from_secs(8)).await;
+            // Before there are locations: for those, Velero is asked for its version at every start.
+            let nacre = rest::of_a_restart(&house, nacre).await?;
+            rest::after_all::<NonAdminRestore>(&house, &nacre, 200).await?;
+            return rest::of_locations(&house, &nacre, 100, Duration::from_secs(8)).await;
         }
     }
     bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")
@@ -46,7 +46,8 @@ async fn a_thousand_at_once_cost_little_more_than_their_writes_and_nothing_at_re
 async fn restores(house: &House, nacre: Nacre) -> Result<Nacre> {
     sample::<NonAdminRestore>(&house.bed).await?;
     let witness = Witness::of::<NonAdminRestore>(&house.bed).await?;
-    burst::<NonAdminRestore>(&house.bed, &nacre, 200).await?;
+    let mut meter = Meter::start(house, &nacre).await?;
+    burst::<NonAdminRestore>(&mut meter, 200, PATIENCE).await?.all()?;
     nacre.process.kill().await?;
     let nacre = house.start_nacre().await?;
     ticks::write_to_one::<NonAdminRestore>(house, &nacre).await?;

@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
 use bed::Bed;
+use e2e::load::Asked;
 use futures::{StreamExt, pin_mut};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, ResourceExt};
 use tokio::task::JoinHandle;
-
-use crate::asked::Asked;
 
 /// Watches until it is asked.
 pub(crate) struct Witness {

@@ -1,0 +1,176 @@
+//! The figures, as they are kept: whatever is told or drawn can be told and drawn again from them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::machine::Machine;
+use crate::load::{Cost, Reached};
+
+/// Who was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Who {
+    /// A client that does the same writes and nothing else: the most that the API server gives.
+    BareClient,
+    /// nacre.
+    Nacre,
+    /// Another controller.
+    Peer,
+    /// The same with the limits of its client lifted.
+    PeerFast,
+}
+
+impl Who {
+    /// Everybody, in the order in which they are told.
+    pub const ALL: [Self; 4] = [Self::BareClient, Self::Nacre, Self::Peer, Self::PeerFast];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BareClient => "bare client",
+            Self::Nacre => "nacre",
+            Self::Peer => "Go controller",
+            Self::PeerFast => "Go controller, limits lifted",
+        }
+    }
+}
+
+/// What was asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Load {
+    /// n backups at once, until all are `Created`.
+    Burst,
+    /// Ten progress ticks of one of them.
+    Ticks,
+    /// Velero ends all of them.
+    Drain,
+    /// A start where all of them are settled.
+    Restart,
+    /// All of them are deleted.
+    Delete,
+    /// n restores at once, until all are `Created`.
+    Restores,
+    /// Five hundred locations, until Velero has all of them.
+    Locations,
+    /// A minute in which nothing happens but Velero's looks at them.
+    AtRest,
+}
+
+impl Load {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 8] = [
+        Self::Burst,
+        Self::Ticks,
+        Self::Drain,
+        Self::Restart,
+        Self::Delete,
+        Self::Restores,
+        Self::Locations,
+        Self::AtRest,
+    ];
+
+    /// Whether what it costs is told for each object.
+    pub fn is_per_object(self) -> bool {
+        !matches!(self, Self::Ticks | Self::Restart | Self::AtRest)
+    }
+}
+
+/// One load on one of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Who was measured.
+    pub who: Who,
+    /// What was asked of it.
+    pub load: Load,
+    /// How many objects there were.
+    pub n: usize,
+    /// How much of it was done.
+    pub done: usize,
+    /// How much there was to do.
+    pub of: usize,
+    /// How long it took until all was done, or until patience ended.
+    pub seconds: f64,
+    /// Writes by kind, Events and leases aside.
+    pub writes: BTreeMap<String, usize>,
+    /// Writes that met a conflict.
+    pub conflicts: usize,
+    /// Events written.
+    pub events: usize,
+    /// Seconds of processor time, until it had come to rest.
+    pub cpu_seconds: f64,
+    /// The largest resident set so far, in bytes.
+    pub peak_rss: u64,
+}
+
+impl Record {
+    pub(super) fn new(who: Who, load: Load, n: usize, reached: Reached, cost: Cost) -> Self {
+        Self {
+            who,
+            load,
+            n,
+            done: reached.done,
+            of: reached.of,
+            seconds: reached.took.as_secs_f64(),
+            writes: cost.writes,
+            conflicts: cost.conflicts,
+            events: cost.events,
+            cpu_seconds: cost.cpu_seconds,
+            peak_rss: cost.peak_rss,
+        }
+    }
+
+    /// Whether all was done before patience ended.
+    pub fn is_done(&self) -> bool {
+        self.done >= self.of
+    }
+
+    /// All writes.
+    pub fn total(&self) -> usize {
+        self.writes.values().sum()
+    }
+
+    /// A number for each object, where that makes sense.
+    #[expect(clippy::cast_precision_loss, reason = "counts are small")]
+    pub(super) fn each(&self, number: f64) -> f64 {
+        if self.load.is_per_object() { number / self.n as f64 } else { number }
+    }
+
+    /// Writes for each object, where that makes sense.
+    #[expect(clippy::cast_precision_loss, reason = "counts are small")]
+    pub(super) fn writes_each(&self) -> f64 {
+        self.each(self.total() as f64)
+    }
+}
+
+/// Everything a run has measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Results {
+    /// How it was started.
+    pub command: String,
+    /// When.
+    pub date: String,
+    /// Where.
+    pub machine: Machine,
+    /// Of what.
+    pub versions: BTreeMap<String, String>,
+    /// What happened on the way.
+    pub notes: Vec<String>,
+    /// What was measured.
+    pub records: Vec<Record>,
+}
+
+impl Results {
+    /// Nothing yet, on this machine, now.
+    pub fn new(command: String) -> Self {
+        let date = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
+        let versions = BTreeMap::from([("nacre".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
+        Self { command, date, machine: Machine::here(), versions, notes: Vec::new(), records: Vec::new() }
+    }
+
+    /// One of the records.
+    pub fn find(&self, who: Who, load: Load, n: usize) -> Option<&Record> {
+        self.records.iter().find(|record| record.who == who && record.load == load && record.n == n)
+    }
+}

@@ -1,0 +1,161 @@
+//! What is promised, beside what was measured.
+
+use super::results::{Load, Record, Results, Who};
+
+/// How much longer than a bare client, and how much dearer each of ten thousand than each of a thousand.
+pub const SLACK: f64 = 1.3;
+/// From a new request to `Created`.
+const WRITES_EACH: f64 = 3.01;
+/// Ready again with ten thousand settled objects.
+const RESTART_SECONDS: f64 = 5.0;
+/// Where most is promised.
+pub const THOUSAND: usize = 1000;
+const TEN_THOUSAND: usize = 10_000;
+
+/// A promise, and whether it was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was promised.
+    pub promise: String,
+    /// What was measured.
+    pub measured: String,
+    /// Whether that keeps it.
+    pub kept: bool,
+}
+
+/// How many times as long as a bare client nacre took for the same writes.
+pub fn beside_bare(results: &Results, load: Load, n: usize) -> Option<f64> {
+    let record = |who| results.find(who, load, n).filter(|record| record.is_done());
+    Some(record(Who::Nacre)?.seconds / record(Who::BareClient)?.seconds)
+}
+
+/// Every promise about which something was measured.
+pub fn findings(results: &Results) -> Vec<Finding> {
+    let mut all = Vec::new();
+    at_a_thousand(results, &mut all);
+    at_ten_thousand(results, &mut all);
+    for (who, faster) in [(Who::Peer, 25.0), (Who::PeerFast, 5.0)] {
+        beside_peer(results, who, faster, &mut all);
+    }
+    all
+}
+
+fn at_most(promise: &str, limit: f64, measured: f64) -> Finding {
+    Finding {
+        promise: format!("{promise}: at most {limit}"),
+        measured: format!("{measured:.3}"),
+        kept: measured <= limit,
+    }
+}
+
+fn at_least(promise: &str, limit: f64, measured: f64) -> Finding {
+    let kept = measured >= limit;
+    Finding { promise: format!("{promise}: at least {limit}"), measured: format!("{measured:.1}"), kept }
+}
+
+fn at_a_thousand(results: &Results, all: &mut Vec<Finding>) {
+    if let Some(ratio) = beside_bare(results, Load::Burst, THOUSAND) {
+        all.push(at_most("1000 backups Created, times a bare client", SLACK, ratio));
+    }
+    if let Some(burst) = results.find(Who::Nacre, Load::Burst, THOUSAND) {
+        all.push(at_most("1000 backups, writes each", WRITES_EACH, burst.writes_each()));
+    }
+}
+
+fn at_ten_thousand(results: &Results, all: &mut Vec<Finding>) {
+    let burst = |n| results.find(Who::Nacre, Load::Burst, n).filter(|record| record.is_done());
+    if let (Some(few), Some(many)) = (burst(THOUSAND), burst(TEN_THOUSAND)) {
+        let grown = |cost: fn(&Record) -> f64| many.each(cost(many)) / few.each(cost(few));
+        let promise = |what: &str| format!("each of 10 000 beside each of 1000, {what}");
+        all.push(at_most(&promise("time"), SLACK, grown(|record| record.seconds)));
+        all.push(at_most(&promise("CPU"), SLACK, grown(|record| record.cpu_seconds)));
+        all.push(at_most(&promise("writes"), SLACK, many.writes_each() / few.writes_each()));
+    }
+    if let Some(restart) = results.find(Who::Nacre, Load::Restart, TEN_THOUSAND) {
+        let promise = "restart with 10 000 settled, seconds until ready";
+        all.push(at_most(promise, RESTART_SECONDS, restart.seconds));
+        all.push(at_most("restart with 10 000 settled, writes", 0.0, restart.writes_each()));
+    }
+}
+
+/// Of a peer that was not done the figures are what it had used by then: it would have been more.
+#[expect(clippy::cast_precision_loss, reason = "bytes of memory are few beside what a float holds")]
+fn beside_peer(results: &Results, who: Who, faster: f64, all: &mut Vec<Finding>) {
+    let burst = |who| results.find(who, Load::Burst, THOUSAND);
+    let (Some(nacre), Some(peer)) = (burst(Who::Nacre), burst(who)) else { return };
+    let promise = |what: &str| format!("1000 backups, {what} than {}", who.name());
+    all.push(at_least(&promise("times faster"), faster, peer.seconds / nacre.seconds));
+    if who == Who::Peer {
+        all.push(at_least(&promise("times less CPU"), 15.0, peer.cpu_seconds / nacre.cpu_seconds));
+        all.push(at_least(&promise("times less memory"), 2.0, peer.peak_rss as f64 / nacre.peak_rss as f64));
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    pub(crate) fn record(who: Who, load: Load, n: usize, seconds: f64, writes: usize) -> Record {
+        Record {
+            who,
+            load,
+            n,
+            done: n,
+            of: n,
+            seconds,
+            writes: BTreeMap::from([("patch things".to_owned(), writes)]),
+            conflicts: 0,
+            events: 0,
+            cpu_seconds: seconds,
+            peak_rss: 20 << 20,
+        }
+    }
+
+    pub(crate) fn results(records: Vec<Record>) -> Results {
+        Results { records, ..Results::new("make bench".to_owned()) }
+    }
+
+    fn broken(records: Vec<Record>) -> Vec<String> {
+        let all = findings(&results(records)).into_iter();
+        all.filter(|finding| !finding.kept).map(|finding| finding.promise).collect()
+    }
+
+    fn good() -> Vec<Record> {
+        vec![
+            record(Who::BareClient, Load::Burst, 1000, 5.0, 0),
+            record(Who::Nacre, Load::Burst, 1000, 6.0, 3000),
+            record(Who::Nacre, Load::Burst, 10_000, 70.0, 30_000),
+            record(Who::Nacre, Load::Restart, 10_000, 2.0, 0),
+            record(Who::Peer, Load::Burst, 1000, 300.0, 7300),
+        ]
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_judged() {
+        assert!(findings(&results(Vec::new())).is_empty());
+        assert_eq!(findings(&results(good())).len(), 10);
+    }
+
+    #[test]
+    fn each_promise_can_be_broken() {
+        let change = |at: usize, change: fn(&mut Record)| {
+            let mut records = good();
+            change(&mut records[at]);
+            broken(records)
+        };
+        assert_eq!(broken(good()), ["1000 backups, times less memory than Go controller: at least 2"]);
+        assert_eq!(change(4, |peer| peer.peak_rss *= 4), [""; 0]);
+        let first = |at, how: fn(&mut Record)| change(at, how).remove(0);
+        assert!(first(1, |nacre| nacre.seconds = 6.6).contains("times a bare client"));
+        assert!(
+            first(1, |nacre| nacre.writes = BTreeMap::from([(String::new(), 3011)])).contains("writes each")
+        );
+        assert!(first(2, |nacre| nacre.seconds = 80.0).contains("time"));
+        assert!(first(2, |nacre| nacre.cpu_seconds = 80.0).contains("CPU"));
+        assert!(first(3, |nacre| nacre.seconds = 5.1).contains("until ready"));
+        assert!(first(3, |nacre| nacre.writes = BTreeMap::from([(String::new(), 1)])).contains("writes"));
+        assert!(first(4, |peer| peer.seconds = 100.0).contains("times faster"));
+    }
+}

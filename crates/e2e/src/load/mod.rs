@@ -1,0 +1,35 @@
+//! Loads, and what they cost. The tests that require figures and the benchmark that tells them share every line of it.
+//! Velero's server is stopped, and Velero is played by hand: what is measured is the controller and the API server.
+
+mod asked;
+mod contender;
+mod drain;
+mod locations;
+mod meter;
+pub mod raw;
+mod requests;
+mod restart;
+mod ticks;
+
+use anyhow::Result;
+use futures::{StreamExt, TryStreamExt, stream};
+
+pub use asked::{
+    Asked, NAMESPACES, SAMPLE, SHOPS, Sample, done, finished_backups, make_namespaces, namespace, numbered,
+    sample, velero_says,
+};
+pub use contender::Contender;
+pub use drain::{drain, ended, in_order};
+pub use locations::{AtRest, at_rest, bring};
+pub use meter::{Cost, Meter, Reached};
+pub use requests::{burst, delete};
+pub use restart::restart;
+pub use ticks::Ticker;
+
+/// As many as nacre has workers: beyond 16 the API server takes no more in the same time.
+const AT_A_TIME: usize = 32;
+
+/// Does something for each number below, so many at a time.
+pub async fn each<F: Future<Output = Result<()>>>(many: usize, step: impl Fn(usize) -> F) -> Result<()> {
+    stream::iter(0..many).map(step).buffer_unordered(AT_A_TIME).try_collect().await
+}
