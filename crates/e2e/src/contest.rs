@@ -73,9 +73,14 @@ pub async fn created(tenant: &Tenant<'_>, name: &str) -> Result<()> {
 impl House {
     /// A new token for an install's account, and a file with it: so each process can be told from the others.
     pub async fn account_of(&self, namespace: &str) -> Result<PathBuf> {
+        self.account_named(namespace, ACCOUNT).await
+    }
+
+    /// The same for another account.
+    pub async fn account_named(&self, namespace: &str, account: &str) -> Result<PathBuf> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let written = self.bed.service_account_kubeconfig(namespace, ACCOUNT).await?;
-        let own = format!("{namespace}.{ACCOUNT}.{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let written = self.bed.service_account_kubeconfig(namespace, account).await?;
+        let own = format!("{namespace}.{account}.{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let own = written.with_file_name(own);
         std::fs::copy(&written, &own)?;
         Ok(own)

@@ -63,9 +63,9 @@ impl House {
         self.bed.apply_path(&deploy("velero-view.yaml")).await.context("applying the rights to see copies")
     }
 
-    /// A cluster with Velero, nacre's definitions, and what `nacre operator` needs.
+    /// A cluster with a Velero that stands still, nacre's definitions, and what `nacre operator` needs.
     pub async fn build_for_operator() -> Result<Self> {
-        let bed = Bed::builder().with_velero().start().await?;
+        let bed = Bed::builder().with_idle_velero().start().await?;
         bed.apply_path(&deploy("crds")).await.context("applying the definitions")?;
         bed.apply_path(&deploy("operator.yaml")).await.context("applying the operator")?;
         Ok(Self { bed })
@@ -73,10 +73,15 @@ impl House {
 
     /// Starts `nacre operator` with its own account.
     pub async fn start_operator(&self) -> Result<Nacre> {
-        let account = self.bed.service_account_kubeconfig(VELERO, "nacre-operator").await?;
-        let operator = self.launch_as("operator", &["operator"], VELERO, &account, &[])?;
+        let operator =
+            self.launch_operator("operator", &self.account_named(VELERO, "nacre-operator").await?, &[])?;
         operator.until_ready().await?;
         Ok(operator)
+    }
+
+    /// Starts a `nacre operator` of this name by this way to the API server, and waits for nothing.
+    pub fn launch_operator(&self, name: &str, kubeconfig: &Path, env: &[(&str, &str)]) -> Result<Nacre> {
+        self.launch_as(name, &["operator"], VELERO, kubeconfig, env)
     }
 
     /// Starts nacre as OADP's operator does: no arguments, everything in the environment, its own account.

@@ -1,5 +1,4 @@
-//! What a program was given against what it used: the rights in `deploy/nacre.yaml`, one by one, and the API server's own
-//! audit log.
+//! What a program was given against what it used: the rights of its roles, one by one, and the API server's own audit log.
 
 use std::fmt;
 
@@ -27,17 +26,26 @@ pub struct Right {
     pub name: Option<String>,
 }
 
-/// Everything one account may do by the roles that ship.
+/// Everything one account may do by some roles.
 #[derive(Clone, Debug)]
 pub struct Rights(Vec<Right>);
 
 impl Rights {
-    /// What `deploy/nacre.yaml` gives this account.
-    pub fn shipped(account: &str) -> Result<Self> {
-        Self::read(&bed::read_manifests(&deploy("nacre.yaml"))?, account)
+    /// What these files of the `deploy` folder give this account.
+    pub fn shipped(files: &[&str], account: &str) -> Result<Self> {
+        let objects: Result<Vec<_>> = files.iter().map(|file| bed::read_manifests(&deploy(file))).collect();
+        Self::read(&objects?.concat(), account)
     }
 
-    fn read(objects: &[DynamicObject], account: &str) -> Result<Self> {
+    /// These too.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
+    /// What these roles and bindings give this account.
+    pub fn read(objects: &[DynamicObject], account: &str) -> Result<Self> {
         let kind = |object: &DynamicObject| object.types.as_ref().map(|types| types.kind.clone());
         let mut rights = Vec::new();
         let bindings =
@@ -111,13 +119,30 @@ fn single(role: &DynamicObject, namespace: Option<&str>) -> Vec<Right> {
 }
 
 impl Right {
-    /// Whether it allows this request.
+    /// Whether it allows this request, or was asked for on its account.
     pub fn allows(&self, request: &Request) -> bool {
-        self.verb == request.verb
+        let resource = match self.verb.as_str() {
+            // To bind a role takes that right on the role; nacre's roles and their bindings go by one name.
+            "bind" if self.resource == "clusterroles" => "clusterrolebindings",
+            _ => &self.resource,
+        };
+        self.covers(request)
             && self.group == request.group
-            && self.resource == request.resource
+            && resource == request.resource
             && self.namespace.as_ref().is_none_or(|namespace| *namespace == request.namespace)
             && self.name.as_ref().is_none_or(|name| *name == request.name)
+    }
+
+    /// What is applied where there is nothing takes the right to create it; a role that says more than its writer holds, the
+    /// right to escalate it; and a binding to such a role, the right to bind it.
+    fn covers(&self, request: &Request) -> bool {
+        let applied = request.verb == "patch" && request.code < 300;
+        match self.verb.as_str() {
+            verb if verb == request.verb => true,
+            "create" => applied && request.code == 201,
+            "escalate" | "bind" => applied,
+            _ => false,
+        }
     }
 }
 

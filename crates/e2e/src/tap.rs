@@ -42,7 +42,7 @@ struct Line {
     about: Mutex<String>,
     /// Told when it falls silent.
     silent: Notify,
-    /// The kinds whose first write met a conflict that nobody made, if that is wanted.
+    /// The sorts of writes of which the first met a conflict that nobody made, if that is wanted.
     contradicted: Mutex<Option<HashSet<String>>>,
     faults: Faults,
 }
@@ -70,7 +70,7 @@ impl Tap {
 
     /// Writes a kubeconfig file that leads through the tap.
     pub fn kubeconfig(&self, folder: &Path) -> Result<PathBuf> {
-        let path = folder.join("tap.kubeconfig");
+        let path = folder.join(format!("tap-{}.kubeconfig", self.address.port()));
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "tap",
             "clusters": [{"name": "tap", "cluster": {"server": format!("http://{}", self.address)}}],
@@ -105,7 +105,8 @@ impl Tap {
         }
     }
 
-    /// Answers the first write to each kind with a conflict, from now on, so that whoever wrote has to look again.
+    /// Answers the first write to each kind in each namespace with a conflict, from now on, and the first delete, so that
+    /// whoever wrote has to look again.
     pub fn contradict(&self) {
         *self.line.contradicted.lock().unwrap_or_else(PoisonError::into_inner) = Some(HashSet::new());
     }
@@ -128,17 +129,22 @@ impl Tap {
 }
 
 impl Line {
-    /// Whether this write is the first to its kind. What is deleted is not looked at again.
+    /// Whether this write is the first of its sort to its kind in this namespace.
     fn contradicts(&self, path: &str, method: &Method) -> bool {
         let mut contradicted = self.contradicted.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(met) = contradicted.as_mut().filter(|_| *method != Method::DELETE) else { return false };
-        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-        let kind = match parts.iter().position(|part| *part == "namespaces") {
-            Some(place) => parts.get(place + 2),
-            None => parts.last(),
+        let Some(met) = contradicted.as_mut() else { return false };
+        let sort = if *method == Method::DELETE { "delete" } else { "write" };
+        let mut parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        // `/api/v1/...` or `/apis/group/v1/...`.
+        let lead = if parts.first() == Some(&"api") { 2 } else { 3 };
+        parts.drain(..lead.min(parts.len()));
+        let (namespace, kind) = match parts.as_slice() {
+            ["namespaces", namespace, kind, ..] => (*namespace, *kind),
+            [kind, ..] => ("", *kind),
+            [] => return false,
         };
         // These are made once and read by name anyway.
-        kind.is_some_and(|kind| *kind != "serverstatusrequests" && met.insert((*kind).to_owned()))
+        kind != "serverstatusrequests" && met.insert(format!("{sort} {namespace} {kind}"))
     }
 
     fn is_about(&self, path: &str, body: &[u8]) -> bool {

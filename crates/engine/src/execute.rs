@@ -35,6 +35,8 @@ pub struct Executor {
     work: Arc<Work>,
     writes: Arc<Writes>,
     unsure: Arc<Mutex<HashMap<Key, Created>>>,
+    /// Whether decisions rest on what is remembered, so that a conflict has to be looked at.
+    remembers: bool,
 }
 
 /// What a plan tried to create without hearing whether it did.
@@ -71,7 +73,14 @@ impl Writes {
 impl Executor {
     /// Writes with this client, remembers in this cluster, and wakes whom a write concerns.
     pub fn new(client: Client, cluster: Arc<Cluster>, work: Arc<Work>) -> Self {
-        Self { client, cluster, work, writes: Arc::default(), unsure: Arc::default() }
+        Self { client, cluster, work, writes: Arc::default(), unsure: Arc::default(), remembers: true }
+    }
+
+    /// Writes with this client for whoever reads everything afresh before each decision: there is nothing to remember, and
+    /// nobody to wake.
+    pub(crate) fn forgetful(client: Client, namespace: &str) -> Self {
+        let cluster = Arc::new(Cluster::new(namespace));
+        Self { remembers: false, ..Self::new(client, cluster, Arc::default()) }
     }
 
     /// What was written so far.
@@ -264,7 +273,9 @@ impl Executor {
             && code(error) == Some(409)
         {
             self.writes.conflicts.fetch_add(1, Ordering::Relaxed);
-            if let Ok(text) = self.fetch(kind, namespace, name).await {
+            if self.remembers
+                && let Ok(text) = self.fetch(kind, namespace, name).await
+            {
                 // The watch will not tell what is known already, so everybody concerned is woken here.
                 self.work.wake(self.remember(kind, namespace, &text));
             }

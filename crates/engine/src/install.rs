@@ -1,7 +1,6 @@
 //! Looking at an installation of nacre, and trying changes to it before making them. It changes so seldom that it is read
 //! afresh for each decision.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use api::{Kind, labels};
@@ -11,17 +10,16 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::core::params::{GetParams, Patch, PatchParams};
-use kube::core::{DynamicObject, PartialObjectMeta};
+use kube::core::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt as _};
+use planner::copies::COPIED;
 use planner::install::uninstall::{FINALIZERS, left_behind};
-use planner::install::{CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, Settings, objects};
+use planner::install::{CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, OPERATOR, Settings, objects};
 use planner::{Action, Key, Object, Plan, Target};
 use serde_json::Value;
 
-use crate::cluster::Cluster;
 use crate::error::{Failure, status};
 use crate::execute::{Executor, MANAGER, path};
-use crate::work::Work;
 
 /// How many requests are fetched at a time.
 const PAGE: u32 = 500;
@@ -50,17 +48,42 @@ pub async fn marked(client: &Client) -> Result<Vec<Found>, kube::Error> {
 
 /// Everything that has to do with an installation beside Velero in this namespace, for whoever takes it away.
 pub async fn remains(client: &Client, namespace: &str) -> Result<Vec<Found>, kube::Error> {
+    // Where an operator runs, its lease is its own.
+    let operator = get(client, Kind::Deployment, namespace.to_owned(), OPERATOR.to_owned()).await?.is_some();
     let left = left_behind(namespace).into_iter();
+    let left = left.filter(|(kind, _, name)| !(operator && *kind == Kind::Lease && name == OPERATOR));
     let left = try_join_all(left.map(|(kind, namespace, name)| get(client, kind, namespace, name))).await?;
     Ok(marked(client).await?.into_iter().chain(left.into_iter().flatten()).collect())
 }
 
 /// Every request that is held by finalizers.
 pub async fn held(client: &Client) -> Result<Vec<Target>, kube::Error> {
-    let mut held = Vec::new();
-    for (kind, _) in FINALIZERS {
+    let kinds = FINALIZERS.iter().map(|(kind, _)| *kind);
+    let all = listed(client, kinds, &ListParams::default()).await?;
+    let targets = all.iter().map(|(kind, meta)| Target::of(*kind, meta));
+    Ok(targets.filter(|target| !target.finalizers.is_empty()).collect())
+}
+
+/// Every copy of a Velero object in a tenant's namespace, where Velero itself is in this one.
+pub async fn copies(client: &Client, namespace: &str) -> Result<Vec<Target>, kube::Error> {
+    let elsewhere = format!("metadata.namespace!={namespace}");
+    let marked = ListParams::default().labels(labels::SHOWN).fields(&elsewhere);
+    let all = listed(client, COPIED.into_iter(), &marked).await?;
+    // What is on its way out needs no more.
+    let stay = all.iter().filter(|(_, meta)| meta.deletion_timestamp.is_none());
+    Ok(stay.map(|(kind, meta)| Target::of(*kind, meta)).collect())
+}
+
+/// What there is of these kinds, page by page.
+async fn listed(
+    client: &Client,
+    kinds: impl Iterator<Item = Kind>,
+    which: &ListParams,
+) -> Result<Vec<(Kind, ObjectMeta)>, kube::Error> {
+    let mut found = Vec::new();
+    for kind in kinds {
         let api = Api::<PartialObjectMeta<DynamicObject>>::all_with(client.clone(), &kind.resource());
-        let mut page = ListParams::default().limit(PAGE);
+        let mut page = which.clone().limit(PAGE);
         loop {
             let list = match api.list_metadata(&page).await {
                 Ok(list) => list,
@@ -68,13 +91,12 @@ pub async fn held(client: &Client) -> Result<Vec<Target>, kube::Error> {
                 Err(error) if is_unknown(&error) => break,
                 Err(error) => return Err(error),
             };
-            let targets = list.items.iter().map(|item| Target::of(kind, &item.metadata));
-            held.extend(targets.filter(|target| !target.finalizers.is_empty()));
+            found.extend(list.items.into_iter().map(|item| (kind, item.metadata)));
             let Some(next) = list.metadata.continue_.filter(|next| !next.is_empty()) else { break };
             page = page.continue_token(&next);
         }
     }
-    Ok(held)
+    Ok(found)
 }
 
 /// Who may still act as the controller: a pod of its Deployment, or whoever holds the lease.
@@ -111,8 +133,7 @@ fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
 
 /// Carries out a plan made on what was read afresh.
 pub async fn carry_out(client: &Client, settings: &Settings, plan: &Plan) -> Result<(), Failure> {
-    let cluster = Arc::new(Cluster::new(&settings.namespace));
-    let executor = Executor::new(client.clone(), cluster, Arc::new(Work::default()));
+    let executor = Executor::forgetful(client.clone(), &settings.namespace);
     executor.execute(&Key::new(Kind::Deployment, &settings.namespace, CONTROLLER), plan).await
 }
 
@@ -201,8 +222,7 @@ pub async fn kept(
             kept.push(format!("{number} {} of Velero in {namespace}, and what is in storage", kind.plural()));
         }
     }
-    let migration = planner::migration::access::NAME.to_owned();
-    if get(client, Kind::ClusterRole, String::new(), migration).await?.is_some() {
+    if crate::migration::is_asked_for(client).await? {
         kept.push("KubeVirt roles, grants and guard, which nobody keeps as they are from now on".to_owned());
     }
     kept.push(format!("the namespace {namespace}, with what is in it"));

@@ -2,7 +2,6 @@
 //! instead of being kept.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -22,10 +21,8 @@ use planner::migration::{guard, reconcile};
 use planner::{Key, Plan};
 use serde::de::DeserializeOwned;
 
-use crate::cluster::Cluster;
 use crate::error::{Failure, status};
 use crate::execute::Executor;
-use crate::work::Work;
 
 /// The label of KubeVirt's operator.
 pub const VIRT_OPERATOR: &str = "kubevirt.io=virt-operator";
@@ -122,16 +119,21 @@ pub async fn grants(client: &Client) -> Result<(Vec<ClusterRoleBinding>, Vec<Rol
     Ok((cluster.items, namespaced.items))
 }
 
-/// Carries out a plan made on what was read afresh: there is nothing to remember, and nobody to wake.
+/// Carries out a plan made on what was read afresh.
 pub async fn carry_out(client: &Client, plan: &Plan) -> Result<(), Failure> {
-    let cluster = Arc::new(Cluster::new(settings::NAMESPACE));
-    let executor = Executor::new(client.clone(), cluster, Arc::new(Work::default()));
+    let executor = Executor::forgetful(client.clone(), settings::NAMESPACE);
     let about = Key {
         kind: api::Kind::ConfigMap,
         namespace: settings::NAMESPACE.to_owned(),
         name: settings::NAME.to_owned(),
     };
     executor.execute(&about, plan).await
+}
+
+/// Whether anybody has asked nacre to look after migration rights.
+pub async fn is_asked_for(client: &Client) -> Result<bool, kube::Error> {
+    let configs = Api::<ConfigMap>::namespaced(client.clone(), settings::NAMESPACE);
+    Ok(configs.get_opt(settings::NAME).await?.is_some())
 }
 
 /// Whether the API server knows mutating policies at all.

@@ -118,7 +118,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         chores: Chores::default(),
     });
     tasks.spawn(policy::tell_problems(context.cluster.clone(), context.teller.clone(), leadership.clone()));
-    tasks.spawn(migration::keep(client.clone(), context.teller.clone(), leadership.clone()));
+    let lacking = context.cluster.lacking().clone();
+    tasks.spawn(migration::keep(client.clone(), context.teller.clone(), leadership.clone(), lacking));
     tasks.spawn(queue::keep_fresh(
         context.cluster.clone(),
         context.work.clone(),

@@ -3,10 +3,11 @@
 //! RBAC changes seldom, so nothing is kept in memory: a change of anything below wakes a round, and a round looks afresh.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
-use engine::migration::{Seen, VIRT_OPERATOR, carry_out, grants, knows_mutating_policies};
-use engine::{Failure, Leadership, Retry, Teller};
+use engine::migration::{Seen, VIRT_OPERATOR, carry_out, grants, is_asked_for, knows_mutating_policies};
+use engine::{Failure, Lacking, Leadership, Retry, Teller};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
@@ -20,7 +21,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::core::PartialObjectMeta as Meta;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
-use planner::migration::{contest::repaired, expiry, grant::GRANT, guard, reconcile, settings};
+use planner::migration::{contest::counted, expiry, grant::GRANT, guard, reconcile, settings};
 use planner::{Action, Plan};
 use thiserror::Error;
 use tokio::time::sleep;
@@ -30,10 +31,13 @@ use tracing::{debug, info, warn};
 const GATHER: Duration = Duration::from_millis(200);
 /// How often to look though nothing seems to have changed, for whatever a watch may have missed.
 const SAFETY_NET: Duration = Duration::from_mins(10);
-/// How often to ask again for rights that nobody gave. Without them this is an extra that is off.
+/// How often to see whether somebody wants this, or gave the rights. Until then it is an extra that is off.
 const OFF: Duration = Duration::from_mins(1);
 /// Repairs older than this say nothing about a contest any more.
 const MEMORY: Duration = Duration::from_mins(30);
+
+/// What is off where the rights are missing.
+const UNKEPT: &str = "KubeVirt migration rights are not looked after";
 
 /// Why a round did not come to its end.
 #[derive(Debug, Error)]
@@ -47,8 +51,8 @@ enum Trouble {
 }
 
 /// Keeps them for as long as the process runs.
-pub(crate) async fn keep(client: Client, teller: Teller, leadership: Leadership) {
-    wait_for_rights(&client).await;
+pub(crate) async fn keep(client: Client, teller: Teller, leadership: Leadership, lacking: Arc<Lacking>) {
+    wait_for_rights(&client, &lacking).await;
     let mut changes = watch_all(&client).await;
     let mut past = Past::default();
     let mut failures = 0;
@@ -57,10 +61,14 @@ pub(crate) async fn keep(client: Client, teller: Teller, leadership: Leadership)
         let pause = match round(&client, &teller, &mut past).await {
             Ok(wake) => {
                 failures = 0;
+                lacking.on(UNKEPT);
                 wake.unwrap_or(SAFETY_NET).min(SAFETY_NET)
             }
             Err(trouble) => {
                 failures += 1;
+                if let Some(why) = trouble.missing_right() {
+                    lacking.off(UNKEPT, why);
+                }
                 let retry = trouble.retry();
                 match retry {
                     Retry::Now | Retry::WhenItChanges => debug!(%trouble, "what we knew was out of date"),
@@ -100,20 +108,25 @@ async fn round(client: &Client, teller: &Teller, past: &mut Past) -> Result<Opti
     if let Some(asked) = &asked {
         plans.push(guard::decide(&seen.guard(asked, &past.repairs)));
         plans.push(reconcile::decide(&seen.roles(asked, &past.repairs)));
-        remember(&mut past.repairs, plans.iter().skip(1).flat_map(|plan| &plan.actions));
     }
-    for plan in &plans {
+    for (number, plan) in plans.iter().enumerate() {
         tell(teller, &seen, plan, &mut past.told);
-        carry_out(client, plan).await?;
+        for action in &plan.actions {
+            carry_out(client, &Plan::done().then(action.clone())).await?;
+            // The end of a grant is no repair, and neither is what did not come about.
+            if number > 0 {
+                remember(&mut past.repairs, action);
+            }
+        }
     }
     Ok(plans.iter().filter_map(|plan| plan.wake).min())
 }
 
-/// Keeps in mind what is being repaired, and forgets what is long ago.
-fn remember<'a>(repairs: &mut Vec<(String, Timestamp)>, actions: impl Iterator<Item = &'a Action>) {
+/// Keeps in mind what was repaired, and forgets what is long ago.
+fn remember(repairs: &mut Vec<(String, Timestamp)>, action: &Action) {
     let now = Timestamp::now();
     repairs.retain(|(_, at)| now.duration_since(*at).unsigned_abs() < MEMORY);
-    repairs.extend(actions.map(|action| (repaired(action).to_owned(), now)));
+    repairs.push((counted(action), now));
 }
 
 fn tell(teller: &Teller, seen: &Seen, plan: &Plan, told: &mut String) {
@@ -129,6 +142,19 @@ fn tell(teller: &Teller, seen: &Seen, plan: &Plan, told: &mut String) {
 }
 
 impl Trouble {
+    /// What the API server said, if it was that nacre may not.
+    fn missing_right(&self) -> Option<&str> {
+        let error = match self {
+            Self::Look(error) => error,
+            Self::Write(failure) => &failure.source,
+            Self::Settings(_) => return None,
+        };
+        match error {
+            kube::Error::Api(status) if status.code == 403 => Some(&status.message),
+            _ => None,
+        }
+    }
+
     fn retry(&self) -> Retry {
         match self {
             Self::Look(_) => Retry::BackOff,
@@ -139,22 +165,25 @@ impl Trouble {
     }
 }
 
-/// Waits until somebody has set nacre up to look after migration rights.
-async fn wait_for_rights(client: &Client) {
-    let mut told = false;
+/// Waits until somebody has set nacre up to look after migration rights. Until then one object is looked for, which nacre may
+/// always look for.
+async fn wait_for_rights(client: &Client, lacking: &Lacking) {
     loop {
-        match Seen::now(client).await {
-            Ok(_) => return,
-            Err(kube::Error::Api(status)) if status.code == 403 => {
-                if !told {
-                    info!("migration rights are not looked after: {}", status.message);
-                    told = true;
-                }
-            }
+        match asked_and_allowed(client).await {
+            Ok(true) => return lacking.on(UNKEPT),
+            Ok(false) => lacking.on(UNKEPT),
+            Err(kube::Error::Api(status)) if status.code == 403 => lacking.off(UNKEPT, &status.message),
             Err(error) => warn!(%error, "migration rights"),
         }
         sleep(OFF).await;
     }
+}
+
+async fn asked_and_allowed(client: &Client) -> Result<bool, kube::Error> {
+    if !is_asked_for(client).await? {
+        return Ok(false);
+    }
+    Box::pin(Seen::now(client)).await.map(|_| true)
 }
 
 pub(crate) type Changes = SelectAll<BoxStream<'static, ()>>;

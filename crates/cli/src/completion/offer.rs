@@ -59,11 +59,12 @@ pub(super) fn named(path: &[&str], argument: &str) -> Option<Named> {
     };
     Some(match (path, argument) {
         (_, "context") => Named::Context,
-        (_, "namespace" | "velero_namespace" | "kubevirt_namespace") => Named::Namespace,
+        (_, "namespace" | "velero_namespace" | "kubevirt_namespace") | (["adopt"], "name") => {
+            Named::Namespace
+        }
         (["backup" | "restore" | "location", verb], "name" | "names") if *verb != "create" => {
             Named::Object(noun(path[0])?)
         }
-        (["adopt"], "name") => Named::Namespace,
         (["request", _], "name" | "names") => Named::BesideVelero(Kind::NonAdminBackupStorageLocationRequest),
         (["restore", "create"], "from_backup") => Named::Object(Kind::NonAdminBackup),
         (["backup", "create"], "storage_location") => Named::Object(Kind::NonAdminBackupStorageLocation),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use engine::Retry;
-use engine::install::{at_work, carry_out, held, kept, marked, remains};
-use planner::install::uninstall::{Observed, Scope, decide};
+use engine::install::{at_work, carry_out, copies, held, kept, marked, remains};
+use planner::install::uninstall::{Observed, Scope, decide, helm_release};
 use tokio::time::{Instant, sleep};
 
 use super::settings::somewhere;
@@ -21,7 +21,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
   kubectl nacre uninstall --crds       the definitions too, and with them every request of every tenant
   kubectl nacre uninstall --dry-run    what the first step would be, and what stays
 
-Requests lose nacre's finalizers, so that nothing is stuck. Backups, restores and locations of Velero stay.")]
+Requests lose nacre's finalizers, so that nothing is stuck. Backups, restores and locations of Velero stay; copies of them
+in tenants' namespaces go. It can be run after `helm uninstall`, for what Helm knows nothing of, or before.")]
 pub(crate) struct Uninstall {
     /// Also remove the definitions of nacre's kinds, and with them every request of every tenant.
     #[arg(long)]
@@ -45,6 +46,7 @@ pub(crate) async fn uninstall(
     let first = marked(client).await.context("looking at what is installed")?;
     let installed = first.iter().find(|one| one.kind == api::Kind::Deployment);
     let place = namespace.or_else(|| installed.map(planner::Object::namespace)).map(str::to_owned);
+    let release = helm_release(&first).map(|(name, place)| (name.to_owned(), place.to_owned()));
     let settings = somewhere(place.as_deref());
     let scope = if uninstall.crds { Scope::Definitions } else { Scope::Installation };
     let deadline = Instant::now() + Duration::from_secs(uninstall.timeout);
@@ -54,7 +56,10 @@ pub(crate) async fn uninstall(
         let found = remains(client, &settings.namespace).await.context("looking at what is installed")?;
         let working = at_work(client, &settings.namespace).await.context("looking for the program")?;
         let requests = held(client).await.context("looking for requests")?;
-        let seen = Observed { scope, found: &found, held: &requests, at_work: working.as_deref() };
+        let shown =
+            copies(client, &settings.namespace).await.context("looking for copies of Velero's objects")?;
+        let seen =
+            Observed { scope, found: &found, held: &requests, copies: &shown, at_work: working.as_deref() };
         let decision = decide(&seen);
         if !decision.refusals.is_empty() {
             bail!("{}", decision.refusals.join("\n       "));
@@ -74,7 +79,10 @@ pub(crate) async fn uninstall(
             continue;
         }
         if uninstall.dry_run || decision.plan.actions.is_empty() {
-            let remarks = kept(client, &settings.namespace, uninstall.crds).await?;
+            let mut remarks = kept(client, &settings.namespace, uninstall.crds).await?;
+            remarks.extend(release.map(|(name, place)| {
+                format!("Helm's own record of release {name}; `helm uninstall {name} -n {place}` removes it")
+            }));
             let answer =
                 Answer { dry_run: uninstall.dry_run, namespace: settings.namespace, changes: done, remarks };
             for text in &answer.remarks {
@@ -102,9 +110,16 @@ pub(crate) async fn uninstall(
 fn all_steps(seen: &Observed<'_>) -> Vec<Change> {
     let mut left: Vec<_> = seen.found.to_vec();
     let mut held = seen.held.to_vec();
+    let mut copies = seen.copies.to_vec();
     let mut steps = Vec::new();
     loop {
-        let next = decide(&Observed { scope: seen.scope, found: &left, held: &held, at_work: None });
+        let next = decide(&Observed {
+            scope: seen.scope,
+            found: &left,
+            held: &held,
+            copies: &copies,
+            at_work: None,
+        });
         if next.plan.actions.is_empty() {
             return steps;
         }
@@ -116,6 +131,7 @@ fn all_steps(seen: &Observed<'_>) -> Vec<Change> {
                     .filter(|one| one.uid == target.uid)
                     .for_each(|one| one.finalizers.retain(|other| other != finalizer)),
                 planner::Action::Delete(target) => {
+                    copies.retain(|one| one.uid != target.uid);
                     left.retain(|one| one.body["metadata"]["uid"] != target.uid.as_str());
                 }
                 _ => return steps,

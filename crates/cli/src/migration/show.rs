@@ -15,8 +15,9 @@ use crate::output::lines;
 /// An action as it is listed in a dry run or in an error.
 pub(super) fn action(action: &Action) -> String {
     match action {
-        Action::Create(object) => format!("create {}", named(object.kind, object.namespace(), object.name())),
-        Action::Apply(object) => format!("apply {}", named(object.kind, object.namespace(), object.name())),
+        Action::Create(object) | Action::Apply(object) => {
+            format!("create {}", named(object.kind, object.namespace(), object.name()))
+        }
         Action::Patch(target, _)
         | Action::PatchStatus(target, _)
         | Action::Hold(target, _)
@@ -59,8 +60,10 @@ pub(super) fn steps(plan: &Plan) -> Vec<Step> {
         .iter()
         .zip(objects(plan))
         .map(|(action, object)| match action {
-            Action::Create(made) => Step { action: "create", object, body: made.body.clone() },
-            Action::Apply(made) => Step { action: "apply", object, body: made.body.clone() },
+            // Migration rights are applied only where there are none yet.
+            Action::Create(made) | Action::Apply(made) => {
+                Step { action: "create", object, body: made.body.clone() }
+            }
             Action::Delete(_) | Action::DeleteUnchanged(_) => {
                 Step { action: "delete", object, body: Value::Null }
             }

@@ -8,6 +8,7 @@ use e2e::deploy;
 use serde_json::Value;
 
 use crate::life::nacre;
+use crate::traces::traces;
 
 /// Objects by kind, namespace and name, whatever their order and whatever text they were made from.
 fn by_name(yaml: &str) -> Result<BTreeMap<String, Value>> {
@@ -60,16 +61,53 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
     let deployments = ["get", "deployment", "-n", "velero", "-o", "name"];
     ensure!(bed.kubectl(&deployments).await?.ok()?.trim() == "deployment.apps/non-admin-controller");
     ensure!(bed.kubectl(&["get", "nonadminbackups", "-A"]).await?.success, "the definitions are not there");
-    // Two installers do not fight over it.
+    // Two installers do not fight over it, and there is one per cluster whoever installed it.
     let (success, _, words) = nacre(bed, &["install"]).await?;
     ensure!(!success && words.contains("installed by Helm as release nacre"), "{words}");
+    let (success, _, words) = nacre(bed, &["install", "-n", "elsewhere"]).await?;
+    let plain = "installed in namespace velero already, and there is one per cluster";
+    ensure!(!success && words.contains(plain), "{words}");
     bed.helm(&["upgrade", "nacre", &chart, "-n", "velero", "--set", "replicas=1"]).await?.ok()?;
     ensure!(bed.kubectl(&["get", "pdb", "-n", "velero", "-o", "name"]).await?.ok()?.trim().is_empty());
+    // Helm knows nothing of finalizers: what it leaves, the command line finds.
+    held(bed, "after-helm").await?;
     bed.helm(&["uninstall", "nacre", "-n", "velero"]).await?.ok()?;
     ensure!(bed.kubectl(&deployments).await?.ok()?.trim().is_empty());
     ensure!(
         bed.kubectl(&["get", "nonadminbackups", "-A"]).await?.success,
         "the definitions went, and every request with them"
     );
+    let (success, done, words) = nacre(bed, &["uninstall"]).await?;
+    ensure!(success && done.trim() == "let go of nonadminbackup/after-helm in shop", "{done}{words}");
+    free(bed, "after-helm").await?;
+
+    // The other way round: the command line removes it all in the right order, and Helm's record is left to Helm.
+    bed.helm(&["install", "nacre", &chart, "-n", "velero"]).await?.ok()?;
+    held(bed, "before-helm").await?;
+    let (success, done, words) = nacre(bed, &["uninstall"]).await?;
+    ensure!(success && done.contains("delete deployment/non-admin-controller in velero"), "{done}{words}");
+    ensure!(words.contains("`helm uninstall nacre -n velero` removes it"), "{words}");
+    free(bed, "before-helm").await?;
+    let left = traces(bed).await?;
+    ensure!(left == ["Secret velero/sh.helm.release.v1.nacre.v1"], "{left:#?}");
+    bed.helm(&["uninstall", "nacre", "-n", "velero"]).await?.ok()?;
+    let releases = bed.helm(&["list", "-n", "velero", "--all", "--short"]).await?.ok()?;
+    ensure!(releases.trim().is_empty(), "{releases}");
     Ok(())
+}
+
+/// A request as nacre leaves it.
+async fn held(bed: &Bed, name: &str) -> Result<()> {
+    bed.apply_yaml(&format!(
+        "{{apiVersion: oadp.openshift.io/v1alpha1, kind: NonAdminBackup, metadata: {{name: {name}, namespace: shop, \
+         finalizers: [{}]}}, spec: {{backupSpec: {{}}}}}}",
+        api::labels::NAB_FINALIZER
+    ))
+    .await
+}
+
+/// Its owner can delete it.
+async fn free(bed: &Bed, name: &str) -> Result<()> {
+    let gone = ["delete", "nonadminbackup", name, "-n", "shop", "--timeout", "20s"];
+    bed.kubectl(&gone).await?.ok().map(drop)
 }

@@ -5,4 +5,8 @@ mod helm;
 mod life;
 mod matrix;
 mod privileges;
+mod privileges_of_migration;
+mod privileges_of_operator;
+mod privileges_of_view;
+mod traces;
 mod watched;

@@ -1,11 +1,11 @@
-//! Least privilege, by the API server's own account: tenants go through every story while reads are logged too; each right in
-//! `deploy/nacre.yaml` is needed by some request, and no request is forbidden.
+//! Least privilege, by the API server's own account: tenants go through every story, with every extra on, while reads are
+//! logged too; each right of every role that nacre runs with is needed by some request, and no request is forbidden.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
 use api::{
     NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
     NonAdminDownloadRequest, NonAdminRestore, Phase, condition,
@@ -18,7 +18,8 @@ use kube::core::NamespaceResourceScope;
 use kube::{Resource, ResourceExt};
 use serde_json::json;
 
-use crate::watched;
+use crate::traces::traces;
+use crate::{life, privileges_of_migration, privileges_of_operator, privileges_of_view, watched};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 const ENDPOINTS: &str = "endpoints: {allow: ['127.0.0.1']}";
@@ -27,6 +28,10 @@ const MODIFIERS: [&str; 2] = ["nacre-restore-from-tenant-storage", "nacre-restor
 #[tokio::test(flavor = "multi_thread")]
 async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let house = House::build_on(Bed::builder().with_velero().audit_reads()).await?;
+    house.allow_velero_view().await?;
+    privileges_of_migration::set_up(&house).await?;
+    house.bed.wait_allowed(&account(), "", "watch", "velero.io", "datadownloads").await?;
+    house.bed.wait_allowed(&account(), "kube-system", "list", "apps", "deployments").await?;
     let mark = house.bed.audit().mark().await?;
     // Conflicts are rare, and what they need is needed: the first write to each kind meets one.
     let tap = Tap::open(&house.account().await?).await?;
@@ -42,8 +47,11 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let shop = house.tenant("shop", "ada").await?;
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
 
-    let location = Box::pin(a_bucket_is_brought_and_used(&house, &shop)).await?;
-    Box::pin(files_are_fetched(&house, &shop)).await?;
+    let migration = Box::pin(privileges_of_migration::is_looked_after(&house));
+    let bucket = Box::pin(a_bucket_is_brought_and_used(&house, &shop));
+    let (location, ()) = tokio::try_join!(bucket, migration)?;
+    Box::pin(files_are_fetched(&shop)).await?;
+    Box::pin(privileges_of_view::is_kept_true(&house, &shop)).await?;
     Box::pin(things_are_deleted(&house, &shop)).await?;
     Box::pin(watched::a_broken_policy_is_seen_in_three_places(&house, &nacre)).await?;
     Box::pin(watched::what_ships_names_what_there_is(&nacre)).await?;
@@ -54,40 +62,84 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     as_the_go_controller_leaves_it(&house, &shop, &location).await?;
     let nacre = house.start_nacre_in(&way, &told).await?;
     Box::pin(all_is_taken_over(&house, &shop, &location, &nacre)).await?;
+    privileges_of_view::label(&house, json!("true")).await?;
+    shop.wait("a copy", "kept", |copy: Option<&Backup>| copy.map(|_| ())).await?;
     nacre.process.terminate(Duration::from_secs(15)).await?;
     drop(nacre);
 
+    let shipped = Rights::shipped(&["nacre.yaml"], ACCOUNT)?;
+    let view = Rights::shipped(&["velero-view.yaml"], ACCOUNT)?;
+    let migration = privileges_of_migration::rights(&house.bed).await?;
+    // Beside Velero, copies' rights are not needed.
+    let elsewhere = |request: &Request| request.namespace != VELERO || request.resource == "configmaps";
+    let all = |_: &Request| true;
+    prove(&house, mark, &account(), &[(&shipped, &all), (&view, &elsewhere), (&migration, &all)]).await?;
+    // It can fail: without the deletions, the right to delete is found idle.
+    let requests = by(&house, mark, &account()).await?;
+    let fewer = shipped.unused(&requests.only(|request| request.verb != "delete"));
+    ensure!(fewer.iter().filter(|right| right.verb == "delete").count() >= 8, "{fewer:#?}");
+
+    nothing_is_left(&house).await?;
+    Box::pin(privileges_of_operator::every_right_is_used_and_none_is_missing(&house, &shop)).await
+}
+
+const ACCOUNT: &str = "non-admin-controller";
+
+fn account() -> String {
+    format!("system:serviceaccount:{VELERO}:{ACCOUNT}")
+}
+
+async fn by(house: &House, mark: bed::Mark, user: &str) -> Result<Requests> {
+    let all = house.bed.audit().since(mark).await?;
+    Ok(all.only(|request| request.user == user && !request.resource.is_empty()))
+}
+
+/// Rights, and the requests that count for them.
+type Claim<'a> = (&'a Rights, &'a (dyn Fn(&Request) -> bool + Sync));
+
+/// Each right was needed by some request since, nothing was forbidden, and nothing was allowed by anything else.
+pub(crate) async fn prove(house: &House, mark: bed::Mark, user: &str, claims: &[Claim<'_>]) -> Result<()> {
     // A watch is in the log once it has ended.
-    let rights = Rights::shipped("non-admin-controller")?;
     let all_used = async || {
-        let requests = by_nacre(&house, mark).await?;
-        let unused: Vec<_> = rights.unused(&requests).iter().map(ToString::to_string).collect();
-        ensure!(unused.is_empty(), "granted and not used: {unused:#?}");
+        let requests = by(house, mark, user).await?;
+        let idle = claims.iter().flat_map(|(rights, counts)| {
+            let unused = rights.unused(&requests.only(counts)).into_iter().map(ToString::to_string);
+            unused.collect::<Vec<_>>()
+        });
+        let idle: Vec<_> = idle.collect();
+        ensure!(idle.is_empty(), "granted and not used: {idle:#?}");
         Ok(requests)
     };
     let requests = eventually("every right to be used", Duration::from_secs(20), all_used).await?;
-    let forbidden = requests.only(|request| request.code == 403 && !is_migration(request));
+    let forbidden = requests.only(|request| request.code == 403);
     ensure!(forbidden.is_empty(), "{:#?}", forbidden.tally());
-    let beyond = rights.beyond(&requests.only(|request| request.code < 400 && !is_migration(request)));
+    let none = Rights::read(&[], user)?;
+    let granted = claims.iter().fold(none, |all, (rights, _)| all.and((*rights).clone()));
+    let beyond = granted.beyond(&requests.only(|request| request.code < 400));
     ensure!(beyond.is_empty(), "allowed by something else: {:#?}", beyond.tally());
-    // It can fail: without the deletions, the right to delete is found idle.
-    let fewer = rights.unused(&requests.only(|request| request.verb != "delete"));
-    ensure!(fewer.iter().filter(|right| right.verb == "delete").count() >= 8, "{fewer:#?}");
     Ok(())
 }
 
-async fn by_nacre(house: &House, mark: bed::Mark) -> Result<Requests> {
-    let account = format!("system:serviceaccount:{VELERO}:non-admin-controller");
-    let all = house.bed.audit().since(mark).await?;
-    Ok(all.only(|request| request.user == account && !request.resource.is_empty()))
+/// What `uninstall` keeps, and says so: an administrator's words, and what looks after machines.
+pub(crate) fn is_kept(trace: &str) -> bool {
+    let name = trace.rsplit('/').next().unwrap_or_default();
+    ["nacre-policy", "nacre-migration", "nacre:migration-infrastructure"].contains(&name)
+        || name.starts_with("nacre-migration-")
 }
 
-/// Looking after migration rights is an extra with rights of its own, which `kubectl nacre migration install` gives; until
-/// then nacre asks now and then whether it has them.
-fn is_migration(request: &Request) -> bool {
-    let about = ["rbac.authorization.k8s.io", "admissionregistration.k8s.io", "apps"];
-    about.contains(&request.group.as_str()) && request.resource != "validatingwebhookconfigurations"
-        || (request.resource == "configmaps" && request.namespace != VELERO)
+/// Out of the cluster with every extra on: what nacre made for itself goes too, and so do copies in tenants' namespaces.
+async fn nothing_is_left(house: &House) -> Result<()> {
+    let there = traces(&house.bed).await?;
+    for trace in ["Secret velero/nacre-webhook", "ConfigMap velero/nacre-velero-view", "Backup shop/kept"] {
+        ensure!(there.iter().any(|one| one == trace), "no {trace} to begin with: {there:#?}");
+    }
+    let (success, said, words) = life::nacre(&house.bed, &["uninstall"]).await?;
+    ensure!(success && words.contains("kept: KubeVirt roles, grants and guard"), "{said}{words}");
+    let left: Vec<_> = traces(&house.bed).await?.into_iter().filter(|one| !is_kept(one)).collect();
+    ensure!(left.is_empty(), "{left:#?}");
+    // What tenants asked for is held by nobody. Their rights went with the rest, so an administrator deletes it.
+    let gone = ["delete", "nonadminbackup", "kept", "-n", "shop", "--timeout", "20s"];
+    house.bed.kubectl(&gone).await?.ok().map(drop)
 }
 
 async fn policy(house: &House, approval: bool, pods: bool) -> Result<()> {
@@ -153,7 +205,7 @@ async fn a_bucket_is_brought_and_used(house: &House, shop: &Tenant<'_>) -> Resul
     Ok(name)
 }
 
-async fn files_are_fetched(house: &House, shop: &Tenant<'_>) -> Result<()> {
+async fn files_are_fetched(shop: &Tenant<'_>) -> Result<()> {
     let target = json!({"spec": {"target": {"kind": "BackupLog", "name": "daily"}}});
     shop.create::<NonAdminDownloadRequest>("log", target).await?;
     shop.wait("the link", "log", |request: Option<&NonAdminDownloadRequest>| {
@@ -162,13 +214,7 @@ async fn files_are_fetched(house: &House, shop: &Tenant<'_>) -> Result<()> {
             && condition::is_true(&status.conditions, condition::PROCESSED);
         done.then_some(())
     })
-    .await?;
-    // It has run out: request and Velero's request go.
-    let links = house.admin::<DownloadRequest>().await?;
-    let made = links.list(&kube::api::ListParams::default()).await?.items;
-    let link = made.first().context("a DownloadRequest")?.name_any();
-    house.bed.velero_status("DownloadRequest", &link, json!({"expiration": "2020-01-01T00:00:00Z"})).await?;
-    shop.gone::<NonAdminDownloadRequest>("log").await
+    .await
 }
 
 async fn things_are_deleted(house: &House, shop: &Tenant<'_>) -> Result<()> {

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const MARKS: &str = "nacre-reserved-marks";
 
 /// The keys that tell whose an object is, as released clients and nacre know them.
-const RESERVED: [&str; 11] = [
+const RESERVED: [&str; 17] = [
     "openshift.io/oadp",
     "openshift.io/oadp-nab-origin-nacuuid",
     "openshift.io/oadp-nar-origin-nacuuid",
@@ -31,7 +31,13 @@ const RESERVED: [&str; 11] = [
     "openshift.io/oadp-nadr-origin-nacuuid",
     labels::SYNCED_FROM,
     "openshift.io/oadp-nab-origin-name",
+    "openshift.io/oadp-nab-origin-namespace",
+    "openshift.io/oadp-nar-origin-name",
+    "openshift.io/oadp-nar-origin-namespace",
+    "openshift.io/oadp-nabsl-origin-name",
     "openshift.io/oadp-nabsl-origin-namespace",
+    "openshift.io/oadp-nadr-origin-name",
+    "openshift.io/oadp-nadr-origin-namespace",
     labels::ORIGIN_UID,
     labels::ORIGIN_NAMESPACE_UID,
     "nacre.dev/whatever-comes",

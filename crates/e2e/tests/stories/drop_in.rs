@@ -163,6 +163,7 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
         "since Velero may not be asked for its version",
         "create configmaps: ",
         "leading without a lease",
+        "KubeVirt migration rights are not looked after",
     ] {
         ensure!(details.contains(word), "{word:?} is not in {details}");
         ensure!(log.contains(word), "{word:?} is not in the log");

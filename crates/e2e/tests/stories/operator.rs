@@ -6,15 +6,17 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::{DataProtectionApplication, NonAdminBackup, condition};
 use bed::eventually;
-use e2e::contest::{created, leads};
+use e2e::contest::{created, leads, only_holders_act, sender};
 use e2e::{House, NACRE, Nacre, VELERO};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A standby that looks often.
+const BRISK: [(&str, &str); 1] = [("NACRE_LEASE_RETRY_PERIOD", "500ms")];
 const FINALIZER: &str = "nonadminbackup.oadp.openshift.io/finalizer";
 
 async fn ask(house: &House, namespace: &str, spec: Value) -> Result<()> {
@@ -67,11 +69,37 @@ fn image(deployment: &Deployment) -> Option<&str> {
     deployment.spec.as_ref()?.template.spec.as_ref()?.containers.first()?.image.as_deref()
 }
 
+/// Of two beside each other the first counts, and the other is told.
+async fn two_beside_each_other(house: &House) -> Result<()> {
+    let api = house.admin::<DataProtectionApplication>().await?;
+    let second = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
+        "metadata": {"name": "second"}, "spec": {"nonAdmin": {"enable": false}}});
+    api.create(&PostParams::default(), &serde_json::from_value(second)?).await?;
+    bed::wait_until("the second to be told", PATIENCE, api.clone(), "second", |one| {
+        let found = condition::get(&one?.status.as_ref()?.conditions, condition::RECONCILED)?;
+        (found.status == "False" && found.message.contains("dpa")).then_some(())
+    })
+    .await?;
+    deployment(house, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
+    api.delete("second", &DeleteParams::default()).await?;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     let house = House::build_for_operator().await?;
-    house.bed.velero_stop()?;
+    let mark = house.bed.audit().mark().await?;
     let operator = house.start_operator().await?;
+    leads(&operator, true).await?;
+    // Of two, one acts; the other says who, and takes its place below.
+    let other = house.account_named(VELERO, "nacre-operator").await?;
+    let standby = house.launch_operator("second", &other, &BRISK)?;
+    let standing_by = async || {
+        let details = standby.details().await?;
+        ensure!(details.contains("standing by: velero/operator_"), "{details}");
+        anyhow::Ok(())
+    };
+    eventually("the second operator to say who leads", PATIENCE, standing_by).await?;
 
     // Off unless asked for.
     ask(&house, VELERO, json!({"configuration": {"velero": {}}})).await?;
@@ -99,6 +127,8 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     ensure!(words.starts_with("Error: ") && words.contains("includedNamespaces"), "{words}");
     deployment(&house, "the image to stay", |one| one.and_then(image) == Some("mine:1")).await?;
 
+    two_beside_each_other(&house).await?;
+
     // Silence, once settled; a `false` elsewhere is no reason to act.
     ask(&house, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
     told(&house, true).await?;
@@ -114,6 +144,10 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
         let found = shop.api::<NonAdminBackup>().get(name).await?;
         anyhow::Ok(found.metadata.finalizers.unwrap_or_default())
     };
+    // In the middle of that the other operator takes over: what was begun is there to be read.
+    ensure!(operator.process.terminate(PATIENCE).await? == Some(0), "the operator ends in peace");
+    let operator = standby;
+    leads(&operator, true).await?;
     let patient = async || {
         let log = operator.process.output();
         ensure!(log.contains("waiting for velero/pod_"), "{log}");
@@ -158,5 +192,10 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     ask(&house, VELERO, json!({"nonAdmin": {"enable": false}})).await?;
     house.bed.audit().quiet(NACRE, Duration::from_secs(3)).await?;
     deployment(&house, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
-    Ok(())
+    let account = format!("system:serviceaccount:{VELERO}:nacre-operator");
+    let both = house.bed.audit().since(mark).await?.only(|request| request.user == account);
+    let senders: std::collections::BTreeSet<_> =
+        both.writes().as_slice().iter().map(|one| sender(one).1.to_owned()).collect();
+    ensure!(senders.len() == 2, "both acted, one after the other: {senders:?}");
+    only_holders_act(&both)
 }

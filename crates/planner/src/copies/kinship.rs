@@ -11,10 +11,6 @@ use crate::ownership::{label, own_name};
 use crate::view::View;
 use crate::{Key, backup, restore};
 
-/// The longest value a label can have. What belongs to a backup with a longer name is not shown, since Velero's tools
-/// look for it by a label.
-const LONGEST_LABEL: usize = 63;
-
 /// Whether a label or annotation is Velero's, OADP's or ours. Others on a Velero object are an administrator's notes and
 /// not shown; others on a copy are somebody else's and left alone.
 pub(super) fn is_veleros(name: &str) -> bool {
@@ -43,7 +39,7 @@ pub(super) fn location_name(view: &impl View, namespace: &str, storage: &str) ->
 
 /// What a Velero object belongs to: the tenant's request, and the copy of the Backup or Restore it is beside.
 pub(super) struct Parent {
-    /// What the tenant calls it; short enough for a label.
+    /// What the tenant calls it.
     pub(super) name: String,
     /// The copy.
     pub(super) copy: Arc<DynamicObject>,
@@ -120,6 +116,6 @@ fn of_restore(
 
 fn parent(view: &impl View, kind: Kind, request: &Key) -> Option<Parent> {
     let copy = view.shown(kind, &request.namespace, &request.name)?;
-    let short = request.name.len() <= LONGEST_LABEL && copy.metadata.deletion_timestamp.is_none();
-    short.then(|| Parent { name: request.name.clone(), copy })
+    let stays = copy.metadata.deletion_timestamp.is_none();
+    stays.then(|| Parent { name: request.name.clone(), copy })
 }

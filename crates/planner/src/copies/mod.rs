@@ -10,6 +10,7 @@
 //! Where that is done, `viewed` says; whom a change concerns, `wake`.
 
 mod kinship;
+mod label;
 mod record;
 mod request;
 pub mod roles;

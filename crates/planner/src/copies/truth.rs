@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::kinship::{self, Parent};
+use super::label;
 use crate::ownership::own_name;
 use crate::view::View;
 use crate::{Key, backup, ownership, restore};
@@ -65,10 +66,10 @@ fn of_backup(view: &impl View, request: &NonAdminBackup) -> Truth {
     let mut spec = value(&velero.spec);
     rename(&mut spec, "storageLocation", |name| kinship::location_name(view, namespace, name));
     let mut body = body(&velero.metadata, &spec, &shown);
-    if let Some(label) = body["metadata"]["labels"].get_mut(labels::VELERO_STORAGE_LOCATION)
-        && let Some(name) = label.as_str()
+    if let Some(stored) = body["metadata"]["labels"].get_mut(labels::VELERO_STORAGE_LOCATION)
+        && let Some(name) = stored.as_str()
     {
-        *label = json!(kinship::location_name(view, namespace, name));
+        *stored = json!(label::valued(&kinship::location_name(view, namespace, name)));
     }
     with_own_labels(&mut body, &request.metadata);
     Truth::Copy(body)
@@ -161,7 +162,7 @@ fn volume(view: &impl View, kind: Kind, namespace: &str, name: &str) -> Option<V
 /// Velero's tools find what belongs to a backup by its name and the uid they see.
 fn tie(body: &mut Value, kind: Kind, parent: &Parent) {
     if let Some(ties) = kinship::ties(kind) {
-        body["metadata"]["labels"][ties.name] = json!(parent.name);
+        body["metadata"]["labels"][ties.name] = json!(label::valued(&parent.name));
         body["metadata"]["labels"][ties.uid] = json!(parent.copy.metadata.uid);
     }
 }

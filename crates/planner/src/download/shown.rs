@@ -10,7 +10,7 @@ use std::time::Duration;
 use api::velero::{DownloadRequestSpec, DownloadRequestStatus};
 use api::{
     Kind, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, NonAdminDownloadRequestStatus,
-    VeleroDownloadRequest,
+    VeleroDownloadRequest, labels,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::de::DeserializeOwned;
@@ -69,5 +69,7 @@ pub(super) fn patch(seen: &Observed, wanted: &NonAdminDownloadRequestStatus) -> 
         serde_json::to_value(answer.cloned().unwrap_or_default()).unwrap_or_default()
     };
     let change = merge::diff(&answer(seen.request.status.as_ref()), &answer(Some(wanted)))?;
-    Some(Action::Patch(seen.target(), json!({ "status": change })))
+    // A link is nothing to be found in a backup, were it an administrator's.
+    let marks = json!({"labels": {labels::EXCLUDE_FROM_BACKUP: "true"}});
+    Some(Action::Patch(seen.target(), json!({ "metadata": marks, "status": change })))
 }

@@ -5,7 +5,7 @@
 use api::Kind;
 use serde_json::{Value, json};
 
-use super::program::CONTROLLER;
+use super::program::{CONTROLLER, METRICS};
 use super::roles::{LEASE, LEASE_NAMESPACE, roles, rule, status_rule};
 use super::settings::Settings;
 use super::uninstall::FINALIZERS;
@@ -21,7 +21,7 @@ pub fn operator(settings: &Settings) -> Vec<Object> {
     objects.push(object(Kind::ServiceAccount, namespace, json!({})));
     objects.extend(bound(Kind::ClusterRole, "", namespace, &everywhere()));
     objects.extend(bound(Kind::Role, namespace, namespace, &here()));
-    let held = json!([{"apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get"]}]);
+    let held = json!([named_rule(Kind::Lease, &[LEASE], &["get"])]);
     objects.extend(bound(Kind::Role, LEASE_NAMESPACE, namespace, &held));
     objects.push(deployment(settings));
     objects
@@ -32,7 +32,7 @@ fn everywhere() -> Value {
     let held = FINALIZERS.map(|(kind, _)| kind);
     json!([
         rule(&[Kind::DataProtectionApplication], &["list", "watch"]),
-        {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [CONTROLLER], "verbs": ["get"]},
+        named_rule(Kind::Deployment, &[CONTROLLER], &["get"]),
         rule(&held, &["list", "patch"]),
     ])
 }
@@ -41,23 +41,25 @@ fn everywhere() -> Value {
 fn here() -> Value {
     let whole = ["get", "create", "patch", "delete"];
     json!([
-        rule(&[Kind::Deployment], &["list", "watch", "create"]),
-        {
-            "apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [CONTROLLER],
-            "verbs": ["get", "patch", "delete"],
-        },
-        {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [dpa_operator::OADP], "verbs": ["get"]},
-        rule(&[Kind::Service], &whole),
-        rule(&[Kind::PodDisruptionBudget], &whole),
+        rule(&[Kind::Deployment], &["list", "watch"]),
+        // Whether there is one may be asked everywhere. They are applied under their names, so nothing else can be made.
+        named_rule(Kind::Deployment, &[CONTROLLER], &["create", "patch", "delete"]),
+        named_rule(Kind::Deployment, &[dpa_operator::OADP], &["get"]),
+        named_rule(Kind::Service, &[METRICS], &whole),
+        named_rule(Kind::PodDisruptionBudget, &[CONTROLLER], &whole),
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
         status_rule(&[Kind::DataProtectionApplication], &["patch"]),
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
         rule(&[Kind::Lease], &["create"]),
-        {
-            "apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [OPERATOR],
-            "verbs": ["get", "update"],
-        },
+        named_rule(Kind::Lease, &[OPERATOR], &["get", "update"]),
     ])
+}
+
+/// What may be done with objects of these names.
+fn named_rule(kind: Kind, names: &[&str], verbs: &[&str]) -> Value {
+    let mut rule = rule(&[kind], verbs);
+    rule["resourceNames"] = json!(names);
+    rule
 }
 
 /// A role, and the account it is given to.

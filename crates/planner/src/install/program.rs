@@ -13,6 +13,9 @@ use crate::{Object, admission};
 /// it makes sure that there is one controller per cluster.
 pub const CONTROLLER: &str = "non-admin-controller";
 
+/// The Service by which metrics are read.
+pub(super) const METRICS: &str = "nacre-metrics";
+
 /// The Deployment and what belongs to it: what `enable` in a DataProtectionApplication switches.
 pub fn program(settings: &Settings) -> Vec<Object> {
     let mut objects = vec![metrics_service(settings), deployment(settings)];
@@ -106,7 +109,7 @@ fn disruption_budget(settings: &Settings) -> Object {
 
 fn metrics_service(settings: &Settings) -> Object {
     let body = json!({
-        "metadata": {"name": "nacre-metrics", "namespace": settings.namespace, "labels": pods()},
+        "metadata": {"name": METRICS, "namespace": settings.namespace, "labels": pods()},
         "spec": {"selector": pods(), "ports": [{"name": "metrics", "port": 8080, "targetPort": "metrics"}]},
     });
     marked(Kind::Service, body)

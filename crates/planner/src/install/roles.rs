@@ -5,7 +5,7 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::marked;
-use crate::{Object, admission, restore};
+use crate::{Object, admission, migration, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
@@ -107,11 +107,13 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
     ]
 }
 
-/// What nacre may do where the lease is: make it, and keep that one alone.
+/// What nacre may do where the lease is: make it, keep that one alone, and see whether it is to look after migration rights,
+/// for which it is then given more.
 fn beside_the_lease(namespace: &str) -> [Object; 2] {
     let rules = json!([
         rule(&[Kind::Lease], &["create"]),
         {"apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get", "update"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [migration::settings::NAME], "verbs": ["get"]},
     ]);
     let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
     [

@@ -128,12 +128,19 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
     let foreign =
         Target { name: "other".to_owned(), finalizers: vec!["theirs/x".to_owned()], ..held.clone() };
     let mut found = installed();
+    let copy = Target { kind: Kind::Backup, name: "copy".to_owned(), finalizers: Vec::new(), ..held.clone() };
     let mut seen = vec![held, foreign];
+    let mut copies = vec![copy];
     let mut at_work = Some("pod x");
     let mut trace = Vec::new();
     for _ in 0..10 {
-        let observed =
-            uninstall::Observed { scope: Scope::Installation, found: &found, held: &seen, at_work };
+        let observed = uninstall::Observed {
+            scope: Scope::Installation,
+            found: &found,
+            held: &seen,
+            copies: &copies,
+            at_work,
+        };
         let decision = uninstall::decide(&observed);
         if let Some(who) = decision.waiting_for {
             trace.push(format!("wait for {who}"));
@@ -151,6 +158,7 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
                     .finalizers
                     .retain(|one| one != finalizer),
                 Action::Delete(target) => {
+                    copies.retain(|one| one.name != target.name);
                     found.retain(|one| (one.kind, one.name()) != (target.kind, target.name.as_str()));
                 }
                 other => panic!("{other:?}"),
@@ -160,13 +168,20 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
     let place = |step: &str| trace.iter().position(|one| one == step).unwrap_or_else(|| panic!("{trace:#?}"));
     assert!(place("delete Deployment non-admin-controller") < place("wait for pod x"));
     assert!(place("wait for pod x") < place("release daily"));
-    assert!(place("release daily") < place("delete ClusterRole nacre"));
+    assert!(place("release daily") < place("delete Backup copy"));
+    assert!(place("delete Backup copy") < place("delete ClusterRole nacre"));
     assert!(!trace.contains(&"release other".to_owned()));
     // Definitions stay, with every request, and so does the namespace.
     let left: Vec<_> = found.iter().map(|one| one.kind).collect();
     assert_eq!(left.iter().filter(|kind| **kind == Kind::CustomResourceDefinition).count(), 6);
     assert_eq!(left.len(), 7);
-    let all = uninstall::Observed { scope: Scope::Definitions, found: &found, held: &[], at_work: None };
+    let all = uninstall::Observed {
+        scope: Scope::Definitions,
+        found: &found,
+        held: &[],
+        copies: &[],
+        at_work: None,
+    };
     assert_eq!(uninstall::decide(&all).plan.actions.len(), 6);
 }
 

@@ -5,9 +5,11 @@ use api::{Kind, labels};
 
 use super::decide::{Decision, by_operator};
 use super::found::{Found, is_ours, release, target};
+use super::operator::OPERATOR;
 use super::roles::{LEASE, LEASE_NAMESPACE};
-use crate::admission::webhook;
-use crate::{Action, Plan, Target, restore};
+use crate::admission::certificate;
+use crate::migration::{self, access};
+use crate::{Action, Plan, Target, copies, restore};
 
 /// What the decision reads.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +20,8 @@ pub struct Observed<'a> {
     pub found: &'a [Found],
     /// Every request in the cluster that is held by finalizers.
     pub held: &'a [Target],
+    /// Every copy of a Velero object in a tenant's namespace.
+    pub copies: &'a [Target],
     /// Who may still act: a pod, or the holder of the lease.
     pub at_work: Option<&'a str>,
 }
@@ -25,8 +29,6 @@ pub struct Observed<'a> {
 /// How much shall go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The program alone, as when it is disabled: everything else is ready for the day it is enabled again.
-    Program,
     /// Everything but the definitions, with which all requests would go.
     Installation,
     /// The definitions too, and with them every request; Velero's objects stay.
@@ -42,9 +44,8 @@ pub const FINALIZERS: [(Kind, &str); 3] = [
 
 /// Decides the next steps. There are more as long as there are actions or something is waited for.
 pub fn decide(seen: &Observed<'_>) -> Decision {
-    let refusals: Vec<_> = by_helm(seen).into_iter().chain(by_operator(seen.found)).collect();
-    if !refusals.is_empty() {
-        return Decision { refusals, ..Decision::default() };
+    if let Some(refusal) = by_operator(seen.found) {
+        return Decision { refusals: vec![refusal], ..Decision::default() };
     }
     let program = going(seen, &PROGRAM);
     if !program.is_empty() {
@@ -57,8 +58,12 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     if !releases.is_empty() {
         return then(releases);
     }
+    // Nobody would keep them true.
+    let copies: Vec<_> = seen.copies.iter().map(|copy| Action::Delete(copy.clone())).collect();
+    if !copies.is_empty() {
+        return then(copies);
+    }
     then(match seen.scope {
-        Scope::Program => Vec::new(),
         Scope::Installation => going(seen, &REST),
         Scope::Definitions => going(seen, &[&REST[..], &[Kind::CustomResourceDefinition]].concat()),
     })
@@ -91,13 +96,24 @@ fn going(seen: &Observed<'_>, kinds: &[Kind]) -> Vec<Action> {
     kinds.iter().flat_map(of_kind).collect()
 }
 
-/// What the program makes for itself while it runs, by kind, namespace and name: its certificate, what it has Velero do to
-/// what comes back from tenants' storage, and the lease.
+/// What the program makes for itself while it runs and what it is given later, by kind, namespace and name: its certificate,
+/// what it has Velero do to what comes back from tenants' storage, the note that there are copies, leases, and the rights to
+/// look after migration rights. Roles, grants and guard themselves stay: whoever asked for them still wants them.
 pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
-    let beside_velero = [(Kind::Secret, webhook::SERVICE)].into_iter();
-    let beside_velero = beside_velero.chain(restore::MODIFIERS.map(|name| (Kind::ConfigMap, name)));
-    let beside_velero = beside_velero.map(|(kind, name)| (kind, namespace.to_owned(), name.to_owned()));
-    beside_velero.chain([(Kind::Lease, LEASE_NAMESPACE.to_owned(), LEASE.to_owned())]).collect()
+    let beside_velero =
+        [(Kind::Secret, certificate::SECRET), (Kind::ConfigMap, copies::RECORD), (Kind::Lease, OPERATOR)];
+    let modifiers = restore::MODIFIERS.map(|name| (Kind::ConfigMap, name));
+    let beside_velero = beside_velero.into_iter().chain(modifiers);
+    let beside_velero = beside_velero.map(|(kind, name)| (kind, namespace, name));
+    let elsewhere = [
+        (Kind::Lease, LEASE_NAMESPACE, LEASE),
+        (Kind::ClusterRoleBinding, "", access::NAME),
+        (Kind::RoleBinding, migration::settings::NAMESPACE, access::NAME),
+        (Kind::ClusterRole, "", access::NAME),
+        (Kind::Role, migration::settings::NAMESPACE, access::NAME),
+    ];
+    let all = beside_velero.chain(elsewhere);
+    all.map(|(kind, namespace, name)| (kind, namespace.to_owned(), name.to_owned())).collect()
 }
 
 fn is_left(found: &Found) -> bool {
@@ -126,8 +142,8 @@ fn released(held: &Target) -> Option<Action> {
     held.finalizers.iter().any(|found| found == finalizer).then(|| Action::Release(held.clone(), finalizer))
 }
 
-fn by_helm(seen: &Observed<'_>) -> Option<String> {
-    let others = seen.found.iter().filter(|found| found.kind != Kind::CustomResourceDefinition);
-    let (release, place) = others.filter(|found| is_ours(found)).find_map(release)?;
-    Some(format!("nacre was installed by Helm: use `helm uninstall {release} -n {place}`"))
+/// The Helm release that an installation is, and where that is: Helm keeps a record of it, which is Helm's to remove.
+pub fn helm_release(found: &[Found]) -> Option<(&str, &str)> {
+    let others = found.iter().filter(|found| found.kind != Kind::CustomResourceDefinition);
+    others.filter(|found| is_ours(found)).find_map(release)
 }

@@ -1,17 +1,19 @@
 //! What the controller has to be allowed to keep roles, grants and guard as they were asked for, and nothing else.
 //!
-//! The API server lets nobody write a role that says more than the writer holds, unless the writer may `escalate` that very role; a role
-//! that has to be made anew has no name yet when that is asked, so the controller holds what the four roles say.
+//! The API server lets nobody write a role that says more than the writer holds, unless the writer may `escalate` that very role. A role
+//! is therefore made by applying it under its name: one that is posted has no name yet when that is asked. So the controller holds none
+//! of what the roles say, and may make and change these and no others.
 
 use api::Kind;
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role as OwnRole, RoleBinding, RoleRef,
 };
+use kube::ResourceExt;
 use kube::core::ObjectMeta;
 
 use super::{
-    guard::{INFRASTRUCTURE, wanted},
-    roles::{Era, Role},
+    guard::{INFRASTRUCTURE, mutating, policies, wanted},
+    roles::Role,
     rules::rule,
     settings,
     subject::{RBAC, Who},
@@ -21,6 +23,8 @@ use crate::plan::Plan;
 
 /// The cluster role, its binding, and the role and binding for the settings.
 pub const NAME: &str = "nacre:migration-controller";
+
+const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// Everything that gives the controller its rights.
 pub struct Access {
@@ -82,45 +86,37 @@ pub fn decide(rbac: &Rbac, controller: &Who) -> Plan {
 pub fn rules() -> Vec<PolicyRule> {
     let kept: Vec<String> =
         Role::ALL.iter().map(|role| role.name()).chain([INFRASTRUCTURE]).map(str::to_owned).collect();
-    let by_name = |names: &[String], resources: &[&str], verbs: &[&str]| PolicyRule {
-        resource_names: Some(names.to_vec()),
-        ..rule(&[RBAC], resources, verbs)
-    };
-    let policies = [
-        "validatingadmissionpolicies",
-        "validatingadmissionpolicybindings",
-        "mutatingadmissionpolicies",
-        "mutatingadmissionpolicybindings",
-    ];
+    let infrastructure = [INFRASTRUCTURE.to_owned()];
     let mut rules = vec![
-        rule(&[RBAC], &["clusterroles", "clusterrolebindings", "rolebindings"], &["get", "list", "watch"]),
-        rule(&[RBAC], &["clusterroles", "clusterrolebindings"], &["create"]),
-        by_name(&kept, &["clusterroles"], &["update", "patch", "escalate"]),
-        by_name(&[INFRASTRUCTURE.to_owned()], &["clusterroles"], &["bind"]),
-        by_name(&[INFRASTRUCTURE.to_owned()], &["clusterrolebindings"], &["update", "patch"]),
+        rule(&[RBAC], &["clusterroles", "clusterrolebindings", "rolebindings"], &["list", "watch"]),
+        by_name(RBAC, "clusterroles", &kept, &["create", "patch", "escalate"]),
+        by_name(RBAC, "clusterroles", &infrastructure, &["bind"]),
+        by_name(RBAC, "clusterrolebindings", &infrastructure, &["create", "patch"]),
         // Grants end.
         rule(&[RBAC], &["clusterrolebindings", "rolebindings"], &["delete"]),
-        rule(
-            &["admissionregistration.k8s.io"],
-            &policies,
-            &["get", "list", "watch", "create", "update", "patch", "delete"],
-        ),
         // Whether KubeVirt's operator is there to manage the roles itself.
-        rule(&["apps"], &["deployments"], &["get", "list", "watch"]),
+        rule(&["apps"], &["deployments"], &["list", "watch"]),
     ];
-    for role in Role::ALL {
-        rules.extend(role.rules(Era::Old));
-        rules.extend(role.rules(Era::Current));
+    let (stamp, stamp_binding) = mutating();
+    let validating: Vec<String> = policies().iter().map(ResourceExt::name_any).collect();
+    for (policies, names) in [
+        ("validatingadmissionpolicies", &validating),
+        ("validatingadmissionpolicybindings", &validating),
+        ("mutatingadmissionpolicies", &vec![stamp.name_any()]),
+        ("mutatingadmissionpolicybindings", &vec![stamp_binding.name_any()]),
+    ] {
+        rules.push(rule(&[ADMISSION], &[policies], &["get", "list", "watch"]));
+        rules.push(by_name(ADMISSION, policies, names, &["create", "patch", "delete"]));
     }
-    rules.extend(super::guard::infrastructure_role().rules.unwrap_or_default());
     rules
 }
 
 fn settings_rules() -> Vec<PolicyRule> {
-    vec![PolicyRule {
-        resource_names: Some(vec![settings::NAME.to_owned()]),
-        ..rule(&[""], &["configmaps"], &["get", "list", "watch", "update", "patch"])
-    }]
+    vec![by_name("", "configmaps", &[settings::NAME.to_owned()], &["get", "list", "watch", "patch"])]
+}
+
+fn by_name(group: &str, resource: &str, names: &[String], verbs: &[&str]) -> PolicyRule {
+    PolicyRule { resource_names: Some(names.to_vec()), ..rule(&[group], &[resource], verbs) }
 }
 
 fn named(namespace: Option<&str>) -> ObjectMeta {
@@ -161,5 +157,13 @@ mod tests {
             }
             assert!(!rule.resources.unwrap().contains(&"*".to_owned()));
         }
+    }
+
+    /// What the roles say is for whoever is bound to them.
+    #[test]
+    fn nothing_in_it_touches_a_machine() {
+        let kubevirts =
+            |rule: &PolicyRule| rule.api_groups.iter().flatten().any(|group| group.contains("kubevirt"));
+        assert!(!rules().iter().any(kubevirts));
     }
 }

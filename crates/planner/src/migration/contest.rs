@@ -21,9 +21,10 @@ pub struct Repairs<'a> {
 }
 
 impl Repairs<'_> {
-    /// Whether somebody keeps undoing those of one object.
-    pub fn contested(&self, name: &str) -> bool {
-        let of_it = self.at.iter().filter(|(repaired, _)| repaired == name);
+    /// Whether somebody keeps undoing those of the object that an action repairs.
+    pub fn contested(&self, action: &Action) -> bool {
+        let key = counted(action);
+        let of_it = self.at.iter().filter(|(repaired, _)| *repaired == key);
         of_it.filter(|(_, at)| self.now.duration_since(*at).unsigned_abs() < CONTEST).count() >= PATIENCE
     }
 }
@@ -39,4 +40,18 @@ pub fn repaired(action: &Action) -> &str {
         | Action::Delete(target)
         | Action::DeleteUnchanged(target) => &target.name,
     }
+}
+
+/// Under what a repair is counted: a policy and its binding go by the same name.
+pub fn counted(action: &Action) -> String {
+    let kind = match action {
+        Action::Create(object) | Action::Apply(object) => object.kind,
+        Action::Hold(target, _)
+        | Action::Release(target, _)
+        | Action::Patch(target, _)
+        | Action::PatchStatus(target, _)
+        | Action::Delete(target)
+        | Action::DeleteUnchanged(target) => target.kind,
+    };
+    format!("{}/{}", kind.name(), repaired(action))
 }

@@ -74,7 +74,7 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
     }
     let plan = Plan::done().then_if(remember(seen));
     let (contested, wrong): (Vec<_>, Vec<_>) =
-        wrong(seen, era).into_iter().partition(|action| seen.repairs.contested(repaired(action)));
+        wrong(seen, era).into_iter().partition(|action| seen.repairs.contested(action));
     let plan = if contested.is_empty() {
         plan
     } else {
@@ -121,7 +121,7 @@ fn create(role: Role, era: Era, labels: &BTreeMap<String, String>) -> Action {
     for (key, value) in labels {
         object.labels_mut().entry(key.clone()).or_insert_with(|| value.clone());
     }
-    Action::Create(Object::of(Kind::ClusterRole, &object))
+    Action::Apply(Object::of(Kind::ClusterRole, &object))
 }
 
 /// What it takes to make one role as it should be; nothing if it is.

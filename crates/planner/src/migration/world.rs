@@ -74,7 +74,7 @@ impl World {
     pub(crate) fn carry_out(&mut self, action: &Action) {
         self.writes += 1;
         match action {
-            Action::Create(object) if object.kind == Kind::ClusterRole => {
+            Action::Create(object) | Action::Apply(object) if object.kind == Kind::ClusterRole => {
                 if self.role(object.name()).is_none() {
                     let mut role: ClusterRole = serde_json::from_value(object.body.clone()).unwrap();
                     role.metadata.resource_version = Some(self.writes.to_string());

@@ -92,8 +92,9 @@ fn files() -> BTreeMap<String, String> {
 
 const NOTES: &str = "nacre runs in {{ .Release.Namespace }}, beside Velero.\n\n\
     The definitions of its kinds were made if they were not there; Helm neither changes nor removes them later. After an upgrade \
-    bring them up to date with\n  kubectl apply --server-side -f deploy/crds\nBefore `helm uninstall`, so that nothing of a tenant's is \
-    stuck on a finalizer, see \"Uninstall\" in docs/admin-guide.md.\n";
+    bring them up to date with\n  kubectl apply --server-side -f deploy/crds\nBefore `helm uninstall` run \
+    `kubectl nacre uninstall -n {{ .Release.Namespace }}`, so that nothing of a tenant's is stuck on a finalizer; afterwards will do \
+    too.\n";
 
 /// The defaults, each with what it means.
 fn values() -> String {

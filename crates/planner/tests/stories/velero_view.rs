@@ -386,6 +386,38 @@ fn what_belongs_to_a_backup_is_shown_beside_it_and_what_does_not_is_not() {
     assert!(copies(&world).is_empty());
 }
 
+/// A name that no label holds is found by Velero's tools all the same, under what Velero makes of it.
+#[test]
+fn what_belongs_to_a_backup_with_a_long_name_is_shown_beside_it() {
+    let long = "the-backup-before-the-migration-of-the-shop-to-the-new-cluster-in-november";
+    let label = "the-backup-before-the-migration-of-the-shop-to-the-new-cleccdc2";
+    let mut world = world();
+    world.apply(nab(&format!("shop/{long}")));
+    world.settle();
+    let velero = world.get(&format!("nab shop/{long}"))["status"]["veleroBackup"]["name"].clone();
+    let velero = velero.as_str().unwrap();
+    world.velero_starts(velero);
+    world.velero_completes(velero);
+    let uid = world.get(&format!("backup {velero}"))["metadata"]["uid"].clone();
+    let ties = json!({labels::VELERO_BACKUP_NAME: velero, labels::VELERO_BACKUP_UID: uid});
+    let volume =
+        json!({"metadata": {"labels": ties}, "spec": {"volume": "data"}, "status": {"phase": "Completed"}});
+    world.apply(object(Kind::PodVolumeBackup, "velero/one", volume));
+    world.settle();
+    let copy = world.get(&format!("backup shop/{long}"))["metadata"]["uid"].clone();
+    let ties = world.get("PodVolumeBackup shop/one")["metadata"]["labels"].clone();
+    assert_eq!((&ties[labels::VELERO_BACKUP_NAME], &ties[labels::VELERO_BACKUP_UID]), (&json!(label), &copy));
+    // A request to delete it, whose words name it whole.
+    world.edit(&format!("nab shop/{long}"), json!({"spec": {"deleteBackup": true}}));
+    world.settle();
+    let (_, request) = world
+        .everything()
+        .find(|(key, _)| key.kind == Kind::DeleteBackupRequest && key.namespace == "shop")
+        .unwrap();
+    assert_eq!(request["spec"]["backupName"], long);
+    assert_eq!(request["metadata"]["labels"][labels::VELERO_BACKUP_NAME], label);
+}
+
 #[test]
 fn what_belongs_to_a_restore_is_shown_beside_it() {
     let mut world = with_a_backup();

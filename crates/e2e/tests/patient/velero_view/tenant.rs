@@ -32,6 +32,17 @@ fn plain(text: &str, names: &[(&str, &str)]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Without a time such as `2026-11-15 20:00:00 +0000 UTC`.
+fn without_time(text: &str) -> String {
+    let is_time = |word: &&str| {
+        *word == "UTC"
+            || (word.starts_with(|c: char| c.is_ascii_digit() || c == '+') && word.contains(['-', ':', '0']))
+    };
+    let lines =
+        text.lines().map(|line| line.split(' ').filter(|word| !is_time(word)).collect::<Vec<_>>().join(" "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Compares a command in both hands; a name of the tenant's is Velero's in an administrator's.
 async fn compare(house: &House, hands: &Hands<'_>, words: &[&str], names: &[(&str, &str)]) -> Result<String> {
     let theirs = hands.sees(words).await?;
@@ -149,11 +160,29 @@ async fn own_storage(house: &House, shop: &Tenant<'_>, hands: &Hands<'_>) -> Res
     .await?;
     let got = hands.sees(&["backup-location", "get"]).await?;
     ensure!(got.lines().count() == 2 && got.contains("bucket") && got.contains("Available"), "{got}");
+    // Velero notes every minute when it last looked, which alone is not worth a write: it may differ.
+    let names = [(velero.as_str(), "bucket")];
+    let looked = |text: &str| without_time(&plain(text, &names));
+    let theirs = hands.sees(&["backup-location", "get", "bucket"]).await?;
+    let admins = house.bed.velero_cli(&["backup-location", "get", &velero]).await?.ok()?;
+    ensure!(looked(&theirs) == looked(&admins), "the tenant sees\n{theirs}\nand the administrator\n{admins}");
+    ensure!(looked(&theirs).contains("bucket aws mine/shop Available"), "{theirs}");
     let said = hands.sees(&["backup", "create", "own", "--storage-location", "bucket", "--wait"]).await?;
     ensure!(said.contains("status: Completed"), "{said}");
     let backup = velero_backup(shop, "own").await?;
     let names = [(backup.as_str(), "own"), (velero.as_str(), "bucket")];
-    compare(house, hands, &["backup", "describe", "own", "--details"], &names).await?;
+    let details = compare(house, hands, &["backup", "describe", "own", "--details"], &names).await?;
+    // Copies are in nobody's backup: not in the tenant's, and not in an administrator's of the same namespace.
+    house
+        .bed
+        .velero_cli(&["backup", "create", "admins", "--include-namespaces", "shop", "--wait"])
+        .await?
+        .ok()?;
+    let admins = house.bed.velero_cli(&["backup", "describe", "admins", "--details"]).await?.ok()?;
+    for (whose, details) in [("the tenant's", details), ("the administrator's", admins)] {
+        let full = details.contains("v1/ConfigMap") && !details.contains("velero.io/v1/");
+        ensure!(full, "{whose} backup: {details}");
+    }
     compare(house, hands, &["backup", "logs", "own"], &names).await?;
     let (text, count) = everything(house, "shop").await?;
     let keys = house.bed.store()?.credentials();

@@ -50,7 +50,7 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
         guard => put_up(seen, guard),
     };
     let (contested, actions): (Vec<_>, Vec<_>) =
-        plan.actions.into_iter().partition(|action| seen.repairs.contested(repaired(action)));
+        plan.actions.into_iter().partition(|action| seen.repairs.contested(action));
     let plan = actions.into_iter().fold(Plan::done(), Plan::then);
     if contested.is_empty() {
         return plan;
@@ -89,7 +89,7 @@ fn put_up(seen: &Observed<'_>, guard: Guard) -> Plan {
 fn known_infrastructure(seen: &Observed<'_>) -> Option<Action> {
     let binding = infrastructure::binding(&seen.settings.kubevirt_namespace);
     let Some(found) = named(seen.cluster_role_bindings, &binding.name_any()) else {
-        return Some(Action::Create(Object::of(Kind::ClusterRoleBinding, &binding)));
+        return Some(Action::Apply(Object::of(Kind::ClusterRoleBinding, &binding)));
     };
     let target = Target::of(Kind::ClusterRoleBinding, &found.metadata);
     let there = found.subjects.as_deref().unwrap_or_default();
@@ -135,7 +135,8 @@ pub(in crate::migration) fn wanted<K: ResourceExt + Serialize>(
     fields: &[&str],
 ) -> Option<Action> {
     let Some(found) = named(found, &ours.name_any()) else {
-        return Some(Action::Create(Object::of(kind, ours)));
+        // Under its name, so that the right to make it can be a right to make it alone.
+        return Some(Action::Apply(Object::of(kind, ours)));
     };
     let (old, new) = (as_json(found), as_json(ours));
     let mut patch = Map::new();

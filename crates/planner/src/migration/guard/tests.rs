@@ -364,7 +364,14 @@ fn a_guard_that_stands_is_left_alone_and_one_that_was_bent_is_straightened() {
 fn a_guard_that_somebody_keeps_bending_is_left_alone_for_a_while() {
     let mut standing = Standing::new(Guard::Deny);
     standing.bindings.remove(0);
-    let repair = ("nacre-migration-protected".to_owned(), Timestamp::UNIX_EPOCH);
+    let of = |kind: &str| (format!("{kind}/nacre-migration-protected"), Timestamp::UNIX_EPOCH);
+    let repair = of("ValidatingAdmissionPolicyBinding");
+    let policys = of("ValidatingAdmissionPolicy");
+    assert_eq!(
+        standing.plan_after(&vec![policys; PATIENCE]).actions.len(),
+        1,
+        "its policy is another object"
+    );
     assert_eq!(standing.plan_after(&vec![repair.clone(); PATIENCE - 1]).actions.len(), 1);
     let waiting = standing.plan_after(&vec![repair.clone(); PATIENCE]);
     assert!(waiting.actions.is_empty() && waiting.wake.is_some() && waiting.events[0].warning);
@@ -383,7 +390,7 @@ fn going_up_infrastructure_is_known_before_anything_is_refused() {
         .actions
         .iter()
         .map(|action| match action {
-            Action::Create(object) => object.kind.name(),
+            Action::Apply(object) => object.kind.name(),
             other => panic!("{other:?}"),
         })
         .collect();

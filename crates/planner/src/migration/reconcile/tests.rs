@@ -48,7 +48,7 @@ fn what_is_settled_is_silent() {
 #[test]
 fn the_right_to_migrate_is_there_before_anything_is_taken_away() {
     let plan = World::before_upgrade().plan();
-    let [Action::Create(first)] = plan.actions.as_slice() else { panic!("{plan:?}") };
+    let [Action::Apply(first)] = plan.actions.as_slice() else { panic!("{plan:?}") };
     assert_eq!(first.name(), MIGRATE);
 }
 
@@ -63,7 +63,7 @@ fn an_outline_shows_every_step_in_order() {
         repairs: Repairs { at: &[], now: Timestamp::UNIX_EPOCH },
     });
     let name = |action: &Action| match action {
-        Action::Create(object) => object.name().to_owned(),
+        Action::Apply(object) => object.name().to_owned(),
         Action::Patch(target, _) => target.name.clone(),
         other => panic!("{other:?}"),
     };
@@ -204,7 +204,10 @@ fn a_role_that_somebody_keeps_changing_is_left_alone_for_a_while() {
             config: Some(&world.config),
             cluster_roles: &world.roles,
             virt_operator: None,
-            repairs: Repairs { at: &vec![(MIGRATE.to_owned(), now - ago.seconds()); times], now },
+            repairs: Repairs {
+                at: &vec![(format!("ClusterRole/{MIGRATE}"), now - ago.seconds()); times],
+                now,
+            },
         })
     };
     assert_eq!(plan(10, PATIENCE - 1).actions.len(), 1);
@@ -219,7 +222,7 @@ fn a_role_that_somebody_keeps_changing_is_left_alone_for_a_while() {
         config: Some(&world.config),
         cluster_roles: &world.roles,
         virt_operator: None,
-        repairs: Repairs { at: &vec![("kubevirt.io:view".to_owned(), now); PATIENCE], now },
+        repairs: Repairs { at: &vec![("ClusterRole/kubevirt.io:view".to_owned(), now); PATIENCE], now },
     });
     assert_eq!(other.actions.len(), 1);
 
@@ -230,7 +233,7 @@ fn a_role_that_somebody_keeps_changing_is_left_alone_for_a_while() {
         config: Some(&world.config),
         cluster_roles: &world.roles,
         virt_operator: None,
-        repairs: Repairs { at: &vec![(MIGRATE.to_owned(), now); PATIENCE], now },
+        repairs: Repairs { at: &vec![(format!("ClusterRole/{MIGRATE}"), now); PATIENCE], now },
     });
     assert!(deleted.actions.is_empty());
 }
