@@ -78,15 +78,20 @@ fn at_ten_thousand(results: &Results, all: &mut Vec<Finding>) {
     }
 }
 
-/// Of a peer that was not done the figures are what it had used by then: it would have been more.
-#[expect(clippy::cast_precision_loss, reason = "bytes of memory are few beside what a float holds")]
+/// Of a peer that was not done, time and memory are what it had used by then, and would have been more; CPU is compared for
+/// what it had done.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts and bytes of memory are few beside what a float holds"
+)]
 fn beside_peer(results: &Results, who: Who, faster: f64, all: &mut Vec<Finding>) {
     let burst = |who| results.find(who, Load::Burst, THOUSAND);
     let (Some(nacre), Some(peer)) = (burst(Who::Nacre), burst(who)) else { return };
     let promise = |what: &str| format!("1000 backups, {what} than {}", who.name());
     all.push(at_least(&promise("times faster"), faster, peer.seconds / nacre.seconds));
     if who == Who::Peer {
-        all.push(at_least(&promise("times less CPU"), 15.0, peer.cpu_seconds / nacre.cpu_seconds));
+        let each = |record: &Record| record.cpu_seconds / record.done as f64;
+        all.push(at_least(&promise("times less CPU"), 15.0, each(peer) / each(nacre)));
         all.push(at_least(&promise("times less memory"), 2.0, peer.peak_rss as f64 / nacre.peak_rss as f64));
     }
 }
