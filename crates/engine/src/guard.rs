@@ -1,12 +1,13 @@
 //! One odd object never stops the others: whatever cannot be read is kept with what can.
 
 use std::borrow::Cow;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 
 use kube::Resource;
 use kube::core::{NamespaceResourceScope, ObjectMeta};
 use planner::view;
-use serde::de::DeserializeOwned;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{DeserializeOwned, DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -22,12 +23,78 @@ where
     K: DeserializeOwned + Serialize + Default + Resource,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut fields = Map::deserialize(deserializer)?;
-        // Who set which field is of no interest here, and often longer than the object.
-        if let Some(meta) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-            meta.remove("managedFields");
+        let whole = Part { skips: None, inner: Some("metadata") };
+        Ok(Self::read(&whole.deserialize(deserializer)?))
+    }
+}
+
+/// Reads JSON of any shape. Who set which field is of no interest here and often longer than the object, so that
+/// `managedFields` is passed over while reading.
+#[derive(Clone, Copy)]
+struct Part {
+    /// What is left out of an object.
+    skips: Option<&'static str>,
+    /// The field of an object out of which `managedFields` are left.
+    inner: Option<&'static str>,
+}
+
+const METADATA: Part = Part { skips: Some("managedFields"), inner: None };
+
+impl<'de> DeserializeSeed<'de> for Part {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Part {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(name) = given.next_key::<String>()? {
+            if self.skips == Some(name.as_str()) {
+                given.next_value::<IgnoredAny>()?;
+            } else if self.inner == Some(name.as_str()) {
+                fields.insert(name, given.next_value_seed(METADATA)?);
+            } else {
+                fields.insert(name, given.next_value()?);
+            }
         }
-        Ok(Self::read(&Value::Object(fields)))
+        Ok(Value::Object(fields))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, given: A) -> Result<Value, A::Error> {
+        Value::deserialize(SeqAccessDeserializer::new(given))
+    }
+
+    fn visit_str<E: Error>(self, given: &str) -> Result<Value, E> {
+        Ok(given.into())
+    }
+
+    fn visit_i64<E: Error>(self, given: i64) -> Result<Value, E> {
+        Ok(given.into())
+    }
+
+    fn visit_u64<E: Error>(self, given: u64) -> Result<Value, E> {
+        Ok(given.into())
+    }
+
+    fn visit_f64<E: Error>(self, given: f64) -> Result<Value, E> {
+        Ok(given.into())
+    }
+
+    fn visit_bool<E: Error>(self, given: bool) -> Result<Value, E> {
+        Ok(given.into())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 }
 
@@ -105,6 +172,18 @@ mod tests {
 
     #[test]
     fn nothing_at_all_is_still_a_value() {
-        assert!(read(json!({"metadata": 3})).unreadable.is_some());
+        for odd in [json!(3), json!(-3), json!(0.5), json!("x"), json!([1, {"a": 2}]), json!(true), json!(null)] {
+            assert!(read(json!({"metadata": odd})).unreadable.is_some(), "{odd}");
+            // Some shapes of a whole object are for the watch to complain about; none is a reason to stop.
+            assert!(read(odd.clone()).unreadable.is_some(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn only_the_metadatas_own_managed_fields_are_passed_over() {
+        let seen = read(json!({"metadata": {"name": "a", "labels": {"managedFields": "mine"}},
+            "spec": {"backupSpec": {"labelSelector": {"matchLabels": {"managedFields": "too"}}}}}));
+        assert_eq!(seen.object.metadata.labels.unwrap()["managedFields"], "mine");
+        assert!(format!("{:?}", seen.object.spec.backup_spec).contains("managedFields"));
     }
 }
