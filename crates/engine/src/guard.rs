@@ -172,7 +172,9 @@ mod tests {
 
     #[test]
     fn nothing_at_all_is_still_a_value() {
-        for odd in [json!(3), json!(-3), json!(0.5), json!("x"), json!([1, {"a": 2}]), json!(true), json!(null)] {
+        for odd in
+            [json!(3), json!(-3), json!(0.5), json!("x"), json!([1, {"a": 2}]), json!(true), json!(null)]
+        {
             assert!(read(json!({"metadata": odd})).unreadable.is_some(), "{odd}");
             // Some shapes of a whole object are for the watch to complain about; none is a reason to stop.
             assert!(read(odd.clone()).unreadable.is_some(), "{odd}");
