@@ -18,70 +18,65 @@ fn object(number: usize) -> String {
     format!("raw-{number}")
 }
 
-/// Four writes for each from a bare client: submit, finalizer, Velero's object, status.
-pub async fn create<K: Asked>(bed: &Bed, sample: &Sample, many: usize) -> Result<Duration> {
-    make_namespaces(bed, SERIES).await?;
+/// Writes for each of so many, with a client for requests and one for Velero's objects, and says how long that took.
+async fn timed<K: Asked, F: Future<Output = Result<()>>>(
+    bed: &Bed,
+    many: usize,
+    step: impl Fn(usize, Api<K>, Api<K::Velero>) -> F,
+) -> Result<Duration> {
     let client = bed.client().await?;
     let began = Instant::now();
     each(many, |number| {
-        let requests = Api::<K>::namespaced(client.clone(), &namespace(SERIES, number));
-        let objects = Api::<K::Velero>::namespaced(client.clone(), VELERO);
-        async move {
-            let request = K::request(&numbered(number), number)?;
-            let made = requests.create(&PostParams::default(), &request).await?;
-            let name = made.meta().name.clone().context("a name")?;
-            let held = json!({"metadata": {"finalizers": ["nacre.dev/raw"]}});
-            requests.patch(&name, &PatchParams::default(), &Patch::Merge(held)).await?;
-            let mut velero = sample.velero.clone();
-            velero["metadata"]["name"] = json!(object(number));
-            objects.create(&PostParams::default(), &serde_json::from_value(velero)?).await?;
-            let status = json!({"status": sample.status});
-            requests.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
-            Ok(())
-        }
+        let requests = Api::namespaced(client.clone(), &namespace(SERIES, number));
+        step(number, requests, Api::namespaced(client.clone(), VELERO))
     })
     .await?;
     Ok(began.elapsed())
+}
+
+/// Four writes for each from a bare client: submit, finalizer, Velero's object, status.
+pub async fn create<K: Asked>(bed: &Bed, sample: &Sample, many: usize) -> Result<Duration> {
+    make_namespaces(bed, SERIES).await?;
+    timed::<K, _>(bed, many, |number, requests, objects| async move {
+        let request = K::request(&numbered(number), number)?;
+        let made = requests.create(&PostParams::default(), &request).await?;
+        let name = made.meta().name.clone().context("a name")?;
+        let held = json!({"metadata": {"finalizers": ["nacre.dev/raw"]}});
+        requests.patch(&name, &PatchParams::default(), &Patch::Merge(held)).await?;
+        let mut velero = sample.velero.clone();
+        velero["metadata"]["name"] = json!(object(number));
+        objects.create(&PostParams::default(), &serde_json::from_value(velero)?).await?;
+        let status = json!({"status": sample.status});
+        requests.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
+        Ok(())
+    })
+    .await
 }
 
 /// Two writes for each: Velero's status, and the same in the request.
 pub async fn drain<K: Asked>(bed: &Bed, many: usize) -> Result<Duration> {
-    let client = bed.client().await?;
-    let began = Instant::now();
-    each(many, |number| {
-        let requests = Api::<K>::namespaced(client.clone(), &namespace(SERIES, number));
-        let objects = Api::<K::Velero>::namespaced(client.clone(), VELERO);
-        async move {
-            let said = Patch::Merge(json!({ "status": done() }));
-            objects.patch(&object(number), &PatchParams::default(), &said).await?;
-            let shown =
-                json!({"status": {"queueInfo": {"estimatedQueuePosition": 0}, K::SHOWN: {"status": done()}}});
-            requests.patch_status(&numbered(number), &PatchParams::default(), &Patch::Merge(shown)).await?;
-            Ok(())
-        }
+    timed::<K, _>(bed, many, |number, requests, objects| async move {
+        let said = Patch::Merge(json!({ "status": done() }));
+        objects.patch(&object(number), &PatchParams::default(), &said).await?;
+        let shown =
+            json!({"status": {"queueInfo": {"estimatedQueuePosition": 0}, K::SHOWN: {"status": done()}}});
+        requests.patch_status(&numbered(number), &PatchParams::default(), &Patch::Merge(shown)).await?;
+        Ok(())
     })
-    .await?;
-    Ok(began.elapsed())
+    .await
 }
 
 /// Four writes for each, after which all is gone: delete, status, Velero's object, finalizer.
 pub async fn delete<K: Asked>(bed: &Bed, many: usize) -> Result<Duration> {
-    let client = bed.client().await?;
-    let began = Instant::now();
-    each(many, |number| {
-        let requests = Api::<K>::namespaced(client.clone(), &namespace(SERIES, number));
-        let objects = Api::<K::Velero>::namespaced(client.clone(), VELERO);
-        async move {
-            let name = numbered(number);
-            requests.delete(&name, &DeleteParams::default()).await?;
-            let leaving = Patch::Merge(json!({"status": {"phase": "Deleting"}}));
-            requests.patch_status(&name, &PatchParams::default(), &leaving).await?;
-            objects.delete(&object(number), &DeleteParams::default()).await?;
-            let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-            requests.patch(&name, &PatchParams::default(), &free).await?;
-            Ok(())
-        }
+    timed::<K, _>(bed, many, |number, requests, objects| async move {
+        let name = numbered(number);
+        requests.delete(&name, &DeleteParams::default()).await?;
+        let leaving = Patch::Merge(json!({"status": {"phase": "Deleting"}}));
+        requests.patch_status(&name, &PatchParams::default(), &leaving).await?;
+        objects.delete(&object(number), &DeleteParams::default()).await?;
+        let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        requests.patch(&name, &PatchParams::default(), &free).await?;
+        Ok(())
     })
-    .await?;
-    Ok(began.elapsed())
+    .await
 }
