@@ -42,8 +42,8 @@ long: tools build ## Tell the long stories too: at full size, to the last write,
 	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
 	@echo "== All long tests passed."
 
-# Stories that take minutes of clocks and clusters are told by `make long`; the planner's own stories tell the same in
-# memory, and every role's rights are kept current by `make check`.
+# Stories that take minutes of clocks and clusters are told by `make long`. Of keys and of what the Go controller left,
+# the planner's own stories tell in memory.
 SLOW := --skip rotation:: --skip takeover:: --skip privileges::
 # Parts of `test` and `long`: they mostly wait, so they run beside each other.
 .PHONY: units stories patient kubevirt hands

@@ -70,6 +70,7 @@ impl Connection {
 }
 
 /// A connection, and how to answer.
+#[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) client: Client,
     /// The namespace on the command line, or the context's.
@@ -110,13 +111,7 @@ impl Session {
 
     /// The same connection, for another namespace.
     pub(crate) fn within(&self, namespace: &str) -> Self {
-        let velero_namespace = self.velero_namespace.clone();
-        Self {
-            client: self.client.clone(),
-            namespace: namespace.to_owned(),
-            velero_namespace,
-            format: self.format,
-        }
+        Self { namespace: namespace.to_owned(), ..self.clone() }
     }
 
     /// A kind beside Velero, with the caller's own rights.

@@ -23,22 +23,16 @@ where
     K: DeserializeOwned + Serialize + Default + Resource,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let whole = Part { skips: None, inner: Some("metadata") };
-        Ok(Self::read(&whole.deserialize(deserializer)?))
+        Ok(Self::read(&Part::Whole.deserialize(deserializer)?))
     }
 }
 
 /// Reads JSON of any shape. Who set which field is of no interest here and often longer than the object, so that
 /// `managedFields` is passed over while reading.
-#[derive(Clone, Copy)]
-struct Part {
-    /// What is left out of an object.
-    skips: Option<&'static str>,
-    /// The field of an object out of which `managedFields` are left.
-    inner: Option<&'static str>,
+enum Part {
+    Whole,
+    Metadata,
 }
-
-const METADATA: Part = Part { skips: Some("managedFields"), inner: None };
 
 impl<'de> DeserializeSeed<'de> for Part {
     type Value = Value;
@@ -58,13 +52,15 @@ impl<'de> Visitor<'de> for Part {
     fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
         while let Some(name) = given.next_key::<String>()? {
-            if self.skips == Some(name.as_str()) {
-                given.next_value::<IgnoredAny>()?;
-            } else if self.inner == Some(name.as_str()) {
-                fields.insert(name, given.next_value_seed(METADATA)?);
-            } else {
-                fields.insert(name, given.next_value()?);
-            }
+            let value = match (&self, name.as_str()) {
+                (Self::Metadata, "managedFields") => {
+                    given.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                (Self::Whole, "metadata") => given.next_value_seed(Self::Metadata)?,
+                _ => given.next_value()?,
+            };
+            fields.insert(name, value);
         }
         Ok(Value::Object(fields))
     }

@@ -32,12 +32,8 @@ struct Diagnosis {
 
 /// Looks at the cluster with Velero in the given namespace, or where it is said to be.
 pub(crate) async fn run(session: &Session, given: Option<&str>) -> Result<Outcome> {
-    let beside = Session {
-        client: session.client.clone(),
-        namespace: session.namespace.clone(),
-        velero_namespace: given.unwrap_or(&session.velero_namespace).to_owned(),
-        format: session.format,
-    };
+    let velero_namespace = given.unwrap_or(&session.velero_namespace).to_owned();
+    let beside = Session { velero_namespace, ..session.clone() };
     let findings = examine(&gather::observe(&beside).await?);
     let number = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     let diagnosis =

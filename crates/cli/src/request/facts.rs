@@ -12,7 +12,6 @@ use planner::location::{
     stored_prefix,
 };
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::{connect::Session, list, output::remark, style, table::Cell};
 
@@ -44,7 +43,7 @@ pub(super) struct Summary {
     pub(super) prefix: Option<String>,
     /// What the location says now where that is not what was asked for; none if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) differences: Option<Vec<Changed>>,
+    pub(super) differences: Option<Vec<Difference>>,
     /// The location is gone.
     pub(super) gone: bool,
     /// Since when it is asked for.
@@ -52,20 +51,6 @@ pub(super) struct Summary {
     pub(super) since: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unreadable: Option<String>,
-}
-
-/// A field that is not what was asked for.
-#[derive(Debug, Serialize)]
-pub(super) struct Changed {
-    pub(super) field: String,
-    pub(super) asked: Value,
-    pub(super) now: Value,
-}
-
-impl From<Difference> for Changed {
-    fn from(found: Difference) -> Self {
-        Self { field: found.field, asked: found.asked, now: found.now }
-    }
 }
 
 impl Facts {
@@ -125,10 +110,10 @@ impl Facts {
     pub(super) fn summary(&self, request: &Request, unreadable: Option<&str>) -> Summary {
         let asked = Asked::from(request);
         let location = self.location(request);
-        let differences = asked.spec.zip(location).map(|(spec, location)| {
-            let found = differences(spec, &location.spec.backup_storage_location_spec);
-            found.into_iter().map(Changed::from).collect()
-        });
+        let differences = asked
+            .spec
+            .zip(location)
+            .map(|(spec, location)| differences(spec, &location.spec.backup_storage_location_spec));
         let decision = said(request);
         let told = request.status.as_ref().and_then(|status| status.phase);
         let storage = asked.spec.map(|spec| &spec.object_storage);
@@ -193,7 +178,7 @@ fn is_forbidden(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -2,6 +2,7 @@
 
 use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
 use api::{ApprovalDecision, NonAdminBackupStorageLocationRequest as Request, RequestPhase, labels};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::decide::{namespace_closed, place_taken};
@@ -96,7 +97,7 @@ pub fn rejection_reason(request: &Request) -> Option<String> {
 }
 
 /// A field that is not what it was.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// Which one.
     pub field: String,
