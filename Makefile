@@ -44,7 +44,7 @@ long: tools build ## Tell the long stories too: at full size, to the last write,
 
 # Stories that take minutes of clocks and clusters are told by `make long`. Of keys and of what the Go controller left,
 # the planner's own stories tell in memory.
-SLOW := --skip rotation:: --skip takeover:: --skip privileges::
+SLOW := --skip rotation:: --skip takeover::
 # Parts of `test` and `long`: they mostly wait, so they run beside each other.
 .PHONY: units stories patient kubevirt hands
 units:
