@@ -12,6 +12,7 @@ use api::{
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, Phase, labels,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Resource;
 use planner::location::endpoint::HostPattern;
 use planner::ownership::label;
 use planner::policy::{Policies, Problem};
@@ -20,7 +21,7 @@ use planner::view::Credential;
 use planner::{Key, Trouble, backup, copies, restore};
 
 use crate::credentials::Named;
-use crate::guard::Guarded;
+use crate::guard::Told;
 use crate::index::Index;
 use crate::kept::Kept;
 use crate::lacking::Lacking;
@@ -142,14 +143,14 @@ impl State {
     }
 
     /// Takes what the watch says about one object.
-    pub(crate) fn told<K: Kept>(&mut self, object: Guarded<K>) -> Vec<Key> {
-        let change = K::store_mut(self).told(object);
+    pub(crate) fn told<K: Kept>(&mut self, object: &Told) -> Vec<Key> {
+        let change = K::store_mut(self).told(object.meta(), || object.read());
         self.follow(change)
     }
 
     /// Takes the API server's answer to a write of ours.
-    pub(crate) fn wrote<K: Kept>(&mut self, object: Guarded<K>) -> Vec<Key> {
-        let change = K::store_mut(self).wrote(object);
+    pub(crate) fn wrote<K: Kept>(&mut self, object: &Told) -> Vec<Key> {
+        let change = K::store_mut(self).wrote(object.meta(), || object.read());
         self.follow(change)
     }
 

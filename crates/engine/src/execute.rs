@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, State};
 use crate::error::{Failure, status};
-use crate::guard::Guarded;
+use crate::guard::Told;
 use crate::kept::Kept;
 use crate::trouble;
 use crate::work::Work;
@@ -301,22 +301,23 @@ impl Executor {
     }
 
     fn remember(&self, kind: Kind, namespace: &str, text: &str) -> Vec<Key> {
+        let told = Told::new(text);
         self.cluster.change(|state| match kind {
-            _ if state.is_shown(kind, namespace) => state.wrote_shown(kind, text),
-            Kind::NonAdminBackup => wrote::<NonAdminBackup>(state, text),
-            Kind::NonAdminRestore => wrote::<NonAdminRestore>(state, text),
-            Kind::NonAdminDownloadRequest => wrote::<NonAdminDownloadRequest>(state, text),
-            Kind::DownloadRequest => wrote::<DownloadRequest>(state, text),
-            Kind::ConfigMap => wrote::<ConfigMap>(state, text),
-            Kind::Backup => wrote::<Backup>(state, text),
-            Kind::Restore => wrote::<Restore>(state, text),
-            Kind::DeleteBackupRequest => wrote::<DeleteBackupRequest>(state, text),
-            Kind::NonAdminBackupStorageLocation => wrote::<NonAdminBackupStorageLocation>(state, text),
+            _ if state.is_shown(kind, namespace) => state.wrote_shown(kind, &told),
+            Kind::NonAdminBackup => state.wrote::<NonAdminBackup>(&told),
+            Kind::NonAdminRestore => state.wrote::<NonAdminRestore>(&told),
+            Kind::NonAdminDownloadRequest => state.wrote::<NonAdminDownloadRequest>(&told),
+            Kind::DownloadRequest => state.wrote::<DownloadRequest>(&told),
+            Kind::ConfigMap => state.wrote::<ConfigMap>(&told),
+            Kind::Backup => state.wrote::<Backup>(&told),
+            Kind::Restore => state.wrote::<Restore>(&told),
+            Kind::DeleteBackupRequest => state.wrote::<DeleteBackupRequest>(&told),
+            Kind::NonAdminBackupStorageLocation => state.wrote::<NonAdminBackupStorageLocation>(&told),
             Kind::NonAdminBackupStorageLocationRequest => {
-                wrote::<NonAdminBackupStorageLocationRequest>(state, text)
+                state.wrote::<NonAdminBackupStorageLocationRequest>(&told)
             }
-            Kind::BackupStorageLocation => wrote::<BackupStorageLocation>(state, text),
-            Kind::Secret => wrote::<HiddenSecret>(state, text),
+            Kind::BackupStorageLocation => state.wrote::<BackupStorageLocation>(&told),
+            Kind::Secret => state.wrote::<HiddenSecret>(&told),
             _ => Vec::new(),
         })
     }
@@ -341,10 +342,6 @@ impl Executor {
             _ => Vec::new(),
         })
     }
-}
-
-fn wrote<K: Kept>(state: &mut State, text: &str) -> Vec<Key> {
-    serde_json::from_str::<Guarded<K>>(text).map(|object| state.wrote(object)).unwrap_or_default()
 }
 
 fn deleted<K: Kept>(state: &mut State, target: &Target) -> Vec<Key> {

@@ -1,150 +1,130 @@
-//! One odd object never stops the others: whatever cannot be read is kept with what can.
+//! What the API server tells of an object. It is read only if it is news; and one odd object never stops the others:
+//! whatever cannot be read is kept with what can.
 
 use std::borrow::Cow;
-use std::fmt::{self, Debug};
+use std::sync::Arc;
 
 use kube::Resource;
-use kube::core::{NamespaceResourceScope, ObjectMeta};
-use planner::view;
-use serde::de::value::SeqAccessDeserializer;
-use serde::de::{DeserializeOwned, DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, ObjectMeta};
+use planner::view::Seen;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
-/// An object as it came, or what is left of it and why.
+/// An object of any kind: which one it is, in which version, and its text. More often than not it is the echo of a write
+/// of ours, and nobody needs the rest.
 #[derive(Clone, Debug)]
-pub(crate) struct Guarded<K> {
-    pub(crate) object: K,
-    pub(crate) unreadable: Option<String>,
+pub(crate) struct Told {
+    meta: ObjectMeta,
+    text: String,
 }
 
-impl<'de, K> Deserialize<'de> for Guarded<K>
-where
-    K: DeserializeOwned + Serialize + Default + Resource,
-{
+/// The beginning of an object's metadata, and what is cut out of it.
+#[derive(Default, Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    metadata: Identity<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Identity<'a> {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    #[serde(borrow)]
+    managed_fields: Option<&'a RawValue>,
+}
+
+impl<'de> Deserialize<'de> for Told {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self::read(&Part::Whole.deserialize(deserializer)?))
+        Ok(Self::new(Box::<RawValue>::deserialize(deserializer)?.get()))
     }
 }
 
-/// Reads JSON of any shape. Who set which field is of no interest here and often longer than the object, so that
-/// `managedFields` is passed over while reading.
-enum Part {
-    Whole,
-    Metadata,
-}
-
-impl<'de> DeserializeSeed<'de> for Part {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Part {
-    type Value = Value;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JSON")
+impl Told {
+    /// Takes the text of an object, whatever is in it.
+    pub(crate) fn new(text: &str) -> Self {
+        let Head { metadata: found } = serde_json::from_str(text).unwrap_or_default();
+        let meta = ObjectMeta {
+            name: found.name,
+            namespace: found.namespace,
+            uid: found.uid,
+            resource_version: found.resource_version,
+            ..ObjectMeta::default()
+        };
+        let text = found.managed_fields.map_or_else(|| text.to_owned(), |part| without(text, part.get()));
+        Self { meta, text }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Value, A::Error> {
-        let mut fields = Map::new();
-        while let Some(name) = given.next_key::<String>()? {
-            let value = match (&self, name.as_str()) {
-                (Self::Metadata, "managedFields") => {
-                    given.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-                (Self::Whole, "metadata") => given.next_value_seed(Self::Metadata)?,
-                _ => given.next_value()?,
-            };
-            fields.insert(name, value);
+    /// Reads it, or what can be saved of it.
+    pub(crate) fn read<K: DeserializeOwned + Serialize + Default>(&self) -> Seen<K> {
+        match serde_json::from_str(&self.text) {
+            Ok(object) => Seen { object: Arc::new(object), unreadable: None },
+            Err(_) => Seen::read(&serde_json::from_str(&self.text).unwrap_or(Value::Null)),
         }
-        Ok(Value::Object(fields))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, given: A) -> Result<Value, A::Error> {
-        Value::deserialize(SeqAccessDeserializer::new(given))
-    }
-
-    fn visit_str<E: Error>(self, given: &str) -> Result<Value, E> {
-        Ok(given.into())
-    }
-
-    fn visit_i64<E: Error>(self, given: i64) -> Result<Value, E> {
-        Ok(given.into())
-    }
-
-    fn visit_u64<E: Error>(self, given: u64) -> Result<Value, E> {
-        Ok(given.into())
-    }
-
-    fn visit_f64<E: Error>(self, given: f64) -> Result<Value, E> {
-        Ok(given.into())
-    }
-
-    fn visit_bool<E: Error>(self, given: bool) -> Result<Value, E> {
-        Ok(given.into())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    /// Reads it as something of any kind, which takes no more than metadata.
+    pub(crate) fn read_any(&self) -> Seen<DynamicObject> {
+        let blank = || DynamicObject { types: None, metadata: self.meta.clone(), data: Value::Null };
+        let object = serde_json::from_str(&self.text).unwrap_or_else(|_| blank());
+        Seen { object: Arc::new(object), unreadable: None }
     }
 }
 
-impl<K: DeserializeOwned + Serialize + Default> Guarded<K> {
-    fn read(given: &Value) -> Self {
-        let (object, unreadable) = view::read(given);
-        Self { object, unreadable }
-    }
+/// The text with `null` for this part of it. Who set which field is of no interest here, and often longer than the object.
+fn without(text: &str, part: &str) -> String {
+    let begin = part.as_ptr().addr() - text.as_ptr().addr();
+    [&text[..begin], "null", &text[begin + part.len()..]].concat()
 }
 
-impl<K: Resource> Resource for Guarded<K> {
-    type DynamicType = K::DynamicType;
-    // Says only that a namespace may be given; a kind without namespaces is never given one.
-    type Scope = NamespaceResourceScope;
+impl Resource for Told {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
 
-    fn kind(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::kind(dt)
+    fn kind(dt: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::kind(dt)
     }
 
-    fn group(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::group(dt)
+    fn group(dt: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::group(dt)
     }
 
-    fn version(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::version(dt)
+    fn version(dt: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::version(dt)
     }
 
-    fn plural(dt: &Self::DynamicType) -> Cow<'_, str> {
-        K::plural(dt)
+    fn plural(dt: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::plural(dt)
     }
 
     fn meta(&self) -> &ObjectMeta {
-        self.object.meta()
+        &self.meta
     }
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        self.object.meta_mut()
+        &mut self.meta
     }
 }
 
 #[cfg(test)]
 mod tests {
     use api::{NonAdminBackup, Phase};
+    use kube::core::{ObjectList, WatchEvent};
     use serde_json::json;
 
-    use super::Guarded;
+    use super::{Seen, Told};
 
-    fn read(value: serde_json::Value) -> Guarded<NonAdminBackup> {
-        serde_json::from_value(value).unwrap()
+    fn read(value: &serde_json::Value) -> Seen<NonAdminBackup> {
+        Told::new(&value.to_string()).read()
     }
 
     #[test]
     fn a_sound_object_is_read_without_its_managed_fields() {
-        let seen = read(json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+        let seen = read(&json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
             "metadata": {"name": "a", "managedFields": [{"manager": "x"}]}, "spec": {"backupSpec": {"ttl": "1h"}}}));
         assert!(seen.unreadable.is_none());
         assert!(seen.object.metadata.managed_fields.is_none());
@@ -152,16 +132,31 @@ mod tests {
     }
 
     #[test]
+    fn it_comes_by_watches_and_lists() {
+        let object = r#"{"kind": "x", "metadata": {"managedFields": [{"a": "]"}], "name": "a", "uid": "u"}, "spec": 7}"#;
+        let event: WatchEvent<Told> =
+            serde_json::from_str(&format!(r#"{{"type": "ADDED", "object": {object}}}"#)).unwrap();
+        let list: ObjectList<Told> =
+            serde_json::from_str(&format!(r#"{{"kind": "List", "apiVersion": "v1", "items": [{object}]}}"#))
+                .unwrap();
+        let WatchEvent::Added(added) = event else { panic!("{event:?}") };
+        for told in [&added, &list.items[0]] {
+            assert_eq!((told.meta.name.as_deref(), told.meta.uid.as_deref()), (Some("a"), Some("u")));
+            assert_eq!(told.text, object.replace(r#"[{"a": "]"}]"#, "null"));
+        }
+    }
+
+    #[test]
     fn an_odd_object_keeps_its_metadata_and_status() {
-        let seen = read(json!({"metadata": {"name": "a", "uid": "u"}, "status": {"phase": "BackingOff"}}));
+        let seen = read(&json!({"metadata": {"name": "a", "uid": "u"}, "status": {"phase": "BackingOff"}}));
         assert!(seen.unreadable.unwrap().contains("spec"));
         assert_eq!(seen.object.metadata.uid.as_deref(), Some("u"));
-        assert_eq!(seen.object.status.unwrap().phase, Some(Phase::BackingOff));
+        assert_eq!(seen.object.status.as_ref().unwrap().phase, Some(Phase::BackingOff));
     }
 
     #[test]
     fn an_odd_status_is_dropped() {
-        let seen = read(json!({"metadata": {"name": "a"}, "spec": 7, "status": {"phase": 7}}));
+        let seen = read(&json!({"metadata": {"name": "a"}, "spec": 7, "status": {"phase": 7}}));
         assert_eq!(seen.object.metadata.name.as_deref(), Some("a"));
         assert!(seen.unreadable.is_some() && seen.object.status.is_none());
     }
@@ -171,17 +166,17 @@ mod tests {
         for odd in
             [json!(3), json!(-3), json!(0.5), json!("x"), json!([1, {"a": 2}]), json!(true), json!(null)]
         {
-            assert!(read(json!({"metadata": odd})).unreadable.is_some(), "{odd}");
+            assert!(read(&json!({"metadata": odd})).unreadable.is_some(), "{odd}");
             // Some shapes of a whole object are for the watch to complain about; none is a reason to stop.
-            assert!(read(odd.clone()).unreadable.is_some(), "{odd}");
+            assert!(read(&odd).unreadable.is_some(), "{odd}");
         }
     }
 
     #[test]
     fn only_the_metadatas_own_managed_fields_are_passed_over() {
-        let seen = read(json!({"metadata": {"name": "a", "labels": {"managedFields": "mine"}},
+        let seen = read(&json!({"metadata": {"name": "a", "labels": {"managedFields": "mine"}},
             "spec": {"backupSpec": {"labelSelector": {"matchLabels": {"managedFields": "too"}}}}}));
-        assert_eq!(seen.object.metadata.labels.unwrap()["managedFields"], "mine");
+        assert_eq!(seen.object.metadata.labels.as_ref().unwrap()["managedFields"], "mine");
         assert!(format!("{:?}", seen.object.spec.backup_spec).contains("managedFields"));
     }
 }

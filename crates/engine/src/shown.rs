@@ -10,7 +10,7 @@ use api::velero::{DataDownload, DataUpload, PodVolumeBackup, PodVolumeRestore};
 use futures::{StreamExt, pin_mut};
 use kube::core::{DynamicObject, ObjectMeta};
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use planner::copies::{self, RECORD, WATCHED};
 use planner::view::View;
 use planner::{Key, Plan, Target};
@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 use crate::cluster::{Cluster, State};
 use crate::execute::Executor;
-use crate::guard::Guarded;
+use crate::guard::Told;
 use crate::leadership::Leadership;
 use crate::store::{Change, Store};
 use crate::watch::{LONGEST_PAUSE, Progress, closed};
@@ -100,9 +100,8 @@ impl State {
     }
 
     /// Takes the API server's answer to a write of ours in a tenant's namespace.
-    pub(crate) fn wrote_shown(&mut self, kind: Kind, text: &str) -> Vec<Key> {
-        let Ok(object) = serde_json::from_str::<DynamicObject>(text) else { return Vec::new() };
-        let change = self.shown.store(kind).wrote(guarded(object));
+    pub(crate) fn wrote_shown(&mut self, kind: Kind, object: &Told) -> Vec<Key> {
+        let change = self.shown.store(kind).wrote(object.meta(), || object.read_any());
         self.follow_shown(kind, change)
     }
 
@@ -123,14 +122,14 @@ impl State {
         copies::shown(self, kind, before.as_deref(), after.as_ref().map(|seen| &*seen.object))
     }
 
-    fn take_shown(&mut self, kind: Kind, event: Event<DynamicObject>) -> Vec<Key> {
+    fn take_shown(&mut self, kind: Kind, event: Event<Told>) -> Vec<Key> {
         match event {
             Event::Apply(object) | Event::InitApply(object) => {
-                let change = self.shown.store(kind).told(guarded(object));
+                let change = self.shown.store(kind).told(object.meta(), || object.read_any());
                 self.follow_shown(kind, change)
             }
             Event::Delete(object) => {
-                let change = self.shown.store(kind).told_gone(&object.metadata);
+                let change = self.shown.store(kind).told_gone(object.meta());
                 self.follow_shown(kind, change)
             }
             Event::Init => {
@@ -158,11 +157,6 @@ impl State {
 
 fn whole(object: &impl Serialize) -> Option<DynamicObject> {
     serde_json::from_value(serde_json::to_value(object).ok()?).ok()
-}
-
-fn guarded(mut object: DynamicObject) -> Guarded<DynamicObject> {
-    object.metadata.managed_fields = None;
-    Guarded { object, unreadable: None }
 }
 
 /// Looks after copies of Velero's objects in tenants' namespaces while there are to be any; until then it asks the API
@@ -248,7 +242,7 @@ async fn watch_shown(
     work: Arc<Work>,
     progress: signal::Sender<Progress>,
 ) {
-    let api: Api<DynamicObject> = Api::all_with(client, &kind.resource());
+    let api: Api<Told> = Api::all_with(client, &kind.resource());
     // Velero's own are watched already.
     let elsewhere = format!("metadata.namespace!={}", cluster.look().admin_namespace());
     let stream = watcher(api, watcher::Config::default().fields(&elsewhere));

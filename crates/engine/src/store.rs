@@ -9,8 +9,6 @@ use kube::core::ObjectMeta;
 use planner::queue::Heard;
 use planner::view::Seen;
 
-use crate::guard::Guarded;
-
 /// How long the answer to a write of ours may come after what the watch tells.
 const LATE: Duration = Duration::from_mins(1);
 
@@ -75,38 +73,35 @@ impl<K: Resource> Store<K> {
         self.objects.is_empty()
     }
 
-    /// Takes what the watch says. None if we knew.
-    pub(crate) fn told(&mut self, object: Guarded<K>) -> Option<Change<K>> {
-        let place = place(object.meta());
+    /// Takes what the watch says, and reads it only if it is news. None if we knew.
+    pub(crate) fn told(&mut self, meta: &ObjectMeta, read: impl FnOnce() -> Seen<K>) -> Option<Change<K>> {
+        let place = place(meta);
         if let Some((_, shown)) = &mut self.listing {
             shown.insert(place.clone());
         }
-        let uid = object.meta().uid.as_deref().unwrap_or_default();
-        if self.gone.contains(uid) {
+        if meta.uid.as_ref().is_some_and(|uid| self.gone.contains(uid)) {
             return None;
         }
         if let Some(entry) = self.objects.get_mut(&place)
-            && entry.version >= version(object.meta())
+            && entry.version >= version(meta)
         {
             entry.written = None;
             return None;
         }
-        Some(self.put(place, object, None))
+        Some(self.put(place, version(meta), read(), None))
     }
 
     /// Takes what the API server answered to a write of ours. None if the watch was faster.
-    pub(crate) fn wrote(&mut self, object: Guarded<K>) -> Option<Change<K>> {
-        let place = place(object.meta());
-        if object.meta().uid.as_ref().is_some_and(|uid| self.left.0.contains(uid)) {
+    pub(crate) fn wrote(&mut self, meta: &ObjectMeta, read: impl FnOnce() -> Seen<K>) -> Option<Change<K>> {
+        let place = place(meta);
+        if meta.uid.as_ref().is_some_and(|uid| self.left.0.contains(uid)) {
             return None;
         }
-        let known = self.objects.get(&place).is_some_and(|entry| entry.version >= version(object.meta()));
-        (!known).then(|| self.put(place, object, Some(Instant::now())))
+        let known = self.objects.get(&place).is_some_and(|entry| entry.version >= version(meta));
+        (!known).then(|| self.put(place, version(meta), read(), Some(Instant::now())))
     }
 
-    fn put(&mut self, place: Place, object: Guarded<K>, written: Option<Instant>) -> Change<K> {
-        let version = version(object.meta());
-        let seen = Seen { object: Arc::new(object.object), unreadable: object.unreadable.map(Into::into) };
+    fn put(&mut self, place: Place, version: u64, seen: Seen<K>, written: Option<Instant>) -> Change<K> {
         let before = self.objects.insert(place, Entry { seen: seen.clone(), version, written });
         (before.map(|entry| entry.seen.object), Some(seen))
     }
@@ -176,17 +171,31 @@ mod tests {
     use api::NonAdminBackup;
     use kube::core::ObjectMeta;
 
-    use super::{Guarded, Store};
+    use super::{Change, Seen, Store};
 
-    fn object(uid: &str, version: u64) -> Guarded<NonAdminBackup> {
-        let metadata = ObjectMeta {
+    fn meta(uid: &str, version: u64) -> ObjectMeta {
+        ObjectMeta {
             name: Some("daily".into()),
             namespace: Some("shop".into()),
             uid: Some(uid.into()),
             resource_version: Some(version.to_string()),
             ..ObjectMeta::default()
-        };
-        Guarded { object: NonAdminBackup { metadata, ..NonAdminBackup::default() }, unreadable: None }
+        }
+    }
+
+    fn read(meta: &ObjectMeta) -> Seen<NonAdminBackup> {
+        let object = NonAdminBackup { metadata: meta.clone(), ..NonAdminBackup::default() };
+        Seen { object: object.into(), unreadable: None }
+    }
+
+    type Backups = Store<NonAdminBackup>;
+
+    fn told(store: &mut Backups, meta: &ObjectMeta) -> Option<Change<NonAdminBackup>> {
+        store.told(meta, || read(meta))
+    }
+
+    fn wrote(store: &mut Backups, meta: &ObjectMeta) -> Option<Change<NonAdminBackup>> {
+        store.wrote(meta, || read(meta))
     }
 
     fn version(store: &Store<NonAdminBackup>) -> Option<String> {
@@ -196,53 +205,61 @@ mod tests {
     #[test]
     fn the_echo_of_our_own_write_is_no_news() {
         let mut store = Store::default();
-        assert!(store.told(object("a", 1)).is_some());
-        assert!(store.wrote(object("a", 3)).is_some());
-        assert!(store.told(object("a", 2)).is_none(), "older than what we wrote");
-        assert!(store.told(object("a", 3)).is_none(), "the echo");
+        assert!(told(&mut store, &meta("a", 1)).is_some());
+        assert!(wrote(&mut store, &meta("a", 3)).is_some());
+        assert!(told(&mut store, &meta("a", 2)).is_none(), "older than what we wrote");
+        assert!(told(&mut store, &meta("a", 3)).is_none(), "the echo");
         assert_eq!(version(&store).as_deref(), Some("3"));
-        assert!(store.told(object("a", 4)).is_some());
+        assert!(told(&mut store, &meta("a", 4)).is_some());
+    }
+
+    #[test]
+    fn what_is_no_news_is_not_even_read() {
+        let mut store = Backups::default();
+        wrote(&mut store, &meta("a", 3));
+        assert!(store.told(&meta("a", 3), || panic!("the echo was read")).is_none());
+        assert!(store.wrote(&meta("a", 3), || panic!("the answer was read")).is_none());
     }
 
     #[test]
     fn the_end_of_an_older_namesake_does_not_remove_the_newer() {
         let mut store = Store::default();
-        store.told(object("a", 1));
-        store.wrote(object("b", 5));
-        assert!(store.told_gone(&object("a", 4).object.metadata).is_none());
+        told(&mut store, &meta("a", 1));
+        wrote(&mut store, &meta("b", 5));
+        assert!(store.told_gone(&meta("a", 4)).is_none());
         assert_eq!(version(&store).as_deref(), Some("5"));
     }
 
     #[test]
     fn what_we_deleted_does_not_come_back_by_an_older_event() {
         let mut store = Store::default();
-        store.told(object("a", 1));
-        assert!(store.deleted(&object("a", 1).object.metadata).is_some());
-        assert!(store.told(object("a", 2)).is_none());
-        assert!(store.told_gone(&object("a", 3).object.metadata).is_none());
-        assert!(store.told(object("b", 4)).is_some(), "a new one of that name");
+        told(&mut store, &meta("a", 1));
+        assert!(store.deleted(&meta("a", 1)).is_some());
+        assert!(told(&mut store, &meta("a", 2)).is_none());
+        assert!(store.told_gone(&meta("a", 3)).is_none());
+        assert!(told(&mut store, &meta("b", 4)).is_some(), "a new one of that name");
     }
 
     #[test]
     fn the_answer_to_a_write_that_comes_after_the_end_brings_nothing_back() {
         let mut store = Store::default();
-        store.told(object("a", 1));
-        assert!(store.told_gone(&object("a", 2).object.metadata).is_some());
-        assert!(store.wrote(object("a", 2)).is_none(), "letting go of it was what ended it");
+        told(&mut store, &meta("a", 1));
+        assert!(store.told_gone(&meta("a", 2)).is_some());
+        assert!(wrote(&mut store, &meta("a", 2)).is_none(), "letting go of it was what ended it");
         assert!(version(&store).is_none());
-        assert!(store.wrote(object("b", 3)).is_some(), "a new one of that name");
+        assert!(wrote(&mut store, &meta("b", 3)).is_some(), "a new one of that name");
     }
 
     #[test]
     fn a_list_removes_what_it_does_not_show_but_not_what_we_just_wrote() {
         let mut store = Store::default();
-        store.told(object("a", 1));
+        told(&mut store, &meta("a", 1));
         store.list_begins();
         assert_eq!(store.list_ends().len(), 1);
         assert!(version(&store).is_none());
 
         store.list_begins();
-        store.wrote(object("b", 9));
+        wrote(&mut store, &meta("b", 9));
         assert!(store.list_ends().is_empty());
         assert_eq!(version(&store).as_deref(), Some("9"));
 
@@ -255,10 +272,9 @@ mod tests {
     #[test]
     fn a_namespace_is_not_confused_with_one_whose_name_it_begins() {
         let mut store = Store::default();
-        let mut other = object("b", 2);
-        other.object.metadata.namespace = Some("shop-two".into());
-        store.told(object("a", 1));
-        store.told(other);
+        let other = ObjectMeta { namespace: Some("shop-two".into()), ..meta("b", 2) };
+        told(&mut store, &meta("a", 1));
+        told(&mut store, &other);
         assert_eq!(store.within("shop").count(), 1);
         assert_eq!(store.len(), 2);
     }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use api::{Kind, labels};
 use futures::{StreamExt, pin_mut};
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use planner::Key;
 use tokio::sync::watch as signal;
 use tokio::time::sleep;
 use tracing::warn;
 
 use crate::cluster::{Cluster, State};
-use crate::guard::Guarded;
+use crate::guard::Told;
 use crate::kept::Kept;
 use crate::work::Work;
 
@@ -41,9 +41,10 @@ pub async fn watch<K: Kept>(
     work: Arc<Work>,
     progress: signal::Sender<Progress>,
 ) {
-    let api: Api<Guarded<K>> = match namespace {
-        Some(namespace) => Api::namespaced(client, &namespace),
-        None => Api::all(client),
+    let kind = K::KIND.resource();
+    let api: Api<Told> = match namespace {
+        Some(namespace) => Api::namespaced_with(client, &namespace, &kind),
+        None => Api::all_with(client, &kind),
     };
     let config = match K::KIND {
         // Of the administrators' Secrets, only the copies of tenants' credentials are any of our business.
@@ -51,7 +52,7 @@ pub async fn watch<K: Kept>(
         _ => watcher::Config::default(),
     };
     loop {
-        follow(api.clone(), config.clone(), &cluster, &work, &progress).await;
+        follow::<K>(api.clone(), config.clone(), &cluster, &work, &progress).await;
         // It may be listed but not watched: then it is listed again and again.
         sleep(BETWEEN_LISTS).await;
     }
@@ -59,7 +60,7 @@ pub async fn watch<K: Kept>(
 
 /// Lists and watches one kind, until it turns out that it may only be listed.
 async fn follow<K: Kept>(
-    api: Api<Guarded<K>>,
+    api: Api<Told>,
     config: watcher::Config,
     cluster: &Cluster,
     work: &Work,
@@ -80,7 +81,7 @@ async fn follow<K: Kept>(
                     Event::Init | Event::InitApply(_) => {}
                 }
                 let complete = matches!(event, Event::InitDone);
-                work.wake(cluster.change(|state| take(state, event)));
+                work.wake(cluster.change(|state| take::<K>(state, event)));
                 if complete {
                     progress.send_replace(Progress::Current);
                 }
@@ -112,11 +113,11 @@ async fn follow<K: Kept>(
     }
 }
 
-fn take<K: Kept>(state: &mut State, event: Event<Guarded<K>>) -> Vec<Key> {
+fn take<K: Kept>(state: &mut State, event: Event<Told>) -> Vec<Key> {
     match event {
-        Event::Apply(object) | Event::InitApply(object) => state.told(object),
+        Event::Apply(object) | Event::InitApply(object) => state.told::<K>(&object),
         Event::Delete(object) => {
-            let change = K::store_mut(state).told_gone(object.object.meta());
+            let change = K::store_mut(state).told_gone(object.meta());
             state.follow(change)
         }
         Event::Init => {
