@@ -11,9 +11,9 @@ mod witness;
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use api::{NonAdminBackup, NonAdminRestore};
-use e2e::load::{Asked, finished_backups};
+use e2e::load::{Asked, Meter, at_rest, bring, finished_backups};
 use e2e::{House, NACRE, Nacre};
 
 use measure::{ATTEMPTS, PATIENCE, SLACK, against_a_bare_client, crowded};
@@ -63,9 +63,18 @@ async fn a_thousand_restores_from_the_first_to_the_last() -> Result<()> {
     bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")
 }
 
+/// Every Secret is looked at twice a minute, Velero writes down its looks, and nacre does next to nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
     let house = House::build_with_idle_velero().await?;
     let nacre = house.start_nacre().await?;
-    rest::of_locations(&house, &nacre, 500, Duration::from_mins(1)).await
+    let mut meter = Meter::start(&house, &nacre).await?;
+    let took = bring(&mut meter, 500, rest::PATIENCE).await?.all()?;
+    println!("500 locations handed over in {:.1} s", took.as_secs_f64());
+    let rest = at_rest(&house, &nacre, Duration::from_mins(1), rest::PATIENCE).await?;
+    let share = rest.cost.cpu_seconds / rest.watched.as_secs_f64();
+    println!("at rest: {:.2} % of a core, {} writes", share * 100.0, rest.cost.total());
+    ensure!(rest.cost.total() + rest.cost.events == 0, "{:#?}", rest.cost.writes);
+    ensure!(share < 0.02, "{:.2} % of a core", share * 100.0);
+    Ok(())
 }

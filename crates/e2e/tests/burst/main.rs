@@ -10,8 +10,6 @@ mod rest;
 mod ticks;
 mod witness;
 
-use std::time::Duration;
-
 use anyhow::{Result, bail};
 use api::{NonAdminBackup, NonAdminRestore};
 use e2e::load::{Meter, burst, sample};
@@ -20,8 +18,7 @@ use e2e::{House, Nacre};
 use measure::{ATTEMPTS, PATIENCE, SLACK, against_a_bare_client, crowded};
 use witness::Witness;
 
-/// A thousand backups, fewer restores of them, a restart, restores that go, and locations beside what is over: one cluster
-/// for all of it.
+/// A thousand backups, fewer restores of them, a restart, and restores that go: one cluster for all of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_at_once_cost_little_more_than_their_writes_and_nothing_at_rest() -> Result<()> {
     let mut ratio = f64::INFINITY;
@@ -33,10 +30,8 @@ async fn a_thousand_at_once_cost_little_more_than_their_writes_and_nothing_at_re
             ticks::write_to_one::<NonAdminBackup>(&house, &nacre).await?;
             drain::shows_at_once::<NonAdminBackup>(&house, 100).await?;
             let nacre = restores(&house, nacre).await?;
-            // Before there are locations: for those, Velero is asked for its version at every start.
             let nacre = rest::of_a_restart(&house, nacre).await?;
-            rest::after_all::<NonAdminRestore>(&house, &nacre, 200).await?;
-            return rest::of_locations(&house, &nacre, 100, Duration::from_secs(8)).await;
+            return rest::after_all::<NonAdminRestore>(&house, &nacre, 200).await;
         }
     }
     bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")

@@ -1,25 +1,12 @@
-//! What costs next to nothing: locations at rest, a start where everything is settled; and everything can go again.
+//! What costs next to nothing: a start where everything is settled; and everything can go again.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::load::{Asked, Contender, Meter, at_rest, bring, delete, restart};
+use e2e::load::{Asked, Contender, Meter, delete, restart};
 use e2e::{House, Nacre};
 
-const PATIENCE: Duration = Duration::from_mins(2);
-
-/// Every Secret is looked at twice a minute, Velero writes down its looks, and nacre does next to nothing.
-pub(crate) async fn of_locations(house: &House, nacre: &Nacre, many: usize, watched: Duration) -> Result<()> {
-    let mut meter = Meter::start(house, nacre).await?;
-    let took = bring(&mut meter, many, PATIENCE).await?.all()?;
-    println!("{many} locations handed over in {:.1} s", took.as_secs_f64());
-    let rest = at_rest(house, nacre, watched, PATIENCE).await?;
-    let share = rest.cost.cpu_seconds / rest.watched.as_secs_f64();
-    println!("at rest: {:.2} % of a core, {} writes", share * 100.0, rest.cost.total());
-    ensure!(rest.cost.total() + rest.cost.events == 0, "{:#?}", rest.cost.writes);
-    ensure!(share < 0.02, "{:.2} % of a core", share * 100.0);
-    Ok(())
-}
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A start where everything is settled is a matter of seconds, and writes nothing.
 pub(crate) async fn of_a_restart(house: &House, nacre: Nacre) -> Result<Nacre> {
