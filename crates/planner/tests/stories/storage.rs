@@ -204,6 +204,26 @@ fn forged_backups_give_nobody_anything_and_stop_nobody() {
     );
 }
 
+/// Whoever uses Velero beside nacre has Backups too. Each mark counts: without any one of them it is not a request's.
+#[test]
+fn backups_that_no_request_asked_for_are_left_alone() {
+    for mark in [labels::OADP, labels::MANAGED_BY, labels::NAB_NACUUID] {
+        let mut world = world(&["shop"]);
+        let mine = available(&mut world, "shop/bucket", "mine");
+        world.settle();
+        world.trace();
+        for (name, storage) in [("by-hand", "default"), ("by-hand-too", &mine)] {
+            let mut found = stored(name, storage, "shop", name);
+            found["metadata"]["labels"].as_object_mut().unwrap().remove(mark);
+            world.apply(found);
+        }
+        world.settle();
+        assert_eq!(world.trace(), "", "without {mark}");
+        assert!(world.names(Kind::NonAdminBackup).is_empty(), "without {mark}");
+        assert!(world.collect_garbage().is_empty(), "without {mark}");
+    }
+}
+
 #[test]
 fn a_name_that_is_taken_gets_an_end() {
     let mut world = world(&["shop"]);
