@@ -64,7 +64,9 @@ N := 100 1000 10000
 .PHONY: bench
 bench: tools ## Measure nacre under load, N="100 1000 10000", beside PEER=program; figures in docs/benchmarks.md (half an hour)
 	@cargo build --release --package operator --package e2e
-	@target/release/bench $(N)
+	@# What is measured is what images hold.
+	@cargo build --profile dist --package operator
+	@NACRE_BIN=$${NACRE_BIN:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/dist/nacre} target/release/bench $(N)
 
 .PHONY: model
 model: ## Explore the planner's small worlds to their ends, and say how many states there are (an hour)
