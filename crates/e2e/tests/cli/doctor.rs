@@ -68,8 +68,8 @@ async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
     assert!(page.starts_with("Velero\n  ok ") && page.ends_with("nothing is wrong\n"), "{page}");
 
     // Somebody who may look at nothing is told so, line by line.
-    let ned = Person::new(house, "curious", "ned").await?;
-    let ended = ned.nacre(&["doctor"]).await?;
+    let otto = Person::new(house, "curious", "otto").await?;
+    let ended = otto.nacre(&["doctor"]).await?;
     assert_eq!(ended.code, Some(0), "{ended:#?}");
     for words in [
         "not checked  Deployment velero: you may not get deployments in namespace velero",
