@@ -2,6 +2,7 @@
 //! whatever cannot be read is kept with what can.
 
 use std::borrow::Cow;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use kube::Resource;
@@ -14,10 +15,21 @@ use serde_json::value::RawValue;
 
 /// An object of any kind: which one it is, in which version, and its text. More often than not it is the echo of a write
 /// of ours, and nobody needs the rest.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Told {
     meta: ObjectMeta,
     text: String,
+}
+
+/// Without its text, which may be a Secret's.
+impl Debug for Told {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("Told")
+            .field(&self.meta.namespace)
+            .field(&self.meta.name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The beginning of an object's metadata, and what is cut out of it.
@@ -144,6 +156,13 @@ mod tests {
             assert_eq!((told.meta.name.as_deref(), told.meta.uid.as_deref()), (Some("a"), Some("u")));
             assert_eq!(told.text, object.replace(r#"[{"a": "]"}]"#, "null"));
         }
+    }
+
+    #[test]
+    fn what_it_holds_is_not_printed() {
+        let text =
+            r#"{"metadata": {"name": "keys", "namespace": "shop"}, "data": {"cloud": "aHVudGVyMg=="}}"#;
+        assert_eq!(format!("{:?}", Told::new(text)), r#"Told(Some("shop"), Some("keys"), ..)"#);
     }
 
     #[test]
