@@ -54,7 +54,7 @@ stories:
 patient:
 	RUST_TEST_THREADS=2 cargo test --package e2e --test patient -- $(SKIP)
 kubevirt:
-	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install -- --skip quick $(SKIP)
+	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install -- --skip quick
 hands:
 	RUST_TEST_THREADS=3 cargo test --package e2e --test cli --test faults --test security_table
 	cargo test --package e2e --test attacks

@@ -16,6 +16,7 @@ mod crash;
 mod creation;
 mod deletion;
 mod downloads;
+mod found;
 mod fuzz;
 mod hostile;
 mod limits;

@@ -1,0 +1,170 @@
+//! What Velero finds in any storage, and whose it is.
+
+use api::{Kind, labels};
+use planner::policy::Adoption;
+use serde_json::{Value, json};
+
+use crate::storage::{available, world};
+use crate::world::long;
+use crate::world::manifests::{nab, namespace, nar, object};
+
+/// A backup as Velero finds it in storage.
+fn stored(name: &str, storage: &str, owner: &str, origin: &str) -> Value {
+    let name = long(name);
+    let rest = json!({
+        "metadata": {
+            "annotations": {labels::NAB_NAMESPACE: owner, labels::NAB_NAME: origin},
+            "labels": {labels::OADP: labels::OADP_VALUE, labels::MANAGED_BY: labels::MANAGED_BY_VALUE,
+                labels::NAB_NACUUID: name},
+        },
+        "spec": {"storageLocation": storage, "includedNamespaces": [owner]},
+        "status": {"phase": "Completed", "completionTimestamp": "2025-12-01T00:00:00Z"},
+    });
+    object(Kind::Backup, &format!("velero/{name}"), rest)
+}
+
+#[test]
+fn what_velero_finds_in_a_tenants_bucket_is_the_tenants() {
+    let mut world = world(&["shop"]);
+    let storage = available(&mut world, "shop/bucket", "mine");
+    let mut found = stored("shop-daily-<1>", &storage, "shop", "daily");
+    // From another cluster, where the namespace had another uid.
+    found["metadata"]["annotations"][labels::ORIGIN_NAMESPACE_UID] = json!("elsewhere");
+    world.apply(found);
+    world.settle();
+    let request = world.get("nab shop/daily");
+    assert_eq!(request["metadata"]["labels"], json!({labels::SYNCED_FROM: long("shop-daily-<1>")}));
+    assert_eq!(request["spec"]["backupSpec"]["storageLocation"], "bucket");
+    assert_eq!(request["status"]["phase"], "Created");
+    world.apply(nar("shop/back", "daily"));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/daily"]);
+
+    // Its request is removed by force: it gets another.
+    world.edit("nab shop/daily", json!({"metadata": {"finalizers": null}}));
+    world.settle();
+    assert!(world.has("nab shop/daily"));
+}
+
+#[test]
+fn forged_backups_give_nobody_anything_and_stop_nobody() {
+    let mut world = world(&["shop", "evil"]);
+    let mine = available(&mut world, "shop/bucket", "mine");
+    let theirs = available(&mut world, "evil/bucket", "theirs");
+    world.apply(stored("real", "default", "shop", "real"));
+    world.settle();
+    world.apply(stored("planted", &theirs, "shop", "tempting"));
+    let mut copied = stored("copied", &theirs, "evil", "copied");
+    copied["metadata"]["labels"][labels::NAB_NACUUID] = json!("real");
+    world.apply(copied);
+    world.apply(stored("unnameable", &theirs, "evil", "../../shop"));
+    let mut wide = stored("wide", &theirs, "evil", "wide");
+    wide["spec"]["includedNamespaces"] = json!(["evil", "shop"]);
+    world.apply(wide);
+    let mut new = stored("new", &theirs, "evil", "new");
+    new["status"] = json!({"phase": "New"});
+    world.apply(new);
+    world.apply(stored("lost", "nowhere", "shop", "lost"));
+    world.apply(stored("good", &mine, "shop", "good"));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/good", "shop/real"]);
+    let told = world.whole_trace();
+    for (name, why) in [
+        ("planted", "it says that it belongs to another namespace"),
+        ("copied", "its label names another backup"),
+        ("unnameable", "no request can have the name"),
+        ("wide", "it is not of this namespace alone"),
+    ] {
+        assert!(
+            told.contains(&format!("BackupIgnored: backup \"{name}\" in this storage is ignored: {why}")),
+            "{told}"
+        );
+    }
+    assert_eq!(
+        world.collect_garbage(),
+        ["Backup lost"],
+        "what nobody can find again goes; forgeries Velero would find"
+    );
+}
+
+/// Whoever uses Velero beside nacre has Backups too. Each mark counts: without any one of them it is not a request's.
+#[test]
+fn backups_that_no_request_asked_for_are_left_alone() {
+    for mark in [labels::OADP, labels::MANAGED_BY, labels::NAB_NACUUID] {
+        let mut world = world(&["shop"]);
+        let mine = available(&mut world, "shop/bucket", "mine");
+        world.settle();
+        world.trace();
+        for (name, storage) in [("by-hand", "default"), ("by-hand-too", &mine)] {
+            let mut found = stored(name, storage, "shop", name);
+            found["metadata"]["labels"].as_object_mut().unwrap().remove(mark);
+            world.apply(found);
+        }
+        world.settle();
+        assert_eq!(world.trace(), "", "without {mark}");
+        assert!(world.names(Kind::NonAdminBackup).is_empty(), "without {mark}");
+        assert!(world.collect_garbage().is_empty(), "without {mark}");
+    }
+}
+
+#[test]
+fn a_name_that_is_taken_gets_an_end() {
+    let mut world = world(&["shop"]);
+    world.apply(nab("shop/daily"));
+    world.settle();
+    world.apply(stored("shop-daily-<7>", "default", "shop", "daily"));
+    world.settle();
+    let requests = world.names(Kind::NonAdminBackup);
+    assert_eq!(requests.len(), 2);
+    assert!(requests[1].starts_with("shop/daily-"), "{requests:?}");
+    assert_eq!(world.get(&format!("nab {}", requests[1]))["status"]["phase"], "Created");
+}
+
+#[test]
+fn a_namespace_made_anew_gets_its_namesakes_backups_only_from_an_administrator() {
+    let found = |name: &str| {
+        let mut found = stored(name, "default", "shop", name);
+        found["metadata"]["annotations"][labels::ORIGIN_NAMESPACE_UID] = json!("earlier");
+        found
+    };
+    let mut world = world(&["shop"]);
+    world.apply(found("one"));
+    world.settle();
+    assert!(world.names(Kind::NonAdminBackup).is_empty());
+    assert!(world.whole_trace().contains("Warning BackupHeldBack"));
+    assert!(world.collect_garbage().is_empty(), "it waits for an administrator");
+
+    // Given to another namesake: still not. Given to this one: there.
+    let record =
+        |uid: &str| object(Kind::ConfigMap, "velero/nacre-adoptions", json!({"data": {"shop": uid}}));
+    world.apply(record("another"));
+    world.settle();
+    assert!(world.names(Kind::NonAdminBackup).is_empty());
+    let uid = world.get("ns shop")["metadata"]["uid"].as_str().unwrap().to_owned();
+    world.edit("cm nacre-adoptions", json!({"data": {"shop": uid}}));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/one"]);
+    assert_eq!(world.get("nab shop/one")["status"]["phase"], "Created");
+
+    // For disaster recovery, whoever has the name.
+    let mut world = self::world(&["shop"]);
+    world.policy(|policy| policy.sync.adoption = Adoption::Name);
+    world.apply(found("two"));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/two"]);
+    assert_eq!(world.get("nab shop/two")["status"]["phase"], "Created");
+    world.policy(|policy| policy.sync.adoption = Adoption::Approval);
+    world.settle();
+    assert_eq!(world.get("nab shop/two")["status"]["phase"], "Created", "what was given is not taken back");
+}
+
+#[test]
+fn a_namespace_that_comes_later_finds_its_backups() {
+    let mut world = world(&[]);
+    world.apply(stored("shop-daily", "default", "shop", "daily"));
+    world.settle();
+    assert!(world.collect_garbage().is_empty(), "the namespace may come back");
+    world.apply(namespace("shop"));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/daily"]);
+}
