@@ -125,8 +125,9 @@ pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
 }
 
 /// Whether an error of a start says that somebody else took the port meanwhile.
-pub(crate) fn is_busy_port(error: &anyhow::Error) -> bool {
-    format!("{error:?}").contains("address already in use")
+pub fn is_busy_port(error: &anyhow::Error) -> bool {
+    // Programs in Go and in Rust write it differently.
+    format!("{error:?}").to_lowercase().contains("address already in use")
 }
 
 fn etcd(binaries: &Binaries, folder: &Path, client_port: u16, peer_port: u16) -> Program {
@@ -219,6 +220,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_taken_meanwhile_is_understood() {
+        let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let ours = TcpListener::bind(taken.local_addr().unwrap()).unwrap_err();
+        assert!(is_busy_port(&anyhow::Error::from(ours).context("nacre ended")));
         assert!(is_understood(|binaries, folder, port| etcd(binaries, folder, port, 0)).await);
         assert!(
             is_understood(|binaries, folder, port| {

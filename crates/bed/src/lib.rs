@@ -33,6 +33,7 @@ pub use apply::{parse_manifests, read_manifests};
 pub use audit::{Audit, Follow, Mark, Request, Requests};
 pub use bed::{Bed, Builder};
 pub use binaries::programs;
+pub use control_plane::is_busy_port;
 pub use process::{Process, Program, Usage, send_signal};
 pub use run::Output;
 pub use store::{REGION, Store};

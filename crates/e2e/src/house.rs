@@ -104,6 +104,12 @@ impl House {
         // Most stories that start a second one have killed the first, and need not wait for a dead one's lease.
         self.forget_lease().await?;
         let nacre = self.launch("nacre", VELERO, kubeconfig, environment)?;
+        match nacre.until_ready().await {
+            // Another program got the port in between: with other ports it will go.
+            Err(error) if bed::is_busy_port(&error) => {}
+            outcome => return outcome.map(|()| nacre),
+        }
+        let nacre = self.launch("nacre", VELERO, kubeconfig, environment)?;
         nacre.until_ready().await?;
         Ok(nacre)
     }
