@@ -1,12 +1,11 @@
 //! etcd, kube-apiserver and kube-controller-manager.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::GetParams;
 use kube::core::Request;
@@ -16,6 +15,7 @@ use crate::access::Access;
 use crate::audit;
 use crate::binaries::Binaries;
 use crate::pki::Pki;
+use crate::ports::free_ports;
 use crate::process::{Process, Program, send_signal};
 use crate::wait::{eventually, wait_until};
 
@@ -111,21 +111,8 @@ impl ControlPlane {
     }
 }
 
-/// Ports that were free a moment ago. Whoever uses them retries if somebody else was faster.
-pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
-    let mut ports = [0; N];
-    // All are held at once, or the same port could come twice.
-    let mut held = Vec::with_capacity(N);
-    for port in &mut ports {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).context("looking for a free port")?;
-        *port = listener.local_addr()?.port();
-        held.push(listener);
-    }
-    Ok(ports)
-}
-
 /// Whether an error of a start says that somebody else took the port meanwhile.
-pub fn is_busy_port(error: &anyhow::Error) -> bool {
+pub(crate) fn is_busy_port(error: &anyhow::Error) -> bool {
     // Programs in Go and in Rust write it differently.
     format!("{error:?}").to_lowercase().contains("address already in use")
 }
@@ -206,6 +193,8 @@ fn allows(role: &ClusterRole, verb: &str, resource: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     /// Starts a program on a port that is taken and tells whether its complaint is understood.
@@ -220,9 +209,6 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_taken_meanwhile_is_understood() {
-        let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let ours = TcpListener::bind(taken.local_addr().unwrap()).unwrap_err();
-        assert!(is_busy_port(&anyhow::Error::from(ours).context("nacre ended")));
         assert!(is_understood(|binaries, folder, port| etcd(binaries, folder, port, 0)).await);
         assert!(
             is_understood(|binaries, folder, port| {

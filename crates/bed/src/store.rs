@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::binaries::Binaries;
-use crate::control_plane::free_ports;
+use crate::ports::free_ports;
 use crate::process::{Process, Program};
 use crate::wait::eventually;
 

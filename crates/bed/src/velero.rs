@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::access::Access;
 use crate::apply::{apply, parse_manifests};
 use crate::binaries::Binaries;
-use crate::control_plane::free_ports;
+use crate::ports::free_ports;
 use crate::process::{Process, Program};
 use crate::store::{REGION, Store};
 use crate::wait::wait_until;

@@ -1,6 +1,6 @@
 //! A cluster with nacre installed.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,12 +103,6 @@ impl House {
     pub async fn start_nacre_in(&self, kubeconfig: &Path, environment: &[(&str, &str)]) -> Result<Nacre> {
         // Most stories that start a second one have killed the first, and need not wait for a dead one's lease.
         self.forget_lease().await?;
-        let nacre = self.launch("nacre", VELERO, kubeconfig, environment)?;
-        match nacre.until_ready().await {
-            // Another program got the port in between: with other ports it will go.
-            Err(error) if bed::is_busy_port(&error) => {}
-            outcome => return outcome.map(|()| nacre),
-        }
         let nacre = self.launch("nacre", VELERO, kubeconfig, environment)?;
         nacre.until_ready().await?;
         Ok(nacre)
@@ -247,6 +241,6 @@ fn built(variable: &str, name: &str) -> Result<PathBuf> {
 }
 
 pub(crate) fn free_address() -> Result<SocketAddr> {
-    // Freed at once and taken again by nacre: nobody else is handed it in between, since the kernel goes round.
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+    let [port] = bed::free_ports()?;
+    Ok((Ipv4Addr::LOCALHOST, port).into())
 }
