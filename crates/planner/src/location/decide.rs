@@ -377,5 +377,5 @@ fn missing(seen: &Observed, since: Timestamp) -> Verdict {
 }
 
 #[cfg(test)]
-#[path = "decide_tests.rs"]
+#[path = "decide_tests/mod.rs"]
 mod tests;

@@ -1,0 +1,112 @@
+//! What administrators say, and what they did not.
+
+use api::{Phase, condition, labels};
+use serde_json::json;
+
+use super::{Play, merge};
+
+#[test]
+fn an_administrator_is_asked_approves_rejects_and_revokes() {
+    let mut play = Play::new(true);
+    play.settle();
+    assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::New), false));
+    assert_eq!(play.says(condition::CLUSTER_ADMIN_APPROVED), "False/BslSpecApprovalPending");
+    assert_eq!(play.request_phase(), "Pending");
+
+    play.admin_says("approve");
+    play.settle();
+    assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::Created), true));
+
+    for (decision, phase, reason, shown) in [
+        ("reject", Phase::BackingOff, "False/BslSpecRejected", "Rejected"),
+        ("approve", Phase::Created, "True/BslSpecApproved", "Approved"),
+        ("pending", Phase::New, "False/BslSpecApprovalPending", "Pending"),
+    ] {
+        play.admin_says(decision);
+        let done = play.settle();
+        assert_eq!(play.phase(), Some(phase), "{decision}");
+        assert_eq!(play.says(condition::CLUSTER_ADMIN_APPROVED), reason);
+        assert_eq!(play.request_phase(), shown);
+        assert_eq!(play.velero_has_it(), decision == "approve");
+        if decision == "reject" {
+            let deleted: Vec<_> = done.iter().filter(|line| line.starts_with("delete")).collect();
+            assert_eq!(deleted, ["delete BackupStorageLocation", "delete Secret"]);
+            assert_eq!(play.says(condition::SECRET_SYNCED) + &play.says(condition::LOCATION_SYNCED), "");
+        }
+    }
+}
+
+#[test]
+fn a_tenant_is_told_why_an_administrator_says_no() {
+    let mut play = Play::new(true);
+    play.settle();
+    let no = json!({"metadata": {"annotations": {labels::REJECTION_REASON: "that bucket\nis ours"}},
+        "spec": {"approvalDecision": "reject"}});
+    merge(&mut play.seen.request.as_mut().unwrap().object, &no);
+    play.settle();
+    let told = play.message(condition::CLUSTER_ADMIN_APPROVED);
+    assert_eq!(told, "an administrator has rejected the location: that bucket is ours");
+    assert!(play.settle().is_empty());
+}
+
+#[test]
+fn approval_switched_off_approves_what_waits_but_not_what_was_rejected() {
+    let mut waiting = Play::new(true);
+    waiting.settle();
+    waiting.policy.storage_locations.require_approval = false;
+    waiting.settle();
+    assert_eq!((waiting.phase(), waiting.request_phase()), (Some(Phase::Created), json!("Approved")));
+    // Switched on again, what was approved stays approved.
+    waiting.policy.storage_locations.require_approval = true;
+    assert!(waiting.settle().is_empty());
+
+    let mut rejected = Play::new(true);
+    rejected.settle();
+    rejected.admin_says("reject");
+    rejected.settle();
+    rejected.policy.storage_locations.require_approval = false;
+    assert!(rejected.settle().is_empty());
+    assert_eq!(rejected.phase(), Some(Phase::BackingOff));
+}
+
+#[test]
+fn a_request_that_is_deleted_is_made_anew_and_asked_about_again() {
+    for approval in [true, false] {
+        let mut play = Play::new(approval);
+        play.settle();
+        if approval {
+            play.admin_says("approve");
+            play.settle();
+        }
+        play.seen.request = None;
+        play.settle();
+        assert_eq!(play.velero_has_it(), !approval);
+        assert_eq!(play.request_phase(), if approval { "Pending" } else { "Approved" });
+    }
+}
+
+#[test]
+fn a_decision_that_is_unclear_or_about_another_location_counts_as_none() {
+    type Change = fn(&mut Play);
+    let cases: [(&str, Change); 2] = [
+        ("False/BslSpecInvalid", |play| {
+            play.seen.request.as_mut().unwrap().unreadable = Some("no such decision".into());
+        }),
+        ("False/BslSpecUpdateRejected", |play| {
+            let other = json!({"status": {"nonAdminBackupStorageLocation": {"nacuuid": "another"}}});
+            merge(&mut play.seen.request.as_mut().unwrap().object, &other);
+        }),
+    ];
+    for (reason, change) in cases {
+        let mut play = Play::new(false);
+        play.settle();
+        let sound = play.seen.request.clone();
+        change(&mut play);
+        play.settle();
+        assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::BackingOff), false), "{reason}");
+        assert_eq!(play.says(condition::CLUSTER_ADMIN_APPROVED), reason);
+        play.seen.request = sound;
+        play.settle();
+        assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::Created), true), "{reason}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Requests made with Velero's command line.
+
+use std::time::Duration;
+
+use api::{Kind, labels};
+use insta::assert_snapshot;
+use planner::policy::Downloads;
+use serde_json::json;
+
+use super::{asked, brief, copies, with_a_backup, world};
+use crate::world::manifests::object;
+
+#[test]
+fn a_backup_made_with_velero_is_a_request() {
+    let mut world = world();
+    let mut wish = asked("shop/asked", json!({"ttl": "48h0m0s", "includedResources": ["configmaps"]}));
+    wish["metadata"]["labels"] = json!({"team": "tea", labels::SYNCED_FROM: "somebody-elses"});
+    world.apply(wish);
+    assert_snapshot!(brief(&mut world), @r"
+    create NonAdminBackup shop/asked
+    hold NonAdminBackup shop/asked
+    create Backup velero/shop-asked-<1>
+    status NonAdminBackup shop/asked Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1
+    event Normal BackupScheduled: Velero was given the backup as shop-asked-<1>
+    patch Backup shop/asked
+    ");
+    let made = world.get("nab shop/asked");
+    assert_eq!(made["spec"], json!({"backupSpec": {"ttl": "48h0m0s", "includedResources": ["configmaps"]}}));
+    assert_eq!(made["metadata"]["labels"], json!({"team": "tea"}));
+    world.velero_starts("shop-asked-<1>");
+    world.velero_completes("shop-asked-<1>");
+    world.settle();
+    let copy = world.get("backup shop/asked");
+    assert_eq!(copy["status"]["phase"], "Completed");
+    assert_eq!(copy["spec"]["includedNamespaces"], json!(["shop"]));
+    assert_eq!(copy["metadata"]["labels"]["team"], "tea");
+    // It is a copy now: when its request goes, it goes, and is not asked for again.
+    world.delete("nab shop/asked");
+    world.settle();
+    assert!(copies(&world).is_empty());
+    assert_eq!(world.names(Kind::NonAdminBackup), Vec::<String>::new());
+}
+
+#[test]
+fn a_restore_made_with_velero_is_a_request() {
+    let mut world = with_a_backup();
+    let wish = |backup: &str| {
+        json!({"spec": {"backupName": backup, "includedNamespaces": ["*"], "excludedNamespaces": null, "hooks": {},
+            "itemOperationTimeout": "0s", "uploaderConfig": {}}})
+    };
+    world.apply(object(Kind::Restore, "shop/back", wish("daily")));
+    world.settle();
+    assert_eq!(world.get("nar shop/back")["spec"], json!({"restoreSpec": {"backupName": "daily"}}));
+    assert_eq!(world.get("restore shop/back")["spec"]["backupName"], "daily");
+    world.velero_starts("shop-back-<r1>");
+    world.velero_completes("shop-back-<r1>");
+    world.settle();
+    assert_eq!(world.get("restore shop/back")["status"]["phase"], "Completed");
+    // One from nowhere, or from somebody else's, is refused as Velero would.
+    world.apply(object(Kind::Restore, "shop/nothing", wish("theirs")));
+    world.settle();
+    let said = world.get("restore shop/nothing")["status"].clone();
+    assert_eq!(said["phase"], "FailedValidation");
+    assert!(said["validationErrors"][0].as_str().unwrap().contains("there is no NonAdminBackup"), "{said}");
+    assert!(!world.has("nar shop/nothing"));
+}
+
+#[test]
+fn what_is_not_allowed_is_refused_in_veleros_own_way_and_for_good() {
+    let mut world = world();
+    world.apply(asked("shop/theirs", json!({"includedNamespaces": ["shop", "rival"]})));
+    world.apply(asked("shop/cluster", json!({"includeClusterResources": true})));
+    world.apply(asked("shop/odd", json!({"noSuchField": 1})));
+    assert_snapshot!(brief(&mut world), @r#"
+    patch Backup shop/theirs
+    event Warning RequestRefused: spec.includedNamespaces: only "shop", the namespace of this object, can be backed up; leave the field out
+    patch Backup shop/cluster
+    event Warning RequestRefused: spec.includeClusterResources: cluster-scoped resources cannot be backed up; leave the field out or set it to false
+    patch Backup shop/odd
+    event Warning RequestRefused: spec: cannot be read: noSuchField: this controller knows no such field; remove it
+    "#);
+    assert_eq!(world.get("backup shop/theirs")["status"]["phase"], "FailedValidation");
+    world.edit("backup shop/theirs", json!({"spec": {"includedNamespaces": ["shop"]}}));
+    world.settle();
+    assert!(world.names(Kind::NonAdminBackup).is_empty());
+    // `velero backup delete` takes it away.
+    let wish = json!({"metadata": {"labels": {}}, "spec": {"backupName": "theirs"}});
+    world.apply(object(Kind::DeleteBackupRequest, "shop/theirs-x", wish));
+    world.settle();
+    assert_eq!(copies(&world), ["Backup shop/cluster", "Backup shop/odd"]);
+    // And time takes the rest: tenants may not delete these themselves.
+    world.pass(Duration::from_hours(25));
+    assert!(copies(&world).is_empty());
+}
+
+#[test]
+fn velero_backup_delete_deletes_the_data() {
+    let mut world = with_a_backup();
+    let copy = world.get("backup shop/daily");
+    let wish = json!({
+        "metadata": {"labels": {labels::VELERO_BACKUP_NAME: "daily", labels::VELERO_BACKUP_UID: copy["metadata"]["uid"]}},
+        "spec": {"backupName": "daily"},
+    });
+    world.apply(object(Kind::DeleteBackupRequest, "shop/daily-abcde", wish));
+    assert_snapshot!(brief(&mut world), @r"
+    patch NonAdminBackup shop/daily
+    delete DeleteBackupRequest shop/daily-abcde
+    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
+    create DeleteBackupRequest velero/shop-daily-<1>-1
+    create DeleteBackupRequest shop/shop-daily-<1>-1
+    ");
+    // What Velero makes of it is shown where `velero backup describe` looks for it.
+    assert_eq!(copies(&world), ["Backup shop/daily", "DeleteBackupRequest shop/shop-daily-<1>-1"]);
+    let shown = world.get("dbr shop/shop-daily-<1>-1");
+    assert_eq!(shown["spec"]["backupName"], "daily");
+    assert_eq!(shown["metadata"]["labels"][labels::VELERO_BACKUP_UID], copy["metadata"]["uid"]);
+    world.velero_deletes();
+    world.settle();
+    assert!(copies(&world).is_empty() && world.names(Kind::NonAdminBackup).is_empty());
+}
+
+#[test]
+fn a_download_asked_for_with_velero_is_answered() {
+    let mut world = with_a_backup();
+    let ask = |kind: &str| json!({"spec": {"target": {"kind": kind, "name": "daily"}}});
+    world.apply(object(Kind::DownloadRequest, "shop/closed", ask("BackupLog")));
+    assert_snapshot!(brief(&mut world), @r"
+    patch DownloadRequest shop/closed
+    event Warning NonAdminBackupStorageLocationNotUsed: spec.target.kind: BackupLog of a backup in the cluster's own storage cannot be downloaded; keep backups in a NonAdminBackupStorageLocation, or ask the administrators to allow it
+    ");
+    world.policy(|policy| policy.downloads.platform_storage = Downloads::Logs);
+    world.apply(object(Kind::DownloadRequest, "shop/open", ask("BackupLog")));
+    assert_snapshot!(brief(&mut world), @"create DownloadRequest velero/nadr-<10:2>");
+    let uid = world.get("dr shop/open")["metadata"]["uid"].as_str().unwrap().to_owned();
+    let velero = format!("dr nadr-{uid}");
+    let expiration = "2026-01-01T00:10:00Z";
+    world.edit(
+        &velero,
+        json!({"status": {"phase": "Processed", "downloadURL": "http://signed", "expiration": expiration}}),
+    );
+    world.settle();
+    assert_eq!(
+        world.get("dr shop/open")["status"],
+        json!({"phase": "Processed", "downloadURL": "http://signed", "expiration": expiration})
+    );
+    // One whose asker is gone is removed at Velero, and all of it when its time is over.
+    world.apply(object(Kind::DownloadRequest, "shop/left", ask("BackupLog")));
+    world.settle();
+    world.delete("dr shop/left");
+    world.settle();
+    assert_eq!(world.names(Kind::DownloadRequest).len(), 3, "closed, open and the one at Velero");
+    world.pass(Duration::from_mins(11));
+    assert!(world.names(Kind::DownloadRequest).is_empty());
+}
