@@ -56,7 +56,7 @@ pub(crate) async fn keep_fresh(
         let look = cluster.look();
         let queues = [look.backup_queue(), look.restore_queue()];
         let changes: u64 = queues.iter().map(|queue| queue.changes()).sum();
-        let (new, waiting) = (changes - seen, queues.iter().map(|queue| queue.len()).sum::<usize>());
+        let (new, waiting) = (changes - seen, queues.iter().map(|queue| queue.in_line()).sum::<usize>());
         seen = changes;
         let pouring = waiting > FEW && (new > POURING || work.waiting() > 0);
         if settled_at == Some(changes) || (pouring && held_back < PATIENCE) {

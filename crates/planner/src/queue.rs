@@ -91,7 +91,7 @@ impl Queue {
     /// The position to show for an object.
     pub fn position(&self, object: &impl Queued) -> i64 {
         let name = object.meta().name.as_deref().unwrap_or_default();
-        position(object.stage(), self.ahead(name).unwrap_or(self.len()))
+        position(object.stage(), self.ahead(name).unwrap_or(self.in_line()))
     }
 
     /// How many are ahead of this one, if it is in the queue.
@@ -100,13 +100,8 @@ impl Queue {
     }
 
     /// How many wait or run.
-    pub fn len(&self) -> usize {
+    pub fn in_line(&self) -> usize {
         self.stands.len()
-    }
-
-    /// Whether nothing waits or runs.
-    pub fn is_empty(&self) -> bool {
-        self.stands.is_empty()
     }
 
     /// All names in order.
@@ -223,7 +218,9 @@ mod tests {
         assert_eq!(queue.ahead("a"), Some(2));
         assert!(queue.leave("b"));
         assert_eq!(queue.ahead("a"), Some(1));
-        assert_eq!(queue.len(), 2);
+        assert_eq!(queue.in_line(), 2);
+        assert!(!queue.leave("b"), "it is gone already");
+        assert_eq!(queue.changes(), 4, "three came and one went");
     }
 
     #[test]
@@ -286,7 +283,7 @@ mod tests {
             for (counted, (name, _)) in plain.iter().enumerate() {
                 prop_assert_eq!(queue.ahead(name), Some(counted));
             }
-            prop_assert_eq!(queue.len(), plain.len());
+            prop_assert_eq!(queue.in_line(), plain.len());
         }
     }
 }

@@ -29,22 +29,15 @@ pub(super) fn same(one: &BackupStorageLocationSpec, other: &BackupStorageLocatio
     plain(one) == plain(other)
 }
 
-/// A spec in which nothing is said that means nothing.
+/// A spec in which nothing is said that means nothing. Most of that is left out where a spec is read.
 pub(super) fn plain(spec: &BackupStorageLocationSpec) -> BackupStorageLocationSpec {
     let mut spec = spec.clone();
     if let Some(provider) = Provider::of(&spec.provider) {
         provider.name().clone_into(&mut spec.provider);
     }
-    let empty = |text: &Option<String>| text.as_deref() == Some("");
     spec.config = spec.config.filter(|config| !config.is_empty());
-    spec.default = spec.default.filter(|default| *default);
-    spec.access_mode = spec.access_mode.filter(|mode| !mode.is_empty());
     if let Some(credential) = &mut spec.credential {
         credential.optional = credential.optional.filter(|optional| *optional);
-    }
-    let storage = &mut spec.object_storage;
-    for part in [&mut storage.prefix, &mut storage.ca_cert].into_iter().filter(|part| empty(part)) {
-        *part = None;
     }
     spec
 }

@@ -1,7 +1,11 @@
 //! What Velero finds in any storage, and whose it is.
 
+use api::velero::{Backup, BackupStorageLocation};
 use api::{Kind, labels};
+use k8s_openapi::api::core::v1::Namespace;
+use planner::Key;
 use planner::policy::Adoption;
+use planner::sync::{candidates, left_by_a_namesake};
 use serde_json::{Value, json};
 
 use crate::storage::{available, world};
@@ -105,6 +109,66 @@ fn backups_that_no_request_asked_for_are_left_alone() {
         assert!(world.names(Kind::NonAdminBackup).is_empty(), "without {mark}");
         assert!(world.collect_garbage().is_empty(), "without {mark}");
     }
+}
+
+/// A spec as long as nobody writes one would be written into the tenant's namespace; only what it is of is kept.
+#[test]
+fn a_backup_with_an_absurd_spec_is_shown_without_it() {
+    let mut world = world(&["shop"]);
+    let mut found = stored("huge", "default", "shop", "web-1.daily");
+    found["spec"]["includedResources"] = json!(vec!["x".repeat(1000); 300]);
+    world.apply(found);
+    world.settle();
+    let request = world.get("nab shop/web-1.daily");
+    assert_eq!(request["spec"]["backupSpec"], json!({"includedNamespaces": ["shop"]}));
+    assert_eq!(request["status"]["phase"], "Created");
+}
+
+/// What `kubectl nacre adopt` lists.
+#[test]
+fn what_a_namesake_left_is_told_apart_from_everything_else() {
+    let mut world = world(&["shop"]);
+    let storage = available(&mut world, "shop/bucket", "mine");
+    let location: BackupStorageLocation =
+        serde_json::from_value(world.get(&format!("bsl {storage}"))).unwrap();
+    let namespace: Namespace = serde_json::from_value(world.get("ns shop")).unwrap();
+    let left = |change: &dyn Fn(&mut Value)| -> Backup {
+        let mut left = stored("left", "", "shop", "daily");
+        left["metadata"]["annotations"][labels::ORIGIN_NAMESPACE_UID] = json!("earlier");
+        change(&mut left);
+        serde_json::from_value(left).unwrap()
+    };
+    let told = |velero: &Backup| left_by_a_namesake(velero, None, &namespace).map(str::to_owned);
+    assert_eq!(told(&left(&|_| ())).as_deref(), Some("daily"));
+
+    let own = json!(namespace.metadata.uid);
+    let others: [&dyn Fn(&mut Value); 5] = [
+        &|this| this["metadata"]["annotations"][labels::ORIGIN_NAMESPACE_UID] = own.clone(),
+        &|another| another["metadata"]["annotations"][labels::NAB_NAMESPACE] = json!("office"),
+        &|by_hand| by_hand["metadata"]["labels"] = json!({}),
+        &|on_its_way_out| on_its_way_out["status"]["phase"] = json!("Deleting"),
+        &|lost| lost["spec"]["storageLocation"] = json!("nowhere"),
+    ];
+    for (at, change) in others.into_iter().enumerate() {
+        assert_eq!(told(&left(change)), None, "other {at}");
+    }
+    let in_a_bucket = left(&|velero| velero["spec"]["storageLocation"] = json!(storage));
+    assert_eq!(left_by_a_namesake(&in_a_bucket, Some(&location), &namespace), None);
+}
+
+#[test]
+fn a_look_at_everything_begins_with_what_is_over() {
+    let mut world = world(&["shop"]);
+    for (name, status) in [
+        ("over", json!({"phase": "Completed", "completionTimestamp": "2025-12-01T00:00:00Z"})),
+        ("under-way", json!({"phase": "InProgress", "completionTimestamp": null})),
+        ("on-its-way-out", json!({"phase": "Deleting", "completionTimestamp": "2025-12-01T00:00:00Z"})),
+    ] {
+        let mut found = stored(name, "default", "shop", name);
+        found["status"] = status;
+        world.apply(found);
+    }
+    assert_eq!(candidates(&world), [Key::new(Kind::Backup, "velero", "over")]);
 }
 
 #[test]

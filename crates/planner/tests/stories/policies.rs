@@ -6,7 +6,7 @@ use planner::policy::StorageMode;
 use serde_json::{Value, json};
 
 use crate::world::World;
-use crate::world::manifests::{nab, nab_with};
+use crate::world::manifests::{nab, nab_with, nar_with};
 
 fn spec(json: Value) -> BackupSpec {
     serde_json::from_value(json).unwrap()
@@ -115,6 +115,19 @@ fn hooks_can_be_forbidden() {
     assert_snapshot!(accepted(&mut world), @"False/InvalidBackupSpec: spec.backupSpec.hooks: the administrator does not allow hooks; leave the field out");
     world.apply(nab_with("shop/daily", json!({"hooks": {"resources": []}})));
     assert_snapshot!(accepted(&mut world), @"True/BackupAccepted: the backup is allowed");
+
+    let velero = world.velero_name("nab shop/daily");
+    world.velero_starts(&velero);
+    world.velero_completes(&velero);
+    world.policy(|policy| policy.restore.forbid_hooks = true);
+    let with =
+        |hooks: Value| nar_with("shop/back", json!({"backupName": "daily", "hooks": {"resources": hooks}}));
+    world.apply(with(json!([{"name": "warm-up"}])));
+    world.settle();
+    assert_snapshot!(world.condition("nar shop/back", "Accepted"), @"False/InvalidRestoreSpec: spec.restoreSpec.hooks: the administrator does not allow hooks; leave the field out");
+    world.apply(with(json!([])));
+    world.settle();
+    assert_snapshot!(world.condition("nar shop/back", "Accepted"), @"True/RestoreAccepted: the restore is allowed");
 }
 
 /// Velero would only say so once the backup is queued.

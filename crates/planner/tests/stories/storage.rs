@@ -162,7 +162,14 @@ fn what_has_outlived_its_owner_is_collected_and_nothing_else() {
         "spec": {"backupName": velero}, "status": {"phase": "InProgress"}});
     world.apply(object(Kind::DeleteBackupRequest, "velero/busy", deletion.clone()));
     deletion["status"]["phase"] = json!("Processed");
-    world.apply(object(Kind::DeleteBackupRequest, "velero/orphan", deletion));
+    world.apply(object(Kind::DeleteBackupRequest, "velero/orphan", deletion.clone()));
+    // A request of that name lives: what it asked for itself stays, and what its namesake asked for goes.
+    deletion["metadata"]["annotations"][labels::NAB_NAME] = json!("daily");
+    let uid = world.get("nab shop/daily")["metadata"]["uid"].clone();
+    for (name, uid) in [("own", uid), ("namesake", json!("gone"))] {
+        deletion["metadata"]["annotations"][labels::ORIGIN_UID] = uid;
+        world.apply(object(Kind::DeleteBackupRequest, &format!("velero/{name}"), deletion.clone()));
+    }
     // An administrator's own are nobody's leftovers.
     world.apply(object(Kind::Secret, "velero/cloud-credentials", json!({"data": {"cloud": KEYS}})));
     let mut collected = world.collect_garbage();
@@ -171,6 +178,7 @@ fn what_has_outlived_its_owner_is_collected_and_nothing_else() {
         collected,
         [
             "BackupStorageLocation orphan",
+            "DeleteBackupRequest namesake",
             "DeleteBackupRequest orphan",
             "NonAdminBackupStorageLocationRequest orphan",
             "Restore orphan",

@@ -192,4 +192,19 @@ fn an_old_definition_that_does_not_know_a_word_of_veleros_is_spared_it() {
     world.velero_completes(&velero);
     world.settle();
     assert_eq!(said(&world), "Completed");
+    world.relent();
+
+    // The same for a restore.
+    world.apply(nar("shop/back", "daily"));
+    world.settle();
+    let velero = world.velero_name("nar shop/back");
+    let said =
+        |world: &World| world.get("nar shop/back")["status"]["veleroRestore"]["status"]["phase"].clone();
+    world.refuse(Kind::NonAdminRestore, true, 422);
+    world.edit(&format!("restore {velero}"), json!({"status": {"phase": "Queued"}}));
+    world.settle();
+    assert_eq!((phase(&world, "nar shop/back"), said(&world)), (json!("Created"), Value::Null));
+    world.edit(&format!("restore {velero}"), json!({"status": {"phase": "InProgress"}}));
+    world.settle();
+    assert_eq!(said(&world), "InProgress");
 }

@@ -58,6 +58,8 @@ fn what_is_kept_is_written_anew() {
 fn refusals_name_line_and_key() {
     let own = "line 6: token_uri must be Google's own; use the file as Google made it";
     let odd = "holds something that cannot be there; use the file as Google made it";
+    let mut nameless = key();
+    nameless.as_object_mut().unwrap().remove("client_email");
     let cases = [
         (with("token_uri", json!("https://evil.example/token")), own.to_owned()),
         (with("token_uri", json!("https://oauth2.googleapis.com/token/../x")), own.to_owned()),
@@ -74,6 +76,7 @@ fn refusals_name_line_and_key() {
         (with("private_key_id", json!("a b")), format!("line 4: private_key_id {odd}")),
         (with("project_id", json!({"a": 1})), "line 5: project_id is not a text".to_owned()),
         (json!({"type": "service_account"}), "private_key is missing".to_owned()),
+        (nameless, "client_email is missing".to_owned()),
         (
             json!({}),
             "type must be service_account; make a key for a service account and use that file".to_owned(),

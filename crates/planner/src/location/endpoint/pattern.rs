@@ -149,6 +149,13 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_is_written_as_it_is_read() {
+        for text in ["*.shop.example", "192.0.2.7", "2001:db8::1", "10.0.0.0/8"] {
+            assert_eq!(serde_json::to_value(pattern(text)).unwrap(), text);
+        }
+    }
+
+    #[test]
     fn only_a_single_host_is_named() {
         assert!(pattern("minio.minio.svc").names(&host("minio.minio.svc")));
         assert!(pattern("10.1.2.3").names(&host("10.1.2.3")));
