@@ -79,7 +79,8 @@ pub fn download_request(
     keys
 }
 
-/// A tenant's location: itself, and the backups that name it and wait. One that is gone makes room for others.
+/// A tenant's location: itself, and the backups that name it and wait. One that goes makes room for others, also while
+/// somebody else's finalizer holds it.
 pub fn location(
     view: &impl View,
     before: Option<&NonAdminBackupStorageLocation>,
@@ -89,7 +90,8 @@ pub fn location(
     let (namespace, name) = place(&location.metadata);
     let mut keys = vec![Key::of(Kind::NonAdminBackupStorageLocation, &location.metadata)];
     keys.extend(naming_location(view, namespace, name));
-    if after.is_none() {
+    let goes = |now: &NonAdminBackupStorageLocation| now.metadata.deletion_timestamp.is_some();
+    if after.is_none_or(|now| goes(now) && !before.is_some_and(goes)) {
         keys.extend(refused_locations(view).filter(|key| key.namespace == namespace));
     }
     keys

@@ -198,10 +198,12 @@ pub(crate) fn kept(shown: Option<i64>, position: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use api::velero::{Backup, Restore};
     use jiff::Timestamp;
     use proptest::prelude::*;
+    use serde_json::json;
 
-    use super::{Queue, Stage, kept, position, stage};
+    use super::{Queue, Queued as _, Stage, kept, position, stage};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -233,6 +235,17 @@ mod tests {
         assert_eq!(queue.names().collect::<Vec<_>>(), ["m", "z", "a", "late"]);
         queue.enter("z", at(7), None);
         assert_eq!(queue.names().last(), Some("z"), "another object of that name");
+        queue.enter("missed", at(6), Some(9));
+        assert_eq!(queue.names().collect::<Vec<_>>(), ["m", "a", "late", "missed", "z"], "as a list says");
+    }
+
+    #[test]
+    fn whatever_has_ended_is_over_in_whatever_words() {
+        let ended = json!({"phase": "SomethingNew", "completionTimestamp": "2026-01-01T00:00:00Z"});
+        let backup = json!({"apiVersion": "velero.io/v1", "kind": "Backup", "metadata": {}, "spec": {}, "status": ended});
+        assert_eq!(serde_json::from_value::<Backup>(backup).unwrap().stage(), Stage::Over);
+        let restore = json!({"apiVersion": "velero.io/v1", "kind": "Restore", "metadata": {}, "spec": {}, "status": ended});
+        assert_eq!(serde_json::from_value::<Restore>(restore).unwrap().stage(), Stage::Over);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(super) fn objection(encoded: &str) -> Option<&'static str> {
         return Some("holds a private key; take it out, put only certificates here, and make a new key");
     }
     let mut lines = pem.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let mut found = 0;
+    let mut empty = true;
     while let Some(line) = lines.next() {
         if line != CERTIFICATE {
             return Some(if line.starts_with(BEGIN) {
@@ -43,9 +43,9 @@ pub(super) fn objection(encoded: &str) -> Option<&'static str> {
         if decode(&body).is_none_or(|der| der.first() != Some(&0x30)) {
             return Some("holds a certificate that cannot be read; copy the whole of it");
         }
-        found += 1;
+        empty = false;
     }
-    (found == 0).then_some("holds no certificate; leave the field out or put one there")
+    empty.then_some("holds no certificate; leave the field out or put one there")
 }
 
 /// Base64, as Go reads it: line breaks mean nothing.
@@ -58,7 +58,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use k8s_openapi::ByteString;
 
-    use super::objection;
+    use super::{LARGEST, objection};
 
     const BODY: &str = "MAoCAQECAQICAQMC\nAQQ=";
 
@@ -77,6 +77,7 @@ mod tests {
         assert_eq!(ask(&one), None);
         assert_eq!(ask(&format!("# my authority\n{one}\n\n# another\n{one}")), None);
         assert_eq!(ask(&one.replace('\n', "\r\n")), None);
+        assert_eq!(ask(&format!("{one}{}", "#".repeat(LARGEST - one.len()))), None, "as long as can be");
     }
 
     #[test]
@@ -96,7 +97,7 @@ mod tests {
             (block("CERTIFICATE", "not base64"), "cannot be read"),
             (one.replace("-----END CERTIFICATE-----\n", ""), "without an end"),
             (format!("-----BEGIN CERTIFICATE-----\n{one}"), "without an end"),
-            (one.repeat(2000), "too long"),
+            (format!("{one}{}", "#".repeat(LARGEST - one.len() + 3)), "too long"),
         ] {
             assert!(ask(&pem).is_some_and(|told| told.contains(word)), "{word}: {:?}", ask(&pem));
         }

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::super::fill;
 use super::{check_credential, check_limit, check_spec};
+use crate::location::decide::named_key;
 use crate::policy::{EnforcedLocation, StorageMode, StoragePolicy};
 
 fn good() -> Value {
@@ -236,4 +237,17 @@ fn a_credential_is_read_with_the_location_in_mind() {
         "{told}"
     );
     assert!(ask(&with("/provider", json!("x")), keys).unwrap_err().contains("must be one of"));
+}
+
+/// A name that could lead elsewhere is not even looked for.
+#[test]
+fn a_secret_is_looked_for_only_by_a_name_it_can_have() {
+    let looked_for =
+        |name: &str, key: &str| named_key(&with("/credential", json!({"name": name, "key": key}))).is_some();
+    assert!(looked_for("keys", "cloud"));
+    for (name, key) in
+        [("../keys", "cloud"), ("", "cloud"), ("keys", ""), ("keys", "../cloud"), ("keys", "a/b")]
+    {
+        assert!(!looked_for(name, key), "{name:?} {key:?}");
+    }
 }

@@ -72,6 +72,7 @@ fn one_store_has_many_names() {
     ] {
         assert!(!meet(&here, &s3(url, "b", "p")), "{url}");
     }
+    assert!(meet(&s3("http://minio.svc", "b", "p"), &s3("http://minio.svc.cluster.local", "b", "p")));
     assert!(meet(&s3("https://a.example.com:443", "b", "p"), &s3("http://a.example.com", "b", "p")));
     assert!(meet(&s3("https://[::ffff:10.1.2.3]", "b", "p"), &s3("http://10.1.2.3", "b", "p")));
 }
@@ -99,6 +100,9 @@ fn all_of_amazon_is_one_store() {
     ] {
         assert!(meet(&here, &other), "{other:?}");
     }
+    // Only on a private way "bucket" is no bucket, and there the bucket itself may come before it.
+    assert!(meet(&region("r", "bucket", "p"), &s3("https://bucket.s3.eu-west-1.amazonaws.com", "p", "")));
+    assert!(meet(&here, &s3("https://b.bucket.vpce-1a.s3.eu-west-1.vpce.amazonaws.com", "p", "")));
     assert!(!meet(&here, &region("cn-north-1", "b", "p")), "another partition");
     assert!(!meet(&here, &region("eu-west-1", "c", "p")));
 }
@@ -116,6 +120,8 @@ fn google_and_azure_are_known_by_any_provider() {
     let zone = azure(&[("storageAccountURI", "https://shop.z17.blob.storage.azure.net")]);
     assert!(meet(&account, &uri) && meet(&account, &zone));
     assert!(!meet(&account, &azure(&[("storageAccount", "shop2")])));
+    let nobodys = |host: &str| s3(&format!("https://blob.core.{host}"), "b", "p");
+    assert!(!meet(&nobodys("example.com"), &nobodys("example.net")), "without an account it is any host");
 }
 
 #[test]

@@ -83,6 +83,10 @@ mod tests {
             assert!(objection(prefix).is_some(), "{prefix:?}");
         }
         assert!(objection(&"a".repeat(257)).is_some());
+        assert_eq!(objection(&"a".repeat(256)), None);
+        for slash in ["/a", "a/", "a//b"] {
+            assert!(objection(slash).is_some_and(|told| told.contains("slash")), "{slash:?}");
+        }
     }
 
     #[test]

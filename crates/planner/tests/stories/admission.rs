@@ -340,3 +340,54 @@ proptest! {
         prop_assert_eq!(&said["response"]["uid"], "705ab4f5");
     }
 }
+
+/// Of older requests without a Velero Backup only those count that may yet get one.
+#[test]
+fn nobody_waits_for_what_comes_to_nothing() {
+    let mut younger = nab("shop/z");
+    younger["metadata"]["creationTimestamp"] = json!("2030-01-01T00:00:00Z");
+    let warns = |older: Value, leaves: bool| {
+        let mut world = World::with(&["shop"]);
+        world.policy(|policy| policy.backup.max_per_namespace = Some(1));
+        world.apply(older);
+        if leaves {
+            world.delete("nab shop/a");
+        }
+        !is_fine(&told(&world, &younger, None))
+    };
+    let older = |change: &dyn Fn(&mut Value)| {
+        let mut older = nab("shop/a");
+        older["metadata"]["finalizers"] = json!(["example.com/kept"]);
+        change(&mut older);
+        older
+    };
+    assert!(warns(older(&|_| ()), false));
+    assert!(!warns(older(&|_| ()), true), "it is being deleted");
+    assert!(!warns(older(&|it| it["spec"]["deleteBackup"] = json!(true)), false));
+    assert!(!warns(older(&|it| it["metadata"]["labels"] = json!({labels::SYNCED_FROM: "found"})), false));
+}
+
+/// Whoever changes a request that Velero once had is not told what would stand in the way of a new one.
+#[test]
+fn what_was_handed_over_once_is_not_warned_about() {
+    let mut world = world();
+    let over = world.velero_name("nab shop/over");
+    world.apply(nar("shop/again", "over"));
+    world.settle();
+    let restore = world.velero_name("nar shop/again");
+    let before = [world.get("nab shop/over"), world.get("nar shop/again")];
+    world.delete(&format!("restore {restore}"));
+    world.velero_tidies();
+    world.velero_expires(&over);
+    world.policy(|policy| policy.backup.max_per_namespace = Some(1));
+    // Before the controller has said that it is gone, and after.
+    for stored in before.iter().chain(&[world.get("nab shop/over"), world.get("nar shop/again")]) {
+        assert!(is_fine(&told(&world, stored, Some(stored))), "{stored}");
+    }
+    world.settle();
+    for object in ["nab shop/over", "nar shop/again"] {
+        let stored = world.get(object);
+        assert_eq!(stored["status"]["phase"], "BackingOff", "{object}");
+        assert!(is_fine(&told(&world, &stored, Some(&stored))), "{stored}");
+    }
+}

@@ -5,7 +5,7 @@ use api::{Kind, labels};
 use k8s_openapi::api::core::v1::Namespace;
 use planner::Key;
 use planner::policy::Adoption;
-use planner::sync::{candidates, left_by_a_namesake};
+use planner::sync::{Finding, candidates, find, left_by_a_namesake};
 use serde_json::{Value, json};
 
 use crate::storage::{available, world};
@@ -231,4 +231,51 @@ fn a_namespace_that_comes_later_finds_its_backups() {
     world.apply(namespace("shop"));
     world.settle();
     assert_eq!(world.names(Kind::NonAdminBackup), ["shop/daily"]);
+}
+
+/// Others that are taken for its own would keep it from its owner, and its own taken for others' would double it.
+#[test]
+fn a_backup_with_a_request_gets_no_second_one() {
+    let mut world = world(&["shop"]);
+    world.apply(nab("shop/made"));
+    world.apply(stored("found", "default", "shop", "found"));
+    world.settle();
+    let made = world.velero_name("nab shop/made");
+    world.velero_starts(&made);
+    world.velero_completes(&made);
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/found", "shop/made"]);
+    for name in [made.as_str(), "found"] {
+        let velero: Backup = serde_json::from_value(world.get(&format!("backup {name}"))).unwrap();
+        assert_eq!(find(&world, &velero), Finding::Settled, "{name}");
+    }
+}
+
+#[test]
+fn closed_namespaces_get_no_requests() {
+    let mut world = world(&["shop", "closed", "leaving"]);
+    world.policy(|policy| policy.namespaces.excluded.push("closed".to_owned()));
+    world.edit("ns leaving", json!({"metadata": {"finalizers": ["kept"]}}));
+    world.delete("ns leaving");
+    for name in ["closed", "leaving", "velero"] {
+        world.apply(stored(name, "default", name, name));
+    }
+    world.settle();
+    assert!(world.names(Kind::NonAdminBackup).is_empty());
+    assert!(!world.whole_trace().contains("BackupHeldBack"));
+}
+
+#[test]
+fn only_names_that_a_request_can_have_are_taken_from_storage() {
+    let mut world = world(&["shop"]);
+    let mine = available(&mut world, "shop/bucket", "mine");
+    let long = "x".repeat(64);
+    for (at, origin) in ["-a", "a-", "a_b", "a..b", "A", ""].into_iter().enumerate() {
+        world.apply(stored(&format!("odd-{at}"), &mine, "shop", origin));
+    }
+    world.apply(stored(&long, &mine, "shop", "longer-than-a-label"));
+    world.apply(stored(&long[1..], &mine, "shop", "as-long-as-a-label"));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/as-long-as-a-label"]);
+    assert_eq!(world.whole_trace().matches("BackupIgnored").count(), 7);
 }

@@ -39,6 +39,10 @@ fn the_modifier_comes_first_and_only_the_list_comes_back() {
     assert_eq!(spec["resourceModifier"]["name"], MODIFIERS[0]);
     assert_eq!(spec["includedResources"].as_array().map(Vec::len), Some(18));
     assert!(!spec["includedResources"].to_string().contains("rbac"));
+    let fenced = spec["excludedResources"].to_string();
+    assert!(fenced.contains("backups.velero.io") && !fenced.contains("secrets"), "{fenced}");
+    let marks = world.get(&format!("cm {}", MODIFIERS[0]))["metadata"]["labels"].clone();
+    assert_eq!(marks[labels::MANAGED_BY], labels::MANAGED_BY_VALUE);
 
     // The second time the modifier is there already.
     world.apply(nar("shop/twice", "daily"));

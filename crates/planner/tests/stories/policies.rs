@@ -2,7 +2,7 @@
 
 use api::velero::BackupSpec;
 use insta::assert_snapshot;
-use planner::policy::StorageMode;
+use planner::policy::{Bounds, StorageMode};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -130,6 +130,18 @@ fn hooks_can_be_forbidden() {
     assert_snapshot!(world.condition("nar shop/back", "Accepted"), @"True/RestoreAccepted: the restore is allowed");
 }
 
+#[test]
+fn a_bound_itself_may_be_asked_for() {
+    let mut world = World::with(&["shop"]);
+    world.policy(|policy| policy.backup.ttl = Bounds { min: Some("24h".into()), max: Some("48h".into()) });
+    for ttl in ["24h", "48h"] {
+        world.apply(nab_with("shop/daily", json!({"ttl": ttl})));
+        assert_eq!(accepted(&mut world), "True/BackupAccepted: the backup is allowed", "{ttl}");
+        world.delete("nab shop/daily");
+        world.settle();
+    }
+}
+
 /// Velero would only say so once the backup is queued.
 #[test]
 fn what_is_filled_in_must_fit_what_the_tenant_says() {
@@ -146,6 +158,7 @@ fn what_is_filled_in_must_fit_what_the_tenant_says() {
             json!({"includedNamespaceScopedResources": ["pods"]}),
         ),
         refused(json!({"labelSelector": selector}), json!({"orLabelSelectors": [selector]})),
+        refused(json!({"orLabelSelectors": [selector]}), json!({"labelSelector": selector})),
         refused(
             json!({"excludedNamespaceScopedResources": ["secrets"]}),
             json!({"includedResources": ["pods"]}),
@@ -154,6 +167,7 @@ fn what_is_filled_in_must_fit_what_the_tenant_says() {
     assert_snapshot!(cases.join("\n"), @r"
     False/InvalidBackupSpec: spec.backupSpec.includedNamespaceScopedResources: cannot be used together with excludedResources, which the administrator sets; use includedResources and excludedResources
     False/InvalidBackupSpec: spec.backupSpec.orLabelSelectors: cannot be used together with labelSelector, which the administrator sets; leave the field out
+    False/InvalidBackupSpec: spec.backupSpec.labelSelector: cannot be used together with orLabelSelectors, which the administrator sets; leave the field out
     False/InvalidBackupSpec: spec.backupSpec.includedResources: cannot be used together with excludedNamespaceScopedResources, which the administrator sets; use the filters for namespace-scoped and cluster-scoped resources
     ");
 }

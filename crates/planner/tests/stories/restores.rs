@@ -154,6 +154,7 @@ fn every_rule_about_a_spec_refuses_and_heals() {
         with("restoreStatus", json!({"includedResources": ["nonadminbackups"]})),
         json!({"backupName": "daily", "labelSelector": selector, "orLabelSelectors": [selector]}),
         with("itemOperationTimeout", json!("-4h")),
+        with("existingResourcePolicy", json!("replace")),
         hook(json!({"includedNamespaces": ["office"]})),
         hook(json!({"postHooks": [{"init": {"initContainers": []}}]})),
         with("resourceModifier", json!({"kind": "ConfigMap", "name": "for-others"})),
@@ -186,6 +187,7 @@ fn every_rule_about_a_spec_refuses_and_heals() {
     False/InvalidRestoreSpec: spec.restoreSpec.restoreStatus: not available to namespace owners; leave the field out
     False/InvalidRestoreSpec: spec.restoreSpec.orLabelSelectors: cannot be used together with labelSelector; use one or the other
     False/InvalidRestoreSpec: spec.restoreSpec.itemOperationTimeout: "-4h" is not a duration; write for example 4h or 1h30m
+    False/InvalidRestoreSpec: spec.restoreSpec.existingResourcePolicy: "replace" is not known; write none or update
     False/InvalidRestoreSpec: spec.restoreSpec.hooks.resources[0].includedNamespaces: may only name "shop", the namespace of this object; leave the field out
     False/InvalidRestoreSpec: spec.restoreSpec.hooks.resources[0].postHooks.init: init containers cannot be added by a restore; use an exec hook instead
     False/InvalidRestoreSpec: spec.restoreSpec.resourceModifier: must be a ConfigMap that the administrators have marked for tenants; ask them for its name
@@ -427,4 +429,57 @@ fn a_restore_from_what_came_out_of_storage() {
     world.apply(nar("shop/again", "daily"));
     world.settle();
     assert_eq!(world.get("restore shop-again-<r1>")["spec"]["backupName"], long("shop-daily-old"));
+}
+
+#[test]
+fn nothing_is_restored_into_a_namespace_on_its_way_out() {
+    let mut world = completed();
+    world.edit("ns shop", json!({"metadata": {"finalizers": ["example.com/kept"]}}));
+    world.delete("ns shop");
+    world.apply(nar("shop/again", "daily"));
+    world.settle();
+    assert_snapshot!(world.condition("nar shop/again", "Accepted"), @"False/InvalidRestoreSpec: metadata.namespace: the namespace is being deleted; nothing is restored into it");
+    assert!(world.names(Kind::Restore).is_empty());
+}
+
+#[test]
+fn a_name_that_velero_has_already_is_not_taken_from_anybody() {
+    let mut world = completed();
+    // Somebody is quicker than nacre, which under faults may not be so.
+    world.stop_tape();
+    world.apply(nar("shop/again", "daily"));
+    let uid = world.get("nar shop/again")["metadata"]["uid"].as_str().unwrap().to_owned();
+    let taken = format!("velero/{}", api::velero_name("shop", "again", &uid));
+    world.apply(object(Kind::Restore, &taken, json!({"spec": {"backupName": "by-hand"}})));
+    world.settle();
+    assert_snapshot!(world.condition("nar shop/again", "Accepted"), @"False/InvalidRestoreSpec: metadata.name: Velero already has an object under the name this restore would get; create it under another name");
+}
+
+/// The Go controller wrote no uids, so that only names tell whose its objects are.
+#[test]
+fn a_hint_does_not_lead_to_what_the_go_controller_made_for_somebody_else() {
+    let mut world = completed();
+    let mut theirs =
+        object(Kind::Restore, "velero/office-back-0b8d1a52", json!({"spec": {"backupName": "x"}}));
+    theirs["metadata"]["annotations"] = json!({labels::NAR_NAMESPACE: "office", labels::NAR_NAME: "back"});
+    world.apply(theirs.clone());
+    world.apply(nar("shop/again", "daily"));
+    world.forge_status(
+        "nar shop/again",
+        json!({"phase": "Created", "veleroRestore": {"nacuuid": "office-back-0b8d1a52"}}),
+    );
+    world.settle();
+    let found = world.get("restore office-back-0b8d1a52");
+    assert_eq!(found["metadata"]["annotations"], theirs["metadata"]["annotations"]);
+    assert_eq!(world.get("nar shop/again")["status"]["phase"], "BackingOff");
+}
+
+#[test]
+fn a_hook_is_kept_within_the_namespace() {
+    let mut world = completed();
+    let exec = json!({"container": "app", "command": ["/warm-up"]});
+    let hook = json!({"name": "warm-up", "includedNamespaces": ["shop"], "postHooks": [{"exec": exec}]});
+    world.apply(nar_with("shop/again", json!({"backupName": "daily", "hooks": {"resources": [hook]}})));
+    world.settle();
+    assert_eq!(world.get("restore shop-again-<r1>")["spec"]["hooks"]["resources"], json!([hook]));
 }

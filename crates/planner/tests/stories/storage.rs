@@ -1,6 +1,7 @@
 //! Tenants' own storage, and what is left when owners are gone.
 
 use api::{Kind, labels};
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::world::manifests::{nab, nab_with, nar, object, storage};
@@ -170,6 +171,15 @@ fn what_has_outlived_its_owner_is_collected_and_nothing_else() {
         deletion["metadata"]["annotations"][labels::ORIGIN_UID] = uid;
         world.apply(object(Kind::DeleteBackupRequest, &format!("velero/{name}"), deletion.clone()));
     }
+    // Marks that only say whose it is make nothing nacre's, and nor does one mark of two.
+    for (name, mark) in
+        [("unmarked", None), ("half", Some(labels::OADP)), ("other-half", Some(labels::MANAGED_BY))]
+    {
+        let mut by_hand = deletion.clone();
+        by_hand["metadata"]["labels"] =
+            mark.map_or(json!({}), |mark| json!({mark: deletion["metadata"]["labels"][mark]}));
+        world.apply(object(Kind::DeleteBackupRequest, &format!("velero/{name}"), by_hand));
+    }
     // An administrator's own are nobody's leftovers.
     world.apply(object(Kind::Secret, "velero/cloud-credentials", json!({"data": {"cloud": KEYS}})));
     let mut collected = world.collect_garbage();
@@ -263,5 +273,176 @@ fn a_crash_before_any_write_changes_nothing_about_the_end() {
         ];
         let left: Vec<_> = left.into_iter().flat_map(|kind| world.names(kind)).collect();
         assert_eq!(left, ["shop/keys", "velero/default"], "before write {crash}");
+    }
+}
+
+/// A Velero Backup that ended before it began is somebody's as long as a request of its own namespace shows it.
+#[test]
+fn a_backup_that_never_began_stays_with_its_request_and_goes_without() {
+    let mut world = world(&["shop", "office"]);
+    world.apply(nab("shop/made"));
+    world.settle();
+    let made = world.velero_name("nab shop/made");
+    world.velero_says(&made, json!({"phase": "FailedValidation"}));
+    let found = |name: &str| {
+        object(
+            Kind::Backup,
+            &format!("velero/{name}"),
+            json!({"metadata": {"annotations": {labels::NAB_NAMESPACE: "shop", labels::NAB_NAME: name},
+                "labels": {labels::OADP: labels::OADP_VALUE, labels::MANAGED_BY: labels::MANAGED_BY_VALUE,
+                    labels::NAB_NACUUID: name}},
+                "spec": {"storageLocation": "default"}, "status": {"phase": "FailedValidation"}}),
+        )
+    };
+    for name in ["shown", "unknown", "coveted"] {
+        world.apply(found(name));
+    }
+    for (place, from) in [("shop/shown", "shown"), ("office/coveted", "coveted")] {
+        let mut request = nab(place);
+        request["metadata"]["labels"] = json!({labels::SYNCED_FROM: from});
+        world.apply(request);
+    }
+    world.settle();
+    assert_eq!(world.collect_garbage(), ["Backup coveted", "Backup unknown"]);
+}
+
+#[test]
+fn with_a_location_go_the_requests_that_wait_for_it_and_no_others() {
+    let mut world = world(&["shop"]);
+    available(&mut world, "shop/bucket", "mine");
+    available(&mut world, "shop/other", "theirs");
+    // Whoever is heard of first has the room: under faults that may be another.
+    world.stop_tape();
+    world.policy(|policy| policy.backup.max_active_per_namespace = Some(1));
+    for (name, location) in [("a-first", "other"), ("b-here", "bucket"), ("c-there", "other")] {
+        world.apply(nab_with(&format!("shop/{name}"), json!({"storageLocation": location})));
+    }
+    world.apply(nab("shop/d-anywhere"));
+    world.settle();
+    world.delete("nabsl shop/bucket");
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/a-first", "shop/c-there", "shop/d-anywhere"]);
+}
+
+/// Whoever was asked for has its place, and among those that were not the older one comes first.
+#[test]
+fn room_is_given_by_age_and_kept_by_whoever_has_it() {
+    let mut world = world(&["shop"]);
+    // The same.
+    world.stop_tape();
+    world.policy(|policy| policy.storage_locations.max_per_namespace = Some(1));
+    let phase =
+        |world: &World, name: &str| world.get(&format!("nabsl shop/{name}"))["status"]["phase"].clone();
+    // The older one cannot be asked for yet, and still comes first.
+    let mut older = bucket("shop/older", "one");
+    older["spec"]["backupStorageLocationSpec"]["credential"]["name"] = json!("later");
+    world.apply(older);
+    world.settle();
+    world.jump(std::time::Duration::from_secs(10));
+    world.apply(bucket("shop/earlier-in-the-alphabet", "two"));
+    world.settle();
+    assert_eq!(phase(&world, "earlier-in-the-alphabet"), "BackingOff");
+    // It goes, and the younger one has the room; an older one that comes to be fine has to wait.
+    world.delete("nabsl shop/older");
+    world.settle();
+    assert_eq!(phase(&world, "earlier-in-the-alphabet"), "Created");
+    let mut late = bucket("shop/late", "three");
+    late["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z");
+    world.apply(late);
+    world.settle();
+    assert_eq!(phase(&world, "late"), "BackingOff");
+    // One on its way out takes no room.
+    world.edit(
+        "nabsl shop/earlier-in-the-alphabet",
+        json!({"metadata": {"finalizers": ["example.com/kept"]}}),
+    );
+    world.delete("nabsl shop/earlier-in-the-alphabet");
+    world.settle();
+    assert_eq!(phase(&world, "late"), "Created");
+}
+
+/// Somebody else's object under the name that a location's would get, whichever of the three it is.
+#[test]
+fn a_name_that_is_taken_in_the_administrators_namespace_is_told_and_left_alone() {
+    for kind in [Kind::NonAdminBackupStorageLocationRequest, Kind::BackupStorageLocation, Kind::Secret] {
+        let mut world = world(&["shop"]);
+        // Somebody is quicker than nacre, which under faults may not be so.
+        world.stop_tape();
+        world.apply(bucket("shop/bucket", "mine"));
+        let uid = world.get("nabsl shop/bucket")["metadata"]["uid"].as_str().unwrap().to_owned();
+        let name = api::velero_name("shop", "bucket", &uid);
+        let spec = match kind {
+            Kind::BackupStorageLocation => {
+                json!({"spec": {"provider": "aws", "objectStorage": {"bucket": "b"}}})
+            }
+            Kind::Secret => json!({"data": {}}),
+            _ => json!({"spec": {}}),
+        };
+        world.apply(object(kind, &format!("velero/{name}"), spec));
+        world.settle();
+        assert_eq!(world.get("nabsl shop/bucket")["status"]["phase"], "BackingOff", "{kind:?}");
+        let others = [Kind::NonAdminBackupStorageLocationRequest, Kind::BackupStorageLocation, Kind::Secret];
+        let made = others.into_iter().filter(|other| *other != kind).flat_map(|other| world.names(other));
+        assert_eq!(made.filter(|made| made.ends_with(&name)).count(), 0, "{kind:?}");
+    }
+}
+
+/// Each thing that happens to a location is told once: a wait as news, a refusal as a warning.
+#[test]
+fn the_tenant_is_told_of_a_location_in_events() {
+    let mut world = world(&["shop"]);
+    world.policy(|policy| policy.storage_locations.require_approval = true);
+    world.apply(bucket("shop/bucket", "mine"));
+    world.settle();
+    let name = world.velero_name("nabsl shop/bucket");
+    for change in [
+        ("request", json!({"spec": {"approvalDecision": "approve"}})),
+        ("bsl", json!({"status": {"phase": "Available"}})),
+        ("request", json!({"spec": {"approvalDecision": "reject"}})),
+    ] {
+        world.edit(&format!("{} {name}", change.0), change.1);
+        world.settle();
+    }
+    world.apply(bucket("shop/odd", "-"));
+    world.settle();
+    let trace = world.whole_trace();
+    let events: Vec<_> = trace.lines().filter(|line| line.starts_with("event")).collect();
+    assert_snapshot!(events.join("\n"), @r"
+    event Normal BslSpecApprovalPending: an administrator has to approve the location
+    event Normal BslSpecApproved: the location may be used
+    event Normal BackupStorageLocationCreated: Velero has the location
+    event Warning BslSpecRejected: an administrator has rejected the location
+    event Warning BslSpecValidation: spec.backupStorageLocationSpec.objectStorage.bucket: must be the plain name of a bucket: 3 characters or more, of letters, digits, dots, dashes and underscores
+    ");
+}
+
+/// Whichever of its three objects the Go controller left, all three go by that name from then on.
+#[test]
+fn a_location_goes_on_under_the_name_the_go_controller_gave_it() {
+    let name = "shop-bucket-0b8d1a52";
+    for kind in [Kind::NonAdminBackupStorageLocationRequest, Kind::BackupStorageLocation, Kind::Secret] {
+        let mut world = world(&["shop"]);
+        let mut left = match kind {
+            Kind::BackupStorageLocation => {
+                json!({"spec": {"provider": "aws", "objectStorage": {"bucket": "mine", "prefix": "shop"}}})
+            }
+            Kind::Secret => json!({"data": {}}),
+            _ => json!({"spec": {"approvalDecision": "approve"}}),
+        };
+        left["metadata"] = json!({
+            "labels": {labels::OADP: labels::OADP_VALUE, labels::MANAGED_BY: labels::MANAGED_BY_VALUE,
+                labels::NABSL_NACUUID: name},
+            "annotations": {labels::NABSL_NAMESPACE: "shop", labels::NABSL_NAME: "bucket"},
+        });
+        world.apply(object(kind, &format!("velero/{name}"), left));
+        world.apply(bucket("shop/bucket", "mine"));
+        let told =
+            json!({"phase": "Created", "veleroBackupStorageLocation": {"nacuuid": name, "name": name}});
+        world.forge_status("nabsl shop/bucket", told);
+        world.settle();
+        for made in ["request", "bsl", "secret"] {
+            assert!(world.has(&format!("{made} {name}")), "{kind:?}: {made}");
+        }
+        assert_eq!(world.names(Kind::NonAdminBackupStorageLocationRequest).len(), 1, "{kind:?}");
     }
 }

@@ -129,7 +129,9 @@ fn it_can_be_deleted_both_ways() {
 #[test]
 fn one_that_lost_its_label_is_not_lost() {
     let mut world = World::with(&["shop"]);
-    world.apply(imported("shop-daily-old", "default", origin("shop", "daily")));
+    let mut made_for = origin("shop", "daily");
+    made_for[labels::ORIGIN_UID] = json!("the request of another cluster");
+    world.apply(imported("shop-daily-old", "default", made_for));
     world.apply(synced("shop/daily", "shop-daily-old"));
     world.settle();
     world.edit("nab shop/daily", json!({"metadata": {"labels": {labels::SYNCED_FROM: null}}}));
@@ -238,4 +240,18 @@ fn a_request_the_go_controller_left_stuck_can_go() {
     world.delete("nab shop/daily");
     world.settle();
     assert!(!world.has("nab shop/daily"));
+}
+
+#[test]
+fn a_label_that_names_one_backup_does_not_lead_to_another() {
+    let mut world = World::with(&["shop"]);
+    world.apply(imported("shop-weekly-old", "default", origin("shop", "weekly")));
+    world.apply(synced("shop/daily", "shop-daily-gone"));
+    world.forge_status(
+        "nab shop/daily",
+        json!({"phase": "Created", "veleroBackup": {"nacuuid": "shop-weekly-old", "name": "shop-weekly-old"}}),
+    );
+    world.settle();
+    let told = world.condition("nab shop/daily", "Accepted");
+    assert!(told.starts_with("False/VeleroBackupNotFound: the Velero Backup is gone"), "{told}");
 }

@@ -1,4 +1,4 @@
-use super::super::{Credential, parse};
+use super::super::{Credential, LARGEST_FILE, LONGEST_VALUE, parse};
 use super::{KEYS, is_profile};
 use crate::location::provider::Provider;
 use crate::location::table::Verdict;
@@ -163,4 +163,16 @@ fn secrets_stay_out_of_logs() {
     assert_eq!(format!("{credential:?}"), "Credential(aws)");
     let Credential::Aws(keys) = credential else { panic!("keys of AWS") };
     assert_eq!(keys.profile(), "default");
+}
+
+#[test]
+fn files_and_values_are_as_long_as_they_may_be() {
+    let keys = |many: usize| {
+        format!("[default]\naws_access_key_id = {}\naws_secret_access_key = s\n", "a".repeat(many))
+    };
+    assert!(read(&keys(LONGEST_VALUE), None).is_ok());
+    assert!(read(&keys(LONGEST_VALUE + 1), None).unwrap_err().ends_with("is too long"));
+    let file = |many: usize| format!("{:#<many$}", format!("{}#", keys(1)));
+    assert!(read(&file(LARGEST_FILE), None).is_ok());
+    assert!(read(&file(LARGEST_FILE + 1), None).unwrap_err().contains("too long for a credential"));
 }

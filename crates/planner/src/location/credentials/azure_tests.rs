@@ -1,4 +1,4 @@
-use super::super::{Credential, parse};
+use super::super::{Credential, LONGEST_VALUE, parse};
 use super::{ACCESS_KEY, Account, KEYS};
 use crate::location::provider::Provider;
 use crate::location::table::Verdict;
@@ -59,6 +59,10 @@ fn refusals_name_line_and_key() {
             "AZURE_CLOUD_NAME=Mine\n",
             "line 1: AZURE_CLOUD_NAME is no cloud of Azure's; write AzurePublicCloud, AzureChinaCloud or AzureUSGovernment",
         ),
+        (
+            "AZURE_RESOURCE_GROUP=../x\n",
+            "line 1: AZURE_RESOURCE_GROUP can only have letters, digits, dots, dashes, underscores and brackets",
+        ),
         ("AZURE_TENANT_ID=../x\n", "line 1: AZURE_TENANT_ID can only have letters, digits, dots and dashes"),
         (
             "AZURE_CLIENT_SECRET=a#b\n",
@@ -77,7 +81,16 @@ fn refusals_name_line_and_key() {
         assert_eq!(read(given), Err(wanted.to_owned()), "{given:?}");
     }
     assert!(read(&format!("{KEY}{KEY}")).unwrap_err().contains("twice"));
-    assert!(read(&format!("{ACCESS_KEY}={}\n", "a".repeat(20_000))).unwrap_err().contains("too long"));
+    assert!(
+        read(&format!("{ACCESS_KEY}={}\n", "a".repeat(LONGEST_VALUE + 1))).unwrap_err().contains("too long")
+    );
+    assert!(read(&format!("{ACCESS_KEY}={}\n", "a".repeat(LONGEST_VALUE))).is_ok());
+    assert_eq!(
+        read("AZURE_CLIENT_ID=c\nAZURE_TENANT_ID=t\n\u{1}"),
+        Err("line 3 holds a control character; type it anew".to_owned())
+    );
+    let binary = parse(Provider::Azure, b"AZURE_CLIENT_ID=c\n\xff", None).unwrap_err();
+    assert_eq!(binary.to_string(), "line 2 is not text");
 }
 
 #[test]

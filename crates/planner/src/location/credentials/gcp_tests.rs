@@ -71,6 +71,10 @@ fn refusals_name_line_and_key() {
             with("private_key", json!("x")),
             "line 3: private_key is not a private key in PEM; use the file as Google made it".to_owned(),
         ),
+        (
+            with("private_key", json!("-----BEGIN PRIVATE KEY-----\n$(id)\n-----END PRIVATE KEY-----\n")),
+            "line 3: private_key is not a private key in PEM; use the file as Google made it".to_owned(),
+        ),
         (with("client_email", json!("a@b@c")), format!("line 2: client_email {odd}")),
         (with("client_email", json!("a")), format!("line 2: client_email {odd}")),
         (with("private_key_id", json!("a b")), format!("line 4: private_key_id {odd}")),

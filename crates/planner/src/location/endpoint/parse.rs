@@ -122,7 +122,7 @@ fn plain_path(path: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::normalise;
+    use super::{LONGEST, normalise};
 
     #[test]
     fn one_place_has_one_spelling() {
@@ -142,6 +142,16 @@ mod tests {
             assert_eq!(once, wanted);
             assert_eq!(normalise(&once).unwrap().to_string(), once);
         }
+    }
+
+    #[test]
+    fn names_and_urls_are_as_long_as_they_may_be() {
+        let host = |many: usize| format!("{}{}", "a.".repeat(125), "b".repeat(many));
+        assert!(normalise(&format!("https://{}", host(3))).is_ok());
+        assert!(normalise(&format!("https://{}", host(4))).is_err(), "254 characters");
+        let url = |many: usize| format!("https://s3.example.com/{}", "a".repeat(many - 23));
+        assert!(normalise(&url(LONGEST)).is_ok());
+        assert!(normalise(&url(LONGEST + 1)).is_err());
     }
 
     #[test]
