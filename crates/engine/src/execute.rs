@@ -34,13 +34,13 @@ pub struct Executor {
     cluster: Arc<Cluster>,
     work: Arc<Work>,
     writes: Arc<Writes>,
-    unsure: Arc<Mutex<HashMap<Key, Created>>>,
+    unsure: Arc<Mutex<HashMap<Key, Written>>>,
     /// Whether decisions rest on what is remembered, so that a conflict has to be looked at.
     remembers: bool,
 }
 
-/// What a plan tried to create without hearing whether it did.
-type Created = (Kind, String, String);
+/// What a plan tried to create or change without hearing whether it did.
+type Written = (Kind, String, String);
 
 /// How many writes were tried and how many of them met a conflict.
 #[derive(Debug, Default)]
@@ -88,8 +88,8 @@ impl Executor {
         self.writes.clone()
     }
 
-    /// To be called before deciding about an object. If the answer to a create got lost, what is there is looked at
-    /// first: a decision that took it for absent could let go of it.
+    /// To be called before deciding about an object. If the answer to a write got lost, what is there is looked at
+    /// first: a decision that took it for not done could let go of what was made, or make it a second time.
     pub async fn make_sure(&self, about: &Key) -> Result<(), Failure> {
         let Some((kind, namespace, name)) = self.unsure().get(about).cloned() else { return Ok(()) };
         let found = self.fetch(kind, &namespace, &name).await;
@@ -107,9 +107,17 @@ impl Executor {
         Ok(())
     }
 
-    fn unsure(&self) -> MutexGuard<'_, HashMap<Key, Created>> {
+    fn unsure(&self) -> MutexGuard<'_, HashMap<Key, Written>> {
         // Nothing panics while holding it.
         self.unsure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No answer, or a server in trouble: it may be done or not.
+    fn doubt(&self, about: &Key, written: (Kind, &str, &str), answer: &Result<String, kube::Error>) {
+        if answer.as_ref().is_err_and(|error| code(error).is_none_or(|code| code >= 500)) {
+            let (kind, namespace, name) = written;
+            self.unsure().insert(about.clone(), (kind, namespace.to_owned(), name.to_owned()));
+        }
     }
 
     /// Carries out the actions in order and wakes whom they concern, but not the object the plan is about: that was
@@ -136,14 +144,14 @@ impl Executor {
 
     async fn act(&self, about: &Key, action: &Action) -> Result<Vec<Key>, Failure> {
         match action {
-            Action::Hold(target, finalizer) => self.set_finalizer(target, finalizer, true).await,
+            Action::Hold(target, finalizer) => self.set_finalizer(about, target, finalizer, true).await,
             Action::Release(target, finalizer) => {
-                gone_is_fine(self.set_finalizer(target, finalizer, false).await)
+                gone_is_fine(self.set_finalizer(about, target, finalizer, false).await)
             }
             Action::Create(object) => self.create(about, object).await,
-            Action::Patch(target, body) => self.patch(&self.latest(target), None, body.clone()).await,
+            Action::Patch(target, body) => self.patch(about, &self.latest(target), None, body.clone()).await,
             Action::PatchStatus(target, body) => {
-                self.patch(&self.latest(target), Some("status"), body.clone()).await
+                self.patch(about, &self.latest(target), Some("status"), body.clone()).await
             }
             Action::Apply(object) => self.apply(object).await,
             Action::Delete(target) => self.delete(target).await,
@@ -152,15 +160,27 @@ impl Executor {
     }
 
     /// The list is replaced as a whole, so it must be the one of the version that is sent: others hold objects too.
-    async fn set_finalizer(&self, target: &Target, finalizer: &str, on: bool) -> Result<Vec<Key>, Failure> {
+    async fn set_finalizer(
+        &self,
+        about: &Key,
+        target: &Target,
+        finalizer: &str,
+        on: bool,
+    ) -> Result<Vec<Key>, Failure> {
         let latest = self.latest(target);
         let others = latest.finalizers.iter().map(String::as_str).filter(|held| *held != finalizer);
         let finalizers: Vec<_> = others.chain(on.then_some(finalizer)).collect();
-        self.patch(&latest, None, json!({"metadata": {"finalizers": finalizers}})).await
+        self.patch(about, &latest, None, json!({"metadata": {"finalizers": finalizers}})).await
     }
 
     /// Merges into exactly this object, as of this version.
-    async fn patch(&self, target: &Target, part: Option<&str>, mut body: Value) -> Result<Vec<Key>, Failure> {
+    async fn patch(
+        &self,
+        about: &Key,
+        target: &Target,
+        part: Option<&str>,
+        mut body: Value,
+    ) -> Result<Vec<Key>, Failure> {
         body["metadata"]["uid"] = json!(target.uid);
         body["metadata"]["resourceVersion"] = json!(target.resource_version);
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
@@ -170,6 +190,7 @@ impl Executor {
             None => path.patch(&target.name, &params, &Patch::Merge(body)),
         };
         let answer = self.send(request).await;
+        self.doubt(about, (target.kind, &target.namespace, &target.name), &answer);
         let answer = self.refreshing(target.kind, &target.namespace, &target.name, answer).await;
         let text = answer.map_err(|source| failure("patch", target, source))?;
         Ok(self.remember(target.kind, &target.namespace, &text))
@@ -181,11 +202,7 @@ impl Executor {
         // Our own types always become JSON.
         let body = serde_json::to_vec(&object.body).unwrap_or_default();
         let answer = self.send(path(object.kind, namespace).create(&params, body)).await;
-        // No answer, or a server in trouble: it may be there or not.
-        if answer.as_ref().is_err_and(|error| code(error).is_none_or(|code| code >= 500)) {
-            let created = (object.kind, namespace.to_owned(), name.to_owned());
-            self.unsure().insert(about.clone(), created);
-        }
+        self.doubt(about, (object.kind, namespace, name), &answer);
         // One that exists already is looked at, and decided about anew: it need not be ours.
         let answer = self.refreshing(object.kind, namespace, name, answer).await;
         let what = || format!("create {} {namespace}/{name}", object.kind.name());
@@ -385,3 +402,7 @@ fn gone_is_fine(result: Result<Vec<Key>, Failure>) -> Result<Vec<Key>, Failure> 
 fn is_status(text: &str) -> bool {
     serde_json::from_str::<Status>(text).is_ok_and(|status| status.is_success())
 }
+
+#[cfg(test)]
+#[path = "execute_tests.rs"]
+mod tests;

@@ -24,7 +24,7 @@ pub(crate) struct Apart {
     pub(super) seen: World,
     /// Plans that are being carried out, each about one object.
     flights: BTreeMap<Key, Flight>,
-    /// What nacre tried to create without hearing whether it did: it looks before it decides again.
+    /// What nacre tried to write without hearing whether it did: it looks before it decides again.
     unsure: BTreeMap<Key, Key>,
     bug: Option<Bug>,
 }
@@ -136,8 +136,8 @@ impl Apart {
 
     /// nacre decides about one object and begins to carry out what it decided.
     pub(crate) fn begin(&mut self, key: &Key) {
-        if let Some(created) = self.unsure.remove(key) {
-            self.hear(&created);
+        if let Some(written) = self.unsure.remove(key) {
+            self.hear(&written);
         }
         self.seen.nacre.woken.retain(|woken| woken != key);
         let plan = self.decided(key);
@@ -190,7 +190,7 @@ impl Apart {
             }
         };
         if fate == Fate::Unanswered {
-            if matches!(action, Action::Create(_)) {
+            if !matches!(action, Action::Delete(_) | Action::DeleteUnchanged(_)) {
                 self.unsure.insert(about.clone(), key);
             }
             return self.abandon(about, true);

@@ -1,0 +1,75 @@
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use api::Kind;
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use planner::view::View as _;
+use planner::{Action, Key, Object, Plan, Target};
+use serde_json::json;
+
+use super::Executor;
+use crate::cluster::Cluster;
+
+/// An API server that does what it is asked, and whose answers to writes get lost.
+#[derive(Clone)]
+struct Mute;
+
+impl tower::Service<Request<Body>> for Mute {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let done = json!({
+            "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+            "metadata": {"namespace": "shop", "name": "daily", "uid": "1", "resourceVersion": "7"},
+            "spec": {"backupSpec": {}}, "status": {"phase": "Created"},
+        });
+        let lost = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 504});
+        let (code, body) = match *request.method() {
+            Method::GET => (StatusCode::OK, done),
+            _ => (StatusCode::GATEWAY_TIMEOUT, lost),
+        };
+        let answer = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+        ready(Ok(answer.unwrap()))
+    }
+}
+
+/// Whoever took a write for not done could do it, or what comes before it, a second time.
+#[tokio::test]
+async fn after_any_write_without_an_answer_it_is_looked_at_what_is_there() {
+    let about = Key::new(Kind::NonAdminBackup, "shop", "daily");
+    let target = || Target {
+        kind: Kind::NonAdminBackup,
+        namespace: "shop".to_owned(),
+        name: "daily".to_owned(),
+        uid: "1".to_owned(),
+        resource_version: "6".to_owned(),
+        finalizers: Vec::new(),
+    };
+    let made = json!({"metadata": {"namespace": "shop", "name": "daily"}});
+    for action in [
+        Action::PatchStatus(target(), json!({"status": {"phase": "Created"}})),
+        Action::Patch(target(), json!({})),
+        Action::Hold(target(), "held"),
+        Action::Create(Object { kind: Kind::NonAdminBackup, body: made }),
+    ] {
+        let cluster = Arc::new(Cluster::new("velero"));
+        let executor = Executor::new(Client::new(Mute, "velero"), cluster.clone(), Arc::default());
+        executor.make_sure(&about).await.unwrap();
+        assert!(cluster.look().backup("shop", "daily").is_none(), "nobody looks without a reason");
+        executor.execute(&about, &Plan::done().then(action.clone())).await.unwrap_err();
+        executor.make_sure(&about).await.unwrap();
+        let found = cluster.look().backup("shop", "daily");
+        let found = found.unwrap_or_else(|| panic!("nobody looked after {action:?}"));
+        assert_eq!(found.object.status.as_ref().unwrap().phase, Some(api::Phase::Created));
+    }
+}
