@@ -44,6 +44,11 @@ fn what_velero_finds_in_a_tenants_bucket_is_the_tenants() {
     world.settle();
     assert_eq!(world.names(Kind::NonAdminBackup), ["shop/daily"]);
 
+    // While its place is away nobody can tell whose it is, but the request that shows it still says so.
+    world.delete(&format!("bsl {storage}"));
+    assert!(world.collect_garbage().is_empty());
+    world.settle();
+
     // Its request is removed by force: it gets another.
     world.edit("nab shop/daily", json!({"metadata": {"finalizers": null}}));
     world.settle();
@@ -249,6 +254,18 @@ fn a_backup_with_a_request_gets_no_second_one() {
         let velero: Backup = serde_json::from_value(world.get(&format!("backup {name}"))).unwrap();
         assert_eq!(find(&world, &velero), Finding::Settled, "{name}");
     }
+}
+
+/// A status is a hint, which a tenant may have written.
+#[test]
+fn a_request_that_only_claims_a_backup_does_not_keep_it_from_its_owner() {
+    let mut world = world(&["shop"]);
+    world.apply(nab("shop/greedy"));
+    world.settle();
+    world.forge_status("nab shop/greedy", json!({"phase": "Created", "veleroBackup": {"nacuuid": "found"}}));
+    world.apply(stored("found", "default", "shop", "found"));
+    world.settle();
+    assert_eq!(world.names(Kind::NonAdminBackup), ["shop/found", "shop/greedy"]);
 }
 
 #[test]

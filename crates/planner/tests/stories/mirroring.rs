@@ -292,6 +292,16 @@ fn a_backup_deleted_by_an_administrator_is_not_made_again() {
 }
 
 #[test]
+fn a_spec_that_is_merely_long_is_shown() {
+    let mut world = World::with(&["shop"]);
+    let names: Vec<_> = (0..500).map(|at| format!("resource-number-{at}.example.com")).collect();
+    world.apply(nab_with("shop/daily", json!({"excludedResources": names})));
+    world.settle();
+    let shown = world.get("nab shop/daily")["status"]["veleroBackup"]["spec"]["excludedResources"].clone();
+    assert!(shown.as_array().is_some_and(|shown| shown.len() >= 500));
+}
+
+#[test]
 fn a_huge_spec_loses_its_copy_in_the_status_and_nothing_else() {
     let mut world = World::with(&["shop"]);
     let names: Vec<_> = (0..20_000).map(|at| format!("resource-number-{at}.example.com")).collect();
@@ -304,6 +314,11 @@ fn a_huge_spec_loses_its_copy_in_the_status_and_nothing_else() {
     ");
     let shown = world.get("nab shop/daily")["status"]["veleroBackup"].clone();
     assert!(shown["spec"].is_null());
+    let few = json!(["resource-number-7.example.com is not known"]);
+    world.velero_says("shop-daily-<1>", json!({"phase": "FailedValidation", "validationErrors": few}));
+    world.settle();
+    let shown = world.get("nab shop/daily")["status"]["veleroBackup"]["status"].clone();
+    assert_eq!(shown["validationErrors"], few);
     let errors: Vec<_> =
         (0..15_000).map(|at| format!("resource-number-{at}.example.com is not known")).collect();
     world.velero_says("shop-daily-<1>", json!({"phase": "FailedValidation", "validationErrors": errors}));
