@@ -32,7 +32,6 @@ impl Told {
 pub(super) fn of(verdict: &Verdict, failed: Option<&Told>) -> Option<(Phase, Vec<Told>)> {
     let (phase, mut told) = match verdict {
         Verdict::Wait => return None,
-        Verdict::Ask if failed.is_none() => return None,
         Verdict::Ask => (Phase::BackingOff, vec![valid()]),
         Verdict::Refused(refusal) => (Phase::BackingOff, vec![refused(refusal.to_string())]),
         Verdict::Grace(refusal, _) => {

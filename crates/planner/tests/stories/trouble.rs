@@ -1,8 +1,10 @@
 //! What the API server does not take: told where the tenant looks, tried again, and forgotten when it heals.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::Kind;
+use planner::{Action, Trouble, backup};
 use serde_json::{Value, json};
 
 use crate::storage::{available, bucket, world};
@@ -207,4 +209,19 @@ fn an_old_definition_that_does_not_know_a_word_of_veleros_is_spared_it() {
     world.edit(&format!("restore {velero}"), json!({"status": {"phase": "InProgress"}}));
     world.settle();
     assert_eq!(said(&world), "InProgress");
+}
+
+/// What the API server does not take of the request itself is no word about Velero, which is still to be asked.
+#[test]
+fn trouble_with_the_request_is_not_trouble_with_velero() {
+    let mut world = World::with(&["shop"]);
+    world.apply(nab("shop/daily"));
+    let creates_with_trouble_of = |kind: Kind| {
+        let mut seen = backup::observe(&world, "shop", "daily").unwrap();
+        let message = "not now".to_owned();
+        seen.trouble = Some(Arc::new(Trouble { kind, of_status: false, code: 500, message }));
+        backup::decide(&seen).actions.iter().any(|action| matches!(action, Action::Create(_)))
+    };
+    assert!(creates_with_trouble_of(Kind::NonAdminBackup));
+    assert!(!creates_with_trouble_of(Kind::Backup));
 }
