@@ -69,7 +69,7 @@ bench: tools ## Measure nacre under load, N="100 1000 10000", beside PEER=progra
 	@NACRE_BIN=$${NACRE_BIN:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/dist/nacre} target/release/bench $(N)
 
 .PHONY: model
-model: ## Explore the planner's small worlds to their ends, and say how many states there are (an hour)
+model: ## Explore the planner's small worlds to their ends, and say how many states there are (minutes)
 	NACRE_MODEL=full RUST_TEST_THREADS=1 cargo test --release --package planner --test model -- --nocapture
 
 .PHONY: faults

@@ -48,25 +48,25 @@ fn all_is_well(setup: Setup, floor: [usize; 2]) {
 
 #[test]
 fn two_tenants_at_work() {
-    all_is_well(setups::two_tenants(), [3000, 20_000]);
+    all_is_well(setups::two_tenants(), [3000, 45_000]);
 }
 
 #[test]
 fn a_hostile_neighbour() {
-    all_is_well(setups::hostile_neighbour(), [3000, 20_000]);
+    all_is_well(setups::hostile_neighbour(), [3000, 40_000]);
 }
 
 #[test]
 fn a_restore_and_its_backup() {
-    all_is_well(setups::restore(), [1400, 20_000]);
+    all_is_well(setups::restore(), [1400, 30_000]);
 }
 
 #[test]
 fn a_bucket_to_be_approved() {
-    all_is_well(setups::bucket(), [700, 20_000]);
+    all_is_well(setups::bucket(), [700, 300_000]);
 }
 
 #[test]
 fn everything_at_once() {
-    all_is_well(setups::everything(), [700, 10_000]);
+    all_is_well(setups::everything(), [700, 120_000]);
 }
