@@ -91,7 +91,7 @@ impl Queue {
     /// The position to show for an object.
     pub fn position(&self, object: &impl Queued) -> i64 {
         let name = object.meta().name.as_deref().unwrap_or_default();
-        position(object.stage(), self.ahead(name).unwrap_or(self.in_line()))
+        position(object.stage(), self.ahead(name).unwrap_or_else(|| self.in_line()))
     }
 
     /// How many are ahead of this one, if it is in the queue.

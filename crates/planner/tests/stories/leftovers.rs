@@ -59,7 +59,7 @@ fn what_has_outlived_its_owner_is_collected_and_nothing_else() {
     {
         let mut by_hand = deletion.clone();
         by_hand["metadata"]["labels"] =
-            mark.map_or(json!({}), |mark| json!({mark: deletion["metadata"]["labels"][mark]}));
+            mark.map_or_else(|| json!({}), |mark| json!({mark: deletion["metadata"]["labels"][mark]}));
         world.apply(object(Kind::DeleteBackupRequest, &format!("velero/{name}"), by_hand));
     }
     // An administrator's own are nobody's leftovers.
