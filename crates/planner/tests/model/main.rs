@@ -63,7 +63,7 @@ fn a_restore_and_its_backup() {
 
 #[test]
 fn a_bucket_to_be_approved() {
-    all_is_well(setups::bucket(), [700, 300_000]);
+    all_is_well(setups::bucket(), [550, 300_000]);
 }
 
 #[test]
