@@ -34,13 +34,11 @@ pub struct Executor {
     cluster: Arc<Cluster>,
     work: Arc<Work>,
     writes: Arc<Writes>,
-    unsure: Arc<Mutex<HashMap<Key, Written>>>,
+    /// What a plan about an object tried to create or change without hearing whether it did.
+    unsure: Arc<Mutex<HashMap<Key, Key>>>,
     /// Whether decisions rest on what is remembered, so that a conflict has to be looked at.
     remembers: bool,
 }
-
-/// What a plan tried to create or change without hearing whether it did.
-type Written = (Kind, String, String);
 
 /// How many writes were tried and how many of them met a conflict.
 #[derive(Debug, Default)]
@@ -91,11 +89,11 @@ impl Executor {
     /// To be called before deciding about an object. If the answer to a write got lost, what is there is looked at
     /// first: a decision that took it for not done could let go of what was made, or make it a second time.
     pub async fn make_sure(&self, about: &Key) -> Result<(), Failure> {
-        let Some((kind, namespace, name)) = self.unsure().get(about).cloned() else { return Ok(()) };
-        let found = self.fetch(kind, &namespace, &name).await;
-        match found {
+        let Some(written) = self.unsure().get(about).cloned() else { return Ok(()) };
+        let Key { kind, namespace, name } = &written;
+        match self.fetch(*kind, namespace, name).await {
             Ok(text) => {
-                self.work.wake(self.remember(kind, &namespace, &text).into_iter().filter(|key| key != about));
+                self.work.wake(self.remember(*kind, namespace, &text).into_iter().filter(|key| key != about));
             }
             Err(error) if code(&error) == Some(404) => {}
             Err(source) => {
@@ -107,17 +105,26 @@ impl Executor {
         Ok(())
     }
 
-    fn unsure(&self) -> MutexGuard<'_, HashMap<Key, Written>> {
+    fn unsure(&self) -> MutexGuard<'_, HashMap<Key, Key>> {
         // Nothing panics while holding it.
         self.unsure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No answer, or a server in trouble: it may be done or not.
-    fn doubt(&self, about: &Key, written: (Kind, &str, &str), answer: &Result<String, kube::Error>) {
-        if answer.as_ref().is_err_and(|error| code(error).is_none_or(|code| code >= 500)) {
-            let (kind, namespace, name) = written;
-            self.unsure().insert(about.clone(), (kind, namespace.to_owned(), name.to_owned()));
+    /// Without an answer, or from a server in trouble: what was written may be done or not.
+    fn doubt(&self, about: &Key, action: &Action, failure: &Failure) {
+        if failure.status().is_some_and(|status| status.code < 500) {
+            return;
         }
+        let written = match action {
+            Action::Create(object) => Key::new(object.kind, object.namespace(), object.name()),
+            Action::Hold(target, _)
+            | Action::Release(target, _)
+            | Action::Patch(target, _)
+            | Action::PatchStatus(target, _) => Key::new(target.kind, &target.namespace, &target.name),
+            // Done a second time, these change nothing.
+            Action::Apply(_) | Action::Delete(_) | Action::DeleteUnchanged(_) => return,
+        };
+        self.unsure().insert(about.clone(), written);
     }
 
     /// Carries out the actions in order and wakes whom they concern, but not the object the plan is about: that was
@@ -125,9 +132,10 @@ impl Executor {
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
         for action in &plan.actions {
             self.writes.count(&about.namespace);
-            let mut concerned = match self.act(about, action).await {
+            let mut concerned = match self.act(action).await {
                 Ok(concerned) => concerned,
                 Err(failure) => {
+                    self.doubt(about, action, &failure);
                     trouble::note(&self.cluster, about, action, &failure);
                     return Err(failure);
                 }
@@ -142,16 +150,16 @@ impl Executor {
         Ok(())
     }
 
-    async fn act(&self, about: &Key, action: &Action) -> Result<Vec<Key>, Failure> {
+    async fn act(&self, action: &Action) -> Result<Vec<Key>, Failure> {
         match action {
-            Action::Hold(target, finalizer) => self.set_finalizer(about, target, finalizer, true).await,
+            Action::Hold(target, finalizer) => self.set_finalizer(target, finalizer, true).await,
             Action::Release(target, finalizer) => {
-                gone_is_fine(self.set_finalizer(about, target, finalizer, false).await)
+                gone_is_fine(self.set_finalizer(target, finalizer, false).await)
             }
-            Action::Create(object) => self.create(about, object).await,
-            Action::Patch(target, body) => self.patch(about, &self.latest(target), None, body.clone()).await,
+            Action::Create(object) => self.create(object).await,
+            Action::Patch(target, body) => self.patch(&self.latest(target), None, body.clone()).await,
             Action::PatchStatus(target, body) => {
-                self.patch(about, &self.latest(target), Some("status"), body.clone()).await
+                self.patch(&self.latest(target), Some("status"), body.clone()).await
             }
             Action::Apply(object) => self.apply(object).await,
             Action::Delete(target) => self.delete(target).await,
@@ -160,27 +168,15 @@ impl Executor {
     }
 
     /// The list is replaced as a whole, so it must be the one of the version that is sent: others hold objects too.
-    async fn set_finalizer(
-        &self,
-        about: &Key,
-        target: &Target,
-        finalizer: &str,
-        on: bool,
-    ) -> Result<Vec<Key>, Failure> {
+    async fn set_finalizer(&self, target: &Target, finalizer: &str, on: bool) -> Result<Vec<Key>, Failure> {
         let latest = self.latest(target);
         let others = latest.finalizers.iter().map(String::as_str).filter(|held| *held != finalizer);
         let finalizers: Vec<_> = others.chain(on.then_some(finalizer)).collect();
-        self.patch(about, &latest, None, json!({"metadata": {"finalizers": finalizers}})).await
+        self.patch(&latest, None, json!({"metadata": {"finalizers": finalizers}})).await
     }
 
     /// Merges into exactly this object, as of this version.
-    async fn patch(
-        &self,
-        about: &Key,
-        target: &Target,
-        part: Option<&str>,
-        mut body: Value,
-    ) -> Result<Vec<Key>, Failure> {
+    async fn patch(&self, target: &Target, part: Option<&str>, mut body: Value) -> Result<Vec<Key>, Failure> {
         body["metadata"]["uid"] = json!(target.uid);
         body["metadata"]["resourceVersion"] = json!(target.resource_version);
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
@@ -190,19 +186,17 @@ impl Executor {
             None => path.patch(&target.name, &params, &Patch::Merge(body)),
         };
         let answer = self.send(request).await;
-        self.doubt(about, (target.kind, &target.namespace, &target.name), &answer);
         let answer = self.refreshing(target.kind, &target.namespace, &target.name, answer).await;
         let text = answer.map_err(|source| failure("patch", target, source))?;
         Ok(self.remember(target.kind, &target.namespace, &text))
     }
 
-    async fn create(&self, about: &Key, object: &Object) -> Result<Vec<Key>, Failure> {
+    async fn create(&self, object: &Object) -> Result<Vec<Key>, Failure> {
         let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let (namespace, name) = (object.namespace(), object.name());
         // Our own types always become JSON.
         let body = serde_json::to_vec(&object.body).unwrap_or_default();
         let answer = self.send(path(object.kind, namespace).create(&params, body)).await;
-        self.doubt(about, (object.kind, namespace, name), &answer);
         // One that exists already is looked at, and decided about anew: it need not be ours.
         let answer = self.refreshing(object.kind, namespace, name, answer).await;
         let what = || format!("create {} {namespace}/{name}", object.kind.name());
