@@ -11,13 +11,7 @@ use crate::world::manifests::{nab, nar};
 
 /// A world with one backup that Velero has completed.
 fn completed() -> World {
-    let mut world = World::with(&["shop"]);
-    world.apply(nab("shop/daily"));
-    world.settle();
-    world.velero_starts("shop-daily-<1>");
-    world.velero_completes("shop-daily-<1>");
-    world.trace();
-    world
+    World::with(&["shop"]).backed_up()
 }
 
 fn delete_with_data(world: &mut World) {

@@ -1,11 +1,16 @@
 //! Room and places: how many locations there are, where their bytes go, and under which name.
 
 use api::{Kind, labels};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::storage::{available, bucket, world};
 use crate::world::World;
 use crate::world::manifests::{object, storage};
+
+/// The phase of one of the shop's locations.
+fn phase(world: &World, name: &str) -> Value {
+    world.get(&format!("nabsl shop/{name}"))["status"]["phase"].clone()
+}
 
 #[test]
 fn two_locations_never_share_a_place_in_a_bucket() {
@@ -38,8 +43,6 @@ fn a_place_is_kept_for_whoever_waits_for_a_yes() {
     // Whoever is heard of first has the place: under faults that may be another.
     world.stop_tape();
     world.policy(|policy| policy.storage_locations.require_approval = true);
-    let phase =
-        |world: &World, name: &str| world.get(&format!("nabsl shop/{name}"))["status"]["phase"].clone();
     let mut keyless = bucket("shop/a-keyless", "mine");
     keyless["spec"]["backupStorageLocationSpec"]["credential"]["name"] = json!("later");
     world.apply(keyless);
@@ -60,8 +63,6 @@ fn the_first_ones_have_the_room_there_is() {
     world.apply(bucket("shop/a", "one"));
     world.apply(bucket("shop/b", "two"));
     world.settle();
-    let phase =
-        |world: &World, name: &str| world.get(&format!("nabsl shop/{name}"))["status"]["phase"].clone();
     assert_eq!((phase(&world, "a"), phase(&world, "b")), (json!("Created"), json!("BackingOff")));
     world.delete("nabsl shop/a");
     world.settle();
@@ -72,11 +73,9 @@ fn the_first_ones_have_the_room_there_is() {
 #[test]
 fn room_is_given_by_age_and_kept_by_whoever_has_it() {
     let mut world = world(&["shop"]);
-    // The same.
+    // Whoever is heard of first has the room: under faults that may be another.
     world.stop_tape();
     world.policy(|policy| policy.storage_locations.max_per_namespace = Some(1));
-    let phase =
-        |world: &World, name: &str| world.get(&format!("nabsl shop/{name}"))["status"]["phase"].clone();
     // The older one cannot be asked for yet, and still comes first.
     let mut older = bucket("shop/older", "one");
     older["spec"]["backupStorageLocationSpec"]["credential"]["name"] = json!("later");

@@ -11,13 +11,7 @@ use crate::world::{World, long};
 
 /// A world with one completed backup.
 fn completed() -> World {
-    let mut world = World::with(&["shop", "office"]);
-    world.apply(nab("shop/daily"));
-    world.settle();
-    world.velero_starts("shop-daily-<1>");
-    world.velero_completes("shop-daily-<1>");
-    world.trace();
-    world
+    World::with(&["shop", "office"]).backed_up()
 }
 
 #[test]

@@ -4,6 +4,7 @@ use api::{Kind, labels};
 use planner::Key;
 use serde_json::{Value, json};
 
+use super::manifests::nab;
 use super::{ADMIN, World, long};
 
 /// How long Velero keeps what does not say.
@@ -46,6 +47,16 @@ impl World {
         let key = self.velero_object(name);
         let field = if key.kind == Kind::Backup { "itemsBackedUp" } else { "itemsRestored" };
         self.merge(&key, &json!({"status": {"progress": {field: done, "totalItems": total}}}));
+    }
+
+    /// The same world with one backup, `shop/daily`, that Velero has completed.
+    pub(crate) fn backed_up(mut self) -> Self {
+        self.apply(nab("shop/daily"));
+        self.settle();
+        self.velero_starts("shop-daily-<1>");
+        self.velero_completes("shop-daily-<1>");
+        self.trace();
+        self
     }
 
     /// Velero is done with it, well.

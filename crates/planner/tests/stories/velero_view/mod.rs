@@ -10,7 +10,7 @@ use api::{Kind, labels};
 use serde_json::{Value, json};
 
 use crate::world::World;
-use crate::world::manifests::{nab, object};
+use crate::world::manifests::object;
 
 /// A world in which the owners of `shop` have Velero's objects before them, and those of `rival` do not.
 fn world() -> World {
@@ -35,13 +35,7 @@ fn asked(place: &str, spec: Value) -> Value {
 
 /// A world with one complete backup.
 fn with_a_backup() -> World {
-    let mut world = world();
-    world.apply(nab("shop/daily"));
-    world.settle();
-    world.velero_starts("shop-daily-<1>");
-    world.velero_completes("shop-daily-<1>");
-    world.trace();
-    world
+    world().backed_up()
 }
 
 /// What nacre did, without what it wrote.
