@@ -14,8 +14,8 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Retries wait longer and longer: nine faults in a row to the same request are a minute and a half.
-const PATIENCE: Duration = Duration::from_mins(3);
+/// Retries wait longer and longer, and the machine is busy.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What is left: each object by kind and name, with what matters of it.
 pub(crate) type End = BTreeMap<String, Value>;
