@@ -73,3 +73,19 @@ async fn after_any_write_without_an_answer_it_is_looked_at_what_is_there() {
         assert_eq!(found.object.status.as_ref().unwrap().phase, Some(api::Phase::Created));
     }
 }
+
+/// Whoever decides next tells what lasts, and knows by this how long it has.
+#[tokio::test]
+async fn trouble_in_a_row_is_counted_until_all_that_was_wanted_is_done() {
+    let about = Key::new(Kind::NonAdminBackup, "shop", "daily");
+    let cluster = Arc::new(Cluster::new("velero"));
+    let executor = Executor::new(Client::new(Mute, "velero"), cluster.clone(), Arc::default());
+    let body = json!({"metadata": {"namespace": "velero", "name": "shop-daily"}});
+    let plan = Plan::done().then(Action::Create(Object { kind: Kind::Backup, body }));
+    for times in 1..=3 {
+        executor.execute(&about, &plan).await.unwrap_err();
+        assert_eq!(cluster.look().trouble(&about).unwrap().times, times);
+    }
+    executor.execute(&about, &Plan::done()).await.unwrap();
+    assert_eq!(cluster.look().trouble(&about), None);
+}

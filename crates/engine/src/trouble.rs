@@ -14,8 +14,9 @@ pub(crate) fn note(cluster: &Cluster, about: &Key, action: &Action, failure: &Fa
         return;
     };
     let (kind, of_status) = (action.kind(), matches!(action, Action::PatchStatus(..)));
-    // A server that has trouble of its own, or does not know us for a moment, says nothing about a status.
-    if of_status && (status.code == 401 || status.code >= 500) {
+    let trouble = Trouble { kind, of_status, code: status.code, message: status.message.clone(), times: 1 };
+    // Of a status, no more is remembered than that less is to be shown.
+    if of_status && trouble.may_pass() {
         return;
     }
     if is_missing_right(status) {
@@ -26,8 +27,8 @@ pub(crate) fn note(cluster: &Cluster, about: &Key, action: &Action, failure: &Fa
         let why = status.message.split_once(" is invalid: ").map_or(status.message.as_str(), |(_, why)| why);
         cluster.lacking().off(&what, &format!("the definition refuses them: {why}"));
     }
-    let trouble = Trouble { kind, of_status, code: status.code, message: status.message.clone() };
     cluster.change(|state| {
+        let trouble = trouble.after(state.troubles.get(about).map(Arc::as_ref));
         state.troubles.insert(about.clone(), Arc::new(trouble));
         Vec::new()
     });

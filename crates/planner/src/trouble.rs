@@ -4,20 +4,32 @@
 //! that is wanted has been taken, there is no trouble any more. It is only a memory: after a restart the next try
 //! finds out anew.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::{Kind, condition};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::Key;
+use crate::view::View;
+
 /// How soon at the earliest something is tried again: rights, quotas and webhooks of others are not watched.
 const SOONEST: Duration = Duration::from_secs(30);
 /// How late at the latest.
 const LATEST: Duration = Duration::from_mins(5);
+/// How often in a row what may pass was met before it lasts: some three seconds, as failures are retried.
+const LASTS: u32 = 5;
 
 /// How long to wait before the next try: as long as it has been so already.
 pub(crate) fn again(since: Option<Timestamp>, now: Timestamp) -> Duration {
     since.map_or(SOONEST, |since| now.duration_since(since).unsigned_abs().clamp(SOONEST, LATEST))
+}
+
+/// What stands in the way of an object. A server in trouble of its own is asked a few times more before anybody hears of
+/// it: nearly always it is well again by then.
+pub(crate) fn lasting(view: &impl View, key: &Key) -> Option<Arc<Trouble>> {
+    view.trouble(key).filter(|trouble| !trouble.may_pass() || trouble.times >= LASTS)
 }
 
 /// Since when a condition has been False.
@@ -40,9 +52,27 @@ pub struct Trouble {
     pub code: u16,
     /// The API server's answer. It may name what is none of a tenant's business.
     pub message: String,
+    /// How often in a row it was met.
+    pub times: u32,
 }
 
 impl Trouble {
+    /// The next one, after what was met before it.
+    #[must_use]
+    pub fn after(self, before: Option<&Self>) -> Self {
+        let same = |before: &&Self| {
+            (before.kind, before.of_status, before.may_pass()) == (self.kind, self.of_status, self.may_pass())
+        };
+        let times = before.filter(same).map_or(1, |before| before.times.saturating_add(1));
+        Self { times, ..self }
+    }
+
+    /// Whether the server has trouble of its own, or does not know us for a moment: that says nothing about what was to
+    /// be written.
+    pub fn may_pass(&self) -> bool {
+        self.code == 401 || self.code >= 500
+    }
+
     /// Whether the API server does not take a status of this kind in which Velero says this. An older definition may
     /// not know all that Velero says by now, and answers which word that was; if it answers something else, the rest
     /// of the status is worth more than Velero's words.
@@ -83,7 +113,7 @@ mod tests {
     #[test]
     fn tenants_are_told_what_to_do_and_nothing_of_the_administrators() {
         let why = |kind, code, message: &str| {
-            Trouble { kind, of_status: false, code, message: message.to_owned() }.why()
+            Trouble { kind, of_status: false, code, message: message.to_owned(), times: 1 }.why()
         };
         let quota = "secrets \"a\" is forbidden: exceeded quota: hidden-name, used: secrets=5";
         assert_eq!(

@@ -29,10 +29,11 @@ async fn a_bad_line_changes_nothing_about_the_end() -> Result<()> {
         Some(seed) => seed..seed + 1,
         None => 0..number("NACRE_SEEDS").unwrap_or(SEEDS),
     };
-    let (began, mut struck) = (Instant::now(), 0);
+    let (began, mut struck, mut slowest) = (Instant::now(), 0, (Duration::ZERO, 0));
     for seed in seeds.clone() {
         let namespace = format!("seed-{seed}");
         tap.disturb(seed, FAULTS);
+        let told = Instant::now();
         // Every third time it also dies in the middle of it all.
         let end = story::tell(&house, &namespace, async || {
             if seed % 3 == 2 {
@@ -47,12 +48,15 @@ async fn a_bad_line_changes_nothing_about_the_end() -> Result<()> {
         let end = end.with_context(|| again.clone())?;
         ensure!(end == calm, "seed {seed} ends with\n{end:#?}\nand not\n{calm:#?}\n{again}");
         tap.relent();
+        slowest = slowest.max((told.elapsed(), seed));
     }
     ensure!(struck > 0, "nothing went wrong");
     eprintln!(
-        "faults: {} seeds, {struck} writes went wrong, {:.0} s",
+        "faults: {} seeds, {struck} writes went wrong, {:.0} s, the slowest was {} with {:.0} s",
         seeds.end - seeds.start,
-        began.elapsed().as_secs_f64()
+        began.elapsed().as_secs_f64(),
+        slowest.1,
+        slowest.0.as_secs_f64()
     );
     // And nothing is left that makes it write on.
     house.bed.audit().quiet(NACRE, Duration::from_secs(3)).await?;

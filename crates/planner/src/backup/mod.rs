@@ -28,7 +28,7 @@ pub use check::{Others, check_spec};
 use check::NoRoom;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
-use crate::trouble::{again, since};
+use crate::trouble::{self, again, since};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble};
 
@@ -134,7 +134,7 @@ pub(crate) fn gather(
             .as_deref()
             .filter(|_| velero.is_none())
             .map_or_else(Others::default, |policy| check::others(view, &backup, policy)),
-        trouble: view.trouble(&Key::of(Kind::NonAdminBackup, &backup.metadata)),
+        trouble: trouble::lasting(view, &Key::of(Kind::NonAdminBackup, &backup.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),

@@ -19,7 +19,7 @@ use super::credentials::Credential as Parsed;
 use super::{check_credential, check_limit, check_spec, delete, neighbours, review, status, wanted, words};
 use crate::ownership::{made_for, own_name};
 use crate::policy::Import;
-use crate::trouble::{again, since};
+use crate::trouble::{self, again, since};
 use crate::view::{Credential, Seen, View};
 use crate::{Action, Key, Plan, Policy, Refusal, Target, Trouble};
 
@@ -112,7 +112,7 @@ pub(crate) fn gather(
         request: request.filter(|request| ours(&request.object.metadata)),
         storage: storage.filter(|storage| ours(&storage.metadata)),
         copy: copy.filter(|copy| ours(&copy.metadata)),
-        trouble: view.trouble(&Key::of(Kind::NonAdminBackupStorageLocation, meta)),
+        trouble: trouble::lasting(view, &Key::of(Kind::NonAdminBackupStorageLocation, meta)),
         velero_version: view.velero_version(),
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),

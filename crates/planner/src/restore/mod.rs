@@ -25,7 +25,7 @@ pub use check::{STARTS_BY_ITSELF, check_spec};
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
-use crate::trouble::{again, since};
+use crate::trouble::{self, again, since};
 use crate::view::{Seen, View};
 use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble, backup};
 
@@ -124,7 +124,7 @@ pub(crate) fn gather(
             .as_deref()
             .and_then(|policy| view.config_map(modifier::name(&policy.restore.from_tenant_storage))),
         policy,
-        trouble: view.trouble(&Key::of(Kind::NonAdminRestore, &restore.metadata)),
+        trouble: trouble::lasting(view, &Key::of(Kind::NonAdminRestore, &restore.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: space,

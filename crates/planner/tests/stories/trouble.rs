@@ -145,6 +145,36 @@ fn a_backup_and_a_restore_that_velero_cannot_be_given_say_so() {
     assert_eq!(phase(&world, "nar shop/back"), "Created");
 }
 
+/// A server that restarts answers 500 or knows nobody for a moment: no tenant should wait half a minute for that, nor
+/// hear of it.
+#[test]
+fn a_server_in_trouble_of_its_own_is_asked_again_before_anybody_hears_of_it() {
+    for code in [401, 500] {
+        let mut world = world(&["shop"]);
+        for kind in [Kind::Backup, Kind::Restore, Kind::Secret] {
+            world.refuse_next(kind, code, 4);
+        }
+        available(&mut world, "shop/bucket", "mine");
+        let mut world = world.backed_up();
+        world.apply(nar("shop/back", "daily"));
+        world.settle();
+        assert_eq!(phase(&world, "nar shop/back"), "Created");
+        assert!(!world.whole_trace().contains("Failed"), "{}", world.whole_trace());
+
+        // What lasts is told: perhaps it is a webhook that somebody has to mend.
+        world.trace();
+        world.refuse(Kind::Backup, false, code);
+        world.apply(nab("shop/nightly"));
+        world.settle();
+        let says = world.condition("nab shop/nightly", "Accepted");
+        assert!(says.starts_with("False/HandOverFailed"), "{says}");
+        assert_eq!(world.trace().matches(&format!("{code} create")).count(), 5);
+        world.relent();
+        world.pass(A_WHILE);
+        assert_eq!(phase(&world, "nab shop/nightly"), "Created");
+    }
+}
+
 #[test]
 fn a_restore_from_own_storage_says_that_its_modifier_cannot_be_written() {
     let mut world = world(&["shop"]);
@@ -219,7 +249,7 @@ fn trouble_with_the_request_is_not_trouble_with_velero() {
     let creates_with_trouble_of = |kind: Kind| {
         let mut seen = backup::observe(&world, "shop", "daily").unwrap();
         let message = "not now".to_owned();
-        seen.trouble = Some(Arc::new(Trouble { kind, of_status: false, code: 500, message }));
+        seen.trouble = Some(Arc::new(Trouble { kind, of_status: false, code: 500, message, times: 1 }));
         backup::decide(&seen).actions.iter().any(|action| matches!(action, Action::Create(_)))
     };
     assert!(creates_with_trouble_of(Kind::NonAdminBackup));

@@ -22,6 +22,16 @@ const UNKNOWN: &str = "\"Queued\"";
 /// Changes a plan into one with a bug.
 pub(crate) type Sabotage = fn(Plan) -> Plan;
 
+/// Writes that the API server does not take.
+#[derive(Clone, Copy)]
+struct Refused {
+    kind: Kind,
+    of_status: bool,
+    code: u16,
+    /// How many more of them.
+    left: usize,
+}
+
 /// What nacre has in its memory, and how it is being treated.
 #[expect(clippy::struct_excessive_bools, reason = "each is a hardship of its own")]
 #[derive(Clone, Default)]
@@ -48,7 +58,7 @@ pub(super) struct Nacre {
     /// The chore that brings positions up to date is running.
     positions_are_due: bool,
     /// What the API server does not take, with what answer.
-    refuses: Vec<(Kind, bool, u16)>,
+    refuses: Vec<Refused>,
     /// What it did not take when nacre last tried.
     pub(super) troubles: BTreeMap<Key, Arc<Trouble>>,
     /// What it did that it must never do.
@@ -161,7 +171,13 @@ impl World {
     /// The API server takes no more writes of this kind, or of its status where Velero says that it is Queued.
     pub(crate) fn refuse(&mut self, kind: Kind, of_status: bool, code: u16) {
         self.stop_tape();
-        self.nacre.refuses.push((kind, of_status, code));
+        self.nacre.refuses.push(Refused { kind, of_status, code, left: usize::MAX });
+    }
+
+    /// The API server does not take the next so many writes of this kind.
+    pub(crate) fn refuse_next(&mut self, kind: Kind, code: u16, left: usize) {
+        self.stop_tape();
+        self.nacre.refuses.push(Refused { kind, of_status: false, code, left });
     }
 
     /// It takes everything again.
@@ -373,13 +389,18 @@ impl World {
             _ => None,
         };
         let of_status = matches!(action, Action::PatchStatus(..));
-        let fits = |refused: &&(Kind, bool, u16)| {
-            (refused.0, refused.1) == (action.kind(), of_status) && word.is_some() == of_status
+        let fits = |refused: &&mut Refused| {
+            let this = (refused.kind, refused.of_status) == (action.kind(), of_status);
+            this && refused.left > 0 && word.is_some() == of_status
         };
-        let Some((kind, _, code)) = self.nacre.refuses.iter().find(fits).copied() else { return false };
+        let Some(refused) = self.nacre.refuses.iter_mut().find(fits) else { return false };
+        refused.left -= 1;
+        let Refused { kind, code, .. } = *refused;
         self.trace.push(format!("{code} {}", self.described(action)));
         let message = word.map_or_else(String::new, |word| format!("Unsupported value: {word}"));
-        self.nacre.troubles.insert(key.clone(), Arc::new(Trouble { kind, of_status, code, message }));
+        let trouble = Trouble { kind, of_status, code, message, times: 1 };
+        let trouble = trouble.after(self.nacre.troubles.get(key).map(Arc::as_ref));
+        self.nacre.troubles.insert(key.clone(), Arc::new(trouble));
         self.wake(vec![key.clone()]);
         true
     }
