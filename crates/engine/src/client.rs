@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::client::ClientBuilder;
 use kube::config::KubeConfigOptions;
+use kube::runtime::watcher;
 use kube::{Client, Config};
 
 use crate::leadership::{Gate, Leadership};
@@ -11,6 +12,17 @@ use crate::leadership::{Gate, Leadership};
 /// What the API server's audit log calls us.
 pub fn user_agent() -> String {
     format!("nacre/{}", env!("CARGO_PKG_VERSION"))
+}
+
+/// How long a watch lasts before it is begun anew where it was, in seconds. A line may die without a word, as when the
+/// machine at its other end does: then nothing more is heard by it, and only the clock can tell.
+const WATCHED: u32 = 60;
+/// How long a line may be silent that should not be. The API server gives up after a minute too, and says so.
+const SILENCE: Duration = Duration::from_secs(75);
+
+/// Watches everything, and notices when it is cut off.
+pub fn everything() -> watcher::Config {
+    watcher::Config::default().timeout(WATCHED)
 }
 
 /// The hosts by which the API server is reached from here: the one we use, and the one every pod is told.
@@ -43,7 +55,7 @@ async fn config() -> Result<Config, kube::Error> {
     // Which failures are worth retrying, and when, is `error`'s to say: a client that waits by itself holds a worker.
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(5));
-    config.read_timeout = Some(Duration::from_mins(6));
+    config.read_timeout = Some(SILENCE);
     config.reset_reader_on_write = true;
     config.write_timeout = Some(Duration::from_secs(30));
     Ok(config)

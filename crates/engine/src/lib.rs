@@ -31,7 +31,7 @@ mod watch;
 mod work;
 
 pub use certificate::{Presenter, Which, make as make_certificate, soundness};
-pub use client::{api_server, connect, connect_behind, user_agent};
+pub use client::{api_server, connect, connect_behind, everything, user_agent};
 pub use cluster::{Cluster, State};
 pub use credentials::look_after_credentials;
 pub use error::{Failure, Retry};

@@ -9,7 +9,7 @@ use api::Kind;
 use api::velero::{DataDownload, DataUpload, PodVolumeBackup, PodVolumeRestore};
 use futures::{StreamExt, pin_mut};
 use kube::core::{DynamicObject, ObjectMeta};
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{Event, watcher};
 use kube::{Api, Client, Resource};
 use planner::copies::{self, RECORD, WATCHED};
 use planner::view::View;
@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
+use crate::client::everything;
 use crate::cluster::{Cluster, State};
 use crate::execute::Executor;
 use crate::guard::Told;
@@ -245,7 +246,7 @@ async fn watch_shown(
     let api: Api<Told> = Api::all_with(client, &kind.resource());
     // Velero's own are watched already.
     let elsewhere = format!("metadata.namespace!={}", cluster.look().admin_namespace());
-    let stream = watcher(api, watcher::Config::default().fields(&elsewhere));
+    let stream = watcher(api, everything().fields(&elsewhere));
     pin_mut!(stream);
     let mut pause = Duration::ZERO;
     while let Some(event) = stream.next().await {

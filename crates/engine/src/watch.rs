@@ -12,6 +12,7 @@ use tokio::sync::watch as signal;
 use tokio::time::sleep;
 use tracing::warn;
 
+use crate::client::everything;
 use crate::cluster::{Cluster, State};
 use crate::guard::Told;
 use crate::kept::Kept;
@@ -48,8 +49,8 @@ pub async fn watch<K: Kept>(
     };
     let config = match K::KIND {
         // Of the administrators' Secrets, only the copies of tenants' credentials are any of our business.
-        Kind::Secret => watcher::Config::default().labels(labels::NABSL_NACUUID),
-        _ => watcher::Config::default(),
+        Kind::Secret => everything().labels(labels::NABSL_NACUUID),
+        _ => everything(),
     };
     loop {
         follow::<K>(api.clone(), config.clone(), &cluster, &work, &progress).await;

@@ -8,13 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use api::{DataProtectionApplication, Kind, condition};
 use engine::applications::{Lookout, Seen};
-use engine::{Failure, Lacking, Leadership, Teller};
+use engine::{Failure, Lacking, Leadership, Teller, everything};
 use futures::stream::SelectAll;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::core::PartialObjectMeta as Meta;
-use kube::runtime::watcher;
 use kube::{Api, Client};
 use planner::dpa_operator::{Decision, Observed, decide, failed};
 use planner::install::Settings;
@@ -250,7 +249,6 @@ impl Keeper {
 
     /// Everything a round looks at that others change; only that it changed matters.
     fn watch(&self) -> Changes {
-        let everything = watcher::Config::default;
         let mut changes: Changes = SelectAll::new();
         let applications = Api::<Meta<DataProtectionApplication>>::all(self.client.clone());
         changes.push(changes_of(applications, everything()));

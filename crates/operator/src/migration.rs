@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::migration::{Seen, VIRT_OPERATOR, carry_out, grants, is_asked_for, knows_mutating_policies};
-use engine::{Failure, Lacking, Leadership, Retry, Teller};
+use engine::{Failure, Lacking, Leadership, Retry, Teller, everything};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
@@ -190,7 +190,6 @@ pub(crate) type Changes = SelectAll<BoxStream<'static, ()>>;
 
 /// Everything a round looks at; only that it changed matters, so metadata is enough.
 async fn watch_all(client: &Client) -> Changes {
-    let everything = watcher::Config::default;
     let config = Api::<Meta<ConfigMap>>::namespaced(client.clone(), settings::NAMESPACE);
     let mut changes = SelectAll::new();
     changes.push(changes_of(config, everything().fields(&format!("metadata.name={}", settings::NAME))));

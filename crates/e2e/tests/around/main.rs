@@ -1,13 +1,13 @@
 //! What breaks around nacre: the API server, etcd, Velero, the store. Each time everything goes on by itself.
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use api::velero::Backup;
 use api::{NonAdminBackup, Phase};
 use bed::wait_until;
-use e2e::{House, NACRE, Tenant, VELERO};
+use e2e::{House, NACRE, Pipe, Tenant, VELERO};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
@@ -67,6 +67,26 @@ async fn the_api_server_restarts_and_etcd_stands_still() -> Result<()> {
     shop.gone::<NonAdminBackup>("before").await?;
     ensure!(nacre.process.is_running());
     house.bed.audit().quiet(NACRE, Duration::from_secs(5)).await
+}
+
+/// As when one of several API servers is gone with its machine: nobody closes the line.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_line_dies_without_a_word() -> Result<()> {
+    let house = House::build_with_idle_velero().await?;
+    let pipe = Pipe::lay(&house.account().await?).await?;
+    let nacre = house.start_nacre_with(&pipe.kubeconfig).await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.back_up("before").await?;
+    created(&shop, "before").await?;
+
+    pipe.dies();
+    let died = Instant::now();
+    shop.back_up("after").await?;
+    created(&shop, "after").await?;
+    eprintln!("dead line: nacre went on after {:.0} s", died.elapsed().as_secs_f64());
+    ensure!(made(&house).await? == 2, "one each");
+    ensure!(nacre.process.is_running());
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
