@@ -376,9 +376,7 @@ impl World {
             let shown = self.described(action);
             self.trace.push(if done { shown } else { format!("{shown} (nothing to do)") });
         }
-        if self.nacre.troubles.get(key).is_some_and(|trouble| !trouble.of_status) {
-            self.nacre.troubles.remove(key);
-        }
+        self.trouble_is_over(key);
         self.trace.extend(plan.events.iter().map(shown_event));
     }
 
@@ -395,14 +393,30 @@ impl World {
         };
         let Some(refused) = self.nacre.refuses.iter_mut().find(fits) else { return false };
         refused.left -= 1;
-        let Refused { kind, code, .. } = *refused;
+        let code = refused.code;
         self.trace.push(format!("{code} {}", self.described(action)));
         let message = word.map_or_else(String::new, |word| format!("Unsupported value: {word}"));
-        let trouble = Trouble { kind, of_status, code, message, times: 1 };
-        let trouble = trouble.after(self.nacre.troubles.get(key).map(Arc::as_ref));
-        self.nacre.troubles.insert(key.clone(), Arc::new(trouble));
+        self.note_trouble(key, action, code, message);
         self.wake(vec![key.clone()]);
         true
+    }
+
+    /// As the engine has it: what was not taken is remembered, and how often in a row.
+    pub(super) fn note_trouble(&mut self, about: &Key, action: &Action, code: u16, message: String) {
+        let of_status = matches!(action, Action::PatchStatus(..));
+        let trouble = Trouble { kind: action.kind(), of_status, code, message, times: 1 };
+        if of_status && trouble.may_pass() {
+            return;
+        }
+        let trouble = trouble.after(self.nacre.troubles.get(about).map(Arc::as_ref));
+        self.nacre.troubles.insert(about.clone(), Arc::new(trouble));
+    }
+
+    /// As the engine has it: all that was wanted is done.
+    pub(super) fn trouble_is_over(&mut self, about: &Key) {
+        if self.nacre.troubles.get(about).is_some_and(|trouble| !trouble.of_status) {
+            self.nacre.troubles.remove(about);
+        }
     }
 
     fn described(&self, action: &Action) -> String {

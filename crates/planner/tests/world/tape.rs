@@ -275,7 +275,9 @@ impl Player {
             return Some(Fate::Arrives);
         }
         *faults -= 1;
-        [Some(Fate::Lost), Some(Fate::Unanswered), Some(Fate::Contested), None][self.below(4)]
+        let wrong =
+            [Some(Fate::Lost), Some(Fate::Unanswered), Some(Fate::Contested), Some(Fate::Failed), None];
+        wrong[self.below(wrong.len())]
     }
 
     /// Whether all is as it is without faults.

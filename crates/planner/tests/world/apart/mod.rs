@@ -2,18 +2,20 @@
 //! others act, and a write can go wrong in every way a network has. What the engine does about each answer is done here
 //! in the same way.
 
+mod print;
+mod server;
+
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::Kind;
 use planner::{Action, Key, Plan, Target};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::World;
 use super::nacre::key_of;
 use super::store::Stored;
+use server::Answer;
 
 /// A cluster, and nacre with a picture of it that may be out of date.
 #[derive(Clone)]
@@ -47,21 +49,14 @@ struct Flight {
 pub(crate) enum Fate {
     /// Nothing out of the ordinary.
     Arrives,
-    /// The server never hears of it, or says that it cannot now.
+    /// The server never hears of it.
     Lost,
     /// The server does it, and nobody hears the answer.
     Unanswered,
     /// The server says that somebody else was faster, without need.
     Contested,
-}
-
-/// What the API server says to a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    Done,
-    NotFound,
-    Conflict,
-    Forbidden,
+    /// The server has trouble of its own, and says so.
+    Failed,
 }
 
 impl Apart {
@@ -144,7 +139,7 @@ impl Apart {
         if plan.actions.is_empty() {
             self.wait(key, &plan);
         } else {
-            let (uid, print) = (self.uid_of(key), print_of_plan(&plan));
+            let (uid, print) = (self.uid_of(key), print::of_plan(&plan));
             self.flights.insert(key.clone(), Flight { uid, plan: Arc::new(plan), done: 0, print });
         }
     }
@@ -179,6 +174,10 @@ impl Apart {
         let key = key_of_action(action);
         let answer = match fate {
             Fate::Lost => return self.abandon(about, true),
+            Fate::Failed => {
+                self.seen.note_trouble(about, action, 500, String::new());
+                return self.abandon(about, true);
+            }
             Fate::Contested => Answer::Conflict,
             Fate::Arrives | Fate::Unanswered => {
                 if !self.is_in_vain(action) {
@@ -230,6 +229,7 @@ impl Apart {
         self.unsure.clear();
         self.seen.nacre.woken.clear();
         self.seen.nacre.timers.clear();
+        self.seen.nacre.troubles.clear();
         self.seen.nacre.down = true;
     }
 
@@ -281,36 +281,9 @@ impl Apart {
         seen.complaints().to_vec()
     }
 
-    /// All that matters for what can happen next, as a number. Versions are left out, but not whether they are current.
-    pub(crate) fn print(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        let mut mix = |value: &dyn Fn(&mut DefaultHasher)| value(&mut hasher);
-        for (key, stored) in &self.real.objects {
-            mix(&|hasher| {
-                key.hash(hasher);
-                print(key.kind, stored).hash(hasher);
-            });
-        }
-        for key in self.news() {
-            mix(&|hasher| {
-                key.hash(hasher);
-                self.seen.objects.get(&key).map(|stored| print(key.kind, stored)).hash(hasher);
-            });
-        }
-        for (key, flight) in &self.flights {
-            let rest = flight.plan.actions.iter().skip(flight.done);
-            let current: Vec<_> = rest.map(|action| self.is_current(action)).collect();
-            mix(&|hasher| (key, flight.print, flight.done, &current).hash(hasher));
-        }
-        let nacre = &self.seen.nacre;
-        let mut woken: Vec<_> = nacre.woken.iter().collect();
-        woken.sort();
-        mix(&|hasher| (woken.clone(), &nacre.timers, nacre.down, self.real.now).hash(hasher));
-        mix(&|hasher| (&self.unsure, &self.real.made_for, &self.real.births).hash(hasher));
-        hasher.finish()
-    }
-
+    /// A plan is carried out.
     fn wait(&mut self, key: &Key, plan: &Plan) {
+        self.seen.trouble_is_over(key);
         match plan.wake {
             Some(delay) if delay.is_zero() => self.seen.wake(vec![key.clone()]),
             Some(delay) => {
@@ -328,113 +301,6 @@ impl Apart {
         if again {
             self.seen.wake(vec![about.clone()]);
         }
-    }
-
-    /// A tenant's object as nacre has heard of it, if it has: a plan goes on from that.
-    fn latest(&self, target: &Target) -> Option<&Value> {
-        let ours = target.kind.group() == Kind::NonAdminBackup.group();
-        let known = self.seen.objects.get(&key_of(target)).map(|stored| &stored.json["metadata"]);
-        known.filter(|known| ours && known["uid"] == json!(target.uid))
-    }
-
-    /// The version nacre sends: that of its picture for tenants' objects, else the one the plan was made with.
-    fn version(&self, target: &Target) -> Value {
-        let known = self.latest(target);
-        known.map_or_else(|| json!(target.resource_version), |known| known["resourceVersion"].clone())
-    }
-
-    /// The finalizers that nacre knows of, but for its own.
-    fn finalizers(&self, target: &Target, own: &str) -> Vec<String> {
-        let known =
-            self.latest(target).map(|meta| meta["finalizers"].as_array().cloned().unwrap_or_default());
-        let known = known.map(|all| all.iter().filter_map(Value::as_str).map(str::to_owned).collect());
-        let mut all: Vec<String> = known.unwrap_or_else(|| target.finalizers.clone());
-        all.retain(|one| one != own);
-        all
-    }
-
-    /// Asks Velero to delete what is gone already: nobody's business any more.
-    fn is_in_vain(&self, action: &Action) -> bool {
-        let Action::Create(object) = action else { return false };
-        let backup = object.body["spec"]["backupName"].as_str().unwrap_or_default();
-        let gone = !self.real.objects.contains_key(&Key::new(Kind::Backup, super::ADMIN, backup));
-        object.kind == Kind::DeleteBackupRequest && gone
-    }
-
-    fn is_there(&self, target: &Target) -> bool {
-        let found = self.real.objects.get(&key_of(target));
-        found.is_some_and(|found| found.json["metadata"]["uid"] == json!(target.uid))
-    }
-
-    fn is_current(&self, action: &Action) -> bool {
-        target_of(action).is_none_or(|target| {
-            let found = self.real.objects.get(&key_of(target));
-            found.is_some_and(|found| found.json["metadata"]["resourceVersion"] == self.version(target))
-        })
-    }
-
-    /// What the API server does and says.
-    fn send(&mut self, action: &Action) -> Answer {
-        let key = key_of_action(action);
-        let found = self.real.objects.get(&key).map(|stored| stored.json.clone());
-        if let Action::Create(object) | Action::Apply(object) = action {
-            if found.is_some() {
-                return Answer::Conflict;
-            }
-            self.real.insert(object.kind, object.body.clone());
-            return Answer::Done;
-        }
-        let (Some(found), Some(target)) = (found, target_of(action)) else { return Answer::NotFound };
-        let meta = &found["metadata"];
-        let version = match action {
-            Action::Delete(_) => None,
-            Action::DeleteUnchanged(_) => Some(json!(target.resource_version)),
-            _ => Some(self.version(target)),
-        };
-        if meta["uid"] != json!(target.uid)
-            || version.is_some_and(|version| version != meta["resourceVersion"])
-        {
-            return Answer::Conflict;
-        }
-        match action {
-            Action::Create(_) | Action::Apply(_) => {}
-            Action::Hold(_, finalizer) => {
-                if !meta["deletionTimestamp"].is_null() {
-                    return Answer::Forbidden;
-                }
-                let mut finalizers = self.finalizers(target, finalizer);
-                finalizers.push((*finalizer).to_owned());
-                self.set_finalizers(&key, meta, &finalizers, finalizer);
-            }
-            Action::Release(_, finalizer) => {
-                let rest = self.finalizers(target, finalizer);
-                self.set_finalizers(&key, meta, &rest, finalizer);
-            }
-            Action::Patch(_, change) => self.real.merge(&key, change),
-            Action::PatchStatus(_, change) => self.real.merge_status(&key, change),
-            Action::Delete(_) | Action::DeleteUnchanged(_) => self.real.remove(&key),
-        }
-        Answer::Done
-    }
-
-    /// A list is replaced as a whole: what others have put there meanwhile must not get lost, nor come back.
-    fn set_finalizers(&mut self, key: &Key, meta: &Value, finalizers: &[String], own: &str) {
-        let had: Vec<_> =
-            meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let foreign = |one: &&str| *one != own;
-        let before: Vec<_> = had.iter().copied().filter(foreign).collect();
-        let after: Vec<_> = finalizers.iter().map(String::as_str).filter(foreign).collect();
-        if before != after {
-            self.real.complain(&format!("somebody else's finalizers {before:?} become {after:?}: {key:?}"));
-        }
-        self.real.set_finalizers(key, finalizers);
-    }
-}
-
-impl World {
-    /// How many objects of a kind there ever were.
-    pub(crate) fn births(&self, kind: Kind) -> u32 {
-        self.births.get(&kind).copied().unwrap_or_default()
     }
 }
 
@@ -467,56 +333,4 @@ pub(crate) fn key_of_action(action: &Action) -> Key {
         }
         _ => unreachable!("only what is created has no target"),
     }
-}
-
-fn print(kind: Kind, stored: &Stored) -> u64 {
-    *stored.print.get_or_init(|| {
-        let mut hasher = DefaultHasher::new();
-        // Nobody looks at the generation of what is not a tenant's.
-        let generation = kind.group() != Kind::NonAdminBackup.group();
-        mix(&stored.json, generation, &mut hasher);
-        hasher.finish()
-    })
-}
-
-fn mix(json: &Value, generation: bool, hasher: &mut DefaultHasher) {
-    match json {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                if name != "resourceVersion" && !(generation && name == "generation") {
-                    name.hash(hasher);
-                    mix(value, generation, hasher);
-                }
-            }
-        }
-        Value::Array(items) => {
-            items.len().hash(hasher);
-            for item in items {
-                mix(item, generation, hasher);
-            }
-        }
-        Value::String(text) => text.hash(hasher),
-        Value::Bool(value) => value.hash(hasher),
-        Value::Null => 0_u8.hash(hasher),
-        Value::Number(number) => number.to_string().hash(hasher),
-    }
-}
-
-fn print_of_plan(plan: &Plan) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    plan.wake.hash(&mut hasher);
-    for action in &plan.actions {
-        std::mem::discriminant(action).hash(&mut hasher);
-        key_of_action(action).hash(&mut hasher);
-        if let Some(target) = target_of(action) {
-            (&target.uid, &target.finalizers).hash(&mut hasher);
-        }
-        match action {
-            Action::Create(object) | Action::Apply(object) => mix(&object.body, true, &mut hasher),
-            Action::Patch(_, body) | Action::PatchStatus(_, body) => mix(body, true, &mut hasher),
-            Action::Hold(_, finalizer) | Action::Release(_, finalizer) => finalizer.hash(&mut hasher),
-            Action::Delete(_) | Action::DeleteUnchanged(_) => {}
-        }
-    }
-    hasher.finish()
 }
