@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Hidden, HiddenSecret, Kind, NonAdminBackupStorageLocation, Phase};
+use api::{HiddenSecret, Kind, NonAdminBackupStorageLocation, Phase};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::{Api, Client};
@@ -15,6 +15,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::debug;
 
 use crate::cluster::{Cluster, State};
+use crate::error::status;
+use crate::lacking::is_missing_right;
 use crate::leadership::Leadership;
 use crate::work::Work;
 
@@ -26,6 +28,8 @@ const SELDOM: Duration = Duration::from_secs(30);
 const BUDGET: usize = 25;
 /// How many at a time.
 const AT_A_TIME: usize = 4;
+/// What it is called when it may not be done.
+const GET: &str = "get secrets";
 
 /// One key of one Secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,11 +80,12 @@ pub async fn look_after_credentials(
         due.sort();
         due.truncate(BUDGET);
         looked.extend(due.iter().map(|(_, _, name)| (name.clone(), Instant::now())));
-        let fetches = due.into_iter().map(|(_, _, name)| fetch(client.clone(), name));
+        let fetches = due.into_iter().map(|(_, _, name)| fetch(client.clone(), &cluster, name));
         let mut looks = stream::iter(fetches).buffer_unordered(AT_A_TIME);
         while let Some((name, found)) = looks.next().await {
-            let Some(found) = found else { continue };
-            work.wake(cluster.change(|state| note(state, &name, found)));
+            if let Some(found) = found {
+                work.wake(cluster.change(|state| note(state, &name, found)));
+            }
         }
     }
 }
@@ -98,10 +103,18 @@ fn wanted(state: &State) -> HashMap<Named, bool> {
 }
 
 /// What is there, if that could be found out.
-async fn fetch(client: Client, name: Named) -> (Named, Option<Option<Hidden>>) {
+async fn fetch(client: Client, cluster: &Cluster, name: Named) -> (Named, Option<Credential>) {
     let api: Api<HiddenSecret> = Api::namespaced(client, &name.namespace);
     let found = match api.get_opt(&name.secret).await {
-        Ok(secret) => Some(secret.and_then(|mut secret| secret.data.remove(&name.key))),
+        Ok(secret) => {
+            cluster.lacking().on(GET);
+            let value = secret.and_then(|mut secret| secret.data.remove(&name.key)).map(Arc::new);
+            Some(value.map_or_else(|| Credential::Missing(Timestamp::now()), Credential::Found))
+        }
+        Err(error) if status(&error).is_some_and(is_missing_right) => {
+            cluster.lacking().off(GET, &error.to_string());
+            Some(Credential::Withheld)
+        }
         Err(error) => {
             debug!(%error, namespace = name.namespace, name = name.secret, "a credential could not be looked at");
             None
@@ -110,17 +123,16 @@ async fn fetch(client: Client, name: Named) -> (Named, Option<Option<Hidden>>) {
     (name, found)
 }
 
-fn note(state: &mut State, name: &Named, found: Option<Hidden>) -> Vec<Key> {
-    let before = state.credentials.get(name);
-    let after = match (found, before) {
-        (None, Some(Credential::Missing(since))) => Credential::Missing(*since),
-        (None, _) => Credential::Missing(Timestamp::now()),
-        (Some(found), _) => Credential::Found(Arc::new(found)),
+fn note(state: &mut State, name: &Named, found: Credential) -> Vec<Key> {
+    let known = match (state.credentials.get(name), &found) {
+        // Since when it is missing is known, and what was seen before is not forgotten.
+        (Some(Credential::Missing(_)), Credential::Missing(_)) | (Some(_), Credential::Withheld) => true,
+        (before, found) => before == Some(found),
     };
-    if before == Some(&after) {
+    if known {
         return Vec::new();
     }
-    state.credentials.insert(name.clone(), after);
+    state.credentials.insert(name.clone(), found);
     let naming = state.locations.within(&name.namespace).map(|seen| &seen.object);
     let naming = naming.filter(|location| Named::by(location).as_ref() == Some(name));
     naming.map(|location| Key::of(Kind::NonAdminBackupStorageLocation, &location.metadata)).collect()

@@ -66,6 +66,8 @@ pub enum Credential {
     /// Nobody has looked yet.
     #[default]
     Unseen,
+    /// nacre may not look.
+    Withheld,
     /// There is no such Secret, or no such key in it, as far as is known since then.
     Missing(Timestamp),
     /// What the key holds.

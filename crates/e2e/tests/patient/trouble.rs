@@ -9,9 +9,10 @@ use bed::eventually;
 use e2e::{House, NACRE};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::api::core::v1::ResourceQuota;
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::location::{OPEN, says};
 
@@ -76,6 +77,34 @@ async fn takes(house: &House, some: bool) -> Result<()> {
         if storages.create(&dry, &probe).await.is_ok() == some { Ok(()) } else { Err("not yet") }
     })
     .await
+}
+
+/// Where an administrator keeps nacre from tenants' Secrets, tenants and administrators are told, and nothing else breaks.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_credential_that_nacre_may_not_read_is_told() -> Result<()> {
+    let house = House::build_with_idle_velero().await?;
+    house.set_policy(OPEN).await?;
+    let roles = Api::<ClusterRole>::all(house.bed.client().await?);
+    let role = roles.get("nacre").await?;
+    let reads = |rule: &PolicyRule| rule.resources.iter().flatten().any(|resource| resource == "secrets");
+    let rest: Vec<_> = role.rules.iter().flatten().filter(|rule| !reads(rule)).collect();
+    let merge = |rules: Value| Patch::Merge(json!({"rules": rules}));
+    roles.patch("nacre", &PatchParams::default(), &merge(json!(rest))).await?;
+    let nacre = house.start_nacre().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.keep_keys("keys", &house.bed.store()?.credentials()).await?;
+    shop.bring_bucket("bucket", "first", "keys").await?;
+    shop.location_is("it to be told", "bucket", |status| {
+        status.phase == Some(Phase::BackingOff)
+            && says(status, condition::ACCEPTED, condition::BSL_SPEC_VALIDATION, "not allowed")
+    })
+    .await?;
+    ensure!(nacre.details().await?.contains("get secrets"), "readiness tells the administrators");
+
+    roles.patch("nacre", &PatchParams::default(), &merge(json!(role.rules))).await?;
+    let created = |status: &api::NonAdminBackupStorageLocationStatus| status.phase == Some(Phase::Created);
+    shop.location_is("the location to mend itself", "bucket", created).await?;
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -275,7 +275,9 @@ fn verdict(seen: &Observed, policy: &Policy) -> Verdict {
         return Verdict::Refused(refusal);
     }
     let credential = match &seen.credential {
-        Credential::Unseen => return Verdict::Wait,
+        // What Velero has already stays as it is.
+        Credential::Withheld if seen.storage.is_none() => return Verdict::Refused(withheld(seen)),
+        Credential::Unseen | Credential::Withheld => return Verdict::Wait,
         Credential::Missing(since) => return missing(seen, *since),
         Credential::Found(bytes) => {
             match check_credential(seen.spec(), bytes.reveal(), seen.tenant(), &policy.storage_locations) {
@@ -354,6 +356,15 @@ pub(super) fn no_secret(seen: &Observed) -> Refusal {
     let (secret, key) = named_key(seen.spec()).unwrap_or_default();
     let message = format!(
         "there is no Secret {secret:?} with a key {key:?} in this namespace; create it, and the location goes on by itself"
+    );
+    Refusal::new(super::field("credential"), message)
+}
+
+/// What is said about a Secret that nacre is kept from.
+fn withheld(seen: &Observed) -> Refusal {
+    let (secret, _) = named_key(seen.spec()).unwrap_or_default();
+    let message = format!(
+        "nacre is not allowed to read the Secret {secret:?}; ask the administrators, and the location goes on by itself"
     );
     Refusal::new(super::field("credential"), message)
 }

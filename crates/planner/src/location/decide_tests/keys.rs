@@ -36,6 +36,22 @@ fn a_key_that_does_more_than_open_the_bucket_is_cut_off_at_once() {
 }
 
 #[test]
+fn a_secret_that_nacre_may_not_read_is_told_and_takes_nothing_from_velero() {
+    let mut play = Play::new(false);
+    play.seen.credential = Credential::Withheld;
+    assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
+    assert_eq!(play.phase(), Some(Phase::BackingOff));
+    let told = play.message(condition::ACCEPTED);
+    assert!(told.contains("nacre is not allowed to read the Secret \"keys\""), "{told}");
+    play.seen.credential = found(KEYS);
+    play.settle();
+    assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::Created), true));
+    // After a restart it was never seen, but Velero has it.
+    play.seen.credential = Credential::Withheld;
+    assert!(play.settle().is_empty() && play.velero_has_it());
+}
+
+#[test]
 fn a_secret_is_waited_for_and_a_lost_one_forgiven_for_five_minutes() {
     let mut play = Play::new(false);
     let start = play.seen.now;
