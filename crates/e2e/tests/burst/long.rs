@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use api::{NonAdminBackup, NonAdminRestore};
 use e2e::load::{Asked, Meter, at_rest, bring, finished_backups};
-use e2e::{House, NACRE, Nacre};
+use e2e::{House, Nacre};
 
 use measure::{ATTEMPTS, PATIENCE, SLACK, against_a_bare_client, crowded};
 use witness::Witness;
@@ -52,7 +52,8 @@ async fn a_thousand_restores_from_the_first_to_the_last() -> Result<()> {
         let house = crowded().await?;
         let nacre = house.start_nacre().await?;
         finished_backups(&house, PATIENCE).await?;
-        house.bed.audit().quiet(NACRE, Duration::from_secs(3)).await?;
+        // Events are told at leisure.
+        Meter::start(&house, &nacre).await?.until_quiet(PATIENCE).await?;
         nacre.process.kill().await?;
         let nacre;
         (nacre, ratio) = against_a_bare_client::<NonAdminRestore>(&house, MANY).await?;
