@@ -107,8 +107,54 @@ impl Trouble {
 #[cfg(test)]
 mod tests {
     use api::Kind;
+    use api::condition::{self, Finding};
+    use jiff::Timestamp;
 
-    use super::Trouble;
+    use super::{Trouble, again, since};
+
+    #[test]
+    fn it_is_tried_again_as_long_after_as_it_has_lasted() {
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let minutes = |many| start + jiff::SignedDuration::from_mins(many);
+        let told = |status| {
+            let finding = Finding { type_: "Accepted", status, reason: "Why", message: "" };
+            let mut conditions = Vec::new();
+            condition::set(&mut conditions, finding, None, start);
+            conditions
+        };
+        let (is_not, is) = (told(false), told(true));
+        let wait = |conditions: Option<&[_]>, now| again(since(conditions, "Accepted"), now).as_secs();
+        assert_eq!(wait(None, minutes(2)), 30);
+        assert_eq!(wait(Some(&is), minutes(2)), 30);
+        assert_eq!(wait(Some(&is_not), start), 30);
+        assert_eq!(wait(Some(&is_not), minutes(2)), 120);
+        assert_eq!(wait(Some(&is_not), minutes(60)), 300);
+    }
+
+    #[test]
+    fn only_a_refused_status_says_that_less_is_to_be_shown() {
+        let refused = |kind, of_status, code, message: &str| {
+            let trouble = Trouble { kind, of_status, code, message: message.to_owned(), times: 1 };
+            trouble.refuses_status(Kind::NonAdminBackup, Some("Queued"))
+        };
+        let (this, other) = ("Unsupported value: \"Queued\"", "Unsupported value: \"New\"");
+        assert!(refused(Kind::NonAdminBackup, true, 422, this));
+        assert!(!refused(Kind::NonAdminBackup, true, 422, other), "the word is not said any more");
+        assert!(refused(Kind::NonAdminBackup, true, 422, "too long"), "the rest is worth more");
+        assert!(!refused(Kind::NonAdminRestore, true, 422, this));
+        assert!(!refused(Kind::NonAdminBackup, false, 422, this));
+        assert!(!refused(Kind::NonAdminBackup, true, 403, this));
+    }
+
+    #[test]
+    fn what_may_pass_is_counted_in_a_row_whatever_the_code() {
+        let met = |kind, code| Trouble { kind, of_status: false, code, message: String::new(), times: 1 };
+        let twice = met(Kind::Backup, 500).after(Some(&met(Kind::Backup, 401)));
+        assert_eq!((twice.times, met(Kind::Backup, 503).after(Some(&twice)).times), (2, 3));
+        assert_eq!(met(Kind::Backup, 403).after(Some(&twice)).times, 1);
+        assert_eq!(met(Kind::Restore, 500).after(Some(&twice)).times, 1);
+        assert_eq!(met(Kind::Backup, 500).after(None).times, 1);
+    }
 
     #[test]
     fn tenants_are_told_what_to_do_and_nothing_of_the_administrators() {
@@ -124,6 +170,7 @@ mod tests {
             why(Kind::Secret, 403, "User \"system:serviceaccount:hidden\" cannot create"),
             "nacre is not allowed to; ask the administrators"
         );
+        assert_eq!(why(Kind::Secret, 500, "hidden"), "the API server answered 500; ask the administrators");
         let invalid = "spec.provider: Invalid value: \"\"";
         assert!(why(Kind::BackupStorageLocation, 422, invalid).ends_with(invalid));
         assert!(!why(Kind::Secret, 422, "data: Invalid value: \"hunter2\"").contains("hunter2"));
