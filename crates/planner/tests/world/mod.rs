@@ -1,6 +1,6 @@
 //! A cluster in memory, for decisions: an API server's manners (`store`), what a decision sees of it (`view`),
-//! nacre carrying out its plans there (`nacre`), Velero doing its part (`velero`), and a record of it all that can
-//! be read (`trace`).
+//! nacre carrying out its plans there (`nacre`) and what is not taken of them (`trouble`), Velero doing its part
+//! (`velero`), and a record of it all that can be read (`trace`).
 //!
 //! nacre is woken by nothing but what `planner::concern` names and by its own timers, so that a missing wake-up
 //! shows: whatever a decision would still do once nacre has come to rest fails the test.
@@ -12,6 +12,7 @@ mod rules;
 mod store;
 mod tape;
 mod trace;
+mod trouble;
 mod velero;
 mod view;
 

@@ -11,26 +11,14 @@ use serde_json::{Value, json};
 
 use super::tape::Op;
 use super::trace::{shown_action, shown_event};
+use super::trouble::Refused;
 use super::{ADMIN, World, short};
 
 /// More decisions than any story needs before all is quiet.
 const ENDLESS: usize = 2_000;
 
-/// What an old definition does not know that Velero may say.
-const UNKNOWN: &str = "\"Queued\"";
-
 /// Changes a plan into one with a bug.
 pub(crate) type Sabotage = fn(Plan) -> Plan;
-
-/// Writes that the API server does not take.
-#[derive(Clone, Copy)]
-struct Refused {
-    kind: Kind,
-    of_status: bool,
-    code: u16,
-    /// How many more of them.
-    left: usize,
-}
 
 /// What nacre has in its memory, and how it is being treated.
 #[expect(clippy::struct_excessive_bools, reason = "each is a hardship of its own")]
@@ -58,7 +46,7 @@ pub(super) struct Nacre {
     /// The chore that brings positions up to date is running.
     positions_are_due: bool,
     /// What the API server does not take, with what answer.
-    refuses: Vec<Refused>,
+    pub(super) refuses: Vec<Refused>,
     /// What it did not take when nacre last tried.
     pub(super) troubles: BTreeMap<Key, Arc<Trouble>>,
     /// What it did that it must never do.
@@ -166,23 +154,6 @@ impl World {
         self.list_anew();
         let everybody = self.requests();
         self.wake(everybody);
-    }
-
-    /// The API server takes no more writes of this kind, or of its status where Velero says that it is Queued.
-    pub(crate) fn refuse(&mut self, kind: Kind, of_status: bool, code: u16) {
-        self.stop_tape();
-        self.nacre.refuses.push(Refused { kind, of_status, code, left: usize::MAX });
-    }
-
-    /// The API server does not take the next so many writes of this kind.
-    pub(crate) fn refuse_next(&mut self, kind: Kind, code: u16, left: usize) {
-        self.stop_tape();
-        self.nacre.refuses.push(Refused { kind, of_status: false, code, left });
-    }
-
-    /// It takes everything again.
-    pub(crate) fn relent(&mut self) {
-        self.nacre.refuses.clear();
     }
 
     /// nacre works with plans that have a bug.
@@ -380,46 +351,7 @@ impl World {
         self.trace.extend(plan.events.iter().map(shown_event));
     }
 
-    /// Whether the API server does not take a write. nacre hears it and decides anew.
-    fn is_refused(&mut self, key: &Key, action: &Action) -> bool {
-        let word = match action {
-            Action::PatchStatus(_, body) => body.to_string().contains(UNKNOWN).then_some(UNKNOWN),
-            _ => None,
-        };
-        let of_status = matches!(action, Action::PatchStatus(..));
-        let fits = |refused: &&mut Refused| {
-            let this = (refused.kind, refused.of_status) == (action.kind(), of_status);
-            this && refused.left > 0 && word.is_some() == of_status
-        };
-        let Some(refused) = self.nacre.refuses.iter_mut().find(fits) else { return false };
-        refused.left -= 1;
-        let code = refused.code;
-        self.trace.push(format!("{code} {}", self.described(action)));
-        let message = word.map_or_else(String::new, |word| format!("Unsupported value: {word}"));
-        self.note_trouble(key, action, code, message);
-        self.wake(vec![key.clone()]);
-        true
-    }
-
-    /// As the engine has it: what was not taken is remembered, and how often in a row.
-    pub(super) fn note_trouble(&mut self, about: &Key, action: &Action, code: u16, message: String) {
-        let of_status = matches!(action, Action::PatchStatus(..));
-        let trouble = Trouble { kind: action.kind(), of_status, code, message, times: 1 };
-        if of_status && trouble.may_pass() {
-            return;
-        }
-        let trouble = trouble.after(self.nacre.troubles.get(about).map(Arc::as_ref));
-        self.nacre.troubles.insert(about.clone(), Arc::new(trouble));
-    }
-
-    /// As the engine has it: all that was wanted is done.
-    pub(super) fn trouble_is_over(&mut self, about: &Key) {
-        if self.nacre.troubles.get(about).is_some_and(|trouble| !trouble.of_status) {
-            self.nacre.troubles.remove(about);
-        }
-    }
-
-    fn described(&self, action: &Action) -> String {
+    pub(super) fn described(&self, action: &Action) -> String {
         let status = match action {
             Action::PatchStatus(target, _) => {
                 self.objects.get(&key_of(target)).map_or(Value::Null, |stored| stored.json["status"].clone())
