@@ -1,89 +1,55 @@
-//! The cluster as it was last seen, for decisions to look at.
+//! The runtime, shared by watches, workers and the webhook.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use api::velero::{
-    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
-    PodVolumeBackup, PodVolumeRestore, Restore,
-};
-use api::{
-    DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, Phase, labels,
-};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::Resource;
-use planner::location::endpoint::HostPattern;
-use planner::ownership::label;
-use planner::policy::{Policies, Problem};
-use planner::queue::{Heard, Queue, Queued};
-use planner::view::Credential;
-use planner::{Key, Trouble, backup, copies, restore};
+use jiff::Timestamp;
+use planner::state::Moment;
+use planner::{Key, State};
+use runtime::Runtime;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use tracing::{info, warn};
 
-use crate::credentials::Named;
-use crate::guard::Told;
-use crate::index::Index;
-use crate::kept::Kept;
 use crate::lacking::Lacking;
-use crate::shown::Shown;
-use crate::store::{Change, Store};
 
-/// Everything seen so far, shared by watches and workers. A decision holds it for microseconds.
+/// The runtime behind a lock, with a clock. A decision holds it for microseconds.
 #[derive(Debug)]
 pub struct Cluster {
-    state: RwLock<State>,
+    runtime: RwLock<Runtime>,
+    started: Instant,
+    /// Something became ready, or a timer was set.
+    changed: Notify,
     lacking: Arc<Lacking>,
 }
 
-/// Everything seen so far.
-#[derive(Debug)]
-pub struct State {
-    pub(crate) admin_namespace: String,
-    /// Whether the sources of the policy are known, so that it can be said to be absent.
-    pub(crate) policy_known: bool,
-    pub(crate) policies: Option<Policies>,
-    pub(crate) policy_problems: Vec<Problem>,
-    /// How the API server is reached: nowhere to send Velero.
-    pub(crate) api_server: Vec<HostPattern>,
-    pub(crate) backups: Store<NonAdminBackup>,
-    pub(crate) restores: Store<NonAdminRestore>,
-    pub(crate) locations: Store<NonAdminBackupStorageLocation>,
-    pub(crate) downloads: Store<NonAdminDownloadRequest>,
-    pub(crate) download_requests: Store<DownloadRequest>,
-    pub(crate) location_requests: Store<NonAdminBackupStorageLocationRequest>,
-    pub(crate) secret_copies: Store<HiddenSecret>,
-    pub(crate) credentials: HashMap<Named, Credential>,
-    pub(crate) velero_version: Option<String>,
-    pub(crate) velero_backups: Store<Backup>,
-    pub(crate) velero_restores: Store<Restore>,
-    pub(crate) storage_locations: Store<BackupStorageLocation>,
-    pub(crate) delete_requests: Store<DeleteBackupRequest>,
-    pub(crate) namespaces: Store<Namespace>,
-    pub(crate) config_maps: Store<ConfigMap>,
-    pub(crate) applications: Store<DataProtectionApplication>,
-    pub(crate) pod_volume_backups: Store<PodVolumeBackup>,
-    pub(crate) pod_volume_restores: Store<PodVolumeRestore>,
-    pub(crate) data_uploads: Store<DataUpload>,
-    pub(crate) data_downloads: Store<DataDownload>,
-    pub(crate) backup_queue: Queue,
-    pub(crate) restore_queue: Queue,
-    /// By the names of Velero objects that requests refer to.
-    pub(crate) references: Index<Key>,
-    /// By the Velero Backup they ask to delete.
-    pub(crate) deletions: Index<String>,
-    /// By the Velero Backup or Restore they belong to.
-    pub(crate) volumes: Index<Key>,
-    pub(crate) backing_off: BTreeSet<Key>,
-    /// By whom it was wanted: the write that the API server did not take when it was last tried.
-    pub(crate) troubles: HashMap<Key, Arc<Trouble>>,
-    /// What there is of Velero's kinds in tenants' namespaces.
-    pub(crate) shown: Shown,
+/// A look at the cluster as it was last seen.
+pub struct Look<'a>(RwLockReadGuard<'a, Runtime>);
+
+impl Deref for Look<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0.state
+    }
+}
+
+impl Look<'_> {
+    /// How many objects wait to be decided about.
+    pub fn waiting(&self) -> usize {
+        self.0.work.ready().len()
+    }
 }
 
 impl Cluster {
     /// Nothing seen yet.
     pub fn new(admin_namespace: &str) -> Self {
-        Self { state: RwLock::new(State::new(admin_namespace)), lacking: Arc::default() }
+        Self {
+            runtime: RwLock::new(Runtime::new(admin_namespace)),
+            started: Instant::now(),
+            changed: Notify::new(),
+            lacking: Arc::default(),
+        }
     }
 
     /// What is switched off here, and why.
@@ -91,172 +57,118 @@ impl Cluster {
         &self.lacking
     }
 
-    /// A look at everything, for as long as it is held.
-    pub fn look(&self) -> RwLockReadGuard<'_, State> {
+    /// A look at everything as of now, for as long as it is held.
+    pub fn look(&self) -> Look<'_> {
+        let mut runtime = self.lock();
+        runtime.state.set_now(Timestamp::now());
+        Look(RwLockWriteGuard::downgrade(runtime))
+    }
+
+    /// Changes something, and wakes the requests it affects.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut State) -> Vec<Key>) {
+        self.drive(|runtime, _| {
+            let affected = change(&mut runtime.state);
+            runtime.work.wake(affected);
+        });
+    }
+
+    /// Does something with the runtime, at this moment.
+    pub(crate) fn drive<T>(&self, act: impl FnOnce(&mut Runtime, Moment) -> T) -> T {
+        let now = Moment { clock: Timestamp::now(), uptime: self.started.elapsed() };
+        let mut runtime = self.lock();
+        let reads = runtime.state.policy_reads();
+        let done = act(&mut runtime, now);
+        if runtime.state.policy_reads() != reads {
+            report_policy(&runtime.state);
+        }
+        drop(runtime);
+        self.changed.notify_one();
+        done
+    }
+
+    /// Decide about these soon.
+    pub fn wake(&self, keys: Vec<Key>) {
+        self.drive(|runtime, _| runtime.work.wake(keys));
+    }
+
+    /// These requests may publish their queue position; they are decided about soon.
+    pub fn publish_positions(&self, keys: Vec<Key>) {
+        self.drive(|runtime, _| runtime.publish_positions(keys));
+    }
+
+    /// The decision about an object panicked: it is retried later and later, and does not stop the others.
+    pub fn back_off(&self, key: &Key) {
+        self.drive(|runtime, now| runtime.abandon(key, now));
+    }
+
+    /// Takes the hosts by which the API server is reached.
+    pub fn reached_at(&self, hosts: &[String]) {
+        self.drive(|runtime, _| runtime.state.set_api_server(hosts));
+    }
+
+    /// Everything was listed once: the policy can be read.
+    pub fn read_policy(&self) {
+        self.drive(|runtime, _| runtime.state.read_policy());
+    }
+
+    /// The next object to decide about. Whoever takes it must finish it.
+    pub async fn next(&self) -> Key {
+        loop {
+            let changed = self.changed.notified();
+            let (key, due) = {
+                let work = &mut self.lock().work;
+                (work.next(self.started.elapsed()), work.next_timer())
+            };
+            if let Some(key) = key {
+                // Another worker may be waiting for what is still there.
+                self.changed.notify_one();
+                return key;
+            }
+            match due {
+                Some(due) => {
+                    tokio::select! { () = changed => {}, () = sleep_until(self.started + due) => {} }
+                }
+                None => changed.await,
+            }
+        }
+    }
+
+    fn lock(&self) -> RwLockWriteGuard<'_, Runtime> {
         // A panic while writing would have left single objects stale at worst, which the next event mends.
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes something and returns whom it concerns.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut State) -> Vec<Key>) -> Vec<Key> {
-        change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner))
+        self.runtime.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn new(admin_namespace: &str) -> Self {
-        Self {
-            admin_namespace: admin_namespace.to_owned(),
-            policy_known: false,
-            policies: None,
-            policy_problems: Vec::new(),
-            api_server: Vec::new(),
-            backups: Store::default(),
-            restores: Store::default(),
-            locations: Store::default(),
-            downloads: Store::default(),
-            download_requests: Store::default(),
-            location_requests: Store::default(),
-            secret_copies: Store::default(),
-            credentials: HashMap::new(),
-            velero_version: None,
-            velero_backups: Store::default(),
-            velero_restores: Store::default(),
-            storage_locations: Store::default(),
-            delete_requests: Store::default(),
-            namespaces: Store::default(),
-            config_maps: Store::default(),
-            applications: Store::default(),
-            pod_volume_backups: Store::default(),
-            pod_volume_restores: Store::default(),
-            data_uploads: Store::default(),
-            data_downloads: Store::default(),
-            backup_queue: Queue::default(),
-            restore_queue: Queue::default(),
-            references: Index::default(),
-            deletions: Index::default(),
-            volumes: Index::default(),
-            backing_off: BTreeSet::new(),
-            troubles: HashMap::new(),
-            shown: Shown::default(),
-        }
+fn report_policy(state: &State) {
+    for problem in state.policy_problems() {
+        warn!("policy: {problem}");
     }
-
-    /// Takes what the watch says about one object.
-    pub(crate) fn told<K: Kept>(&mut self, object: &Told) -> Vec<Key> {
-        let change = K::store_mut(self).told(object.meta(), || object.read());
-        self.follow(change)
-    }
-
-    /// Takes the API server's answer to a write of ours.
-    pub(crate) fn wrote<K: Kept>(&mut self, object: &Told) -> Vec<Key> {
-        let change = K::store_mut(self).wrote(object.meta(), || object.read());
-        self.follow(change)
-    }
-
-    /// Indexes a change and says whom it concerns.
-    pub(crate) fn follow<K: Kept>(&mut self, change: Option<Change<K>>) -> Vec<Key> {
-        let Some((before, after)) = change else { return Vec::new() };
-        let (before, after) = (before.as_deref(), after.as_ref().map(|seen| &*seen.object));
-        K::index(self, before, after);
-        if let (Some(gone), None) = (before, after) {
-            self.troubles.remove(&Key::of(K::KIND, gone.meta()));
-        }
-        let mut keys = K::concerned(self, before, after);
-        keys.extend(copies::also(self, K::KIND, before.map(K::meta), after.map(K::meta), &keys));
-        keys
-    }
-
-    pub(crate) fn index_namespace(&mut self, before: Option<&Namespace>, after: Option<&Namespace>) {
-        if let Some(name) = after.or(before).and_then(|space| space.metadata.name.clone()) {
-            self.review(&name);
-        }
-    }
-
-    pub(crate) fn index_backup(&mut self, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) {
-        let Some(object) = after.or(before) else { return };
-        let key = Key::of(Kind::NonAdminBackup, &object.metadata);
-        let names = |backup: Option<&NonAdminBackup>| backup.map(backup::references).unwrap_or_default();
-        self.references.shift(&key, &names(before), &names(after));
-        self.note_backing_off(key, after.and_then(|backup| backup.status.as_ref()?.phase));
-    }
-
-    pub(crate) fn index_restore(
-        &mut self,
-        before: Option<&NonAdminRestore>,
-        after: Option<&NonAdminRestore>,
-    ) {
-        let Some(object) = after.or(before) else { return };
-        let key = Key::of(Kind::NonAdminRestore, &object.metadata);
-        let names = |restore: Option<&NonAdminRestore>| restore.map(restore::references).unwrap_or_default();
-        self.references.shift(&key, &names(before), &names(after));
-        self.note_backing_off(key, after.and_then(|restore| restore.status.as_ref()?.phase));
-    }
-
-    pub(crate) fn index_download(
-        &mut self,
-        before: Option<&NonAdminDownloadRequest>,
-        after: Option<&NonAdminDownloadRequest>,
-    ) {
-        let Some(object) = after.or(before) else { return };
-        let key = Key::of(Kind::NonAdminDownloadRequest, &object.metadata);
-        self.note_backing_off(key, after.and_then(|request| request.status.as_ref()?.phase));
-    }
-
-    pub(crate) fn index_location(
-        &mut self,
-        before: Option<&NonAdminBackupStorageLocation>,
-        after: Option<&NonAdminBackupStorageLocation>,
-    ) {
-        let Some(object) = after.or(before) else { return };
-        let key = Key::of(Kind::NonAdminBackupStorageLocation, &object.metadata);
-        self.note_backing_off(key, after.and_then(|location| location.status.as_ref()?.phase));
-    }
-
-    fn note_backing_off(&mut self, key: Key, phase: Option<Phase>) {
-        if phase == Some(Phase::BackingOff) {
-            self.backing_off.insert(key);
-        } else {
-            self.backing_off.remove(&key);
-        }
-    }
-
-    pub(crate) fn queue_backup(&mut self, before: Option<&Backup>, after: Option<&Backup>) {
-        note(&mut self.backup_queue, self.velero_backups.heard(), before, after);
-    }
-
-    pub(crate) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
-        note(&mut self.restore_queue, self.velero_restores.heard(), before, after);
-    }
-
-    pub(crate) fn index_delete_request(
-        &mut self,
-        before: Option<&DeleteBackupRequest>,
-        after: Option<&DeleteBackupRequest>,
-    ) {
-        let Some(name) = after.or(before).and_then(|request| request.metadata.name.clone()) else { return };
-        let backup = |request: Option<&DeleteBackupRequest>| -> Vec<String> {
-            request.map(|request| request.spec.backup_name.clone()).into_iter().collect()
-        };
-        self.deletions.shift(&name, &backup(before), &backup(after));
-    }
-
-    pub(crate) fn index_volume<K: Kept>(&mut self, before: Option<&K>, after: Option<&K>) {
-        let Some(object) = after.or(before) else { return };
-        let key = Key::of(K::KIND, object.meta());
-        let owners = |volume: Option<&K>| -> Vec<String> {
-            let labels = [labels::VELERO_BACKUP_NAME, labels::VELERO_RESTORE_NAME];
-            let named = labels.into_iter().filter_map(|name| label(volume?.meta(), name));
-            named.map(str::to_owned).collect()
-        };
-        self.volumes.shift(&key, &owners(before), &owners(after));
-    }
+    info!(problems = state.policy_problems().len(), in_effect = state.policy_in_effect(), "policy read");
 }
 
-fn note<K: Queued>(queue: &mut Queue, heard: Heard, before: Option<&K>, after: Option<&K>) {
-    match (before, after) {
-        (_, Some(object)) => _ = queue.note(object, heard),
-        (Some(object), None) => _ = queue.gone(object),
-        (None, None) => {}
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use api::Kind;
+    use planner::Key;
+    use tokio::time::timeout;
+
+    use super::Cluster;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_waits_for_what_is_woken_and_for_timers() {
+        let cluster = Cluster::new("velero");
+        let key = Key::new(Kind::NonAdminBackup, "shop", "daily");
+        cluster.wake(vec![key.clone()]);
+        assert_eq!(cluster.next().await, key);
+        let started = tokio::time::Instant::now();
+        cluster.drive(|runtime, now| {
+            runtime.work.done(&key, true);
+            runtime.work.set_timer(&key, Some(Duration::from_secs(3)), now.uptime);
+        });
+        assert_eq!(cluster.next().await, key);
+        assert_eq!(started.elapsed().as_secs(), 3);
+        assert!(timeout(Duration::from_mins(1), cluster.next()).await.is_err(), "nothing else is due");
     }
 }

@@ -5,20 +5,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{HiddenSecret, Kind, NonAdminBackupStorageLocation, Phase};
+use api::HiddenSecret;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::{Api, Client};
+use planner::state::SecretKey;
 use planner::view::Credential;
-use planner::{Key, location};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::debug;
 
-use crate::cluster::{Cluster, State};
+use crate::cluster::Cluster;
 use crate::error::status;
 use crate::lacking::is_missing_right;
 use crate::leadership::Leadership;
-use crate::work::Work;
 
 /// How often to look while a credential is missing or refused.
 const OFTEN: Duration = Duration::from_secs(10);
@@ -31,44 +30,19 @@ const AT_A_TIME: usize = 4;
 /// What it is called when it may not be done.
 const GET: &str = "get secrets";
 
-/// One key of one Secret.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Named {
-    namespace: String,
-    secret: String,
-    key: String,
-}
-
-impl Named {
-    pub(crate) fn new(namespace: &str, secret: &str, key: &str) -> Self {
-        Self { namespace: namespace.to_owned(), secret: secret.to_owned(), key: key.to_owned() }
-    }
-
-    /// What a location names, if it can be looked at.
-    fn by(location: &NonAdminBackupStorageLocation) -> Option<Self> {
-        let (secret, key) = location::named_key(&location.spec.backup_storage_location_spec)?;
-        Some(Self::new(location.metadata.namespace.as_deref()?, secret, key))
-    }
-}
-
 /// Looks after the credentials that locations name while this process leads, and wakes whom a change concerns.
-pub async fn look_after_credentials(
-    client: Client,
-    cluster: Arc<Cluster>,
-    work: Arc<Work>,
-    leadership: Leadership,
-) {
-    let mut looked: HashMap<Named, Instant> = HashMap::new();
+pub async fn look_after_credentials(client: Client, cluster: Arc<Cluster>, leadership: Leadership) {
+    let mut looked: HashMap<SecretKey, Instant> = HashMap::new();
     let mut pace = interval(Duration::from_secs(1));
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         pace.tick().await;
         leadership.granted().await;
-        let wanted = wanted(&cluster.look());
+        let wanted = cluster.look().named_credentials();
         if looked.len() > wanted.len() {
             looked.retain(|name, _| wanted.contains_key(name));
             cluster.change(|state| {
-                state.credentials.retain(|name, _| wanted.contains_key(name));
+                state.retain_credentials(|name| wanted.contains_key(name));
                 Vec::new()
             });
         }
@@ -84,26 +58,37 @@ pub async fn look_after_credentials(
         let mut looks = stream::iter(fetches).buffer_unordered(AT_A_TIME);
         while let Some((name, found)) = looks.next().await {
             if let Some(found) = found {
-                work.wake(cluster.change(|state| note(state, &name, found)));
+                cluster.change(|state| state.set_credential(&name, found));
             }
         }
     }
 }
 
-/// The credentials that locations name, and whether one of them waits for it.
-fn wanted(state: &State) -> HashMap<Named, bool> {
-    let mut wanted: HashMap<Named, bool> = HashMap::new();
-    for seen in state.locations.all().filter(|seen| seen.object.metadata.deletion_timestamp.is_none()) {
-        if let Some(name) = Named::by(&seen.object) {
-            let phase = seen.object.status.as_ref().and_then(|status| status.phase);
-            *wanted.entry(name).or_default() |= phase != Some(Phase::Created);
-        }
+/// Does something with a credential known that no location may name yet. What was fetched for this alone is forgotten
+/// afterwards: whoever asks about many names must not fill the memory.
+pub async fn with_credential<T>(
+    client: &Client,
+    cluster: &Cluster,
+    name: &SecretKey,
+    act: impl FnOnce() -> T,
+) -> T {
+    let known = cluster.look().credential(&name.namespace, &name.secret, &name.key);
+    if known != Credential::Unseen {
+        return act();
     }
-    wanted
+    if let (_, Some(found)) = fetch(client.clone(), cluster, name.clone()).await {
+        cluster.change(|state| state.set_credential(name, found));
+    }
+    let done = act();
+    cluster.change(|state| {
+        state.retain_credentials(|other| other != name);
+        Vec::new()
+    });
+    done
 }
 
 /// What is there, if that could be found out.
-async fn fetch(client: Client, cluster: &Cluster, name: Named) -> (Named, Option<Credential>) {
+async fn fetch(client: Client, cluster: &Cluster, name: SecretKey) -> (SecretKey, Option<Credential>) {
     let api: Api<HiddenSecret> = Api::namespaced(client, &name.namespace);
     let found = match api.get_opt(&name.secret).await {
         Ok(secret) => {
@@ -121,19 +106,4 @@ async fn fetch(client: Client, cluster: &Cluster, name: Named) -> (Named, Option
         }
     };
     (name, found)
-}
-
-fn note(state: &mut State, name: &Named, found: Credential) -> Vec<Key> {
-    let known = match (state.credentials.get(name), &found) {
-        // Since when it is missing is known, and what was seen before is not forgotten.
-        (Some(Credential::Missing(_)), Credential::Missing(_)) | (Some(_), Credential::Withheld) => true,
-        (before, found) => before == Some(found),
-    };
-    if known {
-        return Vec::new();
-    }
-    state.credentials.insert(name.clone(), found);
-    let naming = state.locations.within(&name.namespace).map(|seen| &seen.object);
-    let naming = naming.filter(|location| Named::by(location).as_ref() == Some(name));
-    naming.map(|location| Key::of(Kind::NonAdminBackupStorageLocation, &location.metadata)).collect()
 }

@@ -18,6 +18,7 @@ use tracing::debug;
 
 use crate::error::status;
 use crate::lacking::{Lacking, is_missing_right};
+use crate::supervisor::Supervisor;
 
 /// Events a second, in all.
 const BUDGET: u32 = 20;
@@ -32,9 +33,9 @@ pub struct Teller(mpsc::Sender<KubeEvent>);
 
 impl Teller {
     /// Starts telling, as this instance.
-    pub fn start(client: Client, instance: String, lacking: Arc<Lacking>) -> Self {
+    pub fn start(client: Client, instance: String, lacking: Arc<Lacking>, supervisor: &Supervisor) -> Self {
         let (sender, receiver) = mpsc::channel(ROOM);
-        tokio::spawn(tell(client, instance, lacking, receiver));
+        supervisor.spawn("events", tell(client, instance, lacking, receiver));
         Self(sender)
     }
 

@@ -1,43 +1,32 @@
-//! Carrying out a plan: one API call per action, in order, and no choices.
+//! Carrying out plans: sends what the runtime asks for, and passes on what the API server answers. No choices.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
-use api::{
-    HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
-    NonAdminDownloadRequest, NonAdminRestore,
-};
-use k8s_openapi::api::core::v1::ConfigMap;
+use api::Kind;
+use kube::core::Status;
 use kube::core::params::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::request::Request;
-use kube::core::{ObjectMeta, PartialObjectMeta, Status};
+use kube::core::request::Request as Path;
 use kube::{Client, Resource};
-use planner::{Action, Key, Object, Plan, Target};
-use serde_json::{Value, json};
+use planner::state::RawObject;
+use planner::{Action, Key, Plan};
+use runtime::{Flight, Outcome, Reply, Request};
+use serde_json::json;
 
-use crate::cluster::{Cluster, State};
-use crate::error::{Failure, status};
-use crate::guard::Told;
-use crate::kept::Kept;
-use crate::trouble;
-use crate::work::Work;
+use crate::cluster::Cluster;
+use crate::error::Failure;
+use crate::lacking::is_missing_right;
 
-/// Who set a field, as the API server notes it. It is an identity: renaming it would orphan what it owns.
+/// The field manager. It is an identity: renaming it would orphan the fields it owns.
 pub(crate) const MANAGER: &str = "nacre";
 
-/// Carries out plans, and remembers what the API server answered.
+/// Carries out plans, and keeps what the API server answered.
 #[derive(Clone)]
 pub struct Executor {
     client: Client,
     cluster: Arc<Cluster>,
-    work: Arc<Work>,
     writes: Arc<Writes>,
-    /// What a plan about an object tried to create or change without hearing whether it did.
-    unsure: Arc<Mutex<HashMap<Key, Key>>>,
-    /// Whether decisions rest on what is remembered, so that a conflict has to be looked at.
-    remembers: bool,
 }
 
 /// How many writes were tried and how many of them met a conflict.
@@ -53,6 +42,7 @@ pub struct Writes {
 
 impl Writes {
     fn count(&self, namespace: &str) {
+        self.tried.fetch_add(1, Ordering::Relaxed);
         let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
         match counts.get_mut(namespace) {
             Some(count) => *count += 1,
@@ -69,16 +59,14 @@ impl Writes {
 }
 
 impl Executor {
-    /// Writes with this client, remembers in this cluster, and wakes whom a write concerns.
-    pub fn new(client: Client, cluster: Arc<Cluster>, work: Arc<Work>) -> Self {
-        Self { client, cluster, work, writes: Arc::default(), unsure: Arc::default(), remembers: true }
+    /// Writes with this client, and keeps the replies in this cluster.
+    pub fn new(client: Client, cluster: Arc<Cluster>) -> Self {
+        Self { client, cluster, writes: Arc::default() }
     }
 
-    /// Writes with this client for whoever reads everything afresh before each decision: there is nothing to remember, and
-    /// nobody to wake.
-    pub(crate) fn forgetful(client: Client, namespace: &str) -> Self {
-        let cluster = Arc::new(Cluster::new(namespace));
-        Self { remembers: false, ..Self::new(client, cluster, Arc::default()) }
+    /// Writes with this client for whoever reads everything before each decision: no cache is shared with anybody.
+    pub(crate) fn uncached(client: Client, namespace: &str) -> Self {
+        Self::new(client, Arc::new(Cluster::new(namespace)))
     }
 
     /// What was written so far.
@@ -86,314 +74,172 @@ impl Executor {
         self.writes.clone()
     }
 
-    /// To be called before deciding about an object. If the answer to a write got lost, what is there is looked at
-    /// first: a decision that took it for not done could let go of what was made, or make it a second time.
-    pub async fn make_sure(&self, about: &Key) -> Result<(), Failure> {
-        let Some(written) = self.unsure().get(about).cloned() else { return Ok(()) };
-        let Key { kind, namespace, name } = &written;
-        match self.fetch(*kind, namespace, name).await {
-            Ok(text) => {
-                self.work.wake(self.remember(*kind, namespace, &text).into_iter().filter(|key| key != about));
-            }
-            Err(error) if code(&error) == Some(404) => {}
-            Err(source) => {
-                let what = format!("look for {} {namespace}/{name}", kind.name());
-                return Err(Failure { what, source });
-            }
-        }
-        self.unsure().remove(about);
-        Ok(())
+    /// Decides about an object, and carries the plan out. The failure, if any, is returned next to what became of it.
+    pub async fn reconcile(&self, key: &Key) -> (Outcome, Option<Failure>) {
+        let mut flight = self.cluster.drive(|runtime, now| runtime.begin(key, now));
+        let failure = self.send_all(&mut flight).await;
+        (self.cluster.drive(|runtime, now| runtime.finish(flight, now)), failure)
     }
 
-    fn unsure(&self) -> MutexGuard<'_, HashMap<Key, Key>> {
-        // Nothing panics while holding it.
-        self.unsure.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Without an answer, or from a server in trouble: what was written may be done or not.
-    fn doubt(&self, about: &Key, action: &Action, failure: &Failure) {
-        if failure.status().is_some_and(|status| status.code < 500) {
-            return;
-        }
-        let written = match action {
-            Action::Create(object) => Key::new(object.kind, object.namespace(), object.name()),
-            Action::Hold(target, _)
-            | Action::Release(target, _)
-            | Action::Patch(target, _)
-            | Action::PatchStatus(target, _) => Key::new(target.kind, &target.namespace, &target.name),
-            // Done a second time, these change nothing.
-            Action::Apply(_) | Action::Delete(_) | Action::DeleteUnchanged(_) => return,
-        };
-        self.unsure().insert(about.clone(), written);
-    }
-
-    /// Carries out the actions in order and wakes whom they concern, but not the object the plan is about: that was
-    /// decided about just now. The first that fails ends it: what follows may rest on it.
+    /// Carries out a plan that was made elsewhere. The first action that fails ends it: what follows may rest on it.
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
-        for action in &plan.actions {
-            self.writes.count(&about.namespace);
-            let mut concerned = match self.act(action).await {
-                Ok(concerned) => concerned,
-                Err(failure) => {
-                    self.doubt(about, action, &failure);
-                    trouble::note(&self.cluster, about, action, &failure);
-                    return Err(failure);
+        let mut flight = self.cluster.drive(|runtime, _| runtime.carry_out(about, plan.clone()));
+        self.send_all(&mut flight).await.map_or(Ok(()), Err)
+    }
+
+    /// Sends one request after the other until the flight is done. Returns why the last action failed, if it did.
+    async fn send_all(&self, flight: &mut Flight) -> Option<Failure> {
+        let mut failed = None;
+        loop {
+            let request = self.cluster.drive(|runtime, _| runtime.request(flight));
+            let Some(request) = request else { return failed.filter(|_| flight.has_failed()) };
+            let writes = !matches!(request, Request::Fetch(_));
+            if writes {
+                self.writes.count(&flight.about.namespace);
+            }
+            let action = flight.action().filter(|_| writes).map(permission);
+            match self.send(&request).await {
+                Ok(Answer::Object(object)) => {
+                    self.cluster.drive(|runtime, now| runtime.on_reply(flight, Reply::Object(&object), now));
                 }
-            };
-            trouble::taken(&self.cluster, action);
-            if !matches!(action, Action::Delete(_) | Action::DeleteUnchanged(_)) {
-                concerned.retain(|key| key != about);
+                Ok(Answer::Gone) => {
+                    self.cluster
+                        .drive(|runtime, now| runtime.on_reply::<RawObject>(flight, Reply::Gone, now));
+                }
+                Err(source) => {
+                    let failure = Failure { what: described(&request), source };
+                    let reply = Reply::Failed(failure.kind());
+                    if writes {
+                        self.note(flight, action.as_deref(), &failure);
+                    }
+                    self.cluster.drive(|runtime, now| runtime.on_reply::<RawObject>(flight, reply, now));
+                    // After a conflict the object is fetched: what failed is still the write.
+                    failed = failed.or(Some(failure));
+                    continue;
+                }
             }
-            self.work.wake(concerned);
-        }
-        trouble::over(&self.cluster, about);
-        Ok(())
-    }
-
-    async fn act(&self, action: &Action) -> Result<Vec<Key>, Failure> {
-        match action {
-            Action::Hold(target, finalizer) => self.set_finalizer(target, finalizer, true).await,
-            Action::Release(target, finalizer) => {
-                gone_is_fine(self.set_finalizer(target, finalizer, false).await)
+            if writes {
+                failed = None;
+                if let Some(action) = &action {
+                    self.cluster.lacking().on(action);
+                }
             }
-            Action::Create(object) => self.create(object).await,
-            Action::Patch(target, body) => self.patch(&self.latest(target), None, body.clone()).await,
-            Action::PatchStatus(target, body) => {
-                self.patch(&self.latest(target), Some("status"), body.clone()).await
-            }
-            Action::Apply(object) => self.apply(object).await,
-            Action::Delete(target) => self.delete(target).await,
-            Action::DeleteUnchanged(target) => self.delete_unchanged(target).await,
         }
     }
 
-    /// The list is replaced as a whole, so it must be the one of the version that is sent: others hold objects too.
-    async fn set_finalizer(&self, target: &Target, finalizer: &str, on: bool) -> Result<Vec<Key>, Failure> {
-        let latest = self.latest(target);
-        let others = latest.finalizers.iter().map(String::as_str).filter(|held| *held != finalizer);
-        let finalizers: Vec<_> = others.chain(on.then_some(finalizer)).collect();
-        self.patch(&latest, None, json!({"metadata": {"finalizers": finalizers}})).await
+    /// Counts conflicts, and reports permissions that are missing and fields that an old CRD does not know.
+    fn note(&self, flight: &Flight, action: Option<&str>, failure: &Failure) {
+        let Some(status) = failure.status() else { return };
+        if status.code == 409 {
+            self.writes.conflicts.fetch_add(1, Ordering::Relaxed);
+        }
+        if let (true, Some(action)) = (is_missing_right(status), action) {
+            self.cluster.lacking().off(action, &status.message);
+        }
+        if let (422, Some(Action::PatchStatus(target, _))) = (status.code, flight.action()) {
+            let what = format!("{} are shown without some of Velero's words", target.kind.plural());
+            let why =
+                status.message.split_once(" is invalid: ").map_or(status.message.as_str(), |(_, why)| why);
+            self.cluster.lacking().off(&what, &format!("the definition refuses them: {why}"));
+        }
     }
 
-    /// Merges into exactly this object, as of this version.
-    async fn patch(&self, target: &Target, part: Option<&str>, mut body: Value) -> Result<Vec<Key>, Failure> {
-        body["metadata"]["uid"] = json!(target.uid);
-        body["metadata"]["resourceVersion"] = json!(target.resource_version);
-        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        let path = path(target.kind, &target.namespace);
-        let request = match part {
-            Some(part) => path.patch_subresource(part, &target.name, &params, &Patch::Merge(body)),
-            None => path.patch(&target.name, &params, &Patch::Merge(body)),
+    async fn send(&self, request: &Request) -> Result<Answer, kube::Error> {
+        let patch = || PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let request = match request {
+            Request::Fetch(key) => path(key.kind, &key.namespace).get(&key.name, &GetParams::default()),
+            Request::Create(object) => {
+                let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+                // Our own types always become JSON.
+                let body = serde_json::to_vec(&object.body).unwrap_or_default();
+                path(object.kind, object.namespace()).create(&params, body)
+            }
+            // What others set is left to them, except for fields that are ours.
+            Request::Apply(object) => path(object.kind, object.namespace()).patch(
+                object.name(),
+                &PatchParams::apply(MANAGER).force(),
+                &Patch::Apply(&object.body),
+            ),
+            Request::Patch { target, status, body } => {
+                let mut body = body.clone();
+                body["metadata"]["uid"] = json!(target.uid);
+                body["metadata"]["resourceVersion"] = json!(target.resource_version);
+                let path = path(target.kind, &target.namespace);
+                if *status {
+                    path.patch_subresource("status", &target.name, &patch(), &Patch::Merge(body))
+                } else {
+                    path.patch(&target.name, &patch(), &Patch::Merge(body))
+                }
+            }
+            Request::Delete { target, unchanged } => {
+                let only_if = Preconditions {
+                    uid: Some(target.uid.clone()),
+                    resource_version: unchanged.then(|| target.resource_version.clone()),
+                };
+                let params = DeleteParams::background().preconditions(only_if);
+                return match self
+                    .text(path(target.kind, &target.namespace).delete(&target.name, &params))
+                    .await?
+                {
+                    text if is_success(&text) => Ok(Answer::Gone),
+                    text => Ok(Answer::Object(RawObject::new(&text))),
+                };
+            }
         };
-        let answer = self.send(request).await;
-        let answer = self.refreshing(target.kind, &target.namespace, &target.name, answer).await;
-        let text = answer.map_err(|source| failure("patch", target, source))?;
-        Ok(self.remember(target.kind, &target.namespace, &text))
+        Ok(Answer::Object(RawObject::new(&self.text(request).await?)))
     }
 
-    async fn create(&self, object: &Object) -> Result<Vec<Key>, Failure> {
-        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-        let (namespace, name) = (object.namespace(), object.name());
-        // Our own types always become JSON.
-        let body = serde_json::to_vec(&object.body).unwrap_or_default();
-        let answer = self.send(path(object.kind, namespace).create(&params, body)).await;
-        // One that exists already is looked at, and decided about anew: it need not be ours.
-        let answer = self.refreshing(object.kind, namespace, name, answer).await;
-        let what = || format!("create {} {namespace}/{name}", object.kind.name());
-        let text = answer.map_err(|source| Failure { what: what(), source })?;
-        Ok(self.remember(object.kind, namespace, &text))
-    }
-
-    /// What others set is left to them, but for fields that are ours: there is one who says how nacre is installed.
-    async fn apply(&self, object: &Object) -> Result<Vec<Key>, Failure> {
-        let params = PatchParams::apply(MANAGER).force();
-        let (namespace, name) = (object.namespace(), object.name());
-        let answer =
-            self.send(path(object.kind, namespace).patch(name, &params, &Patch::Apply(&object.body))).await;
-        let what = || format!("apply {} {namespace}/{name}", object.kind.name());
-        let text = answer.map_err(|source| Failure { what: what(), source })?;
-        Ok(self.remember(object.kind, namespace, &text))
-    }
-
-    async fn delete(&self, target: &Target) -> Result<Vec<Key>, Failure> {
-        let exactly = Preconditions { uid: Some(target.uid.clone()), ..Preconditions::default() };
-        let answer = self.send_delete(target, exactly).await;
-        if let Err(error) = &answer
-            && code(error) == Some(409)
-            && self.is_replaced(target).await
-        {
-            return Ok(self.forget(target));
-        }
-        answer.map_err(|source| failure("delete", target, source))
-    }
-
-    /// Whether there is another one by the same name, or none: this one is no more. A server may also speak of a
-    /// conflict for reasons of its own, and then it is still there.
-    async fn is_replaced(&self, target: &Target) -> bool {
-        let found = self.fetch(target.kind, &target.namespace, &target.name).await;
-        let found = found.map(|text| serde_json::from_str::<PartialObjectMeta>(&text));
-        match found {
-            Ok(Ok(found)) => found.metadata.uid.as_ref() != Some(&target.uid),
-            Ok(Err(_)) => false,
-            Err(error) => code(&error) == Some(404),
-        }
-    }
-
-    async fn delete_unchanged(&self, target: &Target) -> Result<Vec<Key>, Failure> {
-        let as_seen = Preconditions {
-            uid: Some(target.uid.clone()),
-            resource_version: Some(target.resource_version.clone()),
-        };
-        let answer = self.send_delete(target, as_seen).await;
-        answer.map_err(|source| failure("delete", target, source))
-    }
-
-    async fn send_delete(&self, target: &Target, only_if: Preconditions) -> Result<Vec<Key>, kube::Error> {
-        let params = DeleteParams::background().preconditions(only_if);
-        match self.send(path(target.kind, &target.namespace).delete(&target.name, &params)).await {
-            Ok(text) if is_status(&text) => Ok(self.forget(target)),
-            Ok(text) => Ok(self.remember(target.kind, &target.namespace, &text)),
-            Err(error) if code(&error) == Some(404) => Ok(self.forget(target)),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn send(
+    async fn text(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<String, kube::Error> {
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        self.writes.tried.fetch_add(1, Ordering::Relaxed);
-        self.client.request_text(request).await
-    }
-
-    async fn fetch(&self, kind: Kind, namespace: &str, name: &str) -> Result<String, kube::Error> {
-        let request = path(kind, namespace).get(name, &GetParams::default());
         self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await
     }
-
-    /// After a conflict, fetches what is really there, so that the next decision is made on that.
-    async fn refreshing(
-        &self,
-        kind: Kind,
-        namespace: &str,
-        name: &str,
-        answer: Result<String, kube::Error>,
-    ) -> Result<String, kube::Error> {
-        if let Err(error) = &answer
-            && code(error) == Some(409)
-        {
-            self.writes.conflicts.fetch_add(1, Ordering::Relaxed);
-            if self.remembers
-                && let Ok(text) = self.fetch(kind, namespace, name).await
-            {
-                // The watch will not tell what is known already, so everybody concerned is woken here.
-                self.work.wake(self.remember(kind, namespace, &text));
-            }
-        }
-        answer
-    }
-
-    /// An object as it was last seen or written: a plan of several writes to it goes on from its own.
-    fn latest(&self, target: &Target) -> Target {
-        let state = self.cluster.look();
-        let latest = match target.kind {
-            _ if state.is_shown(target.kind, &target.namespace) => state.shown_meta(target),
-            Kind::NonAdminBackup => meta_of::<NonAdminBackup>(&state, target),
-            Kind::NonAdminRestore => meta_of::<NonAdminRestore>(&state, target),
-            Kind::NonAdminDownloadRequest => meta_of::<NonAdminDownloadRequest>(&state, target),
-            Kind::NonAdminBackupStorageLocation => meta_of::<NonAdminBackupStorageLocation>(&state, target),
-            Kind::NonAdminBackupStorageLocationRequest => {
-                meta_of::<NonAdminBackupStorageLocationRequest>(&state, target)
-            }
-            _ => None,
-        };
-        latest.map_or_else(|| target.clone(), |meta| Target::of(target.kind, &meta))
-    }
-
-    fn remember(&self, kind: Kind, namespace: &str, text: &str) -> Vec<Key> {
-        let told = Told::new(text);
-        self.cluster.change(|state| match kind {
-            _ if state.is_shown(kind, namespace) => state.wrote_shown(kind, &told),
-            Kind::NonAdminBackup => state.wrote::<NonAdminBackup>(&told),
-            Kind::NonAdminRestore => state.wrote::<NonAdminRestore>(&told),
-            Kind::NonAdminDownloadRequest => state.wrote::<NonAdminDownloadRequest>(&told),
-            Kind::DownloadRequest => state.wrote::<DownloadRequest>(&told),
-            Kind::ConfigMap => state.wrote::<ConfigMap>(&told),
-            Kind::Backup => state.wrote::<Backup>(&told),
-            Kind::Restore => state.wrote::<Restore>(&told),
-            Kind::DeleteBackupRequest => state.wrote::<DeleteBackupRequest>(&told),
-            Kind::NonAdminBackupStorageLocation => state.wrote::<NonAdminBackupStorageLocation>(&told),
-            Kind::NonAdminBackupStorageLocationRequest => {
-                state.wrote::<NonAdminBackupStorageLocationRequest>(&told)
-            }
-            Kind::BackupStorageLocation => state.wrote::<BackupStorageLocation>(&told),
-            Kind::Secret => state.wrote::<HiddenSecret>(&told),
-            _ => Vec::new(),
-        })
-    }
-
-    fn forget(&self, target: &Target) -> Vec<Key> {
-        self.cluster.change(|state| match target.kind {
-            _ if state.is_shown(target.kind, &target.namespace) => state.deleted_shown(target),
-            Kind::ConfigMap => deleted::<ConfigMap>(state, target),
-            Kind::NonAdminBackup => deleted::<NonAdminBackup>(state, target),
-            Kind::NonAdminRestore => deleted::<NonAdminRestore>(state, target),
-            Kind::NonAdminDownloadRequest => deleted::<NonAdminDownloadRequest>(state, target),
-            Kind::DownloadRequest => deleted::<DownloadRequest>(state, target),
-            Kind::Backup => deleted::<Backup>(state, target),
-            Kind::Restore => deleted::<Restore>(state, target),
-            Kind::DeleteBackupRequest => deleted::<DeleteBackupRequest>(state, target),
-            Kind::NonAdminBackupStorageLocation => deleted::<NonAdminBackupStorageLocation>(state, target),
-            Kind::NonAdminBackupStorageLocationRequest => {
-                deleted::<NonAdminBackupStorageLocationRequest>(state, target)
-            }
-            Kind::BackupStorageLocation => deleted::<BackupStorageLocation>(state, target),
-            Kind::Secret => deleted::<HiddenSecret>(state, target),
-            _ => Vec::new(),
-        })
-    }
 }
 
-fn deleted<K: Kept>(state: &mut State, target: &Target) -> Vec<Key> {
-    let meta = ObjectMeta {
-        namespace: Some(target.namespace.clone()),
-        name: Some(target.name.clone()),
-        uid: Some(target.uid.clone()),
-        ..ObjectMeta::default()
-    };
-    let change = K::store_mut(state).deleted(&meta);
-    state.follow(change)
+enum Answer {
+    Object(RawObject),
+    Gone,
 }
 
-fn meta_of<K: Kept>(state: &State, target: &Target) -> Option<ObjectMeta> {
-    let seen = K::store(state).get(&target.namespace, &target.name)?;
-    (seen.object.meta().uid.as_ref() == Some(&target.uid)).then(|| seen.object.meta().clone())
-}
-
-pub(crate) fn path(kind: Kind, namespace: &str) -> Request {
+pub(crate) fn path(kind: Kind, namespace: &str) -> Path {
     let resource = kind.resource();
     let namespace = (kind.namespaced() && !namespace.is_empty()).then_some(namespace);
-    Request::new(kube::core::DynamicObject::url_path(&resource, namespace))
+    Path::new(kube::core::DynamicObject::url_path(&resource, namespace))
 }
 
-fn code(error: &kube::Error) -> Option<u16> {
-    status(error).map(|status| status.code)
+/// What was tried, for logs.
+fn described(request: &Request) -> String {
+    let (verb, kind, namespace, name) = match request {
+        Request::Fetch(key) => ("get", key.kind, key.namespace.as_str(), key.name.as_str()),
+        Request::Create(object) => ("create", object.kind, object.namespace(), object.name()),
+        Request::Apply(object) => ("apply", object.kind, object.namespace(), object.name()),
+        Request::Patch { target, status: false, .. } => {
+            ("patch", target.kind, target.namespace.as_str(), target.name.as_str())
+        }
+        Request::Patch { target, .. } => {
+            ("patch status of", target.kind, target.namespace.as_str(), target.name.as_str())
+        }
+        Request::Delete { target, .. } => {
+            ("delete", target.kind, target.namespace.as_str(), target.name.as_str())
+        }
+    };
+    format!("{verb} {} {namespace}/{name}", kind.name())
 }
 
-fn failure(verb: &str, target: &Target, source: kube::Error) -> Failure {
-    Failure { what: format!("{verb} {} {}/{}", target.kind.name(), target.namespace, target.name), source }
+/// The permission that a write needs, as it is named in roles.
+fn permission(action: &Action) -> String {
+    let (verb, part) = match action {
+        Action::Create(_) => ("create", ""),
+        Action::Apply(_) | Action::Hold(..) | Action::Release(..) | Action::Patch(..) => ("patch", ""),
+        Action::PatchStatus(..) => ("patch", "/status"),
+        Action::Delete(_) | Action::DeleteUnchanged(_) => ("delete", ""),
+    };
+    format!("{verb} {}{part}", action.kind().plural())
 }
 
-fn gone_is_fine(result: Result<Vec<Key>, Failure>) -> Result<Vec<Key>, Failure> {
-    match result {
-        Err(failure) if code(&failure.source) == Some(404) => Ok(Vec::new()),
-        other => other,
-    }
-}
-
-/// Whether the answer to a delete says that the object is gone, rather than showing it on its way out.
-fn is_status(text: &str) -> bool {
+/// Whether the answer to a delete says that the object is gone, rather than showing it with a deletion timestamp.
+fn is_success(text: &str) -> bool {
     serde_json::from_str::<Status>(text).is_ok_and(|status| status.is_success())
 }
 

@@ -7,7 +7,6 @@ use api::Kind;
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
-use planner::view::View as _;
 use planner::{Action, Key, Object, Plan, Target};
 use serde_json::json;
 
@@ -63,11 +62,11 @@ async fn after_any_write_without_an_answer_it_is_looked_at_what_is_there() {
         Action::Create(Object { kind: Kind::NonAdminBackup, body: made }),
     ] {
         let cluster = Arc::new(Cluster::new("velero"));
-        let executor = Executor::new(Client::new(Mute, "velero"), cluster.clone(), Arc::default());
-        executor.make_sure(&about).await.unwrap();
-        assert!(cluster.look().backup("shop", "daily").is_none(), "nobody looks without a reason");
+        let executor = Executor::new(Client::new(Mute, "velero"), cluster.clone());
+        assert!(executor.reconcile(&about).await.1.is_none());
+        assert!(cluster.look().backup("shop", "daily").is_none(), "nothing is fetched without a reason");
         executor.execute(&about, &Plan::done().then(action.clone())).await.unwrap_err();
-        executor.make_sure(&about).await.unwrap();
+        executor.reconcile(&about).await;
         let found = cluster.look().backup("shop", "daily");
         let found = found.unwrap_or_else(|| panic!("nobody looked after {action:?}"));
         assert_eq!(found.object.status.as_ref().unwrap().phase, Some(api::Phase::Created));
@@ -79,7 +78,7 @@ async fn after_any_write_without_an_answer_it_is_looked_at_what_is_there() {
 async fn trouble_in_a_row_is_counted_until_all_that_was_wanted_is_done() {
     let about = Key::new(Kind::NonAdminBackup, "shop", "daily");
     let cluster = Arc::new(Cluster::new("velero"));
-    let executor = Executor::new(Client::new(Mute, "velero"), cluster.clone(), Arc::default());
+    let executor = Executor::new(Client::new(Mute, "velero"), cluster.clone());
     let body = json!({"metadata": {"namespace": "velero", "name": "shop-daily"}});
     let plan = Plan::done().then(Action::Create(Object { kind: Kind::Backup, body }));
     for times in 1..=3 {

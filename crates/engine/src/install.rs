@@ -133,7 +133,7 @@ fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
 
 /// Carries out a plan made on what was read afresh.
 pub async fn carry_out(client: &Client, settings: &Settings, plan: &Plan) -> Result<(), Failure> {
-    let executor = Executor::forgetful(client.clone(), &settings.namespace);
+    let executor = Executor::uncached(client.clone(), &settings.namespace);
     executor.execute(&Key::new(Kind::Deployment, &settings.namespace, CONTROLLER), plan).await
 }
 

@@ -121,7 +121,7 @@ pub async fn grants(client: &Client) -> Result<(Vec<ClusterRoleBinding>, Vec<Rol
 
 /// Carries out a plan made on what was read afresh.
 pub async fn carry_out(client: &Client, plan: &Plan) -> Result<(), Failure> {
-    let executor = Executor::forgetful(client.clone(), settings::NAMESPACE);
+    let executor = Executor::uncached(client.clone(), settings::NAMESPACE);
     let about = Key {
         kind: api::Kind::ConfigMap,
         namespace: settings::NAMESPACE.to_owned(),

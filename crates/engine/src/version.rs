@@ -7,7 +7,6 @@ use api::velero::ServerStatusRequest;
 use kube::api::{DeleteParams, PostParams};
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
-use planner::view::View;
 use tokio::time::sleep;
 use tracing::{debug, info};
 
@@ -15,7 +14,6 @@ use crate::cluster::Cluster;
 use crate::error::status;
 use crate::lacking::{Lacking, is_missing_right};
 use crate::leadership::Leadership;
-use crate::work::Work;
 
 /// How long Velero may take to answer.
 const PATIENCE: u32 = 30;
@@ -28,16 +26,10 @@ const SECOND: Duration = Duration::from_secs(1);
 const UNKNOWN: &str = "backups are not looked for in tenants' storage unless the policy says import: on, since Velero may not be asked for its version";
 
 /// Asks Velero for its version, once there is a tenant's location, and now and then again.
-pub async fn ask_velero(
-    client: Client,
-    namespace: String,
-    cluster: Arc<Cluster>,
-    work: Arc<Work>,
-    leadership: Leadership,
-) {
+pub async fn ask_velero(client: Client, namespace: String, cluster: Arc<Cluster>, leadership: Leadership) {
     let requests: Api<ServerStatusRequest> = Api::namespaced(client, &namespace);
     loop {
-        while cluster.look().locations.is_empty() {
+        while !cluster.look().has_locations() {
             sleep(SECOND).await;
         }
         leadership.granted().await;
@@ -49,14 +41,10 @@ pub async fn ask_velero(
             sleep(NO_ANSWER).await;
             continue;
         };
-        work.wake(cluster.change(|state| {
-            let news = state.velero_version.as_ref() != Some(&version);
-            if news {
-                info!(version, "Velero told its version");
-                state.velero_version = Some(version);
-            }
-            if news { state.locations() } else { Vec::new() }
-        }));
+        if cluster.look().velero_version().as_ref() != Some(&version) {
+            info!(version, "Velero reported its version");
+        }
+        cluster.change(|state| state.set_velero_version(&version));
         sleep(ANSWERED).await;
     }
 }

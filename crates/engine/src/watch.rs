@@ -6,17 +6,14 @@ use std::time::Duration;
 use api::{Kind, labels};
 use futures::{StreamExt, pin_mut};
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, Resource};
-use planner::Key;
+use kube::{Api, Client};
+use planner::state::{RawObject, Update, WatchedKind};
 use tokio::sync::watch as signal;
 use tokio::time::sleep;
 use tracing::warn;
 
 use crate::client::everything;
-use crate::cluster::{Cluster, State};
-use crate::guard::Told;
-use crate::kept::Kept;
-use crate::work::Work;
+use crate::cluster::Cluster;
 
 /// How far a watch has got.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,15 +32,14 @@ const BETWEEN_LISTS: Duration = Duration::from_secs(5);
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Watches one kind for ever and wakes whom each change concerns.
-pub async fn watch<K: Kept>(
+pub async fn watch<K: WatchedKind>(
     client: Client,
     namespace: Option<String>,
     cluster: Arc<Cluster>,
-    work: Arc<Work>,
     progress: signal::Sender<Progress>,
 ) {
     let kind = K::KIND.resource();
-    let api: Api<Told> = match namespace {
+    let api: Api<RawObject> = match namespace {
         Some(namespace) => Api::namespaced_with(client, &namespace, &kind),
         None => Api::all_with(client, &kind),
     };
@@ -53,18 +49,17 @@ pub async fn watch<K: Kept>(
         _ => everything(),
     };
     loop {
-        follow::<K>(api.clone(), config.clone(), &cluster, &work, &progress).await;
+        follow::<K>(api.clone(), config.clone(), &cluster, &progress).await;
         // It may be listed but not watched: then it is listed again and again.
         sleep(BETWEEN_LISTS).await;
     }
 }
 
 /// Lists and watches one kind, until it turns out that it may only be listed.
-async fn follow<K: Kept>(
-    api: Api<Told>,
+async fn follow<K: WatchedKind>(
+    api: Api<RawObject>,
     config: watcher::Config,
     cluster: &Cluster,
-    work: &Work,
     progress: &signal::Sender<Progress>,
 ) {
     let unseen = format!("{} is not seen", K::KIND.plural());
@@ -82,7 +77,7 @@ async fn follow<K: Kept>(
                     Event::Init | Event::InitApply(_) => {}
                 }
                 let complete = matches!(event, Event::InitDone);
-                work.wake(cluster.change(|state| take::<K>(state, event)));
+                cluster.drive(|runtime, now| runtime.on_event(K::KIND, update(&event), now));
                 if complete {
                     progress.send_replace(Progress::Current);
                 }
@@ -114,21 +109,13 @@ async fn follow<K: Kept>(
     }
 }
 
-fn take<K: Kept>(state: &mut State, event: Event<Told>) -> Vec<Key> {
+/// A watch event as the runtime takes it.
+pub(crate) fn update(event: &Event<RawObject>) -> Update<'_, RawObject> {
     match event {
-        Event::Apply(object) | Event::InitApply(object) => state.told::<K>(&object),
-        Event::Delete(object) => {
-            let change = K::store_mut(state).told_gone(object.meta());
-            state.follow(change)
-        }
-        Event::Init => {
-            K::store_mut(state).list_begins();
-            Vec::new()
-        }
-        Event::InitDone => {
-            let changes = K::store_mut(state).list_ends();
-            changes.into_iter().flat_map(|change| state.follow(Some(change))).collect()
-        }
+        Event::Apply(object) | Event::InitApply(object) => Update::Observed(object),
+        Event::Delete(object) => Update::ObservedGone(object),
+        Event::Init => Update::ListBegins,
+        Event::InitDone => Update::ListEnds,
     }
 }
 

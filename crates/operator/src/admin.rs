@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
+use engine::Supervisor;
 use tokio::net::TcpListener;
 
 use crate::args::Bind;
@@ -21,6 +22,7 @@ pub(crate) struct Readiness {
 pub(crate) async fn probes(
     bind: Bind,
     readiness: impl Fn() -> Readiness + Send + Sync + 'static,
+    supervisor: &Supervisor,
 ) -> Result<()> {
     let readiness = Arc::new(readiness);
     let ready = move || async move {
@@ -32,18 +34,23 @@ pub(crate) async fn probes(
     let alive = || async { "ok\n" };
     let routes =
         Router::new().route("/livez", get(alive)).route("/healthz", get(alive)).route("/readyz", get(ready));
-    serve(bind, routes).await
+    serve("probes", bind, routes, supervisor).await
 }
 
 /// Serves the metrics, if they are wanted.
-pub(crate) async fn metrics(bind: Bind, text: Arc<dyn Fn() -> String + Send + Sync>) -> Result<()> {
-    serve(bind, Router::new().route("/metrics", get(move || async move { text() }))).await
+pub(crate) async fn metrics(
+    bind: Bind,
+    text: Arc<dyn Fn() -> String + Send + Sync>,
+    supervisor: &Supervisor,
+) -> Result<()> {
+    let routes = Router::new().route("/metrics", get(move || async move { text() }));
+    serve("metrics", bind, routes, supervisor).await
 }
 
-async fn serve(bind: Bind, routes: Router) -> Result<()> {
+async fn serve(name: &str, bind: Bind, routes: Router, supervisor: &Supervisor) -> Result<()> {
     let Some(address) = bind else { return Ok(()) };
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
-    tokio::spawn(async move {
+    supervisor.spawn(name, async move {
         // Serving ends only with the process.
         let _ = axum::serve(listener, routes).await;
     });

@@ -16,7 +16,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use engine::{Cluster, Executor, Presenter, Which, make_certificate, soundness};
+use engine::{Cluster, Executor, Presenter, Supervisor, Which, make_certificate, soundness, with_credential};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::{Api, Client};
@@ -84,9 +84,11 @@ pub(crate) struct Webhook {
     configurations: Api<ValidatingWebhookConfiguration>,
     secrets: Api<HiddenSecret>,
     cluster: Arc<Cluster>,
+    client: Client,
     executor: Executor,
     presenter: Arc<Presenter>,
     note: Note,
+    supervisor: Supervisor,
     listening: bool,
 }
 
@@ -98,6 +100,7 @@ impl Webhook {
         cluster: &Arc<Cluster>,
         executor: &Executor,
         note: Note,
+        supervisor: &Supervisor,
     ) -> Self {
         Self {
             bind: args.webhook_bind_address,
@@ -106,18 +109,17 @@ impl Webhook {
             configurations: Api::all(client.clone()),
             secrets: Api::namespaced(client.clone(), namespace),
             cluster: cluster.clone(),
+            client: client.clone(),
             executor: executor.clone(),
             presenter: Arc::default(),
             note,
+            supervisor: supervisor.clone(),
             listening: false,
         }
     }
 
     /// Keeps it at work for as long as the process runs.
     pub(crate) async fn keep(mut self) {
-        if self.bind.is_none() {
-            return;
-        }
         loop {
             let pause = match self.round().await {
                 Ok(wake) => {
@@ -176,7 +178,7 @@ impl Webhook {
     async fn carry_out(&self, plan: &Plan) -> Result<Option<Duration>> {
         let about = Key::new(Kind::Secret, &self.namespace, SECRET);
         match self.executor.execute(&about, plan).await {
-            Ok(()) => Ok(plan.wake),
+            Ok(()) => Ok(plan.delay()),
             // Another replica was faster: what it wrote is looked at next.
             Err(failure) if failure.status().is_some_and(|status| status.code == 409) => {
                 Ok(Some(Duration::ZERO))
@@ -195,9 +197,9 @@ impl Webhook {
         let Some(address) = self.bind.filter(|_| !self.listening) else { return Ok(()) };
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
-        let listener = secured(listener, self.presenter.acceptor()?)?;
-        let routes = routes(self.cluster.clone());
-        tokio::spawn(async move {
+        let listener = secured(listener, self.presenter.acceptor()?, &self.supervisor)?;
+        let routes = routes(Reviewer { cluster: self.cluster.clone(), client: Some(self.client.clone()) });
+        self.supervisor.spawn("webhook server", async move {
             // Serving ends only with the process.
             let _ = axum::serve(listener, routes).await;
         });
@@ -220,7 +222,15 @@ fn too_large(request: &Request) -> bool {
     said.and_then(|said| said.parse::<usize>().ok()).is_some_and(|said| said > LARGEST)
 }
 
-fn routes(cluster: Arc<Cluster>) -> Router {
+/// Answers the API server.
+#[derive(Clone)]
+struct Reviewer {
+    cluster: Arc<Cluster>,
+    /// None in tests: then no credential is fetched.
+    client: Option<Client>,
+}
+
+fn routes(reviewer: Reviewer) -> Router {
     let places = Arc::new(Semaphore::new(AT_A_TIME));
     let in_turn = move |request: Request, next: Next| {
         let places = places.clone();
@@ -241,16 +251,22 @@ fn routes(cluster: Arc<Cluster>) -> Router {
         .route(webhook::PATH, post(answer))
         .layer(DefaultBodyLimit::max(LARGEST))
         .layer(from_fn(in_turn))
-        .with_state(cluster)
+        .with_state(reviewer)
 }
 
-async fn answer(State(cluster): State<Arc<Cluster>>, body: Bytes) -> Response {
+async fn answer(State(Reviewer { cluster, client }): State<Reviewer>, body: Bytes) -> Response {
     let question = match wire::read(&body) {
         Ok(question) => question,
         Err(why) => return (StatusCode::BAD_REQUEST, why).into_response(),
     };
     // No question is meant to make us panic; one that does is not answered, and the API server goes on without.
-    match catch_unwind(AssertUnwindSafe(|| question.answer(&*cluster.look()))) {
+    let review = || catch_unwind(AssertUnwindSafe(|| question.answer(&cluster.look())));
+    // Only a location that nobody knows yet names a credential that nobody has fetched.
+    let verdict = match (catch_unwind(AssertUnwindSafe(|| question.credential())), client) {
+        (Ok(Some(name)), Some(client)) => with_credential(&client, &cluster, &name, review).await,
+        _ => review(),
+    };
+    match verdict {
         Ok(answer) => ([(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
@@ -266,12 +282,12 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::{LARGEST, routes};
+    use super::{LARGEST, Reviewer, routes};
 
     async fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let routes = routes(Arc::new(Cluster::new("velero")));
+        let routes = routes(Reviewer { cluster: Arc::new(Cluster::new("velero")), client: None });
         tokio::spawn(async move { axum::serve(listener, routes).await });
         address
     }

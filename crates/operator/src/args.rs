@@ -47,6 +47,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 32)]
     pub(crate) workers: usize,
 
+    /// The background task of this name panics when it starts: a test of what comes of it
+    #[arg(long, hide = true, env = "NACRE_PANIC_TASK", global = true)]
+    pub(crate) panic_task: Option<String>,
+
     #[command(flatten)]
     pub(crate) lease: LeaseArgs,
 

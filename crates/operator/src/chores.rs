@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::{Cluster, Executor, Leadership, Work};
-use planner::view::View;
+use engine::{Cluster, Executor, Leadership};
 use planner::{Action, Event, Key, Plan, gc, sync};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -33,7 +32,7 @@ impl Chores {
 }
 
 /// Looks through all backups, as often as the policy says, so that one that no event told about is found too.
-pub(crate) async fn synchronise(cluster: Arc<Cluster>, work: Arc<Work>, leadership: Leadership) {
+pub(crate) async fn synchronise(cluster: Arc<Cluster>, leadership: Leadership) {
     let mut last = Instant::now();
     loop {
         sleep(LOOK).await;
@@ -46,7 +45,7 @@ pub(crate) async fn synchronise(cluster: Arc<Cluster>, work: Arc<Work>, leadersh
         let keys = sync::candidates(&*look);
         drop(look);
         last = Instant::now();
-        work.wake(keys);
+        cluster.wake(keys);
     }
 }
 

@@ -14,19 +14,18 @@ use api::{
     DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
 };
-use engine::{Cluster, Executor, Kept, Leadership, Progress, Retry, State, Teller, Work, watch};
+use engine::{Cluster, Executor, Leadership, Progress, Supervisor, Teller, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
-use kube::core::ObjectMeta;
-use planner::view::View;
-use planner::{Key, Plan, backup, copies, download, location, restore, sync};
+use planner::state::WatchedKind;
+use planner::{Key, sync};
 use prometheus_client::registry::Registry;
+use runtime::Retry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tracing::{debug, error, info, warn};
+use tracing::{Instrument, debug, error, info, info_span, warn};
 
 use crate::admin::{self, Readiness};
 use crate::admission::{Note, Webhook};
@@ -37,7 +36,7 @@ use crate::measures::Measured;
 use crate::metrics::{self, Metrics, Written};
 use crate::migration;
 use crate::policy;
-use crate::queue::{self, Due};
+use crate::queue;
 
 /// The kinds that own what is collected when they are gone.
 const OWNERS: [Kind; 4] =
@@ -51,11 +50,9 @@ pub(crate) const FAREWELL: Duration = Duration::from_secs(10);
 struct Shared {
     leadership: Leadership,
     cluster: Arc<Cluster>,
-    work: Arc<Work>,
     executor: Executor,
     teller: Teller,
     metrics: Metrics,
-    due: Arc<Due>,
     chores: Chores,
 }
 
@@ -71,15 +68,15 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let lease_client = engine::connect().await.context(unreachable)?;
     let cluster = Arc::new(Cluster::new(&namespace));
     cluster.reached_at(&engine::api_server().await.context("cannot tell where the API server is")?);
-    let work = Arc::new(Work::default());
-    let executor = Executor::new(client.clone(), cluster.clone(), work.clone());
+    let executor = Executor::new(client.clone(), cluster.clone());
+    let supervisor = Supervisor::new(args.panic_task.as_deref());
 
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let ready = Arc::new(AtomicBool::new(false));
     let note = Note::default();
     let readiness = note.clone().beside(readiness(cluster.clone(), ready.clone(), leadership.clone()));
-    admin::probes(args.health_probe_bind_address, readiness).await?;
+    admin::probes(args.health_probe_bind_address, readiness, &supervisor).await?;
     registry.register_collector(Box::new(Written(executor.writes())));
     registry.register_collector(Box::new(Measured {
         cluster: cluster.clone(),
@@ -87,12 +84,16 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         metrics: metrics.clone(),
     }));
     registry.register_collector(Box::new(Leader { leadership: leadership.clone(), me: seat.me.clone() }));
-    admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
+    admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry)), &supervisor)
+        .await?;
 
     // Standbys watch as well, so that they can act the moment they lead.
-    let watches = start_watches(&client, &namespace, &cluster, &work);
-    info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking at the cluster");
-    let unwatched = all_known(watches).await;
+    let watches = start_watches(&client, &namespace, &cluster, &supervisor);
+    info!(namespace, version = env!("CARGO_PKG_VERSION"), "listing objects");
+    let unwatched = tokio::select! {
+        unwatched = all_known(watches) => unwatched,
+        ended = supervisor.ended() => return Err(ended.into()),
+    };
     cluster.read_policy();
     // An owner that we may not see is not one that is gone.
     let everything_seen = unwatched.iter().all(|kind| !OWNERS.contains(kind));
@@ -100,66 +101,56 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     info!("ready");
 
     // Whoever leads acts at once, so only now.
-    let campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
+    let mut campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
 
     // Whoever is asked answers, whether it leads or not; its writes are the executor's.
-    let mut tasks = JoinSet::new();
-    tasks.spawn(Webhook::new(&args, &client, &namespace, &cluster, &executor, note).keep());
+    if args.webhook_bind_address.is_some() {
+        let webhook = Webhook::new(&args, &client, &namespace, &cluster, &executor, note, &supervisor);
+        supervisor.spawn("webhook", webhook.keep());
+    }
 
-    let teller = Teller::start(client.clone(), hostname(), cluster.lacking().clone());
+    let teller = Teller::start(client.clone(), hostname(), cluster.lacking().clone(), &supervisor);
     let context = Arc::new(Shared {
         leadership: leadership.clone(),
-        cluster,
-        work,
-        executor,
-        teller,
+        cluster: cluster.clone(),
+        executor: executor.clone(),
+        teller: teller.clone(),
         metrics,
-        due: Arc::default(),
         chores: Chores::default(),
     });
-    tasks.spawn(policy::tell_problems(context.cluster.clone(), context.teller.clone(), leadership.clone()));
-    let lacking = context.cluster.lacking().clone();
-    tasks.spawn(migration::keep(client.clone(), context.teller.clone(), leadership.clone(), lacking));
-    tasks.spawn(queue::keep_fresh(
-        context.cluster.clone(),
-        context.work.clone(),
-        context.due.clone(),
-        leadership.clone(),
-    ));
-    tasks.spawn(engine::look_after_credentials(
-        client.clone(),
-        context.cluster.clone(),
-        context.work.clone(),
-        leadership.clone(),
-    ));
-    tasks.spawn(engine::show_velero(
-        client.clone(),
-        context.executor.clone(),
-        context.cluster.clone(),
-        context.work.clone(),
-        leadership.clone(),
-    ));
-    tasks.spawn(engine::ask_velero(
-        client,
-        namespace,
-        context.cluster.clone(),
-        context.work.clone(),
-        leadership.clone(),
-    ));
-    tasks.spawn(chores::synchronise(context.cluster.clone(), context.work.clone(), leadership.clone()));
+    supervisor.spawn("policy", policy::tell_problems(cluster.clone(), teller.clone(), leadership.clone()));
+    let lacking = cluster.lacking().clone();
+    supervisor.spawn("live migration", migration::keep(client.clone(), teller, leadership.clone(), lacking));
+    supervisor.spawn("queue positions", queue::keep_fresh(cluster.clone(), leadership.clone()));
+    supervisor.spawn(
+        "credentials",
+        engine::look_after_credentials(client.clone(), cluster.clone(), leadership.clone()),
+    );
+    supervisor.spawn(
+        "Velero view",
+        engine::show_velero(client.clone(), executor.clone(), cluster.clone(), leadership.clone()),
+    );
+    supervisor
+        .spawn("Velero version", engine::ask_velero(client, namespace, cluster.clone(), leadership.clone()));
+    supervisor.spawn("sync", chores::synchronise(cluster.clone(), leadership.clone()));
     if everything_seen {
-        tasks.spawn(chores::collect(context.cluster.clone(), context.executor.clone(), leadership.clone()));
+        supervisor.spawn("garbage collection", chores::collect(cluster, executor, leadership.clone()));
     }
-    for _ in 0..args.workers.max(1) {
-        tasks.spawn(worker(context.clone()));
+    for number in 0..args.workers.max(1) {
+        supervisor.spawn(format!("worker {number}"), worker(context.clone()));
     }
-    told_to_stop().await?;
+    let outcome = tokio::select! {
+        stop = told_to_stop() => stop,
+        // Nothing more is written over what may be out of date; the standby takes over.
+        ended = supervisor.ended() => Err(ended.into()),
+        ended = &mut campaign => bail!("task \"leader election\" ended: {ended:?}"),
+    };
     info!("stopping");
     leadership.close();
     if timeout(FAREWELL, campaign).await.is_err() {
-        warn!("writes on their way did not come to their end; the lease is left to run out");
+        warn!("writes in flight did not finish; the lease is left to run out");
     }
-    Ok(())
+    outcome
 }
 
 /// Ready once everything has been seen, leading or not, since a rolling update waits for a successor to be ready; with a
@@ -182,9 +173,9 @@ fn start_watches(
     client: &Client,
     namespace: &str,
     cluster: &Arc<Cluster>,
-    work: &Arc<Work>,
+    supervisor: &Supervisor,
 ) -> Vec<(Kind, channel::Receiver<Progress>)> {
-    let starter = Starter { client, cluster, work, namespace };
+    let starter = Starter { client, cluster, supervisor, namespace };
     vec![
         starter.everywhere::<Namespace>(),
         starter.everywhere::<NonAdminBackup>(),
@@ -210,28 +201,23 @@ fn start_watches(
 struct Starter<'a> {
     client: &'a Client,
     cluster: &'a Arc<Cluster>,
-    work: &'a Arc<Work>,
+    supervisor: &'a Supervisor,
     namespace: &'a str,
 }
 
 impl Starter<'_> {
-    fn everywhere<K: Kept>(&self) -> (Kind, channel::Receiver<Progress>) {
+    fn everywhere<K: WatchedKind>(&self) -> (Kind, channel::Receiver<Progress>) {
         self.start::<K>(None)
     }
 
-    fn in_namespace<K: Kept>(&self) -> (Kind, channel::Receiver<Progress>) {
+    fn in_namespace<K: WatchedKind>(&self) -> (Kind, channel::Receiver<Progress>) {
         self.start::<K>(Some(self.namespace.to_owned()))
     }
 
-    fn start<K: Kept>(&self, namespace: Option<String>) -> (Kind, channel::Receiver<Progress>) {
+    fn start<K: WatchedKind>(&self, namespace: Option<String>) -> (Kind, channel::Receiver<Progress>) {
         let (sender, receiver) = channel::channel(Progress::Listing);
-        tokio::spawn(watch::<K>(
-            self.client.clone(),
-            namespace,
-            self.cluster.clone(),
-            self.work.clone(),
-            sender,
-        ));
+        let watch = watch::<K>(self.client.clone(), namespace, self.cluster.clone(), sender);
+        self.supervisor.spawn(format!("watch {}", K::KIND.name()), watch);
         (K::KIND, receiver)
     }
 }
@@ -253,121 +239,44 @@ async fn all_known(watches: Vec<(Kind, channel::Receiver<Progress>)>) -> Vec<Kin
 
 async fn worker(context: Arc<Shared>) {
     loop {
-        let key = context.work.next().await;
+        let key = context.cluster.next().await;
         context.leadership.granted().await;
+        let span =
+            info_span!("reconcile", kind = key.kind.name(), namespace = key.namespace, name = key.name);
         let began = Instant::now();
         // One odd object must not stop the others, not even by a bug of ours.
-        let outcome = AssertUnwindSafe(reconcile(&context, &key)).catch_unwind().await;
-        let retry = match outcome {
-            Ok(retry) => retry,
-            Err(_) => Some(Retry::BackOff),
-        };
-        context.metrics.decided(&key, began.elapsed(), retry.is_none());
-        let failures = context.work.done(&key, retry.is_none());
-        if let Some(delay) = retry.and_then(|retry| retry.delay(failures)) {
-            context.work.wake_in(key, delay);
-        }
+        let outcome = AssertUnwindSafe(reconcile(&context, &key)).catch_unwind().instrument(span).await;
+        let well = outcome.unwrap_or_else(|_| {
+            context.cluster.back_off(&key);
+            false
+        });
+        context.metrics.decided(&key, began.elapsed(), well);
     }
 }
 
-/// Observe, decide, execute. Returns when to try again if it did not go through.
-async fn reconcile(context: &Shared, key: &Key) -> Option<Retry> {
-    if let Err(failure) = context.executor.make_sure(key).await {
-        warn!(%failure, "what became of a write is not known yet");
-        return Some(failure.retry());
-    }
-    let (kind, about, plan) = decide(context, key)?;
-    debug!(
-        kind = key.kind.name(),
-        namespace = key.namespace,
-        name = key.name,
-        actions = plan.actions.len(),
-        "decided"
-    );
-    if let Err(failure) = context.executor.execute(key, &plan).await {
-        let retry = failure.retry();
-        match retry {
-            Retry::Now | Retry::WhenItChanges => debug!(%failure, "what we knew was out of date"),
-            Retry::After(_) | Retry::BackOff => error!(%failure, "not carried out; it is tried again"),
-        }
-        return Some(retry);
-    }
-    for event in &plan.events {
-        // A backup found in storage is looked at again and again, but its story is told once.
-        let found_in_storage = key.kind == Kind::Backup && kind != Kind::Backup;
-        if !found_in_storage || context.chores.is_news(key, event) {
-            context.teller.tell(kind, &about, event);
-            context.metrics.told(kind, &about, event);
-            if event.reason == sync::IGNORED {
+/// Observe, decide, execute. Returns whether the plan was carried out to its end.
+async fn reconcile(context: &Shared, key: &Key) -> bool {
+    let (outcome, failure) = context.executor.reconcile(key).await;
+    for report in &outcome.reports {
+        // A backup found in storage is looked at again and again, but reported once.
+        let found_in_storage = key.kind == Kind::Backup && report.kind != Kind::Backup;
+        if !found_in_storage || context.chores.is_news(key, &report.event) {
+            context.teller.tell(report.kind, &report.meta, &report.event);
+            context.metrics.told(report.kind, &report.meta, &report.event);
+            if report.event.reason == sync::IGNORED {
                 context.metrics.ignored();
             }
         }
     }
-    match plan.wake {
-        // What is half done is gone on with before anything else is begun.
-        Some(Duration::ZERO) => return Box::pin(reconcile(context, key)).await,
-        Some(delay) => context.work.wake_in(key.clone(), delay),
-        None => {}
+    let Some(failure) = failure else {
+        debug!(wake = ?outcome.wake, events = outcome.reports.len(), "decided");
+        return true;
+    };
+    match outcome.failure.map(|failure| failure.retry()) {
+        Some(Retry::Now | Retry::WhenItChanges) => debug!(%failure, "the cached object was out of date"),
+        _ => error!(%failure, "write failed; retrying"),
     }
-    None
-}
-
-/// What shall be done about one object, and what its Events are about; none if it is gone.
-fn decide(context: &Shared, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
-    let look = context.cluster.look();
-    let position_due = context.due.take(key);
-    if key.kind.group() == Kind::Backup.group() && key.namespace != look.admin_namespace() {
-        return decide_shown(&look, key);
-    }
-    match key.kind {
-        Kind::NonAdminBackup => {
-            let seen =
-                backup::Observed { position_due, ..backup::observe(&*look, &key.namespace, &key.name)? };
-            drop(look);
-            Some((key.kind, seen.backup.metadata.clone(), backup::decide(&seen)))
-        }
-        Kind::NonAdminRestore => {
-            let seen =
-                restore::Observed { position_due, ..restore::observe(&*look, &key.namespace, &key.name)? };
-            drop(look);
-            Some((key.kind, seen.restore.metadata.clone(), restore::decide(&seen)))
-        }
-        Kind::NonAdminBackupStorageLocation => {
-            let seen = location::observe(&*look, &key.namespace, &key.name)?;
-            drop(look);
-            Some((key.kind, seen.location.metadata.clone(), location::decide(&seen)))
-        }
-        Kind::Backup => {
-            let (about, plan) = sync::decide(&*look, &key.name)?;
-            let meta = ObjectMeta {
-                name: Some(about.name),
-                namespace: Some(about.namespace),
-                ..ObjectMeta::default()
-            };
-            Some((about.kind, meta, plan))
-        }
-        Kind::NonAdminDownloadRequest => {
-            let seen = download::observe(&*look, &key.namespace, &key.name)?;
-            drop(look);
-            Some((key.kind, seen.request.metadata.clone(), download::decide(&seen)))
-        }
-        Kind::DownloadRequest => {
-            let seen = download::observe_leftover(&*look, &key.name)?;
-            drop(look);
-            Some((key.kind, seen.velero.metadata.clone(), download::decide_leftover(&seen)))
-        }
-        _ => None,
-    }
-}
-
-/// The same for what there is of Velero's kinds in a tenant's namespace.
-fn decide_shown(look: &State, key: &Key) -> Option<(Kind, ObjectMeta, Plan)> {
-    if key.kind == Kind::DownloadRequest {
-        let seen = download::observe_shown(look, &key.namespace, &key.name)?;
-        return Some((key.kind, seen.request.metadata.clone(), download::decide(&seen)));
-    }
-    let seen = copies::observe(look, key)?;
-    Some((key.kind, seen.about(), copies::decide(&seen)))
+    false
 }
 
 pub(crate) async fn told_to_stop() -> Result<()> {

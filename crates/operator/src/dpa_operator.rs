@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use api::{DataProtectionApplication, Kind, condition};
 use engine::applications::{Lookout, Seen};
-use engine::{Failure, Lacking, Leadership, Teller, everything};
+use engine::{Failure, Lacking, Leadership, Supervisor, Teller, everything};
 use futures::stream::SelectAll;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
@@ -56,6 +56,7 @@ pub(crate) async fn run(args: Args, image: Option<String>) -> Result<()> {
     seat.namespace.clone_from(&namespace);
     LEASE.clone_into(&mut seat.name);
     let leadership = Leadership::default();
+    let supervisor = Supervisor::new(args.panic_task.as_deref());
     let unreachable = "cannot reach the API server";
     let client = engine::connect_behind(&leadership).await.context(unreachable)?;
     let lease_client = engine::connect().await.context(unreachable)?;
@@ -69,15 +70,16 @@ pub(crate) async fn run(args: Args, image: Option<String>) -> Result<()> {
             details: [vec![leadership.standing().to_string()], lacking.told()].concat(),
         }
     };
-    admin::probes(args.health_probe_bind_address, ready).await?;
+    admin::probes(args.health_probe_bind_address, ready, &supervisor).await?;
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Leader { leadership: leadership.clone(), me: seat.me.clone() }));
-    admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry))).await?;
+    admin::metrics(args.metrics_bind_address, Arc::new(move || metrics::text(&registry)), &supervisor)
+        .await?;
 
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "looking after DataProtectionApplications");
-    let campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
+    let mut campaign = tokio::spawn(engine::campaign(lease_client, seat, leadership.clone()));
     let keeper = Keeper {
-        teller: Teller::start(client.clone(), hostname(), lacking),
+        teller: Teller::start(client.clone(), hostname(), lacking, &supervisor),
         lookout: Lookout::new(client.clone(), &namespace, times),
         client,
         namespace,
@@ -85,14 +87,17 @@ pub(crate) async fn run(args: Args, image: Option<String>) -> Result<()> {
         told: HashMap::new(),
         standing_aside: false,
     };
-    let keeping = tokio::spawn(keeper.keep(leadership.clone(), looked));
-    told_to_stop().await?;
+    supervisor.spawn("applications", keeper.keep(leadership.clone(), looked));
+    let outcome = tokio::select! {
+        stop = told_to_stop() => stop,
+        ended = supervisor.ended() => Err(ended.into()),
+        ended = &mut campaign => bail!("task \"leader election\" ended: {ended:?}"),
+    };
     info!("stopping");
     leadership.close();
-    // The campaign ends once nothing is on its way any more.
+    // Leader election ends once no write is in flight any more.
     let _ = timeout(FAREWELL, campaign).await;
-    keeping.abort();
-    Ok(())
+    outcome
 }
 
 struct Keeper {

@@ -119,7 +119,7 @@ async fn round(client: &Client, teller: &Teller, past: &mut Past) -> Result<Opti
             }
         }
     }
-    Ok(plans.iter().filter_map(|plan| plan.wake).min())
+    Ok(plans.iter().filter_map(|plan| plan.delay()).min())
 }
 
 /// Keeps in mind what was repaired, and forgets what is long ago.

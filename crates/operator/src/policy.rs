@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{DataProtectionApplication, Kind};
-use engine::{Cluster, Kept, Leadership, State, Teller};
+use engine::{Cluster, Leadership, Teller};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ObjectMeta;
-use planner::Event;
 use planner::policy::{CONFIG_MAP, Problem, Source};
-use planner::view::View;
+use planner::state::WatchedKind;
+use planner::{Event, State};
 use tokio::time::sleep;
 
 /// How often to see whether there is something new to tell.

@@ -1,12 +1,10 @@
 //! The chore that keeps other tenants' queue positions fresh.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Cluster, Leadership, Work};
-use planner::view::View;
-use planner::{Key, refresh};
+use engine::{Cluster, Leadership};
+use planner::refresh;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Writes a second, in all.
@@ -18,33 +16,9 @@ const POURING: u64 = 40;
 /// How many seconds a flood may hold positions back.
 const PATIENCE: u32 = 30;
 
-/// The requests whose position may be written at the next decision, though nothing else is new.
-#[derive(Debug, Default)]
-pub(crate) struct Due(Mutex<HashSet<Key>>);
-
-impl Due {
-    /// Whether it is this one's turn. It is then no more.
-    pub(crate) fn take(&self, key: &Key) -> bool {
-        self.lock().remove(key)
-    }
-
-    fn grant(&self, keys: &[Key]) {
-        self.lock().extend(keys.iter().cloned());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<Key>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Wakes the requests whose shown position is most out of date, so many a second, while positions change. While requests
 /// pour in, those come first.
-pub(crate) async fn keep_fresh(
-    cluster: Arc<Cluster>,
-    work: Arc<Work>,
-    due: Arc<Due>,
-    leadership: Leadership,
-) {
+pub(crate) async fn keep_fresh(cluster: Arc<Cluster>, leadership: Leadership) {
     let mut pace = interval(Duration::from_secs(1));
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut settled_at = None;
@@ -58,7 +32,7 @@ pub(crate) async fn keep_fresh(
         let changes: u64 = queues.iter().map(|queue| queue.changes()).sum();
         let (new, waiting) = (changes - seen, queues.iter().map(|queue| queue.in_line()).sum::<usize>());
         seen = changes;
-        let pouring = waiting > FEW && (new > POURING || work.waiting() > 0);
+        let pouring = waiting > FEW && (new > POURING || look.waiting() > 0);
         if settled_at == Some(changes) || (pouring && held_back < PATIENCE) {
             held_back += u32::from(pouring);
             continue;
@@ -69,7 +43,6 @@ pub(crate) async fn keep_fresh(
         if keys.is_empty() {
             settled_at = Some(changes);
         }
-        due.grant(&keys);
-        work.wake(keys);
+        cluster.publish_positions(keys);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::Listener;
+use engine::Supervisor;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
@@ -33,10 +34,14 @@ pub(crate) struct Connection {
 }
 
 /// Accepts from here on, for as long as the process runs.
-pub(crate) fn secured(listener: TcpListener, acceptor: TlsAcceptor) -> io::Result<Secured> {
+pub(crate) fn secured(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    supervisor: &Supervisor,
+) -> io::Result<Secured> {
     let local = listener.local_addr()?;
     let (sender, ready) = mpsc::channel(16);
-    tokio::spawn(accept(listener, acceptor, sender));
+    supervisor.spawn("webhook listener", accept(listener, acceptor, sender));
     Ok(Secured { ready, local })
 }
 

@@ -15,11 +15,11 @@ use kube::core::ObjectMeta;
 
 use crate::ownership::{annotation, label};
 use crate::queue::{Queued, Stage};
-use crate::view::View;
+use crate::state::State;
 use crate::{Key, download, policy, sync};
 
 /// A backup request: itself, and the restores that wait for it. One that is gone makes room for others.
-pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) -> Vec<Key> {
+pub fn backup(view: &State, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) -> Vec<Key> {
     let Some(backup) = after.or(before) else { return Vec::new() };
     let (namespace, name) = place(&backup.metadata);
     let mut keys = vec![Key::of(Kind::NonAdminBackup, &backup.metadata)];
@@ -35,11 +35,7 @@ pub fn backup(view: &impl View, before: Option<&NonAdminBackup>, after: Option<&
 
 /// A restore request: itself, the downloads that wait for it, and the backup it names if that is being deleted with its
 /// data, because the restore goes with it.
-pub fn restore(
-    view: &impl View,
-    before: Option<&NonAdminRestore>,
-    after: Option<&NonAdminRestore>,
-) -> Vec<Key> {
+pub fn restore(view: &State, before: Option<&NonAdminRestore>, after: Option<&NonAdminRestore>) -> Vec<Key> {
     let Some(restore) = after.or(before) else { return Vec::new() };
     let (namespace, name) = place(&restore.metadata);
     let named = restore.spec.restore_spec.backup_name.as_deref();
@@ -53,7 +49,7 @@ pub fn restore(
 
 /// A request for a download: itself; if it is gone, its Velero DownloadRequest.
 pub fn download(
-    view: &impl View,
+    view: &State,
     before: Option<&NonAdminDownloadRequest>,
     after: Option<&NonAdminDownloadRequest>,
 ) -> Vec<Key> {
@@ -67,7 +63,7 @@ pub fn download(
 
 /// A Velero DownloadRequest: the request it was made for, or itself if that is gone.
 pub fn download_request(
-    view: &impl View,
+    view: &State,
     before: Option<&DownloadRequest>,
     after: Option<&DownloadRequest>,
 ) -> Vec<Key> {
@@ -82,7 +78,7 @@ pub fn download_request(
 /// A tenant's location: itself, and the backups that name it and wait. One that goes makes room for others, also while
 /// somebody else's finalizer holds it.
 pub fn location(
-    view: &impl View,
+    view: &State,
     before: Option<&NonAdminBackupStorageLocation>,
     after: Option<&NonAdminBackupStorageLocation>,
 ) -> Vec<Key> {
@@ -98,14 +94,14 @@ pub fn location(
 }
 
 /// What an administrator decides about a location, or the credential Velero has of it: that location.
-pub fn of_location<K: Resource>(_: &impl View, before: Option<&K>, after: Option<&K>) -> Vec<Key> {
+pub fn of_location<K: Resource>(_: &State, before: Option<&K>, after: Option<&K>) -> Vec<Key> {
     let Some(meta) = after.or(before).map(Resource::meta) else { return Vec::new() };
     location_of(meta).into_iter().collect()
 }
 
 /// A Velero Backup: whoever refers to it; when it is over or gone, also the restores that wait for it and the backups
 /// that wait for room.
-pub fn velero_backup(view: &impl View, before: Option<&Backup>, after: Option<&Backup>) -> Vec<Key> {
+pub fn velero_backup(view: &State, before: Option<&Backup>, after: Option<&Backup>) -> Vec<Key> {
     let Some(velero) = after.or(before) else { return Vec::new() };
     if let (Some(before), Some(after)) = (before, after)
         && only_queue_moved(before, after)
@@ -144,7 +140,7 @@ fn only_queue_moved(before: &Backup, after: &Backup) -> bool {
 }
 
 /// A Velero Restore: whoever refers to it; once it is over, also the downloads that wait for it.
-pub fn velero_restore(view: &impl View, before: Option<&Restore>, after: Option<&Restore>) -> Vec<Key> {
+pub fn velero_restore(view: &State, before: Option<&Restore>, after: Option<&Restore>) -> Vec<Key> {
     let Some(velero) = after.or(before) else { return Vec::new() };
     let mut keys = view.restores_of(velero.metadata.name.as_deref().unwrap_or_default());
     if velero.stage() == Stage::Over {
@@ -157,7 +153,7 @@ pub fn velero_restore(view: &impl View, before: Option<&Restore>, after: Option<
 
 /// A request to delete a Velero Backup: whoever refers to that.
 pub fn delete_request(
-    view: &impl View,
+    view: &State,
     before: Option<&DeleteBackupRequest>,
     after: Option<&DeleteBackupRequest>,
 ) -> Vec<Key> {
@@ -165,7 +161,7 @@ pub fn delete_request(
 }
 
 /// Something about a volume: whoever refers to the Velero object it belongs to.
-pub fn volume<K: Resource>(view: &impl View, before: Option<&K>, after: Option<&K>) -> Vec<Key> {
+pub fn volume<K: Resource>(view: &State, before: Option<&K>, after: Option<&K>) -> Vec<Key> {
     let Some(meta) = after.or(before).map(Resource::meta) else { return Vec::new() };
     let backup = label(meta, labels::VELERO_BACKUP_NAME).map(|name| view.backups_of(name));
     let restore = label(meta, labels::VELERO_RESTORE_NAME).map(|name| view.restores_of(name));
@@ -176,7 +172,7 @@ pub fn volume<K: Resource>(view: &impl View, before: Option<&K>, after: Option<&
 /// be reached again, whoever else waits, for what they want may be kept there. One that is gone leaves its place in the
 /// bucket to others.
 pub fn storage_location(
-    view: &impl View,
+    view: &State,
     before: Option<&BackupStorageLocation>,
     after: Option<&BackupStorageLocation>,
 ) -> Vec<Key> {
@@ -210,7 +206,7 @@ pub fn storage_location(
 }
 
 /// The Velero Backups of this sort that may want a request.
-fn found(view: &impl View, is: impl Fn(&Backup) -> bool) -> Vec<Key> {
+fn found(view: &State, is: impl Fn(&Backup) -> bool) -> Vec<Key> {
     let backups = view.velero_backups();
     let meant = backups.iter().filter(|velero| velero.stage() == Stage::Over && is(velero));
     meant.map(|velero| Key::of(Kind::Backup, &velero.metadata)).collect()
@@ -235,12 +231,12 @@ fn location_of(meta: &ObjectMeta) -> Option<Key> {
     Some(Key::new(Kind::NonAdminBackupStorageLocation, namespace, name))
 }
 
-fn refused_locations(view: &impl View) -> impl Iterator<Item = Key> {
+fn refused_locations(view: &State) -> impl Iterator<Item = Key> {
     view.backing_off().into_iter().filter(|key| key.kind == Kind::NonAdminBackupStorageLocation)
 }
 
 /// A namespace: every request in it that is not settled, and every location.
-pub fn namespace(view: &impl View, before: Option<&Namespace>, after: Option<&Namespace>) -> Vec<Key> {
+pub fn namespace(view: &State, before: Option<&Namespace>, after: Option<&Namespace>) -> Vec<Key> {
     let Some(namespace) = after.or(before) else { return Vec::new() };
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
     let backups = view.backups_in(name).into_iter().filter(|seen| !backup_created(&seen.object));
@@ -260,7 +256,7 @@ pub fn namespace(view: &impl View, before: Option<&Namespace>, after: Option<&Na
 }
 
 /// A ConfigMap of the administrators: if it is the policy, or one that requests may name, whoever was refused.
-pub fn config_map(view: &impl View, before: Option<&ConfigMap>, after: Option<&ConfigMap>) -> Vec<Key> {
+pub fn config_map(view: &State, before: Option<&ConfigMap>, after: Option<&ConfigMap>) -> Vec<Key> {
     let matters = |map: &ConfigMap| {
         map.metadata.name.as_deref() == Some(policy::CONFIG_MAP)
             || label(&map.metadata, labels::TENANT_USABLE).is_some()
@@ -273,7 +269,7 @@ pub fn config_map(view: &impl View, before: Option<&ConfigMap>, after: Option<&C
 
 /// OADP's configuration, which is a source of the policy: whoever was refused.
 pub fn application(
-    view: &impl View,
+    view: &State,
     _: Option<&DataProtectionApplication>,
     _: Option<&DataProtectionApplication>,
 ) -> Vec<Key> {
@@ -282,7 +278,7 @@ pub fn application(
 
 /// Whom another policy concerns: whoever was refused, every location, since those are judged for as long as they are
 /// there, and what was held back.
-fn judged_anew(view: &impl View) -> Vec<Key> {
+fn judged_anew(view: &State) -> Vec<Key> {
     let refused = view.backing_off().into_iter();
     refused.chain(view.locations()).chain(found(view, |_| true)).collect()
 }
@@ -291,7 +287,7 @@ fn place(meta: &ObjectMeta) -> (&str, &str) {
     (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
 }
 
-fn naming_location(view: &impl View, namespace: &str, name: &str) -> Vec<Key> {
+fn naming_location(view: &State, namespace: &str, name: &str) -> Vec<Key> {
     let backups = view.backups_in(namespace).into_iter().map(|seen| seen.object);
     let naming = backups.filter(|backup| {
         backup.spec.backup_spec.storage_location.as_deref() == Some(name) && !backup_created(backup)
@@ -299,7 +295,7 @@ fn naming_location(view: &impl View, namespace: &str, name: &str) -> Vec<Key> {
     naming.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)).collect()
 }
 
-fn waiting_restores(view: &impl View, namespace: &str, backup: &str) -> Vec<Key> {
+fn waiting_restores(view: &State, namespace: &str, backup: &str) -> Vec<Key> {
     let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
     let waiting = restores.filter(|restore| {
         restore.spec.restore_spec.backup_name.as_deref() == Some(backup) && !restore_created(restore)
@@ -308,7 +304,7 @@ fn waiting_restores(view: &impl View, namespace: &str, backup: &str) -> Vec<Key>
 }
 
 fn waiting_downloads(
-    view: &impl View,
+    view: &State,
     namespace: &str,
     name: &str,
     of_kind: fn(&str) -> bool,
@@ -325,7 +321,7 @@ fn waiting_downloads(
         .into_iter()
 }
 
-fn refused_backups(view: &impl View, namespace: &str) -> Vec<Key> {
+fn refused_backups(view: &State, namespace: &str) -> Vec<Key> {
     let backups = view.backups_in(namespace).into_iter().map(|seen| seen.object);
     let refused = backups
         .filter(|backup| backup.status.as_ref().and_then(|status| status.phase) == Some(Phase::BackingOff));

@@ -9,11 +9,11 @@ use kube::core::ObjectMeta;
 
 use crate::ownership::{Storage, annotation, label, made_for, storage};
 use crate::queue::{Queued, Stage};
-use crate::view::View;
+use crate::state::State;
 use crate::{Target, backup};
 
 /// Everything that has outlived its owner.
-pub fn leftovers(view: &impl View) -> Vec<Target> {
+pub fn leftovers(view: &State) -> Vec<Target> {
     let mut found = Vec::new();
     let mut left = |kind: Kind, meta: &ObjectMeta, is: bool| {
         if is && is_ours(meta) && meta.deletion_timestamp.is_none() {
@@ -62,7 +62,7 @@ fn origin<'a>(meta: &'a ObjectMeta, namespace: &str, name: &str) -> Option<(&'a 
     annotation(meta, namespace).zip(annotation(meta, name))
 }
 
-fn lost_its_location(view: &impl View, meta: &ObjectMeta) -> bool {
+fn lost_its_location(view: &State, meta: &ObjectMeta) -> bool {
     label(meta, labels::NABSL_NACUUID).is_some()
         && origin(meta, labels::NABSL_NAMESPACE, labels::NABSL_NAME).is_some_and(|(namespace, name)| {
             let owner = view.location(namespace, name);
@@ -72,7 +72,7 @@ fn lost_its_location(view: &impl View, meta: &ObjectMeta) -> bool {
         })
 }
 
-fn lost_its_backup(view: &impl View, meta: &ObjectMeta) -> bool {
+fn lost_its_backup(view: &State, meta: &ObjectMeta) -> bool {
     origin(meta, labels::NAB_NAMESPACE, labels::NAB_NAME).is_some_and(|(namespace, name)| {
         let owner = view.backup(namespace, name);
         owner.is_none_or(|owner| {
@@ -83,7 +83,7 @@ fn lost_its_backup(view: &impl View, meta: &ObjectMeta) -> bool {
 
 /// A Velero Backup that no request refers to and none ever will: one that ended before it began, or whose storage is
 /// not there any more. Every other is found by its owner again, now or when the namespace comes back.
-fn is_left_backup(view: &impl View, velero: &Backup) -> bool {
+fn is_left_backup(view: &State, velero: &Backup) -> bool {
     let name = velero.metadata.name.as_deref().unwrap_or_default();
     if label(&velero.metadata, labels::NAB_NACUUID).is_none() || velero.stage() != Stage::Over {
         return false;

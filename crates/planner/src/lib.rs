@@ -5,8 +5,8 @@
 //! user, and made again after a crash.
 //!
 //! For each controller there is one module with `observe` (what the decision reads), `decide` (what shall be
-//! done) and the facts in between. [`view::View`] is what `observe` looks through: the engine's stores, or a
-//! world in memory. [`concern`] says whom a change concerns.
+//! done) and the facts in between. [`State`] is what `observe` looks at: the cluster as it was last seen, kept
+//! current by the engine, or by a simulated cluster in tests. [`concern`] says whom a change concerns.
 
 pub mod admission;
 pub mod backup;
@@ -33,13 +33,15 @@ pub mod queue;
 pub mod refresh;
 mod refusal;
 pub mod restore;
+pub mod state;
 pub mod sync;
 mod tell;
 mod trouble;
 mod vap;
 pub mod view;
 
-pub use plan::{Action, Event, Key, Object, Plan, Target};
+pub use plan::{Action, Again, Event, Key, Object, Plan, Target};
 pub use policy::Policy;
 pub use refusal::Refusal;
+pub use state::State;
 pub use trouble::Trouble;

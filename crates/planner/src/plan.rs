@@ -14,8 +14,20 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// Told to the owner of the object, if there is room: losing one changes nothing.
     pub events: Vec<Event>,
-    /// When to decide again even if nothing changes.
-    pub wake: Option<Duration>,
+    /// When to decide again.
+    pub again: Again,
+}
+
+/// When to decide about an object again, once its plan is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Again {
+    /// When something it depends on changes.
+    #[default]
+    OnChange,
+    /// After this time, even if nothing changes.
+    After(Duration),
+    /// At once, before anything else is begun: the plan was only the first half.
+    AtOnce,
 }
 
 /// Which object a decision is about.
@@ -131,10 +143,30 @@ impl Plan {
         self
     }
 
-    /// And look again after a while; the earliest wish counts.
+    /// And decide again after this time; of several, the shortest counts.
     #[must_use]
     pub fn waking_in(mut self, delay: Duration) -> Self {
-        self.wake = Some(self.wake.map_or(delay, |earlier| earlier.min(delay)));
+        self.again = match self.again {
+            Again::OnChange => Again::After(delay),
+            Again::After(earlier) => Again::After(earlier.min(delay)),
+            Again::AtOnce => Again::AtOnce,
+        };
+        self
+    }
+
+    /// How long to wait before the next decision, for whoever has a loop of their own; none to wait for a change.
+    pub fn delay(&self) -> Option<Duration> {
+        match self.again {
+            Again::OnChange => None,
+            Again::After(delay) => Some(delay),
+            Again::AtOnce => Some(Duration::ZERO),
+        }
+    }
+
+    /// And decide again at once, with what was written.
+    #[must_use]
+    pub fn again_at_once(mut self) -> Self {
+        self.again = Again::AtOnce;
         self
     }
 }
@@ -154,7 +186,34 @@ impl Action {
     }
 }
 
+impl Action {
+    /// The object it writes.
+    pub fn key(&self) -> Key {
+        match self {
+            Self::Create(object) | Self::Apply(object) => {
+                Key::new(object.kind, object.namespace(), object.name())
+            }
+            Self::Hold(target, _)
+            | Self::Release(target, _)
+            | Self::Patch(target, _)
+            | Self::PatchStatus(target, _)
+            | Self::Delete(target)
+            | Self::DeleteUnchanged(target) => Key::new(target.kind, &target.namespace, &target.name),
+        }
+    }
+}
+
 impl Target {
+    /// Its namespace, name and uid.
+    pub fn meta(&self) -> ObjectMeta {
+        ObjectMeta {
+            namespace: Some(self.namespace.clone()),
+            name: Some(self.name.clone()),
+            uid: Some(self.uid.clone()),
+            ..ObjectMeta::default()
+        }
+    }
+
     /// The object with this metadata.
     pub fn of(kind: Kind, meta: &ObjectMeta) -> Self {
         Self {

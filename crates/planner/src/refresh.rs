@@ -4,11 +4,11 @@ use api::QueueInfo;
 
 use crate::Key;
 use crate::queue::{Queue, Queued, Stage, kept, position};
-use crate::view::View;
+use crate::state::State;
 
 /// The requests whose shown position is most out of date, at most so many. Looking costs one pass over the queue,
 /// so it is done now and then and only while positions change, never for each event.
-pub fn out_of_date(view: &impl View, most: usize) -> Vec<Key> {
+pub fn out_of_date(view: &State, most: usize) -> Vec<Key> {
     let backups = wrong(view.backup_queue(), |name| {
         let stage = view.velero_backup(name)?.stage();
         let keys = view.backups_of(name).into_iter();
@@ -41,11 +41,11 @@ fn wrong(
     )
 }
 
-fn shown_backup(view: &impl View, key: &Key) -> Option<i64> {
+fn shown_backup(view: &State, key: &Key) -> Option<i64> {
     shown(view.backup(&key.namespace, &key.name)?.object.status.as_ref()?.queue_info)
 }
 
-fn shown_restore(view: &impl View, key: &Key) -> Option<i64> {
+fn shown_restore(view: &State, key: &Key) -> Option<i64> {
     shown(view.restore(&key.namespace, &key.name)?.object.status.as_ref()?.queue_info)
 }
 

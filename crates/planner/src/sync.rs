@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::ownership::{Storage, annotation, label, made_for, made_in, storage};
 use crate::policy::Adoption;
-use crate::view::View;
+use crate::state::State;
 use crate::{Action, Event, Key, Object, Plan, Target, backup};
 
 /// Which namespace, by uid, an administrator has given the backups of its earlier namesakes to.
@@ -40,13 +40,13 @@ pub enum Finding {
 }
 
 /// Which Velero Backups to decide about, for a look at everything.
-pub fn candidates(view: &impl View) -> Vec<Key> {
+pub fn candidates(view: &State) -> Vec<Key> {
     let over = view.velero_backups().into_iter().filter(|velero| is_over(velero));
     over.map(|velero| Key::of(Kind::Backup, &velero.metadata)).collect()
 }
 
 /// Decides about one Velero Backup, and says about what the Events of the plan are; none if it is gone.
-pub fn decide(view: &impl View, name: &str) -> Option<(Key, Plan)> {
+pub fn decide(view: &State, name: &str) -> Option<(Key, Plan)> {
     let velero = view.velero_backup(name)?;
     let this = Key::of(Kind::Backup, &velero.metadata);
     Some(match find(view, &velero) {
@@ -72,7 +72,7 @@ pub fn decide(view: &impl View, name: &str) -> Option<(Key, Plan)> {
 }
 
 /// What becomes of a Velero Backup that may want a request.
-pub fn find(view: &impl View, velero: &Backup) -> Finding {
+pub fn find(view: &State, velero: &Backup) -> Finding {
     if !is_over(velero) {
         return Finding::Settled;
     }
@@ -100,7 +100,7 @@ fn is_marked(velero: &Backup) -> bool {
 }
 
 fn in_tenant_storage(
-    view: &impl View,
+    view: &State,
     velero: &Backup,
     location: &BackupStorageLocation,
     owner: &str,
@@ -126,7 +126,7 @@ fn in_tenant_storage(
     }
 }
 
-fn in_platform_storage(view: &impl View, velero: &Backup) -> Finding {
+fn in_platform_storage(view: &State, velero: &Backup) -> Finding {
     let Some((owner, origin)) = origin(velero) else { return Finding::Settled };
     let Some(namespace) = open_namespace(view, owner) else { return Finding::Settled };
     if made_in(&velero.metadata, &namespace) {
@@ -162,13 +162,13 @@ pub fn left_by_a_namesake<'a>(
 }
 
 /// A namespace that exists, is not on its way out, and may ask for backups.
-fn open_namespace(view: &impl View, name: &str) -> Option<Arc<Namespace>> {
+fn open_namespace(view: &State, name: &str) -> Option<Arc<Namespace>> {
     let allowed = view.policy(name)?.namespaces.allows(name) && name != view.admin_namespace();
     view.namespace(name).filter(|space| allowed && space.metadata.deletion_timestamp.is_none())
 }
 
 /// Whether this very namespace gets what earlier ones of its name have left.
-fn is_adopted(view: &impl View, namespace: &Namespace) -> bool {
+fn is_adopted(view: &State, namespace: &Namespace) -> bool {
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
     if view.policy(name).is_some_and(|policy| policy.sync.adoption == Adoption::Name) {
         return true;
@@ -199,7 +199,7 @@ fn well_named(velero: &Backup) -> Result<&str, &'static str> {
 }
 
 fn wanted(
-    view: &impl View,
+    view: &State,
     velero: &Backup,
     namespace: &Namespace,
     origin: &str,
@@ -239,7 +239,7 @@ fn wanted(
 }
 
 /// Whether a request of this namespace is this Velero Backup's, or will be.
-fn refers(view: &impl View, namespace: &str, velero: &Backup) -> bool {
+fn refers(view: &State, namespace: &str, velero: &Backup) -> bool {
     let name = velero.metadata.name.as_deref();
     let keys = view.backups_of(name.unwrap_or_default()).into_iter();
     let requests =

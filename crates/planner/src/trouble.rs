@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::Key;
-use crate::view::View;
+use crate::state::State;
 
 /// How soon at the earliest something is tried again: rights, quotas and webhooks of others are not watched.
 const SOONEST: Duration = Duration::from_secs(30);
@@ -28,7 +28,7 @@ pub(crate) fn again(since: Option<Timestamp>, now: Timestamp) -> Duration {
 
 /// What stands in the way of an object. A server in trouble of its own is asked a few times more before anybody hears of
 /// it: nearly always it is well again by then.
-pub(crate) fn lasting(view: &impl View, key: &Key) -> Option<Arc<Trouble>> {
+pub(crate) fn lasting(view: &State, key: &Key) -> Option<Arc<Trouble>> {
     view.trouble(key).filter(|trouble| !trouble.may_pass() || trouble.times >= LASTS)
 }
 

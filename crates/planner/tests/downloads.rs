@@ -217,7 +217,7 @@ fn a_link_is_shown_until_its_time_is_over_and_then_everything_goes() {
     seen.velero = Some(velero(&answer(1600)));
     let plan = decide(&seen);
     assert_eq!(told(&plan).0, condition::PROCESSED);
-    assert_eq!(plan.wake, Some(Duration::from_mins(10)));
+    assert_eq!(plan.delay(), Some(Duration::from_mins(10)));
 
     // Shown, there is nothing to write, whatever has become of the backup; not even if Velero's side is gone.
     let Action::PatchStatus(_, shown) = &plan.actions[0] else { panic!("{plan:?}") };

@@ -89,7 +89,7 @@ async fn remove(session: &Session, force: bool, dry_run: bool) -> Result<Outcome
         }
         let plan = bridge::remove(&rbac, force, Timestamp::now());
         let refused = !cut_off.is_empty() && !force;
-        if let (Some(wait), false) = (plan.wake, dry_run) {
+        if let (Some(wait), false) = (plan.delay(), dry_run) {
             tokio::time::sleep(wait).await;
             continue;
         }

@@ -98,7 +98,7 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
     let fresh = seen.fresh.filter(|_| needs_fresh(seen.current, seen.next));
     let Some(secret) = seen.secret else {
         let first = fresh.map(|fresh| Action::Create(first(seen.namespace, fresh)));
-        return Plan::done().then_if(first).waking_in(Duration::ZERO);
+        return Plan::done().then_if(first).again_at_once();
     };
     let target = Target::of(Kind::Secret, &secret.metadata);
     let change = match (seen.current, fresh) {
@@ -111,7 +111,7 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
     };
     let plan = Plan::done().then_if(bundle_patch(seen, secret));
     match change {
-        Some(change) => plan.then(Action::Patch(target, change)).waking_in(Duration::ZERO),
+        Some(change) => plan.then(Action::Patch(target, change)).again_at_once(),
         None => plan,
     }
 }

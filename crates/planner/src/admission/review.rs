@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::view::{Seen, View};
+use crate::state::State;
+use crate::view::Seen;
 use crate::{backup, download, location, restore};
 
 /// What is said: a refusal, or what to expect.
@@ -54,7 +55,7 @@ pub struct Asked<'a> {
 }
 
 /// What is said about it. A change of anything but what Velero is to do is nobody's business here.
-pub fn review(view: &impl View, asked: &Asked<'_>) -> Verdict {
+pub fn review(view: &State, asked: &Asked<'_>) -> Verdict {
     let Asked { namespace, name, .. } = *asked;
     match asked.kind {
         Kind::NonAdminBackup => asked

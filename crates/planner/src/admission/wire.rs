@@ -1,13 +1,15 @@
 //! What the API server asks and how it is answered. Whatever arrives is somebody's bytes: it is answered or refused, and
 //! nothing else happens.
 
-use api::Kind;
+use api::{Kind, NonAdminBackupStorageLocation};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::review::{Asked, review};
 use crate::install::TENANT_KINDS;
-use crate::view::View;
+use crate::location::named_key;
+use crate::state::{SecretKey, State};
+use crate::view::Seen;
 
 /// A question that could be read.
 #[derive(Debug, Deserialize)]
@@ -62,8 +64,13 @@ impl Question {
         Some(Asked { kind, namespace, name, object, old })
     }
 
+    /// The key of a Secret that a location names: whether it is there, and what it holds, decides the answer.
+    pub fn credential(&self) -> Option<SecretKey> {
+        self.asked().and_then(|asked| credential(&asked))
+    }
+
     /// The answer, as an AdmissionReview.
-    pub fn answer(&self, view: &impl View) -> Value {
+    pub fn answer(&self, view: &State) -> Value {
         let verdict = self.asked().map(|asked| review(view, &asked)).unwrap_or_default();
         let mut response = json!({"uid": self.request.uid, "allowed": verdict.refusal.is_none()});
         if let Some(message) = verdict.refusal {
@@ -75,4 +82,14 @@ impl Question {
         }
         json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
     }
+}
+
+/// The key of a Secret that an object names, if it is a location.
+pub fn credential(asked: &Asked<'_>) -> Option<SecretKey> {
+    if asked.kind != Kind::NonAdminBackupStorageLocation {
+        return None;
+    }
+    let location = Seen::<NonAdminBackupStorageLocation>::read(asked.object).object;
+    let (secret, key) = named_key(&location.spec.backup_storage_location_spec)?;
+    Some(SecretKey::new(asked.namespace, secret, key))
 }

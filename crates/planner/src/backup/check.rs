@@ -8,7 +8,7 @@ use super::{Observed, velero_of};
 use crate::ownership::label;
 use crate::policy::{Bounds, StorageMode};
 use crate::queue::{Queued, Stage};
-use crate::view::View;
+use crate::state::State;
 use crate::{Policy, Refusal, common, enforce, fence, filters};
 
 const PATH: &str = "spec.backupSpec";
@@ -341,7 +341,7 @@ pub struct Others {
 }
 
 /// Counts the other backups of the namespace, if anybody has set a limit.
-pub(super) fn others(view: &impl View, backup: &NonAdminBackup, policy: &Policy) -> Others {
+pub(super) fn others(view: &State, backup: &NonAdminBackup, policy: &Policy) -> Others {
     let mut counts = Others::default();
     if policy.backup.max_per_namespace.is_none() && policy.backup.max_active_per_namespace.is_none() {
         return counts;

@@ -28,8 +28,9 @@ pub use check::{Others, check_spec};
 use check::NoRoom;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
+use crate::state::State;
 use crate::trouble::{self, again, since};
-use crate::view::{Seen, View};
+use crate::view::Seen;
 use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble};
 
 /// Everything a decision about one backup reads.
@@ -90,12 +91,12 @@ pub fn references(backup: &NonAdminBackup) -> Vec<String> {
 }
 
 /// Gathers what a decision about this backup reads; none if there is no such backup.
-pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
+pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
     Some(gather(view, view.backup(namespace, name)?, namespace, name))
 }
 
 /// Why this backup would be refused if it were asked for now; none if nobody can tell.
-pub(crate) fn judge(view: &impl View, backup: NonAdminBackup) -> Option<Result<(), Refusal>> {
+pub(crate) fn judge(view: &State, backup: NonAdminBackup) -> Option<Result<(), Refusal>> {
     let (namespace, name) = (backup.metadata.namespace.clone()?, backup.metadata.name.clone()?);
     let seen = gather(view, Seen { object: Arc::new(backup), unreadable: None }, &namespace, &name);
     let refusal = check::refusal(&seen, seen.policy.as_deref()?);
@@ -104,7 +105,7 @@ pub(crate) fn judge(view: &impl View, backup: NonAdminBackup) -> Option<Result<(
 
 /// Gathers the same for one that is not stored yet, or not so.
 pub(crate) fn gather(
-    view: &impl View,
+    view: &State,
     Seen { object: backup, unreadable }: Seen<NonAdminBackup>,
     namespace: &str,
     name: &str,
@@ -150,7 +151,7 @@ pub(crate) fn gather(
 }
 
 /// The Velero Backup of a request, if there is one and it is the namespace's own.
-pub(crate) fn velero_of(view: &impl View, backup: &NonAdminBackup) -> Option<Arc<Backup>> {
+pub(crate) fn velero_of(view: &State, backup: &NonAdminBackup) -> Option<Arc<Backup>> {
     let namespace = view.namespace(backup.metadata.namespace.as_deref()?)?;
     let named = references(backup).into_iter().filter_map(|name| view.velero_backup(&name));
     let mut own = named.filter(|velero| owns_backup(&namespace, velero, place(view, velero).as_deref()));
@@ -159,7 +160,7 @@ pub(crate) fn velero_of(view: &impl View, backup: &NonAdminBackup) -> Option<Arc
 
 /// Whether the Velero Backup that a synchronised request has shown before is kept in a place that is away. In a tenant's
 /// storage it is the place that says whose it is. A request that has never shown it learns nothing.
-fn out_of_sight(view: &impl View, backup: &NonAdminBackup) -> bool {
+fn out_of_sight(view: &State, backup: &NonAdminBackup) -> bool {
     let synced = label(&backup.metadata, labels::SYNCED_FROM);
     let shown = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.name.as_deref());
     let Some(velero) = shown.filter(|_| shown == synced).and_then(|name| view.velero_backup(name)) else {
@@ -169,7 +170,7 @@ fn out_of_sight(view: &impl View, backup: &NonAdminBackup) -> bool {
 }
 
 /// The location a Velero Backup names, if it exists.
-fn place(view: &impl View, velero: &Backup) -> Option<Arc<BackupStorageLocation>> {
+fn place(view: &State, velero: &Backup) -> Option<Arc<BackupStorageLocation>> {
     velero.spec.storage_location.as_deref().and_then(|name| view.storage_location(name))
 }
 
@@ -317,7 +318,7 @@ fn create(seen: &Observed, policy: &Policy) -> Plan {
     if !seen.held() {
         plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
     }
-    plan.then(Action::Create(Object::of(Kind::Backup, &velero))).waking_in(Duration::ZERO)
+    plan.then(Action::Create(Object::of(Kind::Backup, &velero))).again_at_once()
 }
 
 /// Velero has it: show what Velero says, and see that the finalizer is on.

@@ -8,7 +8,7 @@ use api::{Kind, labels};
 use kube::core::{DynamicObject, ObjectMeta};
 
 use crate::ownership::{label, own_name};
-use crate::view::View;
+use crate::state::State;
 use crate::{Key, backup, restore};
 
 /// Whether a label or annotation is Velero's, OADP's or ours. Others on a Velero object are an administrator's notes and
@@ -25,7 +25,7 @@ pub(super) fn marks(given: Option<&BTreeMap<String, String>>) -> BTreeMap<String
 }
 
 /// What a location is called in this namespace: a tenant's own by the tenant's name for it.
-pub(super) fn location_name(view: &impl View, namespace: &str, storage: &str) -> String {
+pub(super) fn location_name(view: &State, namespace: &str, storage: &str) -> String {
     let own = view.locations_in(namespace).into_iter().map(|seen| seen.object);
     let told = |status: &api::NonAdminBackupStorageLocationStatus| {
         status.velero_backup_storage_location.as_ref()?.name.clone()
@@ -71,7 +71,7 @@ pub(super) fn ties(kind: Kind) -> Option<Ties> {
 
 /// What a volume belongs to, if that is this namespace's own. Both labels must fit: Velero imports volumes from
 /// tenants' buckets with whatever name they bear, but with the uid of the Backup they came with.
-pub(super) fn of_volume(view: &impl View, kind: Kind, namespace: &str, meta: &ObjectMeta) -> Option<Parent> {
+pub(super) fn of_volume(view: &State, kind: Kind, namespace: &str, meta: &ObjectMeta) -> Option<Parent> {
     let ties = ties(kind)?;
     let velero = label(meta, ties.name)?;
     let uid = label(meta, ties.uid)?;
@@ -85,7 +85,7 @@ pub(super) fn of_volume(view: &impl View, kind: Kind, namespace: &str, meta: &Ob
 
 /// The tenant's request for this Velero Backup, if it is this namespace's own, and its copy.
 pub(super) fn of_backup(
-    view: &impl View,
+    view: &State,
     namespace: &str,
     velero: &str,
     is: impl Fn(&Backup) -> bool,
@@ -99,12 +99,7 @@ pub(super) fn of_backup(
     own.find_map(|key| parent(view, Kind::Backup, &key))
 }
 
-fn of_restore(
-    view: &impl View,
-    namespace: &str,
-    velero: &str,
-    is: impl Fn(&Restore) -> bool,
-) -> Option<Parent> {
+fn of_restore(view: &State, namespace: &str, velero: &str, is: impl Fn(&Restore) -> bool) -> Option<Parent> {
     let requests = view.restores_of(velero).into_iter().filter(|key| key.namespace == namespace);
     let mut own = requests.filter(|key| {
         let request = view.restore(namespace, &key.name);
@@ -114,7 +109,7 @@ fn of_restore(
     own.find_map(|key| parent(view, Kind::Restore, &key))
 }
 
-fn parent(view: &impl View, kind: Kind, request: &Key) -> Option<Parent> {
+fn parent(view: &State, kind: Kind, request: &Key) -> Option<Parent> {
     let copy = view.shown(kind, &request.namespace, &request.name)?;
     let stays = copy.metadata.deletion_timestamp.is_none();
     stays.then(|| Parent { name: request.name.clone(), copy })

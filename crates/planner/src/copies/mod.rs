@@ -34,7 +34,7 @@ pub use viewed::viewed;
 pub use wake::{also, everything, shown};
 
 use crate::ownership::label;
-use crate::view::View;
+use crate::state::State;
 use crate::{Action, Event, Key, Object, Plan, Target, merge};
 
 /// What is copied.
@@ -80,7 +80,7 @@ pub struct Observed {
 }
 
 /// Gathers what a decision about this object reads; none if there is nothing to decide.
-pub fn observe(view: &impl View, key: &Key) -> Option<Observed> {
+pub fn observe(view: &State, key: &Key) -> Option<Observed> {
     if !view.shows_velero() || key.namespace == view.admin_namespace() {
         return None;
     }

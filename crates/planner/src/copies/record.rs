@@ -5,20 +5,20 @@ use api::Kind;
 use serde_json::json;
 
 use super::mark;
-use crate::view::View;
+use crate::state::State;
 use crate::{Action, Object, Plan, Target};
 
 /// The ConfigMap, beside Velero, that is there while there may be copies.
 pub const RECORD: &str = "nacre-velero-view";
 
 /// Whether tenants' namespaces are to be watched: somebody is to see Velero's objects there, or once was.
-pub fn in_use(view: &impl View) -> bool {
+pub fn in_use(view: &State) -> bool {
     !view.viewed().is_empty() || view.config_map(RECORD).is_some()
 }
 
 /// Notes that there may be copies before the first is made, and that there are none once the last is gone. Returns
 /// also whether the watches can end.
-pub fn record(view: &impl View) -> (Plan, bool) {
+pub fn record(view: &State) -> (Plan, bool) {
     let record = view.config_map(RECORD);
     if !view.viewed().is_empty() {
         return match record {

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{Observed, kinship, mark, refuse, remove, target, until_read};
-use crate::view::View;
+use crate::state::State;
 use crate::{Action, Key, Object, Plan, Refusal, Target, backup, restore};
 
 /// What an object that is a copy of nothing asks for.
@@ -37,7 +37,7 @@ pub enum Asked {
 const UNTIL_IT_IS_CLEAR: Duration = Duration::from_secs(5);
 
 /// What an object asks for that is a copy of nothing.
-pub(super) fn read(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
+pub(super) fn read(view: &State, key: &Key, found: &DynamicObject) -> Asked {
     let phase = found.data["status"]["phase"].as_str().unwrap_or_default();
     let dealt_with = mark(found).is_some() || !matches!(phase, "" | "New");
     if dealt_with || found.metadata.deletion_timestamp.is_some() || has_its_own_velero(view, &key.namespace) {
@@ -52,7 +52,7 @@ pub(super) fn read(view: &impl View, key: &Key, found: &DynamicObject) -> Asked 
 }
 
 /// Whether another Velero lives in this namespace: it keeps its backups somewhere, and they are not for us.
-pub(crate) fn has_its_own_velero(view: &impl View, namespace: &str) -> bool {
+pub(crate) fn has_its_own_velero(view: &State, namespace: &str) -> bool {
     let shown = view.shown_in(namespace).into_iter();
     let mut locations = shown.filter(|key| key.kind == Kind::BackupStorageLocation);
     locations.any(|key| {
@@ -62,7 +62,7 @@ pub(crate) fn has_its_own_velero(view: &impl View, namespace: &str) -> bool {
     })
 }
 
-fn asked_backup(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
+fn asked_backup(view: &State, key: &Key, found: &DynamicObject) -> Asked {
     let spec: NonAdminBackupSpec = match spec(found, "backupSpec", &key.namespace) {
         Ok(spec) => spec,
         Err(why) => return Asked::Refused(why),
@@ -72,7 +72,7 @@ fn asked_backup(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
     judged(backup::judge(view, request), made, "spec.backupSpec")
 }
 
-fn asked_restore(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
+fn asked_restore(view: &State, key: &Key, found: &DynamicObject) -> Asked {
     let spec: NonAdminRestoreSpec = match spec(found, "restoreSpec", &key.namespace) {
         Ok(spec) => spec,
         Err(why) => return Asked::Refused(why),
@@ -82,7 +82,7 @@ fn asked_restore(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
     judged(restore::judge(view, request), made, "spec.restoreSpec")
 }
 
-fn asked_deletion(view: &impl View, key: &Key, found: &DynamicObject) -> Asked {
+fn asked_deletion(view: &State, key: &Key, found: &DynamicObject) -> Asked {
     let name = found.data["spec"]["backupName"].as_str().unwrap_or_default();
     if let Some(request) = view.backup(&key.namespace, name) {
         return Asked::Deletion(Target::of(Kind::NonAdminBackup, &request.object.metadata));

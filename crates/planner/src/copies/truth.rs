@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::kinship::{self, Parent};
 use super::label;
 use crate::ownership::own_name;
-use crate::view::View;
+use crate::state::State;
 use crate::{Key, backup, ownership, restore};
 
 /// What there is behind an object's name.
@@ -33,7 +33,7 @@ pub enum Truth {
 }
 
 /// What there is behind the name of an object in a tenant's namespace.
-pub(super) fn of(view: &impl View, key: &Key) -> Truth {
+pub(super) fn of(view: &State, key: &Key) -> Truth {
     let (namespace, name) = (key.namespace.as_str(), key.name.as_str());
     let copy = |body: Option<Value>| body.map_or(Truth::Nothing, Truth::Copy);
     match key.kind {
@@ -49,7 +49,7 @@ pub(super) fn of(view: &impl View, key: &Key) -> Truth {
     }
 }
 
-fn of_backup(view: &impl View, request: &NonAdminBackup) -> Truth {
+fn of_backup(view: &State, request: &NonAdminBackup) -> Truth {
     let status = request.status.as_ref();
     let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     let Some(velero) = backup::velero_of(view, request) else {
@@ -75,7 +75,7 @@ fn of_backup(view: &impl View, request: &NonAdminBackup) -> Truth {
     Truth::Copy(body)
 }
 
-fn of_restore(view: &impl View, request: &NonAdminRestore) -> Truth {
+fn of_restore(view: &State, request: &NonAdminRestore) -> Truth {
     let status = request.status.as_ref();
     let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     let Some(velero) = restore::velero_of(view, request) else {
@@ -112,7 +112,7 @@ fn unmade(phase: Option<Phase>, conditions: &[Condition], spec: &Value, request:
 }
 
 /// A tenant's storage, as Velero has it, without the credential.
-fn location(view: &impl View, namespace: &str, name: &str) -> Option<Value> {
+fn location(view: &State, namespace: &str, name: &str) -> Option<Value> {
     let request = view.location(namespace, name)?.object;
     let told = request
         .status
@@ -136,7 +136,7 @@ fn location(view: &impl View, namespace: &str, name: &str) -> Option<Value> {
 }
 
 /// A request to delete a backup of the tenant's with its data.
-fn delete_request(view: &impl View, namespace: &str, name: &str) -> Option<Value> {
+fn delete_request(view: &State, namespace: &str, name: &str) -> Option<Value> {
     let request = view.delete_request(name)?;
     let parent = kinship::of_backup(view, namespace, &request.spec.backup_name, |_| true)?;
     let spec = json!({"backupName": parent.name});
@@ -146,7 +146,7 @@ fn delete_request(view: &impl View, namespace: &str, name: &str) -> Option<Value
 }
 
 /// What Velero does about a volume of the tenant's.
-fn volume(view: &impl View, kind: Kind, namespace: &str, name: &str) -> Option<Value> {
+fn volume(view: &State, kind: Kind, namespace: &str, name: &str) -> Option<Value> {
     let volume = view.volume(kind, name)?;
     let parent = kinship::of_volume(view, kind, namespace, &volume.metadata)?;
     let part = |name: &str| volume.data.get(name).cloned().unwrap_or_else(|| json!({}));

@@ -4,11 +4,11 @@ use api::labels;
 
 use crate::ownership::label;
 use crate::policy::VeleroView;
-use crate::view::View;
+use crate::state::State;
 
 /// Whether a namespace has copies of the Velero objects that are its own; none while that cannot be told. Labels of
 /// namespaces are an administrator's.
-pub fn viewed(view: &impl View, namespace: &str) -> Option<bool> {
+pub fn viewed(view: &State, namespace: &str) -> Option<bool> {
     let Some(space) = view.namespace(namespace) else {
         return Some(false);
     };

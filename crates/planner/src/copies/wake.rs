@@ -4,13 +4,13 @@ use api::Kind;
 use kube::core::{DynamicObject, ObjectMeta};
 
 use super::{kinship, viewed};
-use crate::view::View;
+use crate::state::State;
 use crate::{Key, backup, download, policy, restore};
 
 /// Whom a change concerns beside those requests (`keys`) that it was found to concern: the copies of what became of
 /// them. Given is the metadata of what changed as it was and as it is.
 pub fn also(
-    view: &impl View,
+    view: &State,
     kind: Kind,
     before: Option<&ObjectMeta>,
     after: Option<&ObjectMeta>,
@@ -59,7 +59,7 @@ fn copy_of(request: &Key) -> Option<Key> {
 
 /// An object in a tenant's namespace, as it was and as it is: itself; if it came or went, what belongs to it.
 pub fn shown(
-    view: &impl View,
+    view: &State,
     kind: Kind,
     before: Option<&DynamicObject>,
     after: Option<&DynamicObject>,
@@ -78,7 +78,7 @@ pub fn shown(
 }
 
 /// What belongs to a Backup or Restore in a tenant's namespace, or did.
-fn children(view: &impl View, key: &Key) -> Vec<Key> {
+fn children(view: &State, key: &Key) -> Vec<Key> {
     let velero = match key.kind {
         Kind::Backup => view
             .backup(&key.namespace, &key.name)
@@ -102,7 +102,7 @@ fn children(view: &impl View, key: &Key) -> Vec<Key> {
 }
 
 /// Everything in a tenant's namespace that may have to be made, changed or removed.
-fn within(view: &impl View, namespace: &str) -> Vec<Key> {
+fn within(view: &State, namespace: &str) -> Vec<Key> {
     let backups = view.backups_in(namespace).into_iter();
     let backups = backups.map(|seen| Key::of(Kind::Backup, &seen.object.metadata));
     let restores = view.restores_in(namespace).into_iter();
@@ -119,7 +119,7 @@ fn within(view: &impl View, namespace: &str) -> Vec<Key> {
 }
 
 /// Everything in tenants' namespaces that may have to be made, changed or removed.
-pub fn everything(view: &impl View) -> Vec<Key> {
+pub fn everything(view: &State) -> Vec<Key> {
     let mut all: Vec<_> = view.viewed().iter().flat_map(|namespace| within(view, namespace)).collect();
     all.extend(view.all_shown());
     all.sort();

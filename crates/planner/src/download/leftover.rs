@@ -10,7 +10,7 @@ use api::{Kind, labels};
 use kube::core::ObjectMeta;
 
 use crate::ownership::{annotation, label};
-use crate::view::View;
+use crate::state::State;
 use crate::{Action, Key, Plan, Target};
 
 /// Everything a decision about a Velero DownloadRequest reads.
@@ -35,7 +35,7 @@ pub(crate) fn origin(meta: &ObjectMeta) -> Option<(Key, &str)> {
 }
 
 /// Whether the request that a Velero DownloadRequest was made for is gone, or another one has taken its name.
-pub(crate) fn orphaned(view: &impl View, meta: &ObjectMeta) -> bool {
+pub(crate) fn orphaned(view: &State, meta: &ObjectMeta) -> bool {
     origin(meta).is_some_and(|(key, uid)| {
         let alive = match key.kind {
             // Where nobody looks, nobody can tell; Velero removes it in some minutes.
@@ -50,7 +50,7 @@ pub(crate) fn orphaned(view: &impl View, meta: &ObjectMeta) -> bool {
 }
 
 /// Gathers what a decision about this Velero DownloadRequest reads; none if there is none.
-pub fn observe_leftover(view: &impl View, name: &str) -> Option<Leftover> {
+pub fn observe_leftover(view: &State, name: &str) -> Option<Leftover> {
     let velero = view.download_request(name)?;
     Some(Leftover { orphaned: orphaned(view, &velero.metadata), velero })
 }

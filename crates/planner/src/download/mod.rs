@@ -30,7 +30,8 @@ pub use target::{Behind, Sought};
 pub(crate) use target::{concerns_backups, concerns_restores};
 
 use crate::ownership::{annotation, label};
-use crate::view::{Seen, View};
+use crate::state::State;
+use crate::view::Seen;
 use crate::{Action, Event, Object, Plan, Policy, Target};
 
 /// Everything a decision about one download reads.
@@ -64,13 +65,13 @@ pub(crate) fn velero_name(uid: &str) -> String {
 }
 
 /// Gathers what a decision about this download reads; none if there is no such request.
-pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
+pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
     Some(gather(view, view.download(namespace, name)?, namespace))
 }
 
 /// Gathers the same for one that is not stored yet, or not so.
 pub(crate) fn gather(
-    view: &impl View,
+    view: &State,
     Seen { object: request, unreadable }: Seen<NonAdminDownloadRequest>,
     namespace: &str,
 ) -> Observed {

@@ -17,7 +17,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Observed, gather};
-use crate::view::{Seen, View};
+use crate::state::State;
+use crate::view::Seen;
 use crate::{Action, copies, merge};
 
 /// How a link begins that is none. No program fetches it, and Velero's prints it.
@@ -28,7 +29,7 @@ pub(super) const UNTIL_READ: Duration = Duration::from_mins(1);
 
 /// Gathers what a decision about a DownloadRequest in a tenant's namespace reads; none if there is none, or if nobody
 /// there is to see Velero's objects.
-pub fn observe_shown(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
+pub fn observe_shown(view: &State, namespace: &str, name: &str) -> Option<Observed> {
     let found = view.shown(Kind::DownloadRequest, namespace, name).filter(|_| view.shows_velero())?;
     if copies::viewed(view, namespace) != Some(true) || copies::has_its_own_velero(view, namespace) {
         return None;

@@ -9,7 +9,7 @@ use super::Observed;
 use crate::ownership::{Storage, owns_backup, storage};
 use crate::policy::{Downloads, Policy};
 use crate::queue::{Queued, Stage};
-use crate::view::View;
+use crate::state::State;
 use crate::{backup, restore};
 
 /// What a request names.
@@ -53,7 +53,7 @@ fn needed(kind: &str) -> Downloads {
 }
 
 /// Follows a target through the tenant's own requests to what is the namespace's own, and no further.
-pub(super) fn seek(view: &impl View, namespace: &str, target: &DownloadTarget) -> Sought {
+pub(super) fn seek(view: &State, namespace: &str, target: &DownloadTarget) -> Sought {
     if concerns_backups(&target.kind) {
         let request = view.backup(namespace, &target.name).map(|seen| seen.object);
         Sought::Backup(request.map(|request| {
@@ -83,7 +83,7 @@ fn described(velero: &impl Queued) -> (String, Stage, String) {
     (velero.meta().name.clone().unwrap_or_default(), velero.stage(), velero.phase().to_owned())
 }
 
-fn place(view: &impl View, backup: &Backup) -> Option<Arc<BackupStorageLocation>> {
+fn place(view: &State, backup: &Backup) -> Option<Arc<BackupStorageLocation>> {
     backup.spec.storage_location.as_deref().and_then(|name| view.storage_location(name))
 }
 

@@ -19,8 +19,9 @@ use super::credentials::Credential as Parsed;
 use super::{check_credential, check_limit, check_spec, delete, neighbours, review, status, wanted, words};
 use crate::ownership::{made_for, own_name};
 use crate::policy::Import;
+use crate::state::State;
 use crate::trouble::{self, again, since};
-use crate::view::{Credential, Seen, View};
+use crate::view::{Credential, Seen};
 use crate::{Action, Key, Plan, Policy, Refusal, Target, Trouble};
 
 /// Everything a decision about one location reads.
@@ -76,13 +77,13 @@ pub fn references(location: &NonAdminBackupStorageLocation) -> Vec<String> {
 }
 
 /// Gathers what a decision about this location reads; none if there is no such location.
-pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
+pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
     Some(gather(view, view.location(namespace, name)?, namespace))
 }
 
 /// Gathers the same for one that is not stored yet, or not so.
 pub(crate) fn gather(
-    view: &impl View,
+    view: &State,
     Seen { object: location, unreadable }: Seen<NonAdminBackupStorageLocation>,
     namespace: &str,
 ) -> Observed {
@@ -260,7 +261,7 @@ fn in_trouble(seen: &Observed, policy: &Policy, verdict: &Verdict, failed: &word
 
 /// The request is written in two steps, since the API server keeps its status apart; the rest follows at once.
 fn ask(seen: &Observed, policy: &Policy, plan: Plan) -> Plan {
-    hold(seen, plan).then(Action::Create(wanted::request(seen, policy))).waking_in(Duration::ZERO)
+    hold(seen, plan).then(Action::Create(wanted::request(seen, policy))).again_at_once()
 }
 
 fn hold(seen: &Observed, plan: Plan) -> Plan {

@@ -6,8 +6,8 @@ use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, labels};
 
 use super::decide::{Observed, SOON};
 use super::status;
+use crate::state::State;
 use crate::trouble::again;
-use crate::view::View;
 use crate::{Action, Event, Plan, Target, backup};
 
 /// Decides about a location that is on its way out. It goes as soon as all that belongs to it has been told to go, and
@@ -48,7 +48,7 @@ pub(super) fn decide(seen: &Observed) -> Plan {
 /// The backups that are kept in a location: those whose Velero Backup is there, and those that name it and have none
 /// anywhere else. Only one that is on its way out needs to know.
 pub(super) fn backups(
-    view: &impl View,
+    view: &State,
     location: &NonAdminBackupStorageLocation,
     stored_as: &str,
 ) -> Vec<Arc<NonAdminBackup>> {

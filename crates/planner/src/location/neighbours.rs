@@ -9,17 +9,17 @@ use jiff::Timestamp;
 use super::decide::references;
 use super::{Place, fill};
 use crate::Policy;
-use crate::view::View;
+use crate::state::State;
 
 /// How many other locations of the namespace count before this one: those that have got as far as being asked for,
 /// and the older ones, so that of many made at once the first ones win.
-pub(super) fn before(view: &impl View, location: &NonAdminBackupStorageLocation) -> usize {
+pub(super) fn before(view: &State, location: &NonAdminBackupStorageLocation) -> usize {
     siblings(view, location).iter().filter(|other| asked_for(view, other) || older(other, location)).count()
 }
 
 /// Whether the place in the bucket belongs to another: to one that Velero has, be it an administrator's or a tenant's,
 /// or to a location of this namespace that was there first. Other namespaces' places begin with other names.
-pub(super) fn has_place(view: &impl View, location: &NonAdminBackupStorageLocation, own: &str) -> bool {
+pub(super) fn has_place(view: &State, location: &NonAdminBackupStorageLocation, own: &str) -> bool {
     let namespace = location.metadata.namespace.as_deref().unwrap_or_default();
     let policy = view.policy(namespace);
     let place = |spec: &BackupStorageLocationSpec| place(spec, namespace, policy.as_deref());
@@ -52,7 +52,7 @@ pub(super) fn in_the_way<'a>(
 }
 
 fn siblings(
-    view: &impl View,
+    view: &State,
     location: &NonAdminBackupStorageLocation,
 ) -> Vec<Arc<NonAdminBackupStorageLocation>> {
     let namespace = location.metadata.namespace.as_deref().unwrap_or_default();
@@ -63,7 +63,7 @@ fn siblings(
     .collect()
 }
 
-fn asked_for(view: &impl View, location: &NonAdminBackupStorageLocation) -> bool {
+fn asked_for(view: &State, location: &NonAdminBackupStorageLocation) -> bool {
     references(location).iter().any(|name| view.location_request(name).is_some())
 }
 

@@ -178,7 +178,7 @@ mod tests {
         let mut rbac = bridged(&[(MIGRATE, "user:ann")]);
         rbac.role_bindings[0].metadata.creation_timestamp = Some(Time(NOON));
         let early = remove(&rbac, false, NOON + 1.second());
-        assert!(early.actions.is_empty() && early.wake == Some(Duration::from_secs(1)));
+        assert!(early.actions.is_empty() && early.delay() == Some(Duration::from_secs(1)));
         assert_eq!(remove(&rbac, false, NOON + 2.seconds()).actions.len(), 2);
     }
 }

@@ -92,7 +92,7 @@ mod tests {
         ];
         let plan = decide(&[], &grants, NOON);
         assert_eq!(deleted(&plan), ["over", "now"]);
-        assert_eq!(plan.wake, Some(Duration::from_secs(90)));
+        assert_eq!(plan.delay(), Some(Duration::from_secs(90)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Nothing here asks what happened before: whatever the roles are now, the plan leads to what was asked for, in an order in which
 //! nobody who keeps a right is without it for a moment. Roles that are not these four are never touched.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use api::Kind;
 use k8s_openapi::api::{core::v1::ConfigMap, rbac::v1::ClusterRole};
@@ -85,7 +85,7 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
         return plan;
     }
     let plan = plan.telling(Event::normal(ROLE_REPAIRED, format!("put right: {}", names(&wrong))));
-    let plan = if seen.role(Role::Migrate).is_none() { plan.waking_in(Duration::ZERO) } else { plan };
+    let plan = if seen.role(Role::Migrate).is_none() { plan.again_at_once() } else { plan };
     wrong.into_iter().fold(plan, Plan::then)
 }
 

@@ -119,7 +119,7 @@ impl World {
         for _ in 0..20 {
             self.settle_aggregation();
             let plan = self.plan();
-            if plan.actions.is_empty() && plan.wake.is_none() {
+            if plan.actions.is_empty() && plan.delay().is_none() {
                 return;
             }
             plan.actions.iter().for_each(|action| self.carry_out(action));

@@ -36,6 +36,13 @@ impl Default for Policies {
     }
 }
 
+/// The same policy in every namespace, without sources.
+impl From<Arc<Policy>> for Policies {
+    fn from(base: Arc<Policy>) -> Self {
+        Self { base, ..Self::default() }
+    }
+}
+
 /// The label by which Kubernetes itself tells a namespace's name.
 const NAME: &str = "kubernetes.io/metadata.name";
 

@@ -25,8 +25,9 @@ pub use check::{STARTS_BY_ITSELF, check_spec};
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
+use crate::state::State;
 use crate::trouble::{self, again, since};
-use crate::view::{Seen, View};
+use crate::view::Seen;
 use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble, backup};
 
 /// Everything a decision about one restore reads.
@@ -81,12 +82,12 @@ pub fn references(restore: &NonAdminRestore) -> Vec<String> {
 }
 
 /// Gathers what a decision about this restore reads; none if there is no such restore.
-pub fn observe(view: &impl View, namespace: &str, name: &str) -> Option<Observed> {
+pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
     Some(gather(view, view.restore(namespace, name)?, namespace))
 }
 
 /// Why this restore would be refused if it were asked for now; none if nobody can tell.
-pub(crate) fn judge(view: &impl View, restore: NonAdminRestore) -> Option<Result<(), Refusal>> {
+pub(crate) fn judge(view: &State, restore: NonAdminRestore) -> Option<Result<(), Refusal>> {
     let namespace = restore.metadata.namespace.clone()?;
     let seen = gather(view, Seen { object: Arc::new(restore), unreadable: None }, &namespace);
     let refusal = check::refusal(&seen, seen.policy.as_deref()?);
@@ -95,7 +96,7 @@ pub(crate) fn judge(view: &impl View, restore: NonAdminRestore) -> Option<Result
 
 /// Gathers the same for one that is not stored yet, or not so.
 pub(crate) fn gather(
-    view: &impl View,
+    view: &State,
     Seen { object: restore, unreadable }: Seen<NonAdminRestore>,
     namespace: &str,
 ) -> Observed {
@@ -137,7 +138,7 @@ pub(crate) fn gather(
 }
 
 /// The Velero Restore of a request: made for this very object and namespace.
-pub(crate) fn velero_of(view: &impl View, restore: &NonAdminRestore) -> Option<Arc<Restore>> {
+pub(crate) fn velero_of(view: &State, restore: &NonAdminRestore) -> Option<Arc<Restore>> {
     let namespace = view.namespace(restore.metadata.namespace.as_deref()?)?;
     let mut named = references(restore).into_iter().filter_map(|name| view.velero_restore(&name));
     named.find(|velero| {
@@ -259,7 +260,7 @@ fn create(seen: &Observed, policy: &Policy) -> Plan {
     if !seen.held() {
         plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
     }
-    plan.then(Action::Create(Object::of(Kind::Restore, &velero))).waking_in(Duration::ZERO)
+    plan.then(Action::Create(Object::of(Kind::Restore, &velero))).again_at_once()
 }
 
 /// Velero has it: show what Velero says, whatever has become of the backup since.

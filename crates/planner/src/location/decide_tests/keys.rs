@@ -57,7 +57,7 @@ fn a_secret_is_waited_for_and_a_lost_one_forgiven_for_five_minutes() {
     let start = play.seen.now;
     let after = |minutes: i64| start + jiff::SignedDuration::from_mins(minutes);
     play.seen.credential = Credential::Unseen;
-    assert!(play.settle().is_empty() && play.pass().wake.is_some(), "nobody has looked yet");
+    assert!(play.settle().is_empty() && play.pass().delay().is_some(), "nobody has looked yet");
     play.seen.credential = Credential::Missing(start);
     assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
     assert!(play.message(condition::ACCEPTED).contains("no Secret \"keys\" with a key \"cloud\""));
@@ -70,7 +70,7 @@ fn a_secret_is_waited_for_and_a_lost_one_forgiven_for_five_minutes() {
     assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
     assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::BackingOff), true));
     assert_eq!(play.says(condition::SECRET_SYNCED), "False/SecretSyncFailed");
-    assert_eq!(play.pass().wake, Some(std::time::Duration::from_mins(5)));
+    assert_eq!(play.pass().delay(), Some(std::time::Duration::from_mins(5)));
     // Four minutes later, also after a restart that remembers nothing.
     play.seen.now = after(14);
     play.seen.credential = Credential::Missing(after(14));

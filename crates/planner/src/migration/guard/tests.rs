@@ -374,7 +374,7 @@ fn a_guard_that_somebody_keeps_bending_is_left_alone_for_a_while() {
     );
     assert_eq!(standing.plan_after(&vec![repair.clone(); PATIENCE - 1]).actions.len(), 1);
     let waiting = standing.plan_after(&vec![repair.clone(); PATIENCE]);
-    assert!(waiting.actions.is_empty() && waiting.wake.is_some() && waiting.events[0].warning);
+    assert!(waiting.actions.is_empty() && waiting.delay().is_some() && waiting.events[0].warning);
     assert_eq!(Standing::new(Guard::Deny).plan_after(&vec![repair; PATIENCE]), Plan::done());
 }
 

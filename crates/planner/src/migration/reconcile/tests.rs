@@ -212,7 +212,7 @@ fn a_role_that_somebody_keeps_changing_is_left_alone_for_a_while() {
     };
     assert_eq!(plan(10, PATIENCE - 1).actions.len(), 1);
     let waiting = plan(10, PATIENCE);
-    assert!(waiting.actions.is_empty() && waiting.wake == Some(CONTEST));
+    assert!(waiting.actions.is_empty() && waiting.delay() == Some(CONTEST));
     assert_eq!(waiting.events[0].reason, ROLES_CONTESTED);
     assert_eq!(plan(700, PATIENCE).actions.len(), 1);
 

@@ -1,0 +1,108 @@
+//! The indexes over the stores: which requests refer to a Velero object, which volumes belong to one, who backs off.
+
+use api::velero::{Backup, DeleteBackupRequest, Restore};
+use api::{
+    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase,
+    labels,
+};
+use k8s_openapi::api::core::v1::Namespace;
+
+use super::{State, WatchedKind};
+use crate::ownership::label;
+use crate::queue::{Heard, Queue, Queued};
+use crate::{Key, backup, restore};
+
+impl State {
+    pub(super) fn index_namespace(&mut self, before: Option<&Namespace>, after: Option<&Namespace>) {
+        if let Some(name) = after.or(before).and_then(|space| space.metadata.name.clone()) {
+            self.review(&name);
+        }
+    }
+
+    pub(super) fn index_backup(&mut self, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) {
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(Kind::NonAdminBackup, &object.metadata);
+        let names = |backup: Option<&NonAdminBackup>| backup.map(backup::references).unwrap_or_default();
+        self.references.shift(&key, &names(before), &names(after));
+        self.note_backing_off(key, after.and_then(|backup| backup.status.as_ref()?.phase));
+    }
+
+    pub(super) fn index_restore(
+        &mut self,
+        before: Option<&NonAdminRestore>,
+        after: Option<&NonAdminRestore>,
+    ) {
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(Kind::NonAdminRestore, &object.metadata);
+        let names = |restore: Option<&NonAdminRestore>| restore.map(restore::references).unwrap_or_default();
+        self.references.shift(&key, &names(before), &names(after));
+        self.note_backing_off(key, after.and_then(|restore| restore.status.as_ref()?.phase));
+    }
+
+    pub(super) fn index_download(
+        &mut self,
+        before: Option<&NonAdminDownloadRequest>,
+        after: Option<&NonAdminDownloadRequest>,
+    ) {
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(Kind::NonAdminDownloadRequest, &object.metadata);
+        self.note_backing_off(key, after.and_then(|request| request.status.as_ref()?.phase));
+    }
+
+    pub(super) fn index_location(
+        &mut self,
+        before: Option<&NonAdminBackupStorageLocation>,
+        after: Option<&NonAdminBackupStorageLocation>,
+    ) {
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(Kind::NonAdminBackupStorageLocation, &object.metadata);
+        self.note_backing_off(key, after.and_then(|location| location.status.as_ref()?.phase));
+    }
+
+    fn note_backing_off(&mut self, key: Key, phase: Option<Phase>) {
+        if phase == Some(Phase::BackingOff) {
+            self.backing_off.insert(key);
+        } else {
+            self.backing_off.remove(&key);
+        }
+    }
+
+    pub(super) fn queue_backup(&mut self, before: Option<&Backup>, after: Option<&Backup>) {
+        note(&mut self.backup_queue, self.velero_backups.heard(), before, after);
+    }
+
+    pub(super) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
+        note(&mut self.restore_queue, self.velero_restores.heard(), before, after);
+    }
+
+    pub(super) fn index_delete_request(
+        &mut self,
+        before: Option<&DeleteBackupRequest>,
+        after: Option<&DeleteBackupRequest>,
+    ) {
+        let Some(name) = after.or(before).and_then(|request| request.metadata.name.clone()) else { return };
+        let backup = |request: Option<&DeleteBackupRequest>| -> Vec<String> {
+            request.map(|request| request.spec.backup_name.clone()).into_iter().collect()
+        };
+        self.deletions.shift(&name, &backup(before), &backup(after));
+    }
+
+    pub(super) fn index_volume<K: WatchedKind>(&mut self, before: Option<&K>, after: Option<&K>) {
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(K::KIND, object.meta());
+        let owners = |volume: Option<&K>| -> Vec<String> {
+            let labels = [labels::VELERO_BACKUP_NAME, labels::VELERO_RESTORE_NAME];
+            let named = labels.into_iter().filter_map(|name| label(volume?.meta(), name));
+            named.map(str::to_owned).collect()
+        };
+        self.volumes.shift(&key, &owners(before), &owners(after));
+    }
+}
+
+fn note<K: Queued>(queue: &mut Queue, heard: Heard, before: Option<&K>, after: Option<&K>) {
+    match (before, after) {
+        (_, Some(object)) => _ = queue.note(object, heard),
+        (Some(object), None) => _ = queue.gone(object),
+        (None, None) => {}
+    }
+}

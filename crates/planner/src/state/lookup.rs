@@ -1,0 +1,292 @@
+//! What decisions look up: every look-up goes to a store or an index, by name.
+
+use std::sync::Arc;
+
+use api::velero::{
+    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
+    PodVolumeBackup, PodVolumeRestore, Restore, VolumeStatus,
+};
+use api::{
+    DataMoverCounts, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, PodVolumeCounts,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Resource;
+use kube::core::DynamicObject;
+
+use super::credentials::SecretKey;
+use super::{State, WatchedKind};
+use crate::queue::Queue;
+use crate::view::{Credential, Seen};
+use crate::{Key, Policy, Trouble};
+
+impl State {
+    pub(crate) fn admin<K: WatchedKind>(&self, name: &str) -> Option<Arc<K>> {
+        K::store(self).get(&self.admin_namespace, name).map(|seen| seen.object.clone())
+    }
+
+    fn keys_of(&self, kind: Kind, velero: &str) -> Vec<Key> {
+        self.references.under(velero).filter(|key| key.kind == kind).cloned().collect()
+    }
+
+    /// The phases of the volumes of one kind that belong to a Velero object.
+    fn phases<K: WatchedKind>(&self, owner: &str, status: fn(&K) -> Option<&VolumeStatus>) -> Vec<String> {
+        let of_kind = self.volumes.under(owner).filter(|key| key.kind == K::KIND);
+        let volumes = of_kind.filter_map(|key| K::store(self).get(&key.namespace, &key.name));
+        volumes
+            .map(|volume| status(&volume.object).and_then(|status| status.phase.clone()).unwrap_or_default())
+            .collect()
+    }
+}
+
+impl State {
+    /// The namespace of Velero and the administrators.
+    pub fn admin_namespace(&self) -> &str {
+        &self.admin_namespace
+    }
+
+    /// The time of this look.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// What an administrator allows in this namespace; none while that is not known. Then nothing new is begun.
+    pub fn policy(&self, namespace: &str) -> Option<Arc<Policy>> {
+        let labels =
+            self.namespace(namespace).and_then(|space| space.metadata.labels.clone()).unwrap_or_default();
+        Some(self.policies.as_ref()?.for_namespace(namespace, &labels))
+    }
+
+    /// A namespace.
+    pub fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
+        self.namespaces.get("", name).map(|seen| seen.object.clone())
+    }
+
+    /// A ConfigMap of the administrators.
+    pub fn config_map(&self, name: &str) -> Option<Arc<ConfigMap>> {
+        self.admin(name)
+    }
+
+    /// A tenant's backup request.
+    pub fn backup(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminBackup>> {
+        self.backups.get(namespace, name).cloned()
+    }
+
+    /// All of a tenant's backup requests.
+    pub fn backups_in(&self, namespace: &str) -> Vec<Seen<NonAdminBackup>> {
+        self.backups.within(namespace).cloned().collect()
+    }
+
+    /// A tenant's restore request.
+    pub fn restore(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminRestore>> {
+        self.restores.get(namespace, name).cloned()
+    }
+
+    /// All of a tenant's restore requests.
+    pub fn restores_in(&self, namespace: &str) -> Vec<Seen<NonAdminRestore>> {
+        self.restores.within(namespace).cloned().collect()
+    }
+
+    /// A tenant's storage location.
+    pub fn location(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminBackupStorageLocation>> {
+        self.locations.get(namespace, name).cloned()
+    }
+
+    /// A tenant's request for a download.
+    pub fn download(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminDownloadRequest>> {
+        self.downloads.get(namespace, name).cloned()
+    }
+
+    /// All of a tenant's requests for downloads.
+    pub fn downloads_in(&self, namespace: &str) -> Vec<Seen<NonAdminDownloadRequest>> {
+        self.downloads.within(namespace).cloned().collect()
+    }
+
+    /// A Velero DownloadRequest.
+    pub fn download_request(&self, name: &str) -> Option<Arc<DownloadRequest>> {
+        self.admin(name)
+    }
+
+    /// All of a tenant's storage locations.
+    pub fn locations_in(&self, namespace: &str) -> Vec<Seen<NonAdminBackupStorageLocation>> {
+        self.locations.within(namespace).cloned().collect()
+    }
+
+    /// What one key of a tenant's Secret holds.
+    pub fn credential(&self, namespace: &str, secret: &str, key: &str) -> Credential {
+        self.credentials.get(&SecretKey::new(namespace, secret, key)).cloned().unwrap_or_default()
+    }
+
+    /// What an administrator decides about a tenant's location.
+    pub fn location_request(&self, name: &str) -> Option<Seen<NonAdminBackupStorageLocationRequest>> {
+        self.location_requests.get(&self.admin_namespace, name).cloned()
+    }
+
+    /// A tenant's credential as Velero has it.
+    pub fn secret_copy(&self, name: &str) -> Option<Arc<HiddenSecret>> {
+        self.admin(name)
+    }
+
+    /// What was wanted for this object when it was last decided about, and was not taken by the API server.
+    pub fn trouble(&self, key: &Key) -> Option<Arc<Trouble>> {
+        self.rejected.get(key).cloned()
+    }
+
+    /// Velero's version, if it has told.
+    pub fn velero_version(&self) -> Option<String> {
+        self.velero_version.clone()
+    }
+
+    /// A Velero Backup.
+    pub fn velero_backup(&self, name: &str) -> Option<Arc<Backup>> {
+        self.admin(name)
+    }
+
+    /// A Velero Restore.
+    pub fn velero_restore(&self, name: &str) -> Option<Arc<Restore>> {
+        self.admin(name)
+    }
+
+    /// A Velero BackupStorageLocation.
+    pub fn storage_location(&self, name: &str) -> Option<Arc<BackupStorageLocation>> {
+        self.admin(name)
+    }
+
+    /// The requests to delete this Velero Backup, oldest first.
+    pub fn delete_requests(&self, backup: &str) -> Vec<Arc<DeleteBackupRequest>> {
+        let mut requests: Vec<_> = self.deletions.under(backup).filter_map(|name| self.admin(name)).collect();
+        requests.sort_by_key(|request: &Arc<DeleteBackupRequest>| {
+            let meta = request.meta();
+            (meta.creation_timestamp.as_ref().map(|time| time.0), meta.name.clone())
+        });
+        requests
+    }
+
+    /// How far the volumes of this Velero Backup are.
+    pub fn backup_volumes(&self, backup: &str) -> (PodVolumeCounts, DataMoverCounts) {
+        let files = self.phases::<PodVolumeBackup>(backup, |volume| volume.status.as_ref());
+        let moved = self.phases::<DataUpload>(backup, |volume| volume.status.as_ref());
+        (
+            PodVolumeCounts::of(files.iter().map(String::as_str)),
+            DataMoverCounts::of(moved.iter().map(String::as_str)),
+        )
+    }
+
+    /// How far the volumes of this Velero Restore are.
+    pub fn restore_volumes(&self, restore: &str) -> (PodVolumeCounts, DataMoverCounts) {
+        let files = self.phases::<PodVolumeRestore>(restore, |volume| volume.status.as_ref());
+        let moved = self.phases::<DataDownload>(restore, |volume| volume.status.as_ref());
+        (
+            PodVolumeCounts::of(files.iter().map(String::as_str)),
+            DataMoverCounts::of(moved.iter().map(String::as_str)),
+        )
+    }
+
+    /// The backup requests that refer to this Velero Backup, by name alone.
+    pub fn backups_of(&self, velero_backup: &str) -> Vec<Key> {
+        self.keys_of(Kind::NonAdminBackup, velero_backup)
+    }
+
+    /// The restore requests that refer to this Velero Restore, by name alone.
+    pub fn restores_of(&self, velero_restore: &str) -> Vec<Key> {
+        self.keys_of(Kind::NonAdminRestore, velero_restore)
+    }
+
+    /// Every request that was refused or waits for something, in all namespaces.
+    pub fn backing_off(&self) -> Vec<Key> {
+        self.backing_off.iter().cloned().collect()
+    }
+
+    /// The unfinished Velero Backups in order.
+    pub fn backup_queue(&self) -> &Queue {
+        &self.backup_queue
+    }
+
+    /// The unfinished Velero Restores in order.
+    pub fn restore_queue(&self) -> &Queue {
+        &self.restore_queue
+    }
+
+    /// Whether there is any tenant's storage location.
+    pub fn has_locations(&self) -> bool {
+        !self.locations.is_empty()
+    }
+
+    /// Every tenant's storage location.
+    pub fn locations(&self) -> Vec<Key> {
+        let all = self.locations.all();
+        all.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata)).collect()
+    }
+
+    /// Every Velero BackupStorageLocation.
+    pub fn storage_locations(&self) -> Vec<Arc<BackupStorageLocation>> {
+        self.storage_locations.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    /// Every Velero Backup. These and the rest are for what is done now and then and looks at everything.
+    pub fn velero_backups(&self) -> Vec<Arc<Backup>> {
+        self.velero_backups.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    /// Every Velero Restore.
+    pub fn velero_restores(&self) -> Vec<Arc<Restore>> {
+        self.velero_restores.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    /// Every request to delete a Velero Backup.
+    pub fn all_delete_requests(&self) -> Vec<Arc<DeleteBackupRequest>> {
+        self.delete_requests.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    /// Everything an administrator decides about.
+    pub fn location_requests(&self) -> Vec<Seen<NonAdminBackupStorageLocationRequest>> {
+        self.location_requests.all().cloned().collect()
+    }
+
+    /// Every tenant's credential as Velero has it.
+    pub fn secret_copies(&self) -> Vec<Arc<HiddenSecret>> {
+        self.secret_copies.all().map(|seen| seen.object.clone()).collect()
+    }
+
+    /// Whether what there is of Velero's kinds in tenants' namespaces is known. Where nobody is to see it, nobody looks,
+    /// and this and the rest say nothing.
+    pub fn shows_velero(&self) -> bool {
+        self.velero_view.known()
+    }
+
+    /// An object of Velero's kinds in a tenant's namespace, whoever wrote it.
+    pub fn shown(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+        self.velero_view.get(kind, namespace, name)
+    }
+
+    /// All objects of Velero's kinds in a tenant's namespace.
+    pub fn shown_in(&self, namespace: &str) -> Vec<Key> {
+        self.velero_view.within(namespace)
+    }
+
+    /// All objects of Velero's kinds in tenants' namespaces.
+    pub fn all_shown(&self) -> Vec<Key> {
+        self.velero_view.all()
+    }
+
+    /// The namespaces whose owners are to see Velero's objects.
+    pub fn viewed(&self) -> Vec<String> {
+        self.velero_view.namespaces.iter().cloned().collect()
+    }
+
+    /// A request to delete a Velero Backup.
+    pub fn delete_request(&self, name: &str) -> Option<Arc<DeleteBackupRequest>> {
+        self.admin(name)
+    }
+
+    /// What Velero does about a volume.
+    pub fn volume(&self, kind: Kind, name: &str) -> Option<DynamicObject> {
+        self.whole_volume(kind, name)
+    }
+
+    /// What Velero does about the volumes of this Velero Backup or Restore.
+    pub fn volumes_of(&self, velero: &str) -> Vec<Key> {
+        self.volumes.under(velero).cloned().collect()
+    }
+}

@@ -1,0 +1,250 @@
+//! The cluster as it was last seen: one store per watched kind, and indexes over them.
+//!
+//! There is no client and no clock here. Whoever drives it passes in what the API server reported (`Update`) and the
+//! time (`Moment`): the engine does so with real watches and replies, the tests with simulated ones.
+
+mod credentials;
+mod index;
+mod indexes;
+mod lookup;
+mod measure;
+mod policy;
+mod raw_object;
+mod rejected;
+mod store;
+mod velero_view;
+mod watched_kind;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::velero::{
+    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
+    PodVolumeBackup, PodVolumeRestore, Restore,
+};
+use api::{
+    DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::core::{DynamicObject, ObjectMeta};
+
+pub use credentials::SecretKey;
+pub use raw_object::RawObject;
+pub use rejected::Rejection;
+pub use watched_kind::WatchedKind;
+
+use crate::location::endpoint::HostPattern;
+use crate::policy::{Policies, Problem};
+use crate::queue::Queue;
+use crate::view::{Credential, Seen};
+use crate::{Key, Target, Trouble, copies};
+use index::Index;
+use store::{Change, Store};
+use velero_view::VeleroView;
+
+/// A point in time: by the clock, which an administrator may set, and by the uptime of the process, which only grows.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The time of day.
+    pub clock: Timestamp,
+    /// How long the process has been running.
+    pub uptime: Duration,
+}
+
+/// An object that has arrived, to be decoded only if it is newer than what is known.
+pub trait Incoming {
+    /// At least its namespace, name, uid and resourceVersion.
+    fn meta(&self) -> &ObjectMeta;
+    /// Decodes it, or what can be saved of it.
+    fn read<K: WatchedKind>(&self) -> Seen<K>;
+    /// Decodes it as an object of any kind, which needs nothing but metadata.
+    fn read_any(&self) -> Seen<DynamicObject>;
+}
+
+/// Something the API server reported about objects of one kind.
+#[derive(Debug)]
+pub enum Update<'a, O> {
+    /// The watch or a list shows an object.
+    Observed(&'a O),
+    /// The watch says that an object is gone.
+    ObservedGone(&'a O),
+    /// A list begins.
+    ListBegins,
+    /// A list is complete: what it did not show is gone.
+    ListEnds,
+    /// The reply to a write of ours.
+    Wrote(&'a O),
+    /// The reply to a delete of ours: the object with this namespace, name and uid is gone.
+    Deleted(&'a ObjectMeta),
+}
+
+/// Everything seen so far.
+#[derive(Clone, Debug)]
+pub struct State {
+    admin_namespace: String,
+    /// The time of the decision or look-up that is being made.
+    now: Timestamp,
+    /// Whether the sources of the policy were listed, so that it can be said to be absent.
+    policy_known: bool,
+    policies: Option<Policies>,
+    policy_problems: Vec<Problem>,
+    /// How often the policy was read.
+    policy_reads: u64,
+    /// Where the API server is reached: nowhere to send Velero.
+    api_server: Vec<HostPattern>,
+    backups: Store<NonAdminBackup>,
+    restores: Store<NonAdminRestore>,
+    locations: Store<NonAdminBackupStorageLocation>,
+    downloads: Store<NonAdminDownloadRequest>,
+    download_requests: Store<DownloadRequest>,
+    location_requests: Store<NonAdminBackupStorageLocationRequest>,
+    secret_copies: Store<HiddenSecret>,
+    credentials: HashMap<SecretKey, Credential>,
+    velero_version: Option<String>,
+    velero_backups: Store<Backup>,
+    velero_restores: Store<Restore>,
+    storage_locations: Store<BackupStorageLocation>,
+    delete_requests: Store<DeleteBackupRequest>,
+    namespaces: Store<Namespace>,
+    config_maps: Store<ConfigMap>,
+    applications: Store<DataProtectionApplication>,
+    pod_volume_backups: Store<PodVolumeBackup>,
+    pod_volume_restores: Store<PodVolumeRestore>,
+    data_uploads: Store<DataUpload>,
+    data_downloads: Store<DataDownload>,
+    backup_queue: Queue,
+    restore_queue: Queue,
+    /// Requests by the names of the Velero objects they refer to.
+    references: Index<Key>,
+    /// DeleteBackupRequests by the Velero Backup they are about.
+    deletions: Index<String>,
+    /// Volume operations by the Velero Backup or Restore they belong to.
+    volumes: Index<Key>,
+    backing_off: BTreeSet<Key>,
+    /// By the object that was decided about: the write that the API server rejected when it was last tried.
+    rejected: HashMap<Key, Arc<Trouble>>,
+    velero_view: VeleroView,
+}
+
+impl State {
+    /// Nothing seen yet.
+    pub fn new(admin_namespace: &str) -> Self {
+        Self {
+            admin_namespace: admin_namespace.to_owned(),
+            now: Timestamp::UNIX_EPOCH,
+            policy_known: false,
+            policies: None,
+            policy_problems: Vec::new(),
+            policy_reads: 0,
+            api_server: Vec::new(),
+            backups: Store::default(),
+            restores: Store::default(),
+            locations: Store::default(),
+            downloads: Store::default(),
+            download_requests: Store::default(),
+            location_requests: Store::default(),
+            secret_copies: Store::default(),
+            credentials: HashMap::new(),
+            velero_version: None,
+            velero_backups: Store::default(),
+            velero_restores: Store::default(),
+            storage_locations: Store::default(),
+            delete_requests: Store::default(),
+            namespaces: Store::default(),
+            config_maps: Store::default(),
+            applications: Store::default(),
+            pod_volume_backups: Store::default(),
+            pod_volume_restores: Store::default(),
+            data_uploads: Store::default(),
+            data_downloads: Store::default(),
+            backup_queue: Queue::default(),
+            restore_queue: Queue::default(),
+            references: Index::default(),
+            deletions: Index::default(),
+            volumes: Index::default(),
+            backing_off: BTreeSet::new(),
+            rejected: HashMap::new(),
+            velero_view: VeleroView::default(),
+        }
+    }
+
+    /// Sets the time that decisions and look-ups see.
+    pub fn set_now(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
+    /// Takes Velero's version. Returns the locations, which depend on it, if it changed.
+    pub fn set_velero_version(&mut self, version: &str) -> Vec<Key> {
+        if self.velero_version.as_deref() == Some(version) {
+            return Vec::new();
+        }
+        self.velero_version = Some(version.to_owned());
+        self.locations()
+    }
+
+    /// Takes an update, and returns the requests it affects. Velero's kinds in tenants' namespaces are watched
+    /// separately, but replies to writes find their way by namespace.
+    pub fn update<O: Incoming>(&mut self, kind: Kind, update: Update<'_, O>, now: Moment) -> Vec<Key> {
+        let namespace = match &update {
+            Update::Wrote(object) => object.meta().namespace.as_deref(),
+            Update::Deleted(meta) => meta.namespace.as_deref(),
+            _ => None,
+        };
+        match namespace {
+            Some(namespace) if self.is_in_velero_view(kind, namespace) => {
+                self.update_velero_view(kind, update, now)
+            }
+            _ => self.update_kind(kind, update, now),
+        }
+    }
+
+    fn update_typed<K: WatchedKind, O: Incoming>(&mut self, update: Update<'_, O>, now: Moment) -> Vec<Key> {
+        let store = K::store_mut(self);
+        let change = match update {
+            Update::Observed(object) => store.observed(object.meta(), || object.read()),
+            Update::ObservedGone(object) => store.observed_gone(object.meta(), now.uptime),
+            Update::Wrote(object) => store.wrote(object.meta(), now.uptime, || object.read()),
+            Update::Deleted(meta) => store.deleted(meta),
+            Update::ListBegins => {
+                store.list_begins(now.uptime);
+                None
+            }
+            Update::ListEnds => {
+                let changes = store.list_ends();
+                return changes.into_iter().flat_map(|change| self.follow::<K>(change)).collect();
+            }
+        };
+        change.map_or_else(Vec::new, |change| self.follow(change))
+    }
+
+    /// Indexes a change, and returns the requests it affects.
+    fn follow<K: WatchedKind>(&mut self, (before, after): Change<K>) -> Vec<Key> {
+        let (before, after) = (before.as_deref(), after.as_ref().map(|seen| &*seen.object));
+        K::index(self, before, after);
+        if let (Some(gone), None) = (before, after) {
+            self.rejected.remove(&Key::of(K::KIND, gone.meta()));
+        }
+        let mut keys = K::affected(self, before, after);
+        keys.extend(copies::also(self, K::KIND, before.map(K::meta), after.map(K::meta), &keys));
+        keys
+    }
+
+    /// The target as it was last seen or written, if that is the same object: a plan of several writes to it goes on
+    /// from its own.
+    pub fn latest(&self, target: &Target) -> Target {
+        let key = Key::new(target.kind, &target.namespace, &target.name);
+        let meta = if self.is_in_velero_view(target.kind, &target.namespace) {
+            self.velero_view_meta(&key)
+        } else if target.kind.group() == Kind::NonAdminBackup.group() {
+            self.meta_of(&key).cloned()
+        } else {
+            // Velero writes to its objects all the time: a plan means the version it was made with.
+            None
+        };
+        let meta = meta.filter(|meta| meta.uid.as_ref() == Some(&target.uid));
+        meta.map_or_else(|| target.clone(), |meta| Target::of(target.kind, &meta))
+    }
+}

@@ -1,0 +1,212 @@
+//! An object as the API server sent it. It is decoded only if it is newer than what is known; and one invalid object
+//! never stops the others: whatever cannot be decoded is kept with what can.
+
+use std::borrow::Cow;
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+use kube::Resource;
+use kube::core::{ApiResource, DynamicObject, DynamicResourceScope, ObjectMeta};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{Incoming, WatchedKind};
+use crate::view::Seen;
+
+/// An object of any kind: its name, uid, resourceVersion and text. Three in four are watch events of our own writes,
+/// whose text is never decoded.
+#[derive(Clone)]
+pub struct RawObject {
+    meta: ObjectMeta,
+    text: String,
+}
+
+/// Without its text, which may be a Secret's.
+impl Debug for RawObject {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("RawObject")
+            .field(&self.meta.namespace)
+            .field(&self.meta.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The beginning of an object's metadata, and what is cut out of it.
+#[derive(Default, Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    metadata: Identity<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Identity<'a> {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    #[serde(borrow)]
+    managed_fields: Option<&'a RawValue>,
+}
+
+impl<'de> Deserialize<'de> for RawObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::new(Box::<RawValue>::deserialize(deserializer)?.get()))
+    }
+}
+
+impl RawObject {
+    /// Takes the text of an object, whatever is in it.
+    pub fn new(text: &str) -> Self {
+        let Head { metadata: found } = serde_json::from_str(text).unwrap_or_default();
+        let meta = ObjectMeta {
+            name: found.name,
+            namespace: found.namespace,
+            uid: found.uid,
+            resource_version: found.resource_version,
+            ..ObjectMeta::default()
+        };
+        let text = found.managed_fields.map_or_else(|| text.to_owned(), |part| without(text, part.get()));
+        Self { meta, text }
+    }
+
+    /// Decodes it, or what can be saved of it.
+    fn decode<K: DeserializeOwned + Serialize + Default>(&self) -> Seen<K> {
+        match serde_json::from_str(&self.text) {
+            Ok(object) => Seen { object: Arc::new(object), unreadable: None },
+            Err(_) => Seen::read(&serde_json::from_str(&self.text).unwrap_or(Value::Null)),
+        }
+    }
+}
+
+impl Incoming for RawObject {
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn read<K: WatchedKind>(&self) -> Seen<K> {
+        self.decode()
+    }
+
+    fn read_any(&self) -> Seen<DynamicObject> {
+        let blank = || DynamicObject { types: None, metadata: self.meta.clone(), data: Value::Null };
+        let object = serde_json::from_str(&self.text).unwrap_or_else(|_| blank());
+        Seen { object: Arc::new(object), unreadable: None }
+    }
+}
+
+/// The text with `null` for this part of it. Who set which field is of no interest here, and often longer than the object.
+fn without(text: &str, part: &str) -> String {
+    let begin = part.as_ptr().addr() - text.as_ptr().addr();
+    [&text[..begin], "null", &text[begin + part.len()..]].concat()
+}
+
+impl Resource for RawObject {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(dt: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::kind(dt)
+    }
+
+    fn group(dt: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::group(dt)
+    }
+
+    fn version(dt: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::version(dt)
+    }
+
+    fn plural(dt: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::plural(dt)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{NonAdminBackup, Phase};
+    use kube::core::{ObjectList, WatchEvent};
+    use serde_json::json;
+
+    use super::{RawObject, Seen};
+
+    fn read(value: &serde_json::Value) -> Seen<NonAdminBackup> {
+        RawObject::new(&value.to_string()).decode()
+    }
+
+    #[test]
+    fn a_sound_object_is_read_without_its_managed_fields() {
+        let seen = read(&json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+            "metadata": {"name": "a", "managedFields": [{"manager": "x"}]}, "spec": {"backupSpec": {"ttl": "1h"}}}));
+        assert!(seen.unreadable.is_none());
+        assert!(seen.object.metadata.managed_fields.is_none());
+        assert_eq!(seen.object.spec.backup_spec.ttl, Some("1h".into()));
+    }
+
+    #[test]
+    fn it_comes_by_watches_and_lists() {
+        let object = r#"{"kind": "x", "metadata": {"managedFields": [{"a": "]"}], "name": "a", "uid": "u"}, "spec": 7}"#;
+        let event: WatchEvent<RawObject> =
+            serde_json::from_str(&format!(r#"{{"type": "ADDED", "object": {object}}}"#)).unwrap();
+        let list: ObjectList<RawObject> =
+            serde_json::from_str(&format!(r#"{{"kind": "List", "apiVersion": "v1", "items": [{object}]}}"#))
+                .unwrap();
+        let WatchEvent::Added(added) = event else { panic!("{event:?}") };
+        for told in [&added, &list.items[0]] {
+            assert_eq!((told.meta.name.as_deref(), told.meta.uid.as_deref()), (Some("a"), Some("u")));
+            assert_eq!(told.text, object.replace(r#"[{"a": "]"}]"#, "null"));
+        }
+    }
+
+    #[test]
+    fn what_it_holds_is_not_printed() {
+        let text =
+            r#"{"metadata": {"name": "keys", "namespace": "shop"}, "data": {"cloud": "aHVudGVyMg=="}}"#;
+        assert_eq!(format!("{:?}", RawObject::new(text)), r#"RawObject(Some("shop"), Some("keys"), ..)"#);
+    }
+
+    #[test]
+    fn an_odd_object_keeps_its_metadata_and_status() {
+        let seen = read(&json!({"metadata": {"name": "a", "uid": "u"}, "status": {"phase": "BackingOff"}}));
+        assert!(seen.unreadable.unwrap().contains("spec"));
+        assert_eq!(seen.object.metadata.uid.as_deref(), Some("u"));
+        assert_eq!(seen.object.status.as_ref().unwrap().phase, Some(Phase::BackingOff));
+    }
+
+    #[test]
+    fn an_odd_status_is_dropped() {
+        let seen = read(&json!({"metadata": {"name": "a"}, "spec": 7, "status": {"phase": 7}}));
+        assert_eq!(seen.object.metadata.name.as_deref(), Some("a"));
+        assert!(seen.unreadable.is_some() && seen.object.status.is_none());
+    }
+
+    #[test]
+    fn nothing_at_all_is_still_a_value() {
+        for odd in
+            [json!(3), json!(-3), json!(0.5), json!("x"), json!([1, {"a": 2}]), json!(true), json!(null)]
+        {
+            assert!(read(&json!({"metadata": odd})).unreadable.is_some(), "{odd}");
+            // Some shapes of a whole object are for the watch to complain about; none is a reason to stop.
+            assert!(read(&odd).unreadable.is_some(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn only_the_metadatas_own_managed_fields_are_passed_over() {
+        let seen = read(&json!({"metadata": {"name": "a", "labels": {"managedFields": "mine"}},
+            "spec": {"backupSpec": {"labelSelector": {"matchLabels": {"managedFields": "too"}}}}}));
+        assert_eq!(seen.object.metadata.labels.as_ref().unwrap()["managedFields"], "mine");
+        assert!(format!("{:?}", seen.object.spec.backup_spec).contains("managedFields"));
+    }
+}

@@ -1,0 +1,319 @@
+//! The objects of one kind as they were last seen or written.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Resource;
+use kube::core::ObjectMeta;
+
+use crate::queue::Heard;
+use crate::view::Seen;
+
+/// How long after the watch reported a deletion the reply to a write of ours may still arrive.
+const LATE: Duration = Duration::from_mins(1);
+
+/// Namespace and name.
+type ObjectName = (String, String);
+
+/// Objects by namespace and name. Our own writes are laid over what the watch has reported so far: whichever has the
+/// higher resourceVersion counts, so no plan repeats a write just made, and the watch event of it changes nothing.
+///
+/// Times are the uptime of the process, given by the caller: there is no clock here.
+#[derive(Clone, Debug)]
+pub struct Store<K> {
+    objects: BTreeMap<ObjectName, Entry<K>>,
+    /// Uids we deleted and whose deletion the watch has yet to report.
+    deleted: HashSet<String>,
+    /// Uids whose deletion the watch reported recently, oldest first: the reply to a write of ours may arrive after
+    /// that, and must not bring the object back.
+    gone: (HashSet<String>, VecDeque<(Duration, String)>),
+    /// When the list that is in progress began, and what it has returned so far.
+    listing: Option<(Duration, HashSet<ObjectName>)>,
+}
+
+#[derive(Debug)]
+struct Entry<K> {
+    seen: Seen<K>,
+    version: u64,
+    /// When we wrote it, until the watch has reported it.
+    written: Option<Duration>,
+}
+
+impl<K> Clone for Entry<K> {
+    fn clone(&self) -> Self {
+        Self { seen: self.seen.clone(), version: self.version, written: self.written }
+    }
+}
+
+/// An object before and after a change.
+pub(crate) type Change<K> = (Option<Arc<K>>, Option<Seen<K>>);
+
+impl<K> Default for Store<K> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), deleted: HashSet::new(), gone: Default::default(), listing: None }
+    }
+}
+
+impl<K: Resource> Store<K> {
+    /// One object.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<&Seen<K>> {
+        self.objects.get(&(namespace.to_owned(), name.to_owned())).map(|entry| &entry.seen)
+    }
+
+    /// The objects of one namespace, by name.
+    pub fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Seen<K>> + use<'a, K> {
+        let from = (namespace.to_owned(), String::new());
+        let run = self.objects.range(from..).take_while(move |((found, _), _)| found == namespace);
+        run.map(|(_, entry)| &entry.seen)
+    }
+
+    /// All objects.
+    pub fn all(&self) -> impl Iterator<Item = &Seen<K>> {
+        self.objects.values().map(|entry| &entry.seen)
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Takes a watch event, and decodes the object only if it is newer than what is known. None if it is not.
+    pub(crate) fn observed(
+        &mut self,
+        meta: &ObjectMeta,
+        read: impl FnOnce() -> Seen<K>,
+    ) -> Option<Change<K>> {
+        let place = object_name(meta);
+        if let Some((_, shown)) = &mut self.listing {
+            shown.insert(place.clone());
+        }
+        if meta.uid.as_ref().is_some_and(|uid| self.deleted.contains(uid)) {
+            return None;
+        }
+        if let Some(entry) = self.objects.get_mut(&place)
+            && entry.version >= version(meta)
+        {
+            entry.written = None;
+            return None;
+        }
+        Some(self.put(place, version(meta), read(), None))
+    }
+
+    /// Takes the reply to a write of ours. None if the watch was faster.
+    pub(crate) fn wrote(
+        &mut self,
+        meta: &ObjectMeta,
+        uptime: Duration,
+        read: impl FnOnce() -> Seen<K>,
+    ) -> Option<Change<K>> {
+        let place = object_name(meta);
+        if meta.uid.as_ref().is_some_and(|uid| self.gone.0.contains(uid)) {
+            return None;
+        }
+        let known = self.objects.get(&place).is_some_and(|entry| entry.version >= version(meta));
+        (!known).then(|| self.put(place, version(meta), read(), Some(uptime)))
+    }
+
+    fn put(
+        &mut self,
+        place: ObjectName,
+        version: u64,
+        seen: Seen<K>,
+        written: Option<Duration>,
+    ) -> Change<K> {
+        let before = self.objects.insert(place, Entry { seen: seen.clone(), version, written });
+        (before.map(|entry| entry.seen.object), Some(seen))
+    }
+
+    /// Takes a watch event that says an object is gone. None if we knew, or if there is a newer one of that name.
+    pub(crate) fn observed_gone(&mut self, meta: &ObjectMeta, uptime: Duration) -> Option<Change<K>> {
+        let uid = meta.uid.clone().unwrap_or_default();
+        self.deleted.remove(&uid);
+        let (uids, order) = &mut self.gone;
+        while let Some((_, old)) = order.pop_front_if(|(at, _)| uptime.saturating_sub(*at) > LATE) {
+            uids.remove(&old);
+        }
+        uids.insert(uid.clone());
+        order.push_back((uptime, uid));
+        self.remove(meta)
+    }
+
+    /// Takes the reply to a delete of ours that says the object is gone.
+    pub(crate) fn deleted(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
+        self.deleted.extend(meta.uid.clone());
+        self.remove(meta)
+    }
+
+    fn remove(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
+        let place = object_name(meta);
+        let entry = self.objects.get(&place)?;
+        if entry.seen.object.meta().uid != meta.uid {
+            return None;
+        }
+        self.objects.remove(&place).map(|entry| (Some(entry.seen.object), None))
+    }
+
+    /// Whether what becomes known now comes from a list or from a watch.
+    pub(crate) fn heard(&self) -> Heard {
+        if self.listing.is_some() { Heard::InAList } else { Heard::JustNow }
+    }
+
+    /// A list begins.
+    pub(crate) fn list_begins(&mut self, uptime: Duration) {
+        self.listing = Some((uptime, HashSet::new()));
+    }
+
+    /// A list is complete: what it did not return is gone, unless we wrote it while the list was in progress. What we
+    /// wrote before would be in it.
+    pub(crate) fn list_ends(&mut self) -> Vec<Change<K>> {
+        let Some((began, shown)) = self.listing.take() else { return Vec::new() };
+        self.deleted.clear();
+        let fresh = |entry: &Entry<K>| entry.written.is_some_and(|at| at >= began);
+        let missing = self.objects.iter().filter(|(place, entry)| !shown.contains(*place) && !fresh(entry));
+        let missing: Vec<_> = missing.map(|(place, _)| place.clone()).collect();
+        let removed = missing.iter().filter_map(|place| self.objects.remove(place));
+        removed.map(|entry| (Some(entry.seen.object), None)).collect()
+    }
+}
+
+fn object_name(meta: &ObjectMeta) -> ObjectName {
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+}
+
+/// Resource versions grow; Kubernetes promises that they can be compared within one kind.
+fn version(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use api::NonAdminBackup;
+    use kube::core::ObjectMeta;
+
+    use std::time::Duration;
+
+    use super::{Change, Seen, Store};
+
+    fn meta(uid: &str, version: u64) -> ObjectMeta {
+        ObjectMeta {
+            name: Some("daily".into()),
+            namespace: Some("shop".into()),
+            uid: Some(uid.into()),
+            resource_version: Some(version.to_string()),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn read(meta: &ObjectMeta) -> Seen<NonAdminBackup> {
+        let object = NonAdminBackup { metadata: meta.clone(), ..NonAdminBackup::default() };
+        Seen { object: object.into(), unreadable: None }
+    }
+
+    const SOON: Duration = Duration::from_secs(1);
+
+    type Backups = Store<NonAdminBackup>;
+
+    fn observed(store: &mut Backups, meta: &ObjectMeta) -> Option<Change<NonAdminBackup>> {
+        store.observed(meta, || read(meta))
+    }
+
+    fn wrote(store: &mut Backups, meta: &ObjectMeta) -> Option<Change<NonAdminBackup>> {
+        store.wrote(meta, SOON, || read(meta))
+    }
+
+    fn version(store: &Store<NonAdminBackup>) -> Option<String> {
+        store.get("shop", "daily")?.object.metadata.resource_version.clone()
+    }
+
+    #[test]
+    fn the_echo_of_our_own_write_is_no_news() {
+        let mut store = Store::default();
+        assert!(observed(&mut store, &meta("a", 1)).is_some());
+        assert!(wrote(&mut store, &meta("a", 3)).is_some());
+        assert!(observed(&mut store, &meta("a", 2)).is_none(), "older than what we wrote");
+        assert!(observed(&mut store, &meta("a", 3)).is_none(), "the echo");
+        assert_eq!(version(&store).as_deref(), Some("3"));
+        assert!(observed(&mut store, &meta("a", 4)).is_some());
+    }
+
+    #[test]
+    fn what_is_no_news_is_not_even_read() {
+        let mut store = Backups::default();
+        wrote(&mut store, &meta("a", 3));
+        assert!(store.observed(&meta("a", 3), || panic!("the echo was read")).is_none());
+        assert!(store.wrote(&meta("a", 3), SOON, || panic!("the answer was read")).is_none());
+    }
+
+    #[test]
+    fn the_end_of_an_older_namesake_does_not_remove_the_newer() {
+        let mut store = Store::default();
+        observed(&mut store, &meta("a", 1));
+        wrote(&mut store, &meta("b", 5));
+        assert!(store.observed_gone(&meta("a", 4), SOON).is_none());
+        assert_eq!(version(&store).as_deref(), Some("5"));
+    }
+
+    #[test]
+    fn what_we_deleted_does_not_come_back_by_an_older_event() {
+        let mut store = Store::default();
+        observed(&mut store, &meta("a", 1));
+        assert!(store.deleted(&meta("a", 1)).is_some());
+        assert!(observed(&mut store, &meta("a", 2)).is_none());
+        assert!(store.observed_gone(&meta("a", 3), SOON).is_none());
+        assert!(observed(&mut store, &meta("b", 4)).is_some(), "a new one of that name");
+    }
+
+    #[test]
+    fn the_answer_to_a_write_that_comes_after_the_end_brings_nothing_back() {
+        let mut store = Store::default();
+        observed(&mut store, &meta("a", 1));
+        assert!(store.observed_gone(&meta("a", 2), SOON).is_some());
+        assert!(wrote(&mut store, &meta("a", 2)).is_none(), "letting go of it was what ended it");
+        assert!(version(&store).is_none());
+        assert!(wrote(&mut store, &meta("b", 3)).is_some(), "a new one of that name");
+    }
+
+    #[test]
+    fn a_list_removes_what_it_does_not_show_but_not_what_we_just_wrote() {
+        let mut store = Store::default();
+        observed(&mut store, &meta("a", 1));
+        store.list_begins(Duration::ZERO);
+        assert_eq!(store.list_ends().len(), 1);
+        assert!(version(&store).is_none());
+
+        store.list_begins(Duration::ZERO);
+        wrote(&mut store, &meta("b", 9));
+        assert!(store.list_ends().is_empty());
+        assert_eq!(version(&store).as_deref(), Some("9"));
+
+        // Written before the list began, and gone before the watch could report it.
+        store.list_begins(SOON * 2);
+        assert_eq!(store.list_ends().len(), 1);
+        assert!(version(&store).is_none());
+    }
+
+    #[test]
+    fn a_late_reply_is_ignored_for_a_minute_and_no_longer_remembered_after() {
+        let mut store = Backups::default();
+        store.observed_gone(&meta("a", 2), Duration::ZERO);
+        assert!(store.wrote(&meta("a", 2), SOON, || panic!("it was read")).is_none());
+        store.observed_gone(&meta("b", 3), Duration::from_mins(2));
+        assert_eq!(store.gone.0.len(), 1, "only the recent one is remembered");
+    }
+
+    #[test]
+    fn a_namespace_is_not_confused_with_one_whose_name_it_begins() {
+        let mut store = Store::default();
+        let other = ObjectMeta { namespace: Some("shop-two".into()), ..meta("b", 2) };
+        observed(&mut store, &meta("a", 1));
+        observed(&mut store, &other);
+        assert_eq!(store.within("shop").count(), 1);
+        assert_eq!(store.len(), 2);
+    }
+}

@@ -1,0 +1,106 @@
+//! The kinds that are watched, where each is stored, and which requests a change of one affects.
+
+use std::fmt::Debug;
+
+use api::velero::{
+    Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
+    PodVolumeBackup, PodVolumeRestore, Restore,
+};
+use api::{
+    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
+};
+// Kinds go by the names of their types.
+use api::HiddenSecret as Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Resource;
+use kube::core::ObjectMeta;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::store::Store;
+use super::{Incoming, Moment, State, Update};
+use crate::{Key, concern};
+
+/// A kind that is watched.
+pub trait WatchedKind:
+    Resource<DynamicType = ()> + Clone + Debug + Default + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+    /// The kind.
+    const KIND: Kind;
+    /// The store of its objects.
+    fn store(state: &State) -> &Store<Self>;
+    /// The store of its objects, to change it.
+    fn store_mut(state: &mut State) -> &mut Store<Self>;
+    /// Brings the indexes up to date after a change.
+    fn index(state: &mut State, before: Option<&Self>, after: Option<&Self>);
+    /// The requests that a change affects.
+    fn affected(state: &State, before: Option<&Self>, after: Option<&Self>) -> Vec<Key>;
+}
+
+macro_rules! watched_kinds {
+    ($($kind:ident in $field:ident, indexed by $index:path, affects $affected:path;)*) => {
+        $(
+            impl WatchedKind for $kind {
+                const KIND: Kind = Kind::$kind;
+
+                fn store(state: &State) -> &Store<Self> {
+                    &state.$field
+                }
+
+                fn store_mut(state: &mut State) -> &mut Store<Self> {
+                    &mut state.$field
+                }
+
+                fn index(state: &mut State, before: Option<&Self>, after: Option<&Self>) {
+                    $index(state, before, after);
+                }
+
+                fn affected(state: &State, before: Option<&Self>, after: Option<&Self>) -> Vec<Key> {
+                    $affected(state, before, after)
+                }
+            }
+        )*
+
+        impl State {
+            /// Takes an update about an object of this kind; one that is not watched is ignored.
+            pub(super) fn update_kind<O: Incoming>(&mut self, kind: Kind, update: Update<'_, O>, now: Moment) -> Vec<Key> {
+                match kind {
+                    $(Kind::$kind => self.update_typed::<$kind, O>(update, now),)*
+                    _ => Vec::new(),
+                }
+            }
+
+            /// The metadata of an object as it was last seen or written.
+            pub(super) fn meta_of(&self, key: &Key) -> Option<&ObjectMeta> {
+                match key.kind {
+                    $(Kind::$kind => self.$field.get(&key.namespace, &key.name).map(|seen| seen.object.meta()),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+watched_kinds! {
+    NonAdminBackup in backups, indexed by State::index_backup, affects concern::backup;
+    NonAdminRestore in restores, indexed by State::index_restore, affects concern::restore;
+    NonAdminDownloadRequest in downloads, indexed by State::index_download, affects concern::download;
+    DownloadRequest in download_requests, indexed by nothing, affects concern::download_request;
+    NonAdminBackupStorageLocation in locations, indexed by State::index_location, affects concern::location;
+    NonAdminBackupStorageLocationRequest in location_requests, indexed by nothing, affects concern::of_location;
+    Secret in secret_copies, indexed by nothing, affects concern::of_location;
+    Backup in velero_backups, indexed by State::queue_backup, affects concern::velero_backup;
+    Restore in velero_restores, indexed by State::queue_restore, affects concern::velero_restore;
+    BackupStorageLocation in storage_locations, indexed by nothing, affects concern::storage_location;
+    DeleteBackupRequest in delete_requests, indexed by State::index_delete_request, affects concern::delete_request;
+    Namespace in namespaces, indexed by State::index_namespace, affects concern::namespace;
+    ConfigMap in config_maps, indexed by State::index_config_map, affects concern::config_map;
+    DataProtectionApplication in applications, indexed by State::index_application, affects concern::application;
+    PodVolumeBackup in pod_volume_backups, indexed by State::index_volume, affects concern::volume;
+    PodVolumeRestore in pod_volume_restores, indexed by State::index_volume, affects concern::volume;
+    DataUpload in data_uploads, indexed by State::index_volume, affects concern::volume;
+    DataDownload in data_downloads, indexed by State::index_volume, affects concern::volume;
+}
+
+fn nothing<K>(_: &mut State, _: Option<&K>, _: Option<&K>) {}

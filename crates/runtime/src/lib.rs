@@ -1,0 +1,330 @@
+//! The controller loop of nacre, without IO.
+//!
+//! [`Runtime`] owns everything a running controller has in memory: the cluster as it was last seen
+//! ([`planner::State`]), the work queue, and the writes whose outcome is unknown. It is a synchronous state machine.
+//! Whoever drives it does the IO:
+//!
+//! 1. Watch events go in through [`Runtime::on_event`]; they wake the requests they affect.
+//! 2. [`WorkQueue::next`] says which object to decide about; [`Runtime::begin`] decides, and returns the plan as a
+//!    [`Flight`].
+//! 3. While [`Runtime::request`] returns a request, send it, and pass the reply to [`Runtime::on_reply`].
+//! 4. [`Runtime::finish`] puts the object back: settled, with a timer, or to be retried.
+//!
+//! The engine drives it with a real client and a real clock. Stories, fault injection, crash properties and the model
+//! checker drive the same machine with a simulated API server, so that what they prove is what runs.
+
+mod dispatch;
+mod flight;
+mod reply;
+mod work_queue;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use api::Kind;
+use planner::state::{Incoming, Moment, Update};
+use planner::{Action, Key, Plan, State, Target};
+use serde_json::json;
+
+pub use dispatch::{Decision, decide};
+pub use flight::{Flight, Outcome, Report, Request};
+pub use reply::{Failure, Reply, Retry};
+pub use work_queue::WorkQueue;
+
+use flight::Stage;
+
+/// Everything a running controller has in memory.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    /// The cluster as it was last seen.
+    pub state: State,
+    /// Which objects to decide about, and when.
+    pub work: WorkQueue,
+    /// By the object that was decided about: an object that was written without a reply, so that it may be written or
+    /// not. It is fetched before the next decision.
+    unknown: BTreeMap<Key, Key>,
+    /// Requests whose queue position may be published by their next decision.
+    publish: BTreeSet<Key>,
+    /// How long to wait before a failed plan is decided again.
+    delay: fn(Retry, u32) -> Option<Duration>,
+    /// A bug planted by a test: it replaces each plan.
+    bug: Option<Bug>,
+}
+
+/// A bug planted by a test: replaces the plan about an object.
+pub type Bug = fn(&State, &Key, Plan) -> Plan;
+
+impl Runtime {
+    /// A controller that has seen nothing yet.
+    pub fn new(admin_namespace: &str) -> Self {
+        Self {
+            state: State::new(admin_namespace),
+            work: WorkQueue::default(),
+            unknown: BTreeMap::new(),
+            publish: BTreeSet::new(),
+            delay: Retry::delay,
+            bug: None,
+        }
+    }
+
+    /// Failures are retried without waiting: for tests that have no use for the time in between.
+    pub fn retry_at_once(&mut self) {
+        self.delay = |retry, _| (retry != Retry::WhenItChanges).then_some(Duration::ZERO);
+    }
+
+    /// Plants a bug, to see whether a test finds it.
+    pub fn plant(&mut self, bug: Option<Bug>) {
+        self.bug = bug;
+    }
+
+    /// The bug that was planted.
+    pub fn planted(&self) -> Option<Bug> {
+        self.bug
+    }
+
+    /// Takes what a watch or a list reports about objects of one kind, and wakes the requests it affects.
+    pub fn on_event<O: Incoming>(&mut self, kind: Kind, update: Update<'_, O>, now: Moment) {
+        let affected = self.state.update(kind, update, now);
+        self.work.wake(affected);
+    }
+
+    /// The same for Velero's kinds in tenants' namespaces.
+    pub fn on_velero_view_event<O: Incoming>(&mut self, kind: Kind, update: Update<'_, O>, now: Moment) {
+        let affected = self.state.update_velero_view(kind, update, now);
+        self.work.wake(affected);
+    }
+
+    /// These requests may publish their queue position by their next decision; it is made soon.
+    pub fn publish_positions(&mut self, keys: Vec<Key>) {
+        self.publish.extend(keys.iter().cloned());
+        self.work.wake(keys);
+    }
+
+    /// The objects whose last write has an unknown outcome, by the object that was decided about.
+    pub fn unknown_writes(&self) -> &BTreeMap<Key, Key> {
+        &self.unknown
+    }
+
+    /// What would be decided about an object now, without beginning it.
+    pub fn peek(&self, key: &Key) -> Plan {
+        decide(&self.state, key, self.publish.contains(key)).map_or_else(Plan::default, |decision| {
+            self.bug.map_or(decision.plan.clone(), |bug| bug(&self.state, key, decision.plan))
+        })
+    }
+
+    /// Begins with an object that the work queue returned. If the outcome of a write about it is unknown, that is found
+    /// out first: a decision that took it for not done could undo what was made, or make it a second time.
+    pub fn begin(&mut self, key: &Key, now: Moment) -> Flight {
+        self.state.set_now(now.clock);
+        let mut flight = Flight::new(key.clone());
+        match self.unknown.get(key) {
+            Some(written) => flight.stage = Stage::Resolving(written.clone()),
+            None => self.decide(&mut flight),
+        }
+        flight
+    }
+
+    /// Carries out a plan that was made elsewhere.
+    pub fn carry_out(&mut self, about: &Key, plan: Plan) -> Flight {
+        let mut flight = Flight::new(about.clone());
+        flight.load(plan, None);
+        self.advance(&mut flight);
+        flight
+    }
+
+    fn decide(&mut self, flight: &mut Flight) {
+        let publish = self.publish.remove(&flight.about);
+        let Some(mut decision) = decide(&self.state, &flight.about, publish) else {
+            flight.stage = Stage::Done;
+            return;
+        };
+        if let Some(bug) = self.bug {
+            decision.plan = bug(&self.state, &flight.about, decision.plan);
+        }
+        flight.load(decision.plan, Some((decision.kind, decision.meta)));
+        self.advance(flight);
+    }
+
+    /// The next request to send; none once there is nothing more to do.
+    pub fn request(&self, flight: &Flight) -> Option<Request> {
+        match &flight.stage {
+            Stage::Done => None,
+            Stage::Resolving(key) => Some(Request::Fetch(key.clone())),
+            Stage::Refreshing | Stage::CheckingReplaced => Some(Request::Fetch(flight.action()?.key())),
+            Stage::Writing => Some(self.write(flight.action()?)),
+        }
+    }
+
+    /// The write of an action, with the object as it was last seen or written.
+    fn write(&self, action: &Action) -> Request {
+        match action {
+            Action::Create(object) => Request::Create(object.clone()),
+            Action::Apply(object) => Request::Apply(object.clone()),
+            Action::Hold(target, finalizer) => self.set_finalizer(target, finalizer, true),
+            Action::Release(target, finalizer) => self.set_finalizer(target, finalizer, false),
+            Action::Patch(target, body) => {
+                Request::Patch { target: self.state.latest(target), status: false, body: body.clone() }
+            }
+            Action::PatchStatus(target, body) => {
+                Request::Patch { target: self.state.latest(target), status: true, body: body.clone() }
+            }
+            Action::Delete(target) => Request::Delete { target: target.clone(), unchanged: false },
+            Action::DeleteUnchanged(target) => Request::Delete { target: target.clone(), unchanged: true },
+        }
+    }
+
+    /// The list is replaced as a whole, so it must be the one of the version that is sent: others have finalizers too.
+    fn set_finalizer(&self, target: &Target, finalizer: &str, on: bool) -> Request {
+        let target = self.state.latest(target);
+        let others = target.finalizers.iter().map(String::as_str).filter(|other| *other != finalizer);
+        let finalizers: Vec<_> = others.chain(on.then_some(finalizer)).collect();
+        let body = json!({"metadata": {"finalizers": finalizers}});
+        Request::Patch { target, status: false, body }
+    }
+
+    /// Takes the reply to the request of [`Runtime::request`].
+    pub fn on_reply<O: Incoming>(&mut self, flight: &mut Flight, reply: Reply<'_, O>, now: Moment) {
+        self.state.set_now(now.clock);
+        match flight.stage.clone() {
+            Stage::Done => {}
+            Stage::Resolving(written) => self.resolved(flight, &written, reply, now),
+            Stage::Writing => self.written(flight, reply, now),
+            Stage::Refreshing => {
+                if let (Reply::Object(object), Some(key)) = (reply, flight.action().map(Action::key)) {
+                    // The watch will not report what is known already, so everybody affected is woken here.
+                    let affected = self.state.update(key.kind, Update::Wrote(object), now);
+                    self.work.wake(affected);
+                }
+                flight.fail();
+            }
+            Stage::CheckingReplaced => self.checked(flight, &reply, now),
+        }
+    }
+
+    /// What became of a write without a reply is known, or still is not.
+    fn resolved<O: Incoming>(
+        &mut self,
+        flight: &mut Flight,
+        written: &Key,
+        reply: Reply<'_, O>,
+        now: Moment,
+    ) {
+        match reply {
+            Reply::Object(object) => {
+                let mut affected = self.state.update(written.kind, Update::Wrote(object), now);
+                affected.retain(|key| *key != flight.about);
+                self.work.wake(affected);
+            }
+            Reply::Gone => {}
+            Reply::Failed(failure) if failure.code() == Some(404) => {}
+            Reply::Failed(failure) => return flight.fail_with(failure),
+        }
+        self.unknown.remove(&flight.about);
+        self.decide(flight);
+    }
+
+    fn written<O: Incoming>(&mut self, flight: &mut Flight, reply: Reply<'_, O>, now: Moment) {
+        let Some(action) = flight.action().cloned() else { return };
+        let deletes = matches!(action, Action::Delete(_) | Action::DeleteUnchanged(_));
+        let mut affected = match reply {
+            Reply::Object(object) => self.state.update(action.kind(), Update::Wrote(object), now),
+            Reply::Gone => self.forget::<O>(&action, now),
+            Reply::Failed(failure) => match (failure.code(), &action) {
+                (Some(404), _) if deletes => self.forget::<O>(&action, now),
+                (Some(404), Action::Release(..)) => Vec::new(),
+                _ => return self.failed(flight, &action, failure),
+            },
+        };
+        // The object itself was decided about just now; only a deletion leaves something to decide at once.
+        if !deletes {
+            affected.retain(|key| *key != flight.about);
+        }
+        self.work.wake(affected);
+        flight.next_action();
+        self.advance(flight);
+    }
+
+    /// The first write that fails ends a plan: what follows may rest on it.
+    fn failed(&mut self, flight: &mut Flight, action: &Action, failure: Failure) {
+        // Without a reply, or from a server with an error of its own: it may be written or not. A deletion done a second
+        // time changes nothing.
+        let deletes = matches!(action, Action::Delete(_) | Action::DeleteUnchanged(_));
+        if failure.code().is_none_or(|code| code >= 500) && !deletes {
+            self.unknown.insert(flight.about.clone(), action.key());
+        }
+        if let Failure::Rejected(rejection) = &failure {
+            self.state.note_rejected(&flight.about, action, rejection);
+        }
+        let conflict = failure.code() == Some(409);
+        flight.failure = Some(failure);
+        flight.stage = match action {
+            // What is really there is fetched, so that the next decision is made on that.
+            Action::Create(_)
+            | Action::Hold(..)
+            | Action::Release(..)
+            | Action::Patch(..)
+            | Action::PatchStatus(..)
+                if conflict =>
+            {
+                Stage::Refreshing
+            }
+            Action::Delete(_) if conflict => Stage::CheckingReplaced,
+            _ => Stage::Done,
+        };
+    }
+
+    /// A delete met a conflict. If there is another object by that name, or none, ours is gone. A server may also answer
+    /// a conflict for reasons of its own, and then it is still there.
+    fn checked<O: Incoming>(&mut self, flight: &mut Flight, reply: &Reply<'_, O>, now: Moment) {
+        let Some(Action::Delete(target)) = flight.action().cloned() else { return };
+        let replaced = match reply {
+            Reply::Object(object) => object.meta().uid.as_ref() != Some(&target.uid),
+            Reply::Gone => true,
+            Reply::Failed(failure) => failure.code() == Some(404),
+        };
+        if !replaced {
+            return flight.fail();
+        }
+        flight.failure = None;
+        let affected = self.forget::<O>(&Action::Delete(target), now);
+        self.work.wake(affected);
+        flight.stage = Stage::Writing;
+        flight.next_action();
+        self.advance(flight);
+    }
+
+    fn forget<O: Incoming>(&mut self, action: &Action, now: Moment) -> Vec<Key> {
+        let (Action::Delete(target) | Action::DeleteUnchanged(target)) = action else { return Vec::new() };
+        self.state.update::<O>(target.kind, Update::Deleted(&target.meta()), now)
+    }
+
+    /// Goes on with a plan: with the next action, or, at its end, with what the plan says about the time after it.
+    fn advance(&mut self, flight: &mut Flight) {
+        if flight.action().is_some() {
+            return;
+        }
+        self.state.clear_rejected(&flight.about);
+        if flight.complete() {
+            // What is half done is gone on with before anything else is begun.
+            self.decide(flight);
+        }
+    }
+
+    /// The decision about an object did not come to its end: it goes back to the work queue, to be retried.
+    pub fn abandon(&mut self, key: &Key, now: Moment) {
+        let failures = self.work.done(key, false);
+        self.work.set_timer(key, (self.delay)(Retry::BackOff, failures), now.uptime);
+    }
+
+    /// The object goes back to the work queue: settled, with the timer its plan asked for, or to be retried.
+    pub fn finish(&mut self, flight: Flight, now: Moment) -> Outcome {
+        let outcome = flight.outcome();
+        let failures = self.work.done(&outcome.about, outcome.failure.is_none());
+        let wake = match &outcome.failure {
+            Some(failure) => (self.delay)(failure.retry(), failures),
+            None => outcome.wake,
+        };
+        self.work.set_timer(&outcome.about, wake, now.uptime);
+        outcome
+    }
+}

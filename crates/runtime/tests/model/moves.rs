@@ -1,0 +1,255 @@
+//! What can happen next, and what becomes of it.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use api::Kind;
+use planner::Key;
+use serde_json::{Value, json};
+
+use crate::setups::Setup;
+use crate::world::World;
+use crate::world::apart::{Apart, Fate};
+
+/// The world, and what everybody may still do.
+#[derive(Clone)]
+pub(crate) struct State {
+    pub(crate) apart: Apart,
+    pub(crate) left: Left,
+    /// Which steps of the setup were taken already.
+    taken: u64,
+    /// Requests, by uid, that somebody wanted deleted, and those whose data too.
+    pub(crate) asked: BTreeSet<String>,
+    pub(crate) asked_with_data: BTreeSet<String>,
+}
+
+/// How often something may still happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Left {
+    /// nacre crashes, or an answer is lost.
+    pub(crate) faults: u8,
+    /// nacre hears of something later than it could.
+    pub(crate) delays: u8,
+    /// Somebody hostile does something.
+    pub(crate) tricks: u8,
+    /// Somebody with good intentions does something.
+    pub(crate) wishes: u8,
+    /// A minute and more goes by.
+    pub(crate) minutes: u8,
+}
+
+/// Something that a tenant or an administrator can do, once.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) hostile: bool,
+    pub(crate) possible: fn(&World) -> bool,
+    pub(crate) act: fn(&mut World),
+}
+
+/// What Velero does next, if it is fair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    Start(String),
+    Complete(String),
+    Delete,
+    Tidy,
+    Reach(String),
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    Restart,
+    Hear(Key),
+    Write(Key, Fate),
+    Begin(Key),
+    Velero(Work, bool),
+    Step(usize, bool),
+    Minute,
+    Crash,
+}
+
+impl State {
+    /// Where a setup begins.
+    pub(crate) fn new(setup: &Setup, bug: Option<runtime::Bug>) -> Self {
+        Self {
+            apart: Apart::new(setup.start.clone(), bug),
+            left: setup.left,
+            taken: 0,
+            asked: BTreeSet::new(),
+            asked_with_data: BTreeSet::new(),
+        }
+    }
+
+    /// Everything that can happen now. What comes first is what happens if everybody is fair; whether it is says the
+    /// second part.
+    pub(crate) fn moves(&self, setup: &Setup) -> Vec<(Move, bool)> {
+        let mut moves = Vec::new();
+        let down = self.apart.is_down();
+        let mut busy = false;
+        if down {
+            moves.push((Move::Restart, true));
+        } else {
+            moves.extend(self.apart.news().into_iter().map(|key| (Move::Hear(key), true)));
+            for key in self.apart.flying() {
+                busy = true;
+                moves.push((Move::Write(key.clone(), Fate::Arrives), true));
+                if self.left.faults > 0 {
+                    moves.push((Move::Write(key, Fate::Unanswered), false));
+                }
+            }
+            for key in self.apart.woken() {
+                busy = true;
+                moves.push((Move::Begin(key), true));
+            }
+        }
+        let late = !down && self.left.delays > 0;
+        for work in works(&self.apart.real) {
+            moves.push((Move::Velero(work.clone(), false), true));
+            if late {
+                moves.push((Move::Velero(work, true), false));
+            }
+        }
+        for (at, step) in setup.steps.iter().enumerate() {
+            let left = if step.hostile { self.left.tricks } else { self.left.wishes };
+            if left > 0 && self.taken & (1 << at) == 0 && (step.possible)(&self.apart.real) {
+                moves.push((Move::Step(at, false), false));
+                if late {
+                    moves.push((Move::Step(at, true), false));
+                }
+            }
+        }
+        if self.left.minutes > 0 && self.apart.next_timer().is_some() {
+            moves.push((Move::Minute, false));
+        }
+        if busy && self.left.faults > 0 {
+            moves.push((Move::Crash, false));
+        }
+        moves
+    }
+
+    /// What becomes of it.
+    pub(crate) fn after(&self, setup: &Setup, step: &Move) -> Self {
+        let mut next = self.clone();
+        match step {
+            Move::Restart => next.apart.restart(),
+            Move::Hear(key) => next.apart.hear(key),
+            Move::Begin(key) => next.apart.begin(key),
+            Move::Write(key, fate) => {
+                next.left.faults -= u8::from(*fate != Fate::Arrives);
+                next.apart.write(key, *fate);
+                // What was rightly deleted takes along what was made for it.
+                next.note_wishes();
+            }
+            Move::Velero(work, late) => next.outside(*late, |world| do_work(world, work)),
+            Move::Step(at, late) => {
+                let step = &setup.steps[*at];
+                next.taken |= 1 << at;
+                let left = if step.hostile { &mut next.left.tricks } else { &mut next.left.wishes };
+                *left -= 1;
+                next.outside(*late, step.act);
+                next.note_wishes();
+            }
+            Move::Minute => {
+                next.left.minutes -= 1;
+                next.apart.pass(Duration::from_secs(70));
+            }
+            Move::Crash => {
+                next.left.faults -= 1;
+                next.apart.crash();
+            }
+        }
+        next.apart.decide_on_nothing();
+        next
+    }
+
+    /// The state as a number.
+    pub(crate) fn print(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.apart.print(), self.left, self.taken, &self.asked, &self.asked_with_data).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// For people.
+    pub(crate) fn told(&self, setup: &Setup, step: &Move) -> String {
+        let named = |key: &Key| format!("{} {}/{}", key.kind.name(), key.namespace, key.name);
+        let line = match step {
+            Move::Write(key, fate) => {
+                let write = self.apart.next_write(key).map(|(_, action)| action);
+                format!("nacre writes ({fate:?}) about {}: {write:?}", named(key))
+            }
+            Move::Begin(key) => format!("nacre decides about {}", named(key)),
+            Move::Hear(key) => format!("nacre hears of {}", named(key)),
+            Move::Step(at, late) => {
+                format!("{}{}", setup.steps[*at].name, if *late { ", unheard" } else { "" })
+            }
+            other => format!("{other:?}"),
+        };
+        crate::world::short(&line).chars().take(300).collect()
+    }
+
+    fn outside(&mut self, late: bool, act: impl FnOnce(&mut World)) {
+        self.left.delays -= u8::from(late);
+        self.apart.outside(act);
+        if !late && !self.apart.is_down() {
+            self.apart.hear_all();
+        }
+    }
+
+    /// Writes down who wants what deleted.
+    fn note_wishes(&mut self) {
+        let wishes: Vec<_> = self
+            .apart
+            .real
+            .everything()
+            .filter(|(key, _)| key.kind.group() == Kind::NonAdminBackup.group())
+            .map(|(_, object)| {
+                let leaving = !object["metadata"]["deletionTimestamp"].is_null();
+                (uid(object), leaving, object["spec"]["deleteBackup"] == json!(true))
+            })
+            .collect();
+        for (uid, leaving, with_data) in wishes {
+            if leaving {
+                self.asked.insert(uid.clone());
+            }
+            if with_data {
+                self.asked_with_data.insert(uid);
+            }
+        }
+    }
+}
+
+fn uid(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+/// What Velero has to do.
+fn works(world: &World) -> Vec<Work> {
+    let mut works = Vec::new();
+    for (key, object) in world.everything() {
+        let phase = object["status"]["phase"].as_str().unwrap_or_default();
+        let leaving = !object["metadata"]["deletionTimestamp"].is_null();
+        match (key.kind, phase) {
+            (Kind::Restore, _) if leaving => works.push(Work::Tidy),
+            (Kind::Backup | Kind::Restore, "") => works.push(Work::Start(key.name.clone())),
+            (Kind::Backup | Kind::Restore, "InProgress") => works.push(Work::Complete(key.name.clone())),
+            (Kind::DeleteBackupRequest, "" | "New") => works.push(Work::Delete),
+            (Kind::BackupStorageLocation, "") => works.push(Work::Reach(key.name.clone())),
+            _ => {}
+        }
+    }
+    works.dedup();
+    works
+}
+
+fn do_work(world: &mut World, work: &Work) {
+    match work {
+        Work::Start(name) => world.velero_starts(name),
+        Work::Complete(name) => world.velero_completes(name),
+        Work::Delete => world.velero_deletes(),
+        Work::Tidy => world.velero_tidies(),
+        Work::Reach(name) => world.edit(&format!("bsl {name}"), json!({"status": {"phase": "Available"}})),
+    }
+}

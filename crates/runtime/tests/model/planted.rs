@@ -1,0 +1,160 @@
+//! Bugs that are looked for in the same way. Each must be found, or the search above says nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{Kind, labels};
+
+use planner::{Action, Key, Plan, State, backup};
+use serde_json::json;
+
+use crate::moves::Left;
+use crate::search::explore;
+use crate::setups::{self, Setup};
+use runtime::Bug;
+
+const NOTHING: Left = Left { faults: 0, delays: 0, tricks: 0, wishes: 0, minutes: 0 };
+
+fn assert_found(as_what: &str, setup: Setup, left: Left, bug: Bug) {
+    let found = explore(Setup { left, ..setup }, Some(bug)).expect_err("nobody noticed");
+    assert!(found.contains(as_what), "{found}");
+}
+
+fn is_create(action: &Action) -> bool {
+    matches!(action, Action::Create(_))
+}
+
+fn is_status(action: &Action) -> bool {
+    matches!(action, Action::PatchStatus(..))
+}
+
+/// Moves the first such action behind the first of the others.
+fn behind(mut plan: Plan, moved: fn(&Action) -> bool, other: fn(&Action) -> bool) -> Plan {
+    let from = plan.actions.iter().position(moved);
+    let to = plan.actions.iter().position(other);
+    if let (Some(from), Some(to)) = (from, to)
+        && from < to
+    {
+        let action = plan.actions.remove(from);
+        plan.actions.insert(to, action);
+    }
+    plan
+}
+
+/// Decides about a backup that is seen otherwise than it is.
+fn deluded(state: &State, key: &Key, plan: Plan, delude: fn(&State, &mut backup::Observed)) -> Plan {
+    if key.kind != Kind::NonAdminBackup {
+        return plan;
+    }
+    let Some(mut seen) = backup::observe(state, &key.namespace, &key.name) else { return plan };
+    delude(state, &mut seen);
+    backup::decide(&seen)
+}
+
+#[test]
+fn creating_before_holding() {
+    let left = Left { faults: 1, wishes: 2, ..NOTHING };
+    assert_found("is left behind", setups::two_tenants(), left, |_, _, plan| {
+        behind(plan, |action| matches!(action, Action::Hold(..)), is_create)
+    });
+}
+
+#[test]
+fn saying_it_is_created_before_it_is() {
+    let left = Left { faults: 1, wishes: 1, ..NOTHING };
+    assert_found("lost what Velero never had", setups::two_tenants(), left, |_, _, mut plan| {
+        let held = plan.actions.iter().find_map(|action| match action {
+            Action::Hold(target, _) => Some(target.clone()),
+            _ => None,
+        });
+        if let (Some(held), Some(at)) = (held, plan.actions.iter().position(is_create)) {
+            plan.actions.insert(at, Action::PatchStatus(held, json!({"status": {"phase": "Created"}})));
+        }
+        plan
+    });
+}
+
+#[test]
+fn believing_a_copied_label() {
+    let left = Left { tricks: 2, ..NOTHING };
+    assert_found("somebody else's", setups::hostile_neighbour(), left, |state, key, plan| {
+        deluded(state, key, plan, |state, seen| {
+            let label = seen.backup.metadata.labels.as_ref().and_then(|all| all.get(labels::SYNCED_FROM));
+            if let Some(found) = label.and_then(|name| state.velero_backup(name)) {
+                seen.velero = Some(found);
+            }
+        })
+    });
+}
+
+#[test]
+fn making_what_is_lost_once_more() {
+    let left = Left { wishes: 1, ..NOTHING };
+    assert_found("2 times", setups::restore(), left, |state, key, plan| {
+        deluded(state, key, plan, |_, seen| Arc::make_mut(&mut seen.backup).status = None)
+    });
+}
+
+#[test]
+fn deleting_data_that_was_to_stay() {
+    let left = Left { wishes: 1, ..NOTHING };
+    assert_found("nobody asked for this", setups::restore(), left, |state, key, plan| {
+        deluded(state, key, plan, |_, seen| {
+            let backup = Arc::make_mut(&mut seen.backup);
+            if backup.metadata.deletion_timestamp.is_some() {
+                backup.spec.delete_backup = Some(true);
+            }
+        })
+    });
+}
+
+#[test]
+fn letting_go_before_velero_has() {
+    let left = Left { faults: 1, wishes: 1, ..NOTHING };
+    assert_found("is left behind", setups::restore(), left, |_, _, mut plan| {
+        let goes = |action: &Action| matches!(action, Action::Delete(gone) if gone.kind == Kind::Backup);
+        let about = plan.actions.iter().find_map(|action| match action {
+            Action::PatchStatus(target, _) => Some(target.clone()),
+            _ => None,
+        });
+        if let Some(about) = about.filter(|_| plan.actions.iter().any(goes)) {
+            plan.actions.insert(1, Action::Release(about, labels::NAB_FINALIZER));
+        }
+        plan
+    });
+}
+
+#[test]
+fn forgetting_to_say_why() {
+    let left = Left { tricks: 1, ..NOTHING };
+    assert_found(
+        "neither ended nor says what it waits for",
+        setups::hostile_neighbour(),
+        left,
+        |_, key, mut plan| {
+            if key.kind == Kind::NonAdminRestore {
+                plan.actions.retain(|action| !is_status(action));
+            }
+            plan
+        },
+    );
+}
+
+#[test]
+fn never_resting() {
+    let left = Left { wishes: 1, ..NOTHING };
+    assert_found("busy for ever", setups::two_tenants(), left, |_, _, plan| plan.waking_in(Duration::ZERO));
+}
+
+#[test]
+fn reaching_for_another_namespace() {
+    let left = Left { wishes: 1, ..NOTHING };
+    assert_found("another namespace", setups::two_tenants(), left, |_, _, mut plan| {
+        for action in &mut plan.actions {
+            if let Action::Create(object) = action {
+                object.body["spec"]["includedNamespaces"] = json!(["shop", "evil"]);
+            }
+        }
+        plan
+    });
+}

@@ -1,0 +1,204 @@
+//! What must hold in every state, of every write, and where everything has come to rest.
+
+use std::time::Duration;
+
+use api::{Kind, labels};
+use planner::{Action, Key, Target};
+use serde_json::{Value, json};
+
+use crate::moves::{Move, State};
+use crate::setups::Setup;
+use crate::world::{ADMIN, World, short};
+
+/// More moves than any world needs before it comes to rest.
+const ENDLESS: usize = 400;
+/// How often time passes until nothing waits for it any more.
+const ROUNDS: usize = 12;
+
+const FINALIZERS: [&str; 3] = [labels::NAB_FINALIZER, labels::NAR_FINALIZER, labels::NABSL_FINALIZER];
+
+fn text(json: &Value) -> &str {
+    json.as_str().unwrap_or_default()
+}
+
+/// What is wrong with a write that is about to be sent: nothing goes that nobody wanted gone.
+pub(crate) fn wrong_to_send(state: &State, step: &Move) -> Option<String> {
+    let Move::Write(about, _) = step else { return None };
+    let (uid, action) = state.apart.next_write(about)?;
+    let asked = state.asked.contains(uid);
+    let with_data = state.asked_with_data.contains(uid);
+    let right = match action {
+        Action::Create(object) => object.kind != Kind::DeleteBackupRequest || with_data,
+        Action::Delete(target) | Action::DeleteUnchanged(target) => match (about.kind, target.kind) {
+            (Kind::NonAdminBackup, Kind::Backup) => asked || with_data,
+            (Kind::NonAdminBackup, Kind::NonAdminBackup | Kind::NonAdminRestore) => with_data,
+            (Kind::NonAdminRestore, Kind::Restore)
+            | (Kind::NonAdminBackupStorageLocation, Kind::NonAdminBackup) => asked,
+            // What an administrator takes back, or a tenant changes, goes without being asked for.
+            (Kind::NonAdminBackup, Kind::DeleteBackupRequest) | (Kind::NonAdminBackupStorageLocation, _) => {
+                true
+            }
+            _ => false,
+        },
+        _ => true,
+    };
+    (!right).then(|| format!("nobody asked for this: {}", short(&format!("{action:?}"))))
+}
+
+/// What is wrong with a state, whatever comes next.
+pub(crate) fn wrong(state: &State, setup: &Setup) -> Option<String> {
+    if let Some(complaint) = state.apart.complaints().first() {
+        return Some(complaint.clone());
+    }
+    let world = &state.apart.real;
+    if let Some((uid, made)) = world.made_for().iter().find(|(_, made)| **made > 1) {
+        return Some(format!("Velero was given {} {made} times", short(uid)));
+    }
+    for (key, object) in world.everything() {
+        if let Some(wrong) = wrong_object(world, key, object) {
+            return Some(format!("{} {wrong}", short(&format!("{} {}", key.kind.name(), key.name))));
+        }
+    }
+    setup.bystander.and_then(|name| {
+        let theirs = |world: &World| -> Vec<Value> {
+            let all = world.everything().filter(|(key, object)| of(key, object, name));
+            all.map(|(_, object)| object.clone()).collect()
+        };
+        (theirs(world) != theirs(&setup.start)).then(|| format!("something of {name}'s has changed"))
+    })
+}
+
+fn of(key: &Key, object: &Value, namespace: &str) -> bool {
+    let marks = &object["metadata"]["annotations"];
+    let marked = [labels::NAB_NAMESPACE, labels::NAR_NAMESPACE, labels::NABSL_NAMESPACE]
+        .iter()
+        .any(|mark| text(&marks[*mark]) == namespace);
+    key.namespace == namespace || (key.namespace == ADMIN && marked)
+}
+
+/// No object of Velero's reaches beyond the namespace it was made for.
+fn wrong_object(world: &World, key: &Key, object: &Value) -> Option<String> {
+    let marks = &object["metadata"]["annotations"];
+    let (origin, spec) = match key.kind {
+        Kind::Backup => (text(&marks[labels::NAB_NAMESPACE]), &object["spec"]),
+        Kind::Restore => (text(&marks[labels::NAR_NAMESPACE]), &object["spec"]),
+        _ => return None,
+    };
+    if spec["includedNamespaces"] != json!([origin]) {
+        return Some(format!("was made for {origin} and names {}", spec["includedNamespaces"]));
+    }
+    let place = world.get(&format!("bsl {}", text(&spec["storageLocation"])));
+    let owner = text(&place["metadata"]["annotations"][labels::NABSL_NAMESPACE]);
+    if !owner.is_empty() && owner != origin {
+        return Some(format!("of {origin} is kept in the storage of {owner}"));
+    }
+    let source = world.get(&format!("backup {}", text(&spec["backupName"])));
+    let owner = text(&source["metadata"]["annotations"][labels::NAB_NAMESPACE]);
+    (!owner.is_empty() && owner != origin).then(|| format!("of {origin} restores what is {owner}'s"))
+}
+
+/// Whether a state leads to a good end if nothing happens but time: returns what is wrong there.
+pub(crate) fn ends_badly(state: &State, setup: &Setup) -> Option<String> {
+    let mut state = state.clone();
+    for _ in 0..ROUNDS {
+        if let Err(wrong) = rest(&mut state, setup) {
+            return Some(wrong);
+        }
+        let wait = state.apart.next_timer();
+        state.apart.pass(wait.unwrap_or(Duration::from_mins(10)).max(Duration::from_secs(20)));
+    }
+    if let Err(wrong) = rest(&mut state, setup) {
+        return Some(wrong);
+    }
+    if let Some(missed) = state.apart.missed().first() {
+        return Some(missed.clone());
+    }
+    let leftovers = state.apart.leftovers();
+    state.apart.outside(|world| collect_requests(world, &leftovers));
+    let world = &state.apart.real;
+    world.everything().find_map(|(key, object)| {
+        let wrong = if key.kind.group() == Kind::NonAdminBackup.group() {
+            unfinished(world, key, object)
+        } else {
+            left_behind(world, object, setup.may_leave)
+        };
+        wrong.map(|wrong| {
+            short(&format!("{} {}/{} {wrong}: {object}", key.kind.name(), key.namespace, key.name))
+        })
+    })
+}
+
+/// The garbage collector takes requests to delete what was gone already. Anything else must not need it.
+fn collect_requests(world: &mut World, leftovers: &[Target]) {
+    for target in leftovers {
+        if target.kind == Kind::DeleteBackupRequest {
+            world.delete(&format!("dbr {}", target.name));
+        }
+    }
+}
+
+/// Everybody does what is to be done, until there is nothing.
+fn rest(state: &mut State, setup: &Setup) -> Result<(), String> {
+    for _ in 0..ENDLESS {
+        let Some((step, true)) = state.moves(setup).into_iter().next() else { return Ok(()) };
+        if let Some(wrong) = wrong_to_send(state, &step) {
+            return Err(wrong);
+        }
+        *state = state.after(setup, &step);
+        if let Some(wrong) = wrong(state, setup) {
+            return Err(wrong);
+        }
+    }
+    Err("it does not come to rest".to_owned())
+}
+
+/// A request is over, or says what it waits for; one on its way out is gone, unless somebody else holds it.
+fn unfinished(world: &World, key: &Key, object: &Value) -> Option<&'static str> {
+    let metadata = &object["metadata"];
+    let held = |own: bool| {
+        let all = metadata["finalizers"].as_array().into_iter().flatten();
+        all.filter(|one| FINALIZERS.contains(&text(one)) == own).count() > 0
+    };
+    if !metadata["deletionTimestamp"].is_null() {
+        return (held(true) || !held(false)).then_some("is stuck on its way out");
+    }
+    let status = &object["status"];
+    let conditions = status["conditions"].as_array();
+    let says_why = conditions.into_iter().flatten().any(|condition| {
+        let news = text(&condition["status"]) == "False" || text(&condition["type"]) == "Deleting";
+        news && !text(&condition["message"]).is_empty()
+    });
+    let over = |part: &str| {
+        let shown = &status[part];
+        let name = text(&shown["name"]);
+        let kind = if part == "veleroBackup" { "backup" } else { "restore" };
+        let real = world.get(&format!("{kind} {name}"));
+        let phase = text(&shown["status"]["phase"]);
+        phase == text(&real["status"]["phase"]) && !matches!(phase, "" | "InProgress")
+    };
+    let created = text(&status["phase"]) == "Created";
+    let ended = match key.kind {
+        Kind::NonAdminBackup => created && over("veleroBackup"),
+        Kind::NonAdminRestore => created && over("veleroRestore"),
+        Kind::NonAdminBackupStorageLocation => created,
+        _ => true,
+    };
+    if !ended && (created || !says_why) {
+        return Some("neither ended nor says what it waits for");
+    }
+    let honest = key.namespace == "shop" && key.kind == Kind::NonAdminBackup;
+    let lost = world.made_for().get(text(&metadata["uid"])).is_none() && says_lost(object);
+    (honest && lost).then_some("says that Velero lost what Velero never had")
+}
+
+/// What was made for a request goes with it.
+fn left_behind(world: &World, object: &Value, may_leave: bool) -> Option<&'static str> {
+    let origin = text(&object["metadata"]["annotations"][labels::ORIGIN_UID]);
+    let alive = world.everything().any(|(_, other)| text(&other["metadata"]["uid"]) == origin);
+    (!origin.is_empty() && !alive && !may_leave).then_some("is left behind")
+}
+
+fn says_lost(request: &Value) -> bool {
+    let conditions = request["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|one| text(&one["reason"]) == "VeleroBackupNotFound")
+}

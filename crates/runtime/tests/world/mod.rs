@@ -1,0 +1,249 @@
+//! A cluster in memory: a simulated API server (`store`, `server`), the runtime driven with it (`nacre`), writes that
+//! the API server rejects (`trouble`), a simulated Velero (`velero`), and a record of it all for people (`trace`).
+//!
+//! What is driven is the runtime that the engine runs, with simulated IO. It is woken by nothing but watch events and
+//! its own timers, so that a missing wake-up shows: whatever a decision would still do once it is idle fails the test.
+
+pub(crate) mod apart;
+pub(crate) mod manifests;
+mod nacre;
+mod rules;
+mod server;
+mod store;
+mod tape;
+mod trace;
+mod trouble;
+mod velero;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::Kind;
+use jiff::Timestamp;
+use planner::state::Moment;
+use planner::{Key, Policy, State};
+use serde_json::{Value, json};
+
+use nacre::Nacre;
+use store::Stored;
+use tape::{Op, Tape};
+pub(crate) use trace::{long, short};
+
+/// Where Velero and the administrators are.
+pub(crate) const ADMIN: &str = "velero";
+
+/// The cluster.
+#[derive(Clone)]
+pub(crate) struct World {
+    objects: BTreeMap<Key, Stored>,
+    policy: Option<Arc<Policy>>,
+    now: Timestamp,
+    /// How much time has passed, whatever the clock was set to.
+    uptime: Duration,
+    /// The last resourceVersion given out.
+    version: u64,
+    /// The last uid given out, by kind: so that one of another kind more or less changes no name.
+    births: BTreeMap<Kind, u32>,
+    /// How many Velero objects were ever made for a request, by its uid.
+    made_for: BTreeMap<String, usize>,
+    /// Whether nacre looks after tenants' locations and what is found in storage.
+    minds_storage: bool,
+    nacre: Nacre,
+    tape: Tape,
+    trace: Vec<String>,
+    /// How much of the trace was read already.
+    read: usize,
+}
+
+impl World {
+    /// A cluster with Velero, its default storage, and these namespaces.
+    pub(crate) fn with(namespaces: &[&str]) -> Self {
+        let mut world = Self::empty();
+        world.tape();
+        for name in [ADMIN].iter().chain(namespaces) {
+            world.apply(manifests::namespace(name));
+        }
+        world.apply(manifests::default_storage());
+        world
+    }
+
+    fn empty() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            policy: Some(Arc::default()),
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            uptime: Duration::ZERO,
+            version: 0,
+            births: BTreeMap::new(),
+            made_for: BTreeMap::new(),
+            minds_storage: false,
+            nacre: Nacre::default(),
+            tape: Tape::default(),
+            trace: Vec::new(),
+            read: 0,
+        }
+    }
+
+    /// What an administrator allows from now on.
+    pub(crate) fn policy(&mut self, change: impl FnOnce(&mut Policy)) {
+        change(Arc::make_mut(self.policy.get_or_insert_default()));
+        let policy = self.policy.clone();
+        self.note(|| Op::Policy(policy));
+        self.policy_was_read();
+    }
+
+    /// Wakes the requests that a change of a source of the policy affects.
+    fn policy_was_read(&mut self) {
+        self.nacre.runtime.state.set_policy(self.policy.clone());
+        nacre::wake_by_policy(&mut self.nacre.runtime);
+    }
+
+    /// What nacre has observed, for a question that is asked now.
+    pub(crate) fn state(&self) -> State {
+        let mut state = self.nacre.runtime.state.clone();
+        state.set_now(self.now);
+        state
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { clock: self.now, uptime: self.uptime }
+    }
+
+    /// Nobody can tell what an administrator allows.
+    pub(crate) fn policy_cannot_be_read(&mut self) {
+        self.policy = None;
+        self.nacre.runtime.state.set_policy(None);
+        self.note(|| Op::Policy(None));
+    }
+
+    /// Somebody creates an object, or changes it to be so. A status is ignored where the API server ignores it.
+    pub(crate) fn apply(&mut self, object: Value) {
+        let kind = kind_of(object["kind"].as_str().unwrap_or_default());
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let key = Key::new(kind, namespace, name);
+        if self.objects.contains_key(&key) {
+            self.respecify(&key, object);
+        } else {
+            self.insert(kind, object);
+        }
+    }
+
+    /// Somebody edits an object: a merge patch of everything but the status.
+    pub(crate) fn edit(&mut self, object: &str, change: Value) {
+        let key = self.found(object);
+        self.merge(&key, &change);
+    }
+
+    /// Somebody with more rights than they should have writes a status.
+    pub(crate) fn forge_status(&mut self, object: &str, status: Value) {
+        let key = self.found(object);
+        self.merge_status(&key, &json!({ "status": status }));
+    }
+
+    /// Somebody deletes an object. A namespace takes everything in it along.
+    pub(crate) fn delete(&mut self, object: &str) {
+        let key = self.found(object);
+        self.remove(&key);
+        if key.kind == Kind::Namespace {
+            let inside: Vec<_> =
+                self.objects.keys().filter(|inside| inside.namespace == key.name).cloned().collect();
+            for key in inside {
+                self.remove(&key);
+            }
+            self.namespaces_go();
+        }
+    }
+
+    /// An object as it is stored; null if there is none.
+    pub(crate) fn get(&self, object: &str) -> Value {
+        self.objects.get(&key(object)).map_or(Value::Null, |stored| (*stored.json).clone())
+    }
+
+    /// An object for people to read, with uids made short.
+    pub(crate) fn show(&self, object: &str, field: &str) -> String {
+        short(&serde_json::to_string_pretty(&self.get(object)[field]).unwrap())
+    }
+
+    /// What the condition of this type says: `True/BackupAccepted: the backup is allowed`.
+    pub(crate) fn condition(&self, object: &str, type_: &str) -> String {
+        let status = self.get(object)["status"].clone();
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.iter().find(|condition| condition["type"] == type_);
+        let text = |field: &str| found.map_or("", |found| found[field].as_str().unwrap_or_default());
+        format!("{}/{}: {}", text("status"), text("reason"), short(text("message")))
+    }
+
+    /// Whether there is such an object.
+    pub(crate) fn has(&self, object: &str) -> bool {
+        self.objects.contains_key(&key(object))
+    }
+
+    /// All objects of a kind, as `namespace/name`, with uids made short.
+    pub(crate) fn names(&self, kind: Kind) -> Vec<String> {
+        let keys = self.objects.keys().filter(|key| key.kind == kind);
+        keys.map(|key| short(&format!("{}/{}", key.namespace, key.name))).collect()
+    }
+
+    /// All objects, for comparing two worlds.
+    pub(crate) fn everything(&self) -> impl Iterator<Item = (&Key, &Value)> {
+        self.objects.iter().map(|(key, stored)| (key, &*stored.json))
+    }
+
+    /// How many Velero objects were ever made for a request, by its uid.
+    pub(crate) fn made_for(&self) -> &BTreeMap<String, usize> {
+        &self.made_for
+    }
+
+    /// What nacre has written and told since this was last asked, once it has come to rest.
+    pub(crate) fn trace(&mut self) -> String {
+        self.settle();
+        let news = self.trace[self.read..].join("\n");
+        self.read = self.trace.len();
+        news
+    }
+
+    /// All that nacre has written and told.
+    pub(crate) fn whole_trace(&self) -> String {
+        self.trace.join("\n")
+    }
+
+    /// An object that must be there.
+    pub(crate) fn found(&self, object: &str) -> Key {
+        let key = key(object);
+        assert!(
+            self.objects.contains_key(&key),
+            "there is no {object}; there are {:?}",
+            self.names(key.kind)
+        );
+        key
+    }
+}
+
+/// Reads `nab shop/daily`, `ns shop` or `backup shop-daily-<1>`; what has no namespace given is Velero's.
+fn key(object: &str) -> Key {
+    let (kind, place) = object.split_once(' ').expect("a kind and a name");
+    let kind = match kind {
+        "nab" => Kind::NonAdminBackup,
+        "nar" => Kind::NonAdminRestore,
+        "request" => Kind::NonAdminBackupStorageLocationRequest,
+        "secret" => Kind::Secret,
+        "nabsl" => Kind::NonAdminBackupStorageLocation,
+        "backup" => Kind::Backup,
+        "restore" => Kind::Restore,
+        "bsl" => Kind::BackupStorageLocation,
+        "nadr" => Kind::NonAdminDownloadRequest,
+        "dr" => Kind::DownloadRequest,
+        "dbr" => Kind::DeleteBackupRequest,
+        "ns" => return Key::new(Kind::Namespace, "", place),
+        "cm" => Kind::ConfigMap,
+        other => kind_of(other),
+    };
+    let (namespace, name) = place.split_once('/').unwrap_or((ADMIN, place));
+    Key::new(kind, namespace, &long(name))
+}
+
+fn kind_of(name: &str) -> Kind {
+    *Kind::ALL.iter().find(|kind| kind.name() == name).unwrap_or_else(|| panic!("no kind {name:?}"))
+}
