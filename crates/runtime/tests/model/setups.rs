@@ -192,7 +192,7 @@ pub(crate) fn two_tenants() -> Setup {
     let start = World::with(&["shop", "evil"]);
     let mut steps = of_a_backup();
     steps.push(wish("evil asks for a backup", |w| !has(w, "nab evil/b"), |w| w.apply(nab("evil/b"))));
-    let left = left([0, 0, 0, 2, 0], [1, 1, 0, 2, 1]);
+    let left = left([0, 1, 0, 2, 0], [1, 1, 0, 2, 1]);
     Setup { name: "two tenants", start, steps, left, bystander: None, may_leave: false }
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn two_tenants() -> Setup {
 pub(crate) fn hostile_neighbour() -> Setup {
     let mut start = World::with(&["shop", "evil"]);
     done(&mut start);
-    let left = left([0, 0, 2, 0, 0], [1, 1, 2, 0, 1]);
+    let left = left([0, 1, 2, 0, 0], [1, 1, 2, 0, 1]);
     Setup {
         name: "a hostile neighbour",
         start,
@@ -228,7 +228,7 @@ pub(crate) fn restore() -> Setup {
     let mut start = World::with(&["shop"]);
     done(&mut start);
     let steps = [of_a_restore(), of_a_backup()].concat();
-    let left = left([0, 0, 0, 2, 0], [1, 1, 0, 2, 1]);
+    let left = left([0, 1, 0, 2, 0], [1, 1, 0, 2, 1]);
     Setup { name: "a restore and its backup", start, steps, left, bystander: None, may_leave: false }
 }
 
@@ -309,7 +309,7 @@ fn of_a_bucket() -> Vec<Step> {
 /// A bucket that an administrator has to approve, and somebody who would like to use it too.
 pub(crate) fn bucket() -> Setup {
     let start = with_storage(&["shop", "evil"]);
-    let left = left([1, 0, 0, 2, 0], [1, 1, 1, 3, 0]);
+    let left = left([1, 1, 0, 2, 0], [1, 1, 1, 3, 0]);
     Setup {
         name: "a bucket to be approved",
         start,
@@ -334,6 +334,6 @@ pub(crate) fn everything() -> Setup {
     // What else shop may want is wanted in the other worlds.
     let tricks = [of_a_bucket(), of_an_attacker()].concat().into_iter().filter(|step| step.hostile);
     let steps = of_a_restore().into_iter().chain(tricks).collect();
-    let left = left([0, 0, 1, 0, 0], [1, 0, 1, 1, 0]);
+    let left = left([0, 1, 1, 0, 0], [1, 0, 1, 1, 0]);
     Setup { name: "everything at once", start, steps, left, bystander: None, may_leave: true }
 }

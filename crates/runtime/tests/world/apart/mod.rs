@@ -146,12 +146,13 @@ impl Apart {
     /// nacre decides about one object and begins to carry out what it decided.
     pub(crate) fn begin(&mut self, key: &Key) {
         self.runtime.work.take(key);
+        let uid = self.uid_of(key);
         let flight = self.runtime.begin(key, self.real.moment());
-        self.go_on(flight);
+        self.go_on(flight, uid);
     }
 
     /// Answers what is merely fetched, and keeps the flight if there is something to write.
-    fn go_on(&mut self, mut flight: Flight) {
+    fn go_on(&mut self, mut flight: Flight, uid: String) {
         let now = self.real.moment();
         while let Some(request @ Request::Fetch(_)) = self.runtime.request(&flight) {
             let answer = self.real.serve(&request);
@@ -165,7 +166,7 @@ impl Apart {
             self.runtime.finish(flight, now);
             self.flights.remove(&about);
         } else {
-            let (uid, print) = (self.uid_of(&about), print::of_plan(flight.progress().0));
+            let print = print::of_plan(flight.progress().0);
             self.flights.insert(about, (flight, uid, print));
         }
         self.drop_ignored();
@@ -189,7 +190,7 @@ impl Apart {
 
     /// Sends the next write of a plan.
     pub(crate) fn write(&mut self, about: &Key, fate: Fate) {
-        let Some((mut flight, ..)) = self.flights.remove(about) else { return };
+        let Some((mut flight, uid, _)) = self.flights.remove(about) else { return };
         let (Some(action), Some(request)) = (flight.action().cloned(), self.runtime.request(&flight)) else {
             return;
         };
@@ -212,7 +213,7 @@ impl Apart {
         if answer.code().is_none() && fate == Fate::Arrives {
             self.echo(&action.key());
         }
-        self.go_on(flight);
+        self.go_on(flight, uid);
     }
 
     /// The watch event of a write whose reply has arrived is no news; but that the object is gone with its last finalizer
