@@ -15,6 +15,7 @@ use crate::policy::Reading;
 
 const AREA: Area = Area::Rights;
 const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
+const READS: [&str; 3] = ["get", "list", "watch"];
 /// The roles that owners of namespaces have.
 const TENANTS: [&str; 3] = ["admin", "edit", "view"];
 /// Groups that are everybody.
@@ -51,6 +52,9 @@ fn forbidden_to(role: &str) -> Vec<Request> {
     let mut all: Vec<Request> = decisions.into_iter().chain(statuses).chain(application).collect();
     if role == "view" {
         all.extend(TENANT_KINDS.into_iter().flat_map(|kind| WRITES.map(|verb| about(kind, "", verb))));
+        // Their statuses hold links to everything that was backed up, Secrets included.
+        let links = [Kind::NonAdminDownloadRequest, Kind::DownloadRequest];
+        all.extend(links.into_iter().flat_map(|kind| READS.map(|verb| about(kind, "", verb))));
     }
     all
 }

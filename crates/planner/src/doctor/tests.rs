@@ -342,6 +342,12 @@ fn nobody_has_more_than_they_should() {
     Rights Problem: clusterrole generous lets owners of namespaces create dataprotectionapplications, create nonadminbackupstoragelocationrequests, delete nonadminbackupstoragelocationrequests, patch dataprotectionapplications, patch nonadminbackups/status and 10 more
       -> take these out: kubectl edit clusterrole generous
     ");
+    let links = json!({"metadata": {"name": "readers", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+        "rules": [{"apiGroups": ["oadp.openshift.io"], "resources": ["nonadmindownloadrequests"], "verbs": ["get", "list"]}]});
+    insta::assert_snapshot!(sick(|seen| seen.rbac = Reading::Found(roles(&[links]))), @r"
+    Rights Problem: clusterrole readers lets owners of namespaces get nonadmindownloadrequests, list nonadmindownloadrequests
+      -> take these out: kubectl edit clusterrole readers
+    ");
     insta::assert_snapshot!(sick(|seen| seen.rbac = Reading::Found(Rbac::default())), @r"
     Rights Problem: the roles admin, edit, view give nothing on nacre's kinds: owners of namespaces cannot ask
       -> kubectl get clusterrole nacre:edit nacre:view --show-labels: their aggregate-to labels bring it; kubectl nacre install puts them back

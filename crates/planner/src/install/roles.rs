@@ -30,6 +30,9 @@ pub(crate) const TENANT_KINDS: [Kind; 4] = [
 const HELD_KINDS: [Kind; 3] =
     [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
 
+/// What viewers may read.
+const VIEWED_KINDS: [Kind; 3] = HELD_KINDS;
+
 /// The account and every role, with Velero in this namespace.
 pub fn roles(namespace: &str) -> Vec<Object> {
     let account = json!({"metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace}});
@@ -130,11 +133,12 @@ fn beside_the_lease(namespace: &str) -> [Object; 2] {
 }
 
 /// What namespace owners may do: admins and editors ask, viewers look. Statuses are for nacre alone to write, and the
-/// requests that administrators decide about are for administrators alone.
+/// requests that administrators decide about are for administrators alone. A download request's status holds a link to
+/// everything that was backed up, Secrets included, so viewers, who may not read Secrets, may not read it either.
 fn tenant_roles() -> [Object; 3] {
     let write = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
     let ask = json!([rule(&TENANT_KINDS, &write), status_rule(&TENANT_KINDS, &["get"])]);
-    let look = json!([rule(&TENANT_KINDS, READ), status_rule(&TENANT_KINDS, &["get"])]);
+    let look = json!([rule(&VIEWED_KINDS, READ), status_rule(&VIEWED_KINDS, &["get"])]);
     let to_admin_and_edit = json!({
         "rbac.authorization.k8s.io/aggregate-to-admin": "true",
         "rbac.authorization.k8s.io/aggregate-to-edit": "true",
@@ -201,6 +205,21 @@ mod tests {
         let text =
             serde_json::to_string(&objects.iter().map(|o| o.body.clone()).collect::<Vec<_>>()).unwrap();
         assert!(!text.contains("\"*\""));
+    }
+
+    #[test]
+    fn viewers_may_not_read_download_links() {
+        let objects = roles("velero");
+        let rules_of = |name: &str| {
+            let role =
+                objects.iter().find(|object| object.kind == Kind::ClusterRole && object.name() == name);
+            role.unwrap().body["rules"].to_string()
+        };
+        assert!(!rules_of("nacre:view").contains("downloadrequests"));
+        assert!(rules_of("nacre:view").contains("\"nonadminbackups\""));
+        for name in ["nacre:edit", super::EDITORS] {
+            assert!(rules_of(name).contains("\"nonadmindownloadrequests\""), "{name}");
+        }
     }
 
     #[test]
