@@ -49,7 +49,7 @@ pub(super) struct Subjects {
   kubectl nacre migration grant --serviceaccount ops:mover -n shop --expires 24h
   kubectl nacre migration grant --user ann -n shop --dry-run -o yaml
 
-Granting again states the wish anew: a new end replaces the old one, and no --expires makes the grant permanent.")]
+Say the namespace: that of the context is not taken for a grant. Granting again states the wish anew: a new end replaces the old one, and no --expires makes the grant permanent.")]
 pub(super) struct Grant {
     #[command(flatten)]
     subjects: Subjects,
@@ -96,7 +96,13 @@ impl Subjects {
     }
 }
 
-pub(super) async fn grant(session: &Session, args: &Grant) -> Result<Outcome> {
+pub(super) async fn grant(session: &Session, args: &Grant, given: Option<&str>) -> Result<Outcome> {
+    if !args.cluster && given.is_none() {
+        bail!(
+            "-n: say in which namespace they may migrate, for example -n {}, or --cluster for every namespace",
+            session.namespace
+        );
+    }
     let now = Timestamp::now();
     let expires = args.expires.map(|after| now.checked_add(after)).transpose()?;
     let wish = Wish {

@@ -50,14 +50,30 @@ enum Verb {
     Explain(explain::Explain),
 }
 
-pub(crate) async fn run(session: &Session, args: Args) -> Result<Outcome> {
+impl Verb {
+    /// Whether it makes roles or bindings, which mean nothing where there is no KubeVirt. What reads or takes away works
+    /// everywhere.
+    const fn gives(&self) -> bool {
+        match self {
+            Self::Install(_) | Self::Upgrade(_) | Self::Rollback(_) | Self::Grant(_) => true,
+            Self::Bridge(verb) => verb.gives(),
+            Self::Preview(_) | Self::Revoke(_) | Self::WhoCan(_) | Self::Explain(_) => false,
+        }
+    }
+}
+
+/// Does what was asked; `given` is the namespace on the command line.
+pub(crate) async fn run(session: &Session, args: Args, given: Option<&str>) -> Result<Outcome> {
+    if args.verb.gives() {
+        gather::kubevirt(&session.client).await?;
+    }
     match args.verb {
         Verb::Install(verb) => roles::install(session, &verb).await,
         Verb::Preview(verb) => preview::run(session, &verb).await,
         Verb::Upgrade(verb) => roles::upgrade(session, &verb).await,
         Verb::Rollback(verb) => roles::rollback(session, &verb).await,
         Verb::Bridge(verb) => bridge::run(session, &verb).await,
-        Verb::Grant(verb) => grant::grant(session, &verb).await,
+        Verb::Grant(verb) => grant::grant(session, &verb, given).await,
         Verb::Revoke(verb) => grant::revoke(session, &verb).await,
         Verb::WhoCan(verb) => who_can::run(session, &verb).await,
         Verb::Explain(verb) => explain::run(session, &verb).await,
