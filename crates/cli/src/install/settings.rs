@@ -30,7 +30,7 @@ pub(super) struct Wishes {
     #[arg(long)]
     log_format: Option<String>,
 
-    /// Check requests as they are made, and not only once they are there. On unless --webhook=false was said.
+    /// Check requests as they are made, and not only once they are there. On at first; --webhook=false turns it off.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     webhook: Option<bool>,
 
@@ -38,11 +38,12 @@ pub(super) struct Wishes {
     #[arg(long, conflicts_with = "webhook")]
     no_webhook: bool,
 
-    /// Give nacre and namespace owners the rights for Velero's own tools in tenants' namespaces. Off unless said.
+    /// Give nacre and namespace owners the rights for Velero's own tools in tenants' namespaces. Off at first;
+    /// --velero-view=false takes them away.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     velero_view: Option<bool>,
 
-    /// Which of the roles admin, edit and view include the permission to use nacre, or `none`. All three unless said.
+    /// Which of the roles admin, edit and view include the permission to use nacre, or `none`. All three at first.
     #[arg(long, value_name = "ROLE,...", value_delimiter = ',', value_parser = role)]
     aggregate_to: Vec<Included>,
 }

@@ -64,6 +64,9 @@ impl Verb {
 
 /// Does what was asked; `given` is the namespace on the command line.
 pub(crate) async fn run(session: &Session, args: Args, given: Option<&str>) -> Result<Outcome> {
+    if let Verb::Grant(verb) = &args.verb {
+        verb.says_where(given)?;
+    }
     if args.verb.gives() {
         gather::kubevirt(&session.client).await?;
     }
@@ -73,7 +76,7 @@ pub(crate) async fn run(session: &Session, args: Args, given: Option<&str>) -> R
         Verb::Upgrade(verb) => roles::upgrade(session, &verb).await,
         Verb::Rollback(verb) => roles::rollback(session, &verb).await,
         Verb::Bridge(verb) => bridge::run(session, &verb).await,
-        Verb::Grant(verb) => grant::grant(session, &verb, given).await,
+        Verb::Grant(verb) => grant::grant(session, &verb).await,
         Verb::Revoke(verb) => grant::revoke(session, &verb).await,
         Verb::WhoCan(verb) => who_can::run(session, &verb).await,
         Verb::Explain(verb) => explain::run(session, &verb).await,
