@@ -75,7 +75,7 @@ impl Wishes {
         say("replicas", self.replicas.map(Value::from));
         say("logLevel", self.log_level.map(Value::from));
         say("logFormat", self.log_format.as_deref().map(Value::from));
-        say("webhook", self.webhook.or(self.no_webhook.then_some(false)).map(Value::from));
+        say("webhook", self.webhook.or_else(|| self.no_webhook.then_some(false)).map(Value::from));
         say("veleroView", self.velero_view.map(Value::from));
         say("aggregateTo", self.aggregate_to()?.map(|roles| json!(roles)));
         Ok(said)
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn how_long_is_a_duration_or_seconds() {
-        assert_eq!(patience("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(patience("2m"), Ok(Duration::from_mins(2)));
         assert_eq!(patience("90"), Ok(Duration::from_secs(90)));
         assert!(patience("soon").is_err());
     }

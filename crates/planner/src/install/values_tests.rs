@@ -7,17 +7,17 @@ use super::aggregate::{EDIT, VIEW};
 use super::tests::{find, installed, installed_with};
 use super::{CONTROLLER, Found, Observed, RECORD, Settings, UserRole, VELERO_VIEW, decide, place, settle};
 
-fn said(value: Value) -> Map<String, Value> {
+fn said(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap()
 }
 
 /// The settings that come of saying this, and what is remarked.
-fn settled(say: Value, found: &[Found]) -> (Settings, Vec<String>) {
+fn settled(say: &Value, found: &[Found]) -> (Settings, Vec<String>) {
     let values = settle(&said(say), found, "velero").unwrap();
     (values.settings, values.remarks)
 }
 
-fn refused(say: Value, found: &[Found]) -> String {
+fn refused(say: &Value, found: &[Found]) -> String {
     settle(&said(say), found, "velero").unwrap_err().join("\n")
 }
 
@@ -47,13 +47,13 @@ fn unusual() -> Settings {
 fn installing_again_without_a_word_changes_nothing() {
     for settings in [Settings::default(), unusual()] {
         let mut found = installed_with(&settings);
-        let (again, remarks) = settled(json!({}), &found);
+        let (again, remarks) = settled(&json!({}), &found);
         assert_eq!((&again, remarks), (&settings, Vec::new()));
         let plan = decide(&Observed { settings: &again, found: &found }).plan;
         assert!(plan.actions.is_empty(), "{plan:?}");
         // An installation of before there was a record is read as it is, and recorded.
         without_record(&mut found);
-        let (again, remarks) = settled(json!({}), &found);
+        let (again, remarks) = settled(&json!({}), &found);
         assert_eq!((&again, remarks), (&settings, Vec::new()));
         assert_eq!(decide(&Observed { settings: &again, found: &found }).plan.actions.len(), 1);
     }
@@ -61,17 +61,17 @@ fn installing_again_without_a_word_changes_nothing() {
 
 #[test]
 fn what_is_said_changes_and_nothing_else() {
-    let (settings, _) = settled(json!({"replicas": 1, "veleroView": false}), &installed_with(&unusual()));
+    let (settings, _) = settled(&json!({"replicas": 1, "veleroView": false}), &installed_with(&unusual()));
     assert_eq!(settings, Settings { replicas: 1, velero_view: false, ..unusual() });
 }
 
 #[test]
 fn the_first_installation_needs_an_image() {
-    let why = refused(json!({}), &[]);
+    let why = refused(&json!({}), &[]);
     assert!(why.contains("--image") && why.contains("not installed in velero yet"), "{why}");
-    assert_eq!(settled(json!({"image": "a:1"}), &[]).0.image, "a:1");
+    assert_eq!(settled(&json!({"image": "a:1"}), &[]).0.image, "a:1");
     // What stands in the way is said first: no image would help.
-    let elsewhere = settle(&said(json!({})), &installed(), "backup").unwrap_err().join("\n");
+    let elsewhere = settle(&said(&json!({})), &installed(), "backup").unwrap_err().join("\n");
     assert!(elsewhere.contains("installed in namespace velero already"), "{elsewhere}");
 }
 
@@ -81,7 +81,7 @@ fn a_change_by_hand_is_kept_and_named() {
     let deployment = find(&mut found, Kind::Deployment, CONTROLLER);
     deployment.body["spec"]["template"]["spec"]["containers"][0]["image"] =
         "registry.example/nacre:next".into();
-    let (settings, remarks) = settled(json!({}), &found);
+    let (settings, remarks) = settled(&json!({}), &found);
     assert_eq!(settings.image, "registry.example/nacre:next");
     assert_eq!(
         remarks,
@@ -90,7 +90,7 @@ fn a_change_by_hand_is_kept_and_named() {
         ]
     );
     // Whoever says an image knows.
-    let (settings, remarks) = settled(json!({"image": "b:2"}), &found);
+    let (settings, remarks) = settled(&json!({"image": "b:2"}), &found);
     assert_eq!((settings.image.as_str(), remarks.len()), ("b:2", 0));
 }
 
@@ -100,7 +100,7 @@ fn what_is_missing_comes_back_as_it_was() {
     found.retain(|one| one.kind != Kind::Deployment && one.name() != VELERO_VIEW && one.name() != VIEW);
     find(&mut found, Kind::ClusterRole, EDIT).body["metadata"]["labels"] =
         json!({"app.kubernetes.io/part-of": "nacre"});
-    assert_eq!(settled(json!({}), &found).0, unusual());
+    assert_eq!(settled(&json!({}), &found).0, unusual());
 }
 
 #[test]
@@ -108,12 +108,12 @@ fn roles_that_were_applied_by_hand_stay() {
     let mut found = installed();
     let view = installed_with(&unusual()).into_iter().find(|one| one.name() == VELERO_VIEW).unwrap();
     found.push(view);
-    assert!(settled(json!({}), &found).0.velero_view);
+    assert!(settled(&json!({}), &found).0.velero_view);
     // Somebody took a label off before there was a record.
     without_record(&mut found);
     let edit = find(&mut found, Kind::ClusterRole, EDIT);
     edit.body["metadata"]["labels"][UserRole::Edit.label()] = Value::Null;
-    assert_eq!(settled(json!({}), &found).0.aggregate_to, [UserRole::Admin, UserRole::View]);
+    assert_eq!(settled(&json!({}), &found).0.aggregate_to, [UserRole::Admin, UserRole::View]);
 }
 
 #[test]
@@ -121,16 +121,16 @@ fn another_version_needs_its_image() {
     let mut found = installed();
     find(&mut found, Kind::Deployment, CONTROLLER).body["metadata"]["labels"]["app.kubernetes.io/version"] =
         "0.0.1".into();
-    let why = refused(json!({}), &found);
+    let why = refused(&json!({}), &found);
     assert!(why.contains("nacre 0.0.1 is installed") && why.contains("--image"), "{why}");
-    assert_eq!(settled(json!({"image": "b:2"}), &found).0.image, "b:2");
+    assert_eq!(settled(&json!({"image": "b:2"}), &found).0.image, "b:2");
 }
 
 #[test]
 fn a_record_that_cannot_be_read_is_named() {
     let mut found = installed();
     find(&mut found, Kind::ConfigMap, RECORD).body["data"]["aggregateTo"] = "[\"boss\"]".into();
-    let why = refused(json!({}), &found);
+    let why = refused(&json!({}), &found);
     assert!(why.contains("data.aggregateTo") && why.contains("[\"admin\",\"edit\",\"view\"]"), "{why}");
 }
 
