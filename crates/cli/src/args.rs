@@ -75,16 +75,22 @@ pub(crate) fn command() -> clap::Command {
 /// Reads the command line; ends the program with help, the version or a complaint where that is the answer.
 pub(crate) fn parse() -> Args {
     let matches = command().get_matches();
-    Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    let mut args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    args.connection.velero_source = matches.value_source("velero_namespace");
+    args
 }
 
 /// Does what was asked.
 pub(crate) async fn run(args: Args) -> Result<Outcome> {
     let given = args.connection.namespace();
     match &args.command {
-        Command::Render(verb) => return install::render(verb, given, args.output),
+        Command::Render(verb) => {
+            return install::render(verb, args.connection.installation()?, args.output);
+        }
         Command::Policy(verb) if verb.needs_no_cluster() => return verb.checked(args.output),
-        Command::Install(verb) if verb.only_renders() => return verb.rendered(given, args.output),
+        Command::Install(verb) if verb.only_renders() => {
+            return verb.rendered(args.connection.installation()?, args.output);
+        }
         Command::Completion(verb) => return completion::script(verb),
         Command::Complete(verb) => return completion::complete(verb).await,
         _ => {}
@@ -99,10 +105,14 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         Command::Request(args) => Box::pin(request::run(&session, args, given)).await,
         Command::Policy(args) => Box::pin(policy::run(&session, args, given)).await,
         Command::Adopt(verb) => Box::pin(adopt::run(&session, &verb)).await,
-        Command::Install(verb) => install::install(&session, &verb, given).await,
-        Command::Uninstall(verb) => install::uninstall(&session, &verb, given).await,
-        Command::Render(verb) => install::render(&verb, given, args.output),
-        Command::Migration(args) => migration::run(&session, args).await,
+        Command::Install(verb) => {
+            Box::pin(install::install(&session, &verb, args.connection.installation()?)).await
+        }
+        Command::Uninstall(verb) => {
+            Box::pin(install::uninstall(&session, &verb, args.connection.installation()?)).await
+        }
+        Command::Render(verb) => install::render(&verb, args.connection.installation()?, args.output),
+        Command::Migration(args) => migration::run(&session, args, given).await,
         Command::Doctor(_) => Box::pin(doctor::run(&session, given)).await,
         Command::Completion(verb) => completion::script(&verb),
         Command::Complete(verb) => completion::complete(&verb).await,

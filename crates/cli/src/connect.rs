@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
-use clap::Args;
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, parser::ValueSource};
 use kube::{
     Api, Client, Config, Resource,
     client::ClientBuilder,
@@ -41,6 +41,10 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "NAMESPACE", default_value = "velero", env = "VELERO_NAMESPACE", global = true)]
     #[arg(hide_env_values = true)]
     velero_namespace: String,
+
+    /// Whether somebody said where Velero is: by the flag, by the environment, or not at all.
+    #[arg(skip)]
+    pub(crate) velero_source: Option<ValueSource>,
 }
 
 impl Connection {
@@ -55,6 +59,7 @@ impl Connection {
             act_as: last("act_as"),
             act_as_groups: values("act_as_groups"),
             velero_namespace: last("velero_namespace").or_else(velero).unwrap_or_else(|| "velero".to_owned()),
+            velero_source: None,
         }
     }
 
@@ -66,6 +71,21 @@ impl Connection {
     /// The namespace on the command line, for commands that do not mean the context's.
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
+    }
+
+    /// Where nacre is to be installed or removed, next to Velero, if anybody said so: by -n or by --velero-namespace.
+    pub(crate) fn installation(&self) -> Result<Option<&str>> {
+        let said = self.velero_source.is_some_and(|source| source != ValueSource::DefaultValue);
+        let velero = said.then_some(self.velero_namespace.as_str());
+        // The environment speaks for every command, and -n for this one.
+        let by_flag = self.velero_source == Some(ValueSource::CommandLine);
+        match (self.namespace(), velero) {
+            (Some(namespace), Some(velero)) if by_flag && namespace != velero => bail!(
+                "-n is {namespace} and --velero-namespace is {velero}: nacre runs in Velero's namespace, so say one of them, \
+                 or the same twice"
+            ),
+            (namespace, velero) => Ok(namespace.or(velero)),
+        }
     }
 }
 

@@ -522,3 +522,53 @@ fn whoever_cannot_be_asked_is_passed_over_in_silence() {
     // Those who may not list namespaces have at least those of their contexts.
     tab(&["backup", "get", "-n", ""]).stdout_eq("shop\n:4\n").stderr_eq("");
 }
+
+#[test]
+fn an_installation_is_in_one_place_and_flags_have_sound_values() {
+    let twice = ["install", "--image", "a:1", "-n", "shop", "--velero-namespace", "backup"];
+    let (command, _folder) = nacre(&[], &twice);
+    command.assert().code(1).stderr_eq(str![[r#"
+error: -n is shop and --velero-namespace is backup: nacre runs in Velero's namespace, so say one of them, or the same twice
+
+"#]]);
+    let (command, _folder) = nacre(&[], &["install", "--aggregate-to", "admin,boss"]);
+    command.assert().code(2).stderr_eq(str![[r#"
+error: invalid value 'boss' for '--aggregate-to <ROLE,...>': name some of admin, edit and view, or none
+
+For more information, try '--help'.
+
+"#]]);
+    let (command, _folder) = nacre(&[], &["install", "--aggregate-to", "admin,none"]);
+    command.assert().code(1).stderr_eq(str![[r#"
+error: --aggregate-to: `none` stands alone, or name some of admin, edit and view
+
+"#]]);
+    // Both are fine, and nobody answers.
+    for timeout in ["2m", "120"] {
+        let (command, _folder) = nacre(&[], &["install", "--image", "a:1", "--wait", "--timeout", timeout]);
+        command.assert().code(1).stderr_eq(str![[r#"
+error: looking at what is installed: the API server does not answer: Connection refused (os error 111)
+
+"#]]);
+    }
+}
+
+#[test]
+fn manifests_are_for_the_namespace_that_was_named_either_way() {
+    for flag in ["-n", "--velero-namespace"] {
+        let (command, _folder) = nacre(&[], &["render", flag, "backup", "--aggregate-to=none", "-o", "json"]);
+        let output = command.assert().success();
+        let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+        assert!(text.contains("\"namespace\": \"backup\"") && !text.contains("\"namespace\": \"velero\""));
+        assert!(!text.contains("aggregate-to-edit\": \"true\""));
+    }
+}
+
+#[test]
+fn a_grant_says_in_which_namespace() {
+    let (command, _folder) = nacre(&[], &["migration", "grant", "--user", "ann"]);
+    command.assert().code(1).stderr_eq(str![[r#"
+error: -n: say in which namespace they may migrate, as in -n shop, or --cluster for every namespace
+
+"#]]);
+}

@@ -1,6 +1,7 @@
 //! Looking at an installation of nacre, and trying changes to it before making them. It changes so seldom that it is read
 //! afresh for each decision.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api::{Kind, labels};
@@ -14,7 +15,9 @@ use kube::core::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt as _};
 use planner::copies::COPIED;
 use planner::install::uninstall::{FINALIZERS, left_behind};
-use planner::install::{CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, OPERATOR, Settings, objects};
+use planner::install::{
+    CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, OPERATOR, RECORD, Settings, objects,
+};
 use planner::{Action, Key, Object, Plan, Target};
 use serde_json::Value;
 
@@ -24,13 +27,18 @@ use crate::execute::{Executor, MANAGER, path};
 /// How many requests are fetched at a time.
 const PAGE: u32 = 500;
 
-/// Everything that has a name nacre would use with these settings or bears its mark, and the namespace if it is there.
-pub async fn found(client: &Client, settings: &Settings) -> Result<Vec<Found>, kube::Error> {
+/// Everything that has a name nacre could use in this namespace or bears its mark, the values it was installed with, and the
+/// namespace if it is there.
+pub async fn found(client: &Client, namespace: &str) -> Result<Vec<Found>, kube::Error> {
     let mut found = marked(client).await?;
-    let namespace = (Kind::Namespace, String::new(), settings.namespace.clone());
-    let wanted = objects(settings).into_iter();
+    let settings = Settings { namespace: namespace.to_owned(), velero_view: true, ..Settings::default() };
+    let more = [
+        (Kind::Namespace, String::new(), namespace.to_owned()),
+        (Kind::ConfigMap, namespace.to_owned(), RECORD.to_owned()),
+    ];
+    let wanted = objects(&settings).into_iter();
     let names = wanted.map(|object| (object.kind, object.namespace().to_owned(), object.name().to_owned()));
-    let unknown = names.chain([namespace]).filter(|(kind, namespace, name)| {
+    let unknown = names.chain(more).filter(|(kind, namespace, name)| {
         !found.iter().any(|one| one.kind == *kind && one.namespace() == namespace && one.name() == name)
     });
     let others =
@@ -236,6 +244,15 @@ const REQUESTS: [Kind; 5] = [
     Kind::NonAdminBackupStorageLocationRequest,
     Kind::NonAdminDownloadRequest,
 ];
+
+/// How many requests of tenants there are by kind, and in how many namespaces.
+pub async fn requests(client: &Client) -> Result<(Vec<(Kind, usize)>, usize), kube::Error> {
+    let all = listed(client, REQUESTS.into_iter(), &ListParams::default()).await?;
+    let number = |kind: Kind| all.iter().filter(|(one, _)| *one == kind).count();
+    let kinds = REQUESTS.map(|kind| (kind, number(kind))).into_iter().filter(|(_, number)| *number > 0);
+    let places: BTreeSet<_> = all.iter().map(|(_, meta)| meta.namespace.as_deref()).collect();
+    Ok((kinds.collect(), places.len()))
+}
 
 async fn count(client: &Client, kind: Kind, namespace: &str) -> Result<i64, kube::Error> {
     let one = ListParams::default().limit(1);

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::Result;
-use api::{HiddenSecret, velero::BackupStorageLocation};
+use api::{HiddenSecret, Kind, velero::BackupStorageLocation};
 use engine::{Which, soundness};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
@@ -27,7 +27,7 @@ use planner::{
         webhook::CONFIGURATION,
     },
     doctor::{Certificate, Observed, wanted},
-    install::{CONTROLLER, LEASE, LEASE_NAMESPACE},
+    install::{CONTROLLER, LEASE, LEASE_NAMESPACE, RECORD},
     policy::Reading,
 };
 use serde::de::DeserializeOwned;
@@ -64,6 +64,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         async { seen(engine::migration::rbac(&session.client).await) },
         installed(session, namespace),
     )?;
+    let record = object(session, Kind::ConfigMap, namespace, RECORD).await?;
     let certificate = certificate(secret, &webhook);
     Ok(Observed {
         namespace: namespace.to_owned(),
@@ -74,6 +75,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         controllers,
         lease,
         installed,
+        record,
         webhook,
         certificate,
         policy,
@@ -122,18 +124,22 @@ async fn kubevirt(session: &Session) -> Result<Reading<()>> {
     seen(definitions.get_metadata(MIGRATIONS).await.map(|_| ()))
 }
 
+/// One object of any kind.
+async fn object(session: &Session, kind: Kind, namespace: &str, name: &str) -> Result<Reading<Object>> {
+    let found = engine::install::get(&session.client, kind, namespace.to_owned(), name.to_owned()).await;
+    Ok(match seen(found)? {
+        Reading::Found(Some(found)) => Reading::Found(found),
+        Reading::Found(None) | Reading::Absent => Reading::Absent,
+        Reading::Forbidden => Reading::Forbidden,
+        Reading::Unreadable(why) => Reading::Unreadable(why),
+    })
+}
+
 /// What is there under each name an installation uses.
 async fn installed(session: &Session, namespace: &str) -> Result<Vec<(Object, Reading<Object>)>> {
     stream::iter(wanted(namespace))
         .map(async |wanted| {
-            let (place, name) = (wanted.namespace().to_owned(), wanted.name().to_owned());
-            let found = engine::install::get(&session.client, wanted.kind, place, name).await;
-            let found = match seen(found)? {
-                Reading::Found(Some(found)) => Reading::Found(found),
-                Reading::Found(None) | Reading::Absent => Reading::Absent,
-                Reading::Forbidden => Reading::Forbidden,
-                Reading::Unreadable(why) => Reading::Unreadable(why),
-            };
+            let found = object(session, wanted.kind, wanted.namespace(), wanted.name()).await?;
             anyhow::Ok((wanted, found))
         })
         .buffered(AT_A_TIME)

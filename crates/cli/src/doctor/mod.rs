@@ -34,7 +34,7 @@ struct Diagnosis {
 pub(crate) async fn run(session: &Session, given: Option<&str>) -> Result<Outcome> {
     let velero_namespace = given.unwrap_or(&session.velero_namespace).to_owned();
     let beside = Session { velero_namespace, ..session.clone() };
-    let findings = examine(&gather::observe(&beside).await?);
+    let findings = examine(&Box::pin(gather::observe(&beside)).await?);
     let number = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     let diagnosis =
         Diagnosis { problems: number(Verdict::Problem), warnings: number(Verdict::Warning), findings };

@@ -4,7 +4,7 @@ mod fetch;
 pub(crate) mod file;
 pub(crate) mod logs;
 
-use std::{path::PathBuf, time::Duration};
+use std::{cell::Cell, path::PathBuf, time::Duration};
 
 use anyhow::{Result, anyhow, bail};
 use api::{DownloadTarget, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, Phase, condition};
@@ -55,8 +55,15 @@ impl Fetching {
         let request = request(kind, name);
         let request_name = request.metadata.name.clone().unwrap_or_default();
         let api = session.api::<NonAdminDownloadRequest>();
+        let denied = Cell::new(false);
         let work = async {
-            api.create(&PostParams::default(), &request).await?;
+            api.create(&PostParams::default(), &request).await.map_err(|error| match &error {
+                kube::Error::Api(status) if status.is_forbidden() => {
+                    denied.set(true);
+                    forbidden(kind, &session.namespace, &status.message)
+                }
+                _ => error.into(),
+            })?;
             let Some(url) = wait_for(session, &request_name, self.timeout).await? else { return Ok(None) };
             let trust = Trust { file: self.cacert.clone(), blind: self.insecure_skip_tls_verify };
             let link = Link::new(&url, trust.or_of_location(session, kind, name).await)?;
@@ -66,6 +73,10 @@ impl Fetching {
             done = work => done,
             () = interrupted() => Ok(None),
         };
+        if denied.get() {
+            // Nothing was created, so there is nothing to remove.
+            return done;
+        }
         // Known by its name even if the answer to its creation was never seen.
         let removed =
             tokio::time::timeout(CLEANING, api.delete(&request_name, &DeleteParams::default())).await;
@@ -94,6 +105,20 @@ fn request(kind: &str, name: &str) -> NonAdminDownloadRequest {
         },
         status: None,
     }
+}
+
+/// Why somebody who may read the backup may not read its files, if that is why.
+fn forbidden(kind: &str, namespace: &str, message: &str) -> anyhow::Error {
+    // An admission policy also answers "forbidden", and gives its own reason.
+    if !message.contains("cannot create resource") {
+        return anyhow!("{message}");
+    }
+    anyhow!(
+        "{} cannot be fetched: you may not create NonAdminDownloadRequests in namespace {namespace}. A download link opens \
+         everything in a backup, Secrets included, so the role view does not include it; ask for edit or admin in \
+         {namespace}, or for the ClusterRole nonadminbackup-editor-role",
+        thing(kind)
+    )
 }
 
 async fn wait_for(session: &Session, name: &str, timeout: Duration) -> Result<Option<String>> {
@@ -190,6 +215,15 @@ mod tests {
             panic!("it is refused")
         };
         insta::assert_snapshot!(why, @"the log cannot be fetched: daily is kept in the cluster's own storage, and the administrators do not allow downloads from there. Keep backups in a location of your own (kubectl nacre location create), or ask them to allow it");
+    }
+
+    #[test]
+    fn who_may_not_download_is_told_which_permission_is_missing() {
+        let rbac = "nonadmindownloadrequests.oadp.openshift.io is forbidden: User \"vic\" cannot create resource \
+                    \"nonadmindownloadrequests\" in API group \"oadp.openshift.io\" in the namespace \"shop\"";
+        insta::assert_snapshot!(forbidden("BackupLog", "shop", rbac), @"the log cannot be fetched: you may not create NonAdminDownloadRequests in namespace shop. A download link opens everything in a backup, Secrets included, so the role view does not include it; ask for edit or admin in shop, or for the ClusterRole nonadminbackup-editor-role");
+        let policy = "ValidatingAdmissionPolicy 'nacre-reserved-marks' denied request: no";
+        assert_eq!(forbidden("BackupLog", "shop", policy).to_string(), policy);
     }
 
     #[test]

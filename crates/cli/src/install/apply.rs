@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use engine::Retry;
-use engine::install::{carry_out, found, rehearse};
+use engine::install::{carry_out, found, marked, rehearse};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
-use planner::install::{CONTROLLER, Observed, Settings, decide};
+use planner::install::{CONTROLLER, Observed, Settings, Values, decide, place, settle};
 use tokio::time::{Instant, sleep};
 
-use super::settings::Wishes;
+use super::settings::{Wishes, patience};
 use super::words::{Answer, changes};
 use crate::connect::Session;
 use crate::output::{Outcome, print, remark};
@@ -23,16 +23,18 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 #[command(after_help = "Examples:
   kubectl nacre install --image registry.example/nacre:0.1.0    beside Velero in namespace velero
   kubectl nacre install -n backup --replicas 3 --wait           where Velero is in namespace backup
-  kubectl nacre install --dry-run                               what it would do
+  kubectl nacre install --dry-run                               what it would change, field by field
+  kubectl nacre install --aggregate-to admin                    only admins of namespaces may use nacre
   kubectl nacre install --render                                the manifests, as `render` prints them
 
-Installing again brings an installation up to date and does nothing if it is. Definitions and accounts that
-somebody else made, as OADP does, are left alone.")]
+Installing again brings an installation up to date and does nothing if it is. What is not said stays as it was installed:
+the values are kept in the ConfigMap nacre-install-values next to Velero. Definitions and accounts that somebody else made,
+as OADP does, are left alone.")]
 pub(crate) struct Install {
     #[command(flatten)]
     wishes: Wishes,
 
-    /// Only say what would be done.
+    /// Only show what would be done, field by field: what is there -> what would be.
     #[arg(long)]
     dry_run: bool,
 
@@ -44,9 +46,9 @@ pub(crate) struct Install {
     #[arg(long)]
     wait: bool,
 
-    /// How many seconds to wait.
-    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
-    timeout: u64,
+    /// How long to wait: 90s, 2m.
+    #[arg(long, default_value = "2m", value_name = "DURATION", value_parser = patience)]
+    timeout: Duration,
 }
 
 impl Install {
@@ -65,10 +67,18 @@ pub(crate) async fn install(
     install: &Install,
     namespace: Option<&str>,
 ) -> Result<Outcome> {
-    let settings = install.wishes.settings(namespace)?;
+    let said = install.wishes.said()?;
+    let looking = "looking at what is installed";
+    let namespace = place(namespace, &marked(&session.client).await.context(looking)?);
+    let seen = found(&session.client, &namespace).await.context(looking)?;
+    // Settled once: what is changed below is not what was there before.
+    let Values { settings, remarks } = match settle(&said, &seen, &namespace) {
+        Ok(values) => values,
+        Err(refusals) => bail!("{}", refusals.join("\n       ")),
+    };
     let mut done = Vec::new();
     for round in 0..ROUNDS {
-        let seen = found(&session.client, &settings).await.context("looking at what is installed")?;
+        let seen = found(&session.client, &namespace).await.context(looking)?;
         let decision = decide(&Observed { settings: &settings, found: &seen });
         if !decision.refusals.is_empty() {
             bail!("{}", decision.refusals.join("\n       "));
@@ -78,22 +88,22 @@ pub(crate) async fn install(
         }
         if install.dry_run || decision.plan.actions.is_empty() {
             if install.dry_run {
-                done = changes(&decision.plan);
+                done = changes(&decision.plan, &seen);
             }
             let answer = Answer {
                 dry_run: install.dry_run,
                 namespace: settings.namespace.clone(),
                 changes: done,
-                remarks: decision.remarks,
+                remarks: [remarks, decision.remarks].concat(),
             };
-            said(session, &answer)?;
+            show(session, &answer)?;
             if install.wait && !install.dry_run {
-                running(session, &settings, Duration::from_secs(install.timeout)).await?;
+                running(session, &settings, install.timeout).await?;
             }
             return Ok(Outcome::Good);
         }
         match carry_out(&session.client, &settings, &decision.plan).await {
-            Ok(()) => done.extend(changes(&decision.plan)),
+            Ok(()) => done.extend(changes(&decision.plan, &seen)),
             // Somebody else is at it too.
             Err(failure) if matches!(failure.retry(), Retry::Now | Retry::WhenItChanges) => {}
             Err(failure) => return Err(failure.into()),
@@ -116,7 +126,7 @@ async fn may(session: &Session, plan: &planner::Plan) -> Result<()> {
     );
 }
 
-fn said(session: &Session, answer: &Answer) -> Result<()> {
+fn show(session: &Session, answer: &Answer) -> Result<()> {
     for text in &answer.remarks {
         remark(format_args!("note: {text}"));
     }

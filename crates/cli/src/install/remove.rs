@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use engine::Retry;
-use engine::install::{at_work, carry_out, copies, held, kept, marked, remains};
+use engine::install::{at_work, carry_out, copies, held, kept, marked, remains, requests};
 use planner::install::uninstall::{Observed, Scope, decide, helm_release};
+use planner::install::{Settings, place};
 use tokio::time::{Instant, sleep};
 
-use super::settings::somewhere;
+use super::settings::patience;
 use super::words::{Answer, Change, changes};
+use crate::confirm::Consent;
 use crate::connect::Session;
 use crate::output::{Outcome, print, remark};
 
@@ -18,23 +20,27 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   kubectl nacre uninstall              the program, its roles and policies
-  kubectl nacre uninstall --crds       the definitions too, and with them every request of every tenant
+  kubectl nacre uninstall --crds       the CRDs too, and with them every request of every tenant; asks first
+  kubectl nacre uninstall --crds --yes the same without asking, where nobody can be asked
   kubectl nacre uninstall --dry-run    what the first step would be, and what stays
 
 Requests lose nacre's finalizers, so that nothing is stuck. Backups, restores and locations of Velero stay; copies of them
 in tenants' namespaces go. It can be run after `helm uninstall`, for what Helm knows nothing of, or before.")]
 pub(crate) struct Uninstall {
-    /// Also remove the definitions of nacre's kinds, and with them every request of every tenant.
+    /// Also remove the CRDs of nacre's kinds, and with them every request of every tenant. Asks first.
     #[arg(long)]
     crds: bool,
+
+    #[command(flatten)]
+    consent: Consent,
 
     /// Only say what would be done.
     #[arg(long)]
     dry_run: bool,
 
-    /// How many seconds to wait for the program to end.
-    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
-    timeout: u64,
+    /// How long to wait for the program to end: 90s, 2m.
+    #[arg(long, default_value = "2m", value_name = "DURATION", value_parser = patience)]
+    timeout: Duration,
 }
 
 pub(crate) async fn uninstall(
@@ -44,12 +50,16 @@ pub(crate) async fn uninstall(
 ) -> Result<Outcome> {
     let client = &session.client;
     let first = marked(client).await.context("looking at what is installed")?;
-    let installed = first.iter().find(|one| one.kind == api::Kind::Deployment);
-    let place = namespace.or_else(|| installed.map(planner::Object::namespace)).map(str::to_owned);
     let release = helm_release(&first).map(|(name, place)| (name.to_owned(), place.to_owned()));
-    let settings = somewhere(place.as_deref());
+    let settings = Settings { namespace: place(namespace, &first), ..Settings::default() };
     let scope = if uninstall.crds { Scope::Definitions } else { Scope::Installation };
-    let deadline = Instant::now() + Duration::from_secs(uninstall.timeout);
+    let lost = if uninstall.crds { lost(session).await? } else { None };
+    if let Some(lost) = lost.as_ref().filter(|_| !uninstall.dry_run)
+        && !agreed(&uninstall.consent, lost)?
+    {
+        bail!("nothing was removed");
+    }
+    let deadline = Instant::now() + uninstall.timeout;
     let mut done = Vec::new();
     let mut told = String::new();
     loop {
@@ -85,6 +95,10 @@ pub(crate) async fn uninstall(
             }));
             let answer =
                 Answer { dry_run: uninstall.dry_run, namespace: settings.namespace, changes: done, remarks };
+            if let Some(lost) = lost {
+                let verb = if uninstall.dry_run { "would be removed" } else { "removed" };
+                remark(format_args!("{verb} with the CRDs: {lost}"));
+            }
             for text in &answer.remarks {
                 remark(format_args!("kept: {text}"));
             }
@@ -98,12 +112,36 @@ pub(crate) async fn uninstall(
             );
         }
         match carry_out(client, &settings, &decision.plan).await {
-            Ok(()) => done.extend(changes(&decision.plan)),
+            Ok(()) => done.extend(changes(&decision.plan, &found)),
             // A request changed between the look and the hand, or is gone.
             Err(failure) if matches!(failure.retry(), Retry::Now | Retry::WhenItChanges) => {}
             Err(failure) => return Err(failure.into()),
         }
     }
+}
+
+/// Which requests go with the CRDs: `3 NonAdminBackups, 1 NonAdminRestore in 2 namespaces`; nothing if there are none.
+async fn lost(session: &Session) -> Result<Option<String>> {
+    let (kinds, namespaces) = requests(&session.client).await.context("counting the requests of tenants")?;
+    Ok(in_words(&kinds, namespaces))
+}
+
+fn in_words(kinds: &[(api::Kind, usize)], namespaces: usize) -> Option<String> {
+    let plural = |number: usize| if number == 1 { "" } else { "s" };
+    let counts: Vec<String> =
+        kinds.iter().map(|(kind, number)| format!("{number} {}{}", kind.name(), plural(*number))).collect();
+    let all = counts.join(", ");
+    (!counts.is_empty()).then(|| format!("{all} in {namespaces} namespace{}", plural(namespaces)))
+}
+
+/// Whether the administrator agrees to lose these.
+fn agreed(consent: &Consent, lost: &str) -> Result<bool> {
+    let stays =
+        "Velero's own objects and the data in storage stay, and each backup expires when its TTL ends";
+    let question = format!(
+        "Removing the CRDs deletes every request of every tenant: {lost}. {stays}. Uninstall nacre and delete them?"
+    );
+    consent.given(&question).with_context(|| format!("nothing was removed: --crds would delete {lost}"))
 }
 
 /// Every step from here, as if each went through at once.
@@ -123,7 +161,7 @@ fn all_steps(seen: &Observed<'_>) -> Vec<Change> {
         if next.plan.actions.is_empty() {
             return steps;
         }
-        steps.extend(changes(&next.plan));
+        steps.extend(changes(&next.plan, &left));
         for action in &next.plan.actions {
             match action {
                 planner::Action::Release(target, finalizer) => held
@@ -137,5 +175,22 @@ fn all_steps(seen: &Observed<'_>) -> Vec<Change> {
                 _ => return steps,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::Kind;
+
+    use super::in_words;
+
+    #[test]
+    fn what_would_be_lost_is_counted() {
+        let kinds = [(Kind::NonAdminBackup, 3), (Kind::NonAdminRestore, 1)];
+        assert_eq!(
+            in_words(&kinds, 2).as_deref(),
+            Some("3 NonAdminBackups, 1 NonAdminRestore in 2 namespaces")
+        );
+        assert_eq!(in_words(&[], 0), None);
     }
 }

@@ -1,21 +1,20 @@
 //! What an administrator says about the installation: a file, and flags over it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use planner::install::Settings;
-
-/// Where Velero is, unless `-n` says otherwise.
-const VELERO: &str = "velero";
+use anyhow::{Context as _, Result, bail};
+use planner::install::{DEFAULT_NAMESPACE, Settings, UserRole};
+use serde_json::{Map, Value, json};
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Installation")]
 pub(super) struct Wishes {
-    /// A file with the fields of the Helm chart's values.yaml.
+    /// A file with the fields of the Helm chart's values.yaml. What is not in it stays as it is installed.
     #[arg(short = 'f', long, value_name = "FILE")]
     values: Option<PathBuf>,
 
-    /// The image that holds the program nacre.
+    /// The image that holds the program nacre. The first installation needs it.
     #[arg(long)]
     image: Option<String>,
 
@@ -31,42 +30,131 @@ pub(super) struct Wishes {
     #[arg(long)]
     log_format: Option<String>,
 
-    /// Check requests once they are there, not already as they are made.
-    #[arg(long)]
+    /// Check requests as they are made, and not only once they are there. On at first; --webhook=false turns it off.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    webhook: Option<bool>,
+
+    /// The same as --webhook=false.
+    #[arg(long, conflicts_with = "webhook")]
     no_webhook: bool,
 
-    /// Give nacre and namespace owners the rights for Velero's own tools in tenants' namespaces.
-    #[arg(long)]
-    velero_view: bool,
+    /// Give nacre and namespace owners the rights for Velero's own tools in tenants' namespaces. Off at first;
+    /// --velero-view=false takes them away.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    velero_view: Option<bool>,
+
+    /// Which of the roles admin, edit and view include the permission to use nacre, or `none`. All three at first.
+    #[arg(long, value_name = "ROLE,...", value_delimiter = ',', value_parser = role)]
+    aggregate_to: Vec<Included>,
+}
+
+/// One word of `--aggregate-to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Included {
+    In(UserRole),
+    None,
 }
 
 impl Wishes {
-    /// What they come to.
-    pub(super) fn settings(&self, namespace: Option<&str>) -> Result<Settings> {
-        let mut settings = match &self.values {
-            None => Settings::default(),
+    /// What is said, by the names of the chart's values.yaml, and nothing else.
+    pub(super) fn said(&self) -> Result<Map<String, Value>> {
+        let mut said = match &self.values {
+            None => Map::new(),
             Some(path) => {
                 let shown = path.display();
                 let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
-                serde_saphyr::from_str(&text).with_context(|| format!("in {shown}"))?
+                in_file(&text).with_context(|| format!("in {shown}"))?
             }
         };
-        namespace.unwrap_or(VELERO).clone_into(&mut settings.namespace);
-        if let Some(image) = &self.image {
-            settings.image.clone_from(image);
-        }
-        if let Some(format) = &self.log_format {
-            settings.log_format.clone_from(format);
-        }
-        settings.replicas = self.replicas.unwrap_or(settings.replicas);
-        settings.log_level = self.log_level.unwrap_or(settings.log_level);
-        settings.webhook &= !self.no_webhook;
-        settings.velero_view |= self.velero_view;
+        let mut say = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                said.insert(key.to_owned(), value);
+            }
+        };
+        say("image", self.image.as_deref().map(Value::from));
+        say("replicas", self.replicas.map(Value::from));
+        say("logLevel", self.log_level.map(Value::from));
+        say("logFormat", self.log_format.as_deref().map(Value::from));
+        say("webhook", self.webhook.or_else(|| self.no_webhook.then_some(false)).map(Value::from));
+        say("veleroView", self.velero_view.map(Value::from));
+        say("aggregateTo", self.aggregate_to()?.map(|roles| json!(roles)));
+        Ok(said)
+    }
+
+    /// What it comes to where nothing is installed.
+    pub(super) fn settings(&self, namespace: Option<&str>) -> Result<Settings> {
+        let mut settings: Settings = serde_json::from_value(self.said()?.into())?;
+        namespace.unwrap_or(DEFAULT_NAMESPACE).clone_into(&mut settings.namespace);
         Ok(settings)
+    }
+
+    fn aggregate_to(&self) -> Result<Option<Vec<UserRole>>> {
+        let roles: Vec<UserRole> = UserRole::ALL
+            .into_iter()
+            .filter(|role| self.aggregate_to.contains(&Included::In(*role)))
+            .collect();
+        match self.aggregate_to.as_slice() {
+            [] => Ok(None),
+            [Included::None] => Ok(Some(Vec::new())),
+            all if all.contains(&Included::None) => {
+                bail!("--aggregate-to: `none` stands alone, or name some of admin, edit and view")
+            }
+            _ => Ok(Some(roles)),
+        }
     }
 }
 
-/// Where an installation is looked for, unless the flags say otherwise.
-pub(super) fn somewhere(namespace: Option<&str>) -> Settings {
-    Settings { namespace: namespace.unwrap_or(VELERO).to_owned(), ..Settings::default() }
+/// The fields that a file mentions.
+fn in_file(text: &str) -> Result<Map<String, Value>> {
+    let whole: Settings = serde_saphyr::from_str(text)?;
+    let mentioned: Value = serde_saphyr::from_str(text)?;
+    let mentioned = mentioned.as_object().cloned().unwrap_or_default();
+    let Value::Object(mut fields) = serde_json::to_value(whole)? else { return Ok(Map::new()) };
+    fields.retain(|key, _| mentioned.contains_key(key));
+    Ok(fields)
+}
+
+fn role(text: &str) -> Result<Included, String> {
+    let named = UserRole::ALL.into_iter().find(|role| role.name() == text).map(Included::In);
+    let none = (text == "none").then_some(Included::None);
+    named.or(none).ok_or_else(|| "name some of admin, edit and view, or none".to_owned())
+}
+
+/// Reads `2m`, `90s`; a bare number is seconds.
+pub(super) fn patience(text: &str) -> Result<Duration, String> {
+    match text.parse::<u64>() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => crate::send::duration(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::{Included, UserRole, in_file, patience, role};
+
+    #[test]
+    fn a_file_says_what_it_mentions_and_nothing_else() {
+        let said = in_file("image: a:1\nresources: {limits: {memory: 1Gi}}\n").unwrap();
+        assert_eq!(said.keys().collect::<Vec<_>>(), ["image", "resources"]);
+        assert_eq!(said["image"], json!("a:1"));
+        assert!(in_file("imgae: a:1\n").is_err());
+    }
+
+    #[test]
+    fn how_long_is_a_duration_or_seconds() {
+        assert_eq!(patience("2m"), Ok(Duration::from_mins(2)));
+        assert_eq!(patience("90"), Ok(Duration::from_secs(90)));
+        assert!(patience("soon").is_err());
+    }
+
+    #[test]
+    fn roles_are_admin_edit_view_or_none() {
+        assert_eq!(role("edit"), Ok(Included::In(UserRole::Edit)));
+        assert_eq!(role("none"), Ok(Included::None));
+        assert!(role("cluster-admin").is_err());
+    }
 }

@@ -49,6 +49,13 @@ pub(super) enum Bridge {
     },
 }
 
+impl Bridge {
+    /// Whether it makes roles.
+    pub(super) const fn gives(&self) -> bool {
+        matches!(self, Self::Create { .. })
+    }
+}
+
 pub(super) async fn run(session: &Session, verb: &Bridge) -> Result<Outcome> {
     match *verb {
         Bridge::Create { dry_run, timeout } => create(session, dry_run, timeout).await,

@@ -1,8 +1,9 @@
 //! Reading and writing by the engine, in the terms of a command.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use engine::{Retry, migration};
-use kube::Client;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client};
 use planner::{Plan, migration::who_can::Rbac};
 
 /// Whether everything was done, or what was seen has changed meanwhile.
@@ -20,6 +21,20 @@ pub(super) async fn carry_out(client: &Client, plan: &Plan) -> Result<Done> {
         Ok(()) => Ok(Done::Yes),
         Err(failure) if matches!(failure.retry(), Retry::Now | Retry::WhenItChanges) => Ok(Done::Stale),
         Err(failure) => Err(failure.into()),
+    }
+}
+
+/// What tells that KubeVirt is there.
+const MIGRATIONS: &str = "virtualmachineinstancemigrations.kubevirt.io";
+
+/// Refuses where there is no KubeVirt. Whoever may not look at CRDs is believed.
+pub(super) async fn kubevirt(client: &Client) -> Result<()> {
+    match Api::<CustomResourceDefinition>::all(client.clone()).get_metadata(MIGRATIONS).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => bail!(
+            "there is no KubeVirt on this cluster (no CRD {MIGRATIONS}), so there is nothing to migrate: nothing was changed"
+        ),
+        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(()),
+        answer => answer.map(drop).context("looking for KubeVirt"),
     }
 }
 

@@ -49,7 +49,8 @@ pub(super) struct Subjects {
   kubectl nacre migration grant --serviceaccount ops:mover -n shop --expires 24h
   kubectl nacre migration grant --user ann -n shop --dry-run -o yaml
 
-Granting again states the wish anew: a new end replaces the old one, and no --expires makes the grant permanent.")]
+The namespace of the context is not taken: say -n or --cluster. Granting again states the wish anew: a new end replaces
+the old one, and no --expires makes the grant permanent.")]
 pub(super) struct Grant {
     #[command(flatten)]
     subjects: Subjects,
@@ -86,6 +87,18 @@ pub(super) struct Revoke {
     /// Only say what would be done.
     #[arg(long)]
     dry_run: bool,
+}
+
+impl Grant {
+    /// Refuses a grant that does not say where: in the namespace a context happens to name, nobody means it.
+    pub(super) fn says_where(&self, given: Option<&str>) -> Result<()> {
+        if !self.cluster && given.is_none() {
+            bail!(
+                "-n: say in which namespace they may migrate, as in -n shop, or --cluster for every namespace"
+            );
+        }
+        Ok(())
+    }
 }
 
 impl Subjects {

@@ -50,7 +50,26 @@ enum Verb {
     Explain(explain::Explain),
 }
 
-pub(crate) async fn run(session: &Session, args: Args) -> Result<Outcome> {
+impl Verb {
+    /// Whether it makes roles or bindings, which mean nothing where there is no KubeVirt. What reads or takes away works
+    /// everywhere.
+    const fn gives(&self) -> bool {
+        match self {
+            Self::Install(_) | Self::Upgrade(_) | Self::Rollback(_) | Self::Grant(_) => true,
+            Self::Bridge(verb) => verb.gives(),
+            Self::Preview(_) | Self::Revoke(_) | Self::WhoCan(_) | Self::Explain(_) => false,
+        }
+    }
+}
+
+/// Does what was asked; `given` is the namespace on the command line.
+pub(crate) async fn run(session: &Session, args: Args, given: Option<&str>) -> Result<Outcome> {
+    if let Verb::Grant(verb) = &args.verb {
+        verb.says_where(given)?;
+    }
+    if args.verb.gives() {
+        gather::kubevirt(&session.client).await?;
+    }
     match args.verb {
         Verb::Install(verb) => roles::install(session, &verb).await,
         Verb::Preview(verb) => preview::run(session, &verb).await,

@@ -31,9 +31,20 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
             "backup",
             &[
                 "--set",
-                "replicas=1,image=mine:3,logLevel=6,webhook=false,veleroView=true,nodeSelector.disk=fast",
+                "replicas=1,image=mine:3,logLevel=6,webhook=false,veleroView=true,nodeSelector.disk=fast,aggregateTo={admin}",
             ][..],
-            &["--replicas", "1", "--image", "mine:3", "--log-level", "6", "--no-webhook", "--velero-view"][..],
+            &[
+                "--replicas",
+                "1",
+                "--image",
+                "mine:3",
+                "--log-level",
+                "6",
+                "--no-webhook",
+                "--velero-view",
+                "--aggregate-to",
+                "admin",
+            ][..],
         ),
     ] {
         let template = ["template", "nacre", &chart, "-n", namespace, "--include-crds"];

@@ -27,7 +27,7 @@ pub(crate) async fn nacre(bed: &Bed, args: &[&str]) -> Result<(bool, String, Str
     Ok((output.status.success(), text(output.stdout), text(output.stderr)))
 }
 
-async fn well(bed: &Bed, args: &[&str]) -> Result<(String, String)> {
+pub(crate) async fn well(bed: &Bed, args: &[&str]) -> Result<(String, String)> {
     let (success, answer, remarks) = nacre(bed, args).await?;
     ensure!(success, "{args:?}: {answer}{remarks}");
     Ok((answer, remarks))
@@ -42,7 +42,7 @@ async fn from_an_empty_cluster_and_back() -> Result<()> {
     // Nobody without the rights half-installs it.
     bed.namespace("shop").await?;
     bed.bind("shop", "ada", "admin").await?;
-    let (success, _, words) = nacre(&bed, &["install", "--as=ada"]).await?;
+    let (success, _, words) = nacre(&bed, &["install", "--image", "first:1", "--as=ada"]).await?;
     ensure!(!success && words.contains("forbidden") && words.contains("ada"), "{words}");
     ensure!(
         Api::<CustomResourceDefinition>::all(bed.client().await?)
@@ -54,7 +54,7 @@ async fn from_an_empty_cluster_and_back() -> Result<()> {
     );
 
     // Said first, done then, and the second time there is nothing to do.
-    let (planned, _) = well(&bed, &["install", "--dry-run"]).await?;
+    let (planned, _) = well(&bed, &["install", "--image", "first:1", "--dry-run"]).await?;
     ensure!(planned.contains("would create namespace/velero"), "{planned}");
     let (done, remarks) = well(&bed, &["install", "--image", "first:1"]).await?;
     ensure!(done.contains("create deployment/non-admin-controller in velero"), "{done}");
@@ -78,7 +78,7 @@ async fn from_an_empty_cluster_and_back() -> Result<()> {
         "{upgraded}"
     );
     ensure!(upgraded.contains("delete validatingwebhookconfiguration/nacre"), "{upgraded}");
-    ensure!(upgraded.lines().count() == 4, "{upgraded}");
+    ensure!(upgraded.lines().count() == 5, "{upgraded}");
     let (success, _, words) = nacre(&bed, &["install", "-n", "elsewhere"]).await?;
     ensure!(!success && words.contains("installed in namespace velero already"), "{words}");
 
@@ -154,7 +154,7 @@ async fn uninstalled(bed: &Bed) -> Result<()> {
     // With the definitions, but for the one that is not nacre's.
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     backups.patch("stays", &PatchParams::default(), &free).await?;
-    let (done, _) = well(bed, &["uninstall", "--crds"]).await?;
+    let (done, _) = well(bed, &["uninstall", "--crds", "--yes"]).await?;
     ensure!(done.lines().count() == 5 && !done.contains("dataprotectionapplications"), "{done}");
     let left = Api::<CustomResourceDefinition>::all(bed.client().await?);
     bed::eventually("the definitions to be gone", std::time::Duration::from_secs(30), async || {

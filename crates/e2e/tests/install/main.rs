@@ -9,4 +9,5 @@ mod privileges_of_migration;
 mod privileges_of_operator;
 mod privileges_of_view;
 mod traces;
+mod values;
 mod watched;

@@ -1,15 +1,17 @@
 //! Who may do what once nacre is installed, asked of the API server's authorizer and tried by real requests.
 
 use anyhow::{Result, ensure};
-use api::{NonAdminBackup, NonAdminBackupStorageLocationRequest};
+use api::{NonAdminBackup, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore};
 use bed::Bed;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::{Api, Error};
 use serde_json::json;
 
+use crate::life::nacre;
+
 const GROUP: &str = "oadp.openshift.io";
-const KINDS: [&str; 4] =
-    ["nonadminbackups", "nonadminrestores", "nonadminbackupstoragelocations", "nonadmindownloadrequests"];
+const KINDS: [&str; 4] = ["nonadminbackups", "nonadminrestores", "nonadminbackupstoragelocations", LINKS];
+const LINKS: &str = "nonadmindownloadrequests";
 const LOOK: [&str; 3] = ["get", "list", "watch"];
 const ASK: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 
@@ -44,6 +46,8 @@ pub(crate) async fn tenants_do_what_they_may(bed: &Bed) -> Result<()> {
         for kind in KINDS {
             for (verbs, expected) in [(&LOOK[..], looks), (&ASK[..], asks)] {
                 for verb in verbs {
+                    // Download requests hold links to Secrets: viewers do not even look.
+                    let expected = expected && (asks || kind != LINKS);
                     wrong.extend(differs(bed, user, "shop", verb, kind, expected).await?);
                     // Another namespace, and Velero's, are closed to all of them.
                     let elsewhere = user == "bob";
@@ -52,7 +56,8 @@ pub(crate) async fn tenants_do_what_they_may(bed: &Bed) -> Result<()> {
                 }
             }
             let status = format!("{kind}/status");
-            wrong.extend(differs(bed, user, "shop", "get", &status, looks).await?);
+            let reads = looks && (asks || kind != LINKS);
+            wrong.extend(differs(bed, user, "shop", "get", &status, reads).await?);
             for verb in ["update", "patch"] {
                 wrong.extend(differs(bed, user, "shop", verb, &status, false).await?);
             }
@@ -66,6 +71,7 @@ pub(crate) async fn tenants_do_what_they_may(bed: &Bed) -> Result<()> {
     }
     ensure!(wrong.is_empty(), "{wrong:#?}");
     by_real_requests(bed).await?;
+    viewers_get_no_download_links(bed).await?;
     nacre_looks_at_secrets_by_name(bed).await
 }
 
@@ -118,6 +124,30 @@ async fn by_real_requests(bed: &Bed) -> Result<()> {
     for user in ["ada", "eve", "may"] {
         backups(user, "shop").await?.delete(user, &kube::api::DeleteParams::default()).await?;
     }
+    Ok(())
+}
+
+/// Somebody with nothing but `view` reads backups and restores, and no link to what is in them.
+async fn viewers_get_no_download_links(bed: &Bed) -> Result<()> {
+    let make = PostParams::default();
+    let target = json!({"metadata": {"name": "contents"}, "spec": {"target": {"kind": "BackupContents", "name": "b"}}});
+    let owners = Api::<NonAdminDownloadRequest>::namespaced(bed.client_as("ada", &[]).await?, "shop");
+    owners.create(&make, &serde_json::from_value(target)?).await?;
+    let vic = bed.client_as("vic", &[]).await?;
+    Api::<NonAdminBackup>::namespaced(vic.clone(), "shop").list(&ListParams::default()).await?;
+    Api::<NonAdminRestore>::namespaced(vic.clone(), "shop").list(&ListParams::default()).await?;
+    let links = Api::<NonAdminDownloadRequest>::namespaced(vic, "shop");
+    ensure!(is_forbidden(links.get("contents").await), "a viewer got a download request");
+    ensure!(is_forbidden(links.get_status("contents").await), "a viewer got a download request's status");
+    ensure!(is_forbidden(links.list(&ListParams::default()).await), "a viewer listed download requests");
+    ensure!(
+        is_forbidden(links.watch(&WatchParams::default(), "0").await),
+        "a viewer watched download requests"
+    );
+    let (success, _, words) = nacre(bed, &["backup", "logs", "b", "-n", "shop", "--as=vic"]).await?;
+    let clear = "the log cannot be fetched: you may not create NonAdminDownloadRequests in namespace shop";
+    ensure!(!success && words.contains(clear) && !words.contains("could not be removed"), "{words}");
+    owners.delete("contents", &kube::api::DeleteParams::default()).await?;
     Ok(())
 }
 

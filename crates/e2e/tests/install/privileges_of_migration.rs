@@ -84,6 +84,7 @@ async fn ask_for(bed: &Bed, guard: &str) -> Result<()> {
 
 /// Sets it up, as an administrator does.
 pub(crate) async fn set_up(house: &House) -> Result<()> {
+    house.bed.apply_yaml(include_str!("../migration/kubevirt-crds.yaml")).await?;
     let (success, said, words) = nacre(&house.bed, &["migration", "install", "--guard", "deny"]).await?;
     ensure!(success, "{said}{words}");
     Ok(())

@@ -4,16 +4,17 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::{COPIED, RECORD};
-use crate::{Object, install};
+use crate::Object;
+use crate::install::{self, UserRole};
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 /// What nacre itself may do beyond what it always may.
 pub(crate) const EXTRA: &str = "nacre:velero-view";
 
-/// All of it, for Velero in this namespace.
-pub fn objects(namespace: &str) -> Vec<Object> {
+/// All of it, for Velero in this namespace, made part of these user-facing roles.
+pub fn objects(namespace: &str, aggregate_to: &[UserRole]) -> Vec<Object> {
     let mut objects = own(namespace);
-    objects.extend(tenants());
+    objects.extend(tenants(aggregate_to));
     objects
 }
 
@@ -42,7 +43,7 @@ fn own(namespace: &str) -> Vec<Object> {
 
 /// What namespace owners may do with Velero's kinds in their namespaces: viewers read copies, admins and editors also
 /// ask. A DownloadRequest holds a link to everything that was backed up, Secrets too: it is not for viewers.
-fn tenants() -> [Object; 2] {
+fn tenants(aggregate_to: &[UserRole]) -> [Object; 2] {
     let asked = [Kind::Backup, Kind::Restore, Kind::DeleteBackupRequest];
     let links = ["create", "get", "list", "watch"];
     let edit = json!([
@@ -51,14 +52,9 @@ fn tenants() -> [Object; 2] {
         rule(Kind::Backup, &COPIED, &READ),
     ]);
     let view = json!([rule(Kind::Backup, &COPIED, &READ)]);
-    let to_admin_and_edit = json!({
-        "rbac.authorization.k8s.io/aggregate-to-admin": "true",
-        "rbac.authorization.k8s.io/aggregate-to-edit": "true",
-    });
-    let to_view = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
     [
-        cluster_role("nacre:velero-view:edit", &to_admin_and_edit, &edit),
-        cluster_role("nacre:velero-view:view", &to_view, &view),
+        cluster_role("nacre:velero-view:edit", &install::ask_labels(aggregate_to), &edit),
+        cluster_role("nacre:velero-view:view", &install::look_labels(aggregate_to), &view),
     ]
 }
 
@@ -84,12 +80,12 @@ fn rule(group: Kind, kinds: &[Kind], verbs: &[&str]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{objects, tenants};
+    use super::{UserRole, objects, tenants};
     use crate::copies::WATCHED;
 
     #[test]
     fn viewers_read_copies_and_get_no_links() {
-        let [edit, view] = tenants().map(|role| role.body["rules"].to_string());
+        let [edit, view] = tenants(&UserRole::ALL).map(|role| role.body["rules"].to_string());
         assert!(view.contains("\"backups\"") && !view.contains("downloadrequests"), "{view}");
         assert!(
             !view.contains("create") && !edit.contains("patch") && !edit.contains("delete\""),
@@ -100,7 +96,8 @@ mod tests {
 
     #[test]
     fn nacre_may_watch_what_it_watches_and_gets_no_star() {
-        let all: String = objects("velero").iter().map(|object| object.body.to_string()).collect();
+        let all: String =
+            objects("velero", &UserRole::ALL).iter().map(|object| object.body.to_string()).collect();
         assert!(WATCHED.iter().all(|kind| all.contains(&format!("\"{}\"", kind.plural()))));
         assert!(!all.contains("\"*\"") && !all.contains("\"secrets\""));
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Area, Finding, Observed, some};
 use crate::Object;
-use crate::install::{covers, definitions, is_ours, may_be_others, policies, roles};
+use crate::install::{UserRole, covers, definitions, is_ours, may_be_others, policies, roles};
 use crate::policy::Reading;
 
 /// One sort of objects of an installation.
@@ -49,7 +49,8 @@ pub fn wanted(namespace: &str) -> Vec<Object> {
     let mut all = definitions();
     // Only whoever switches nacre by a DataProtectionApplication needs that kind.
     all.retain(|object| !object.name().starts_with(Kind::DataProtectionApplication.plural()));
-    all.extend(roles(namespace));
+    // Into which roles they are aggregated is looked at by `rights`.
+    all.extend(roles(namespace, &UserRole::ALL));
     all.extend(policies(namespace));
     all
 }
@@ -75,11 +76,7 @@ impl Sort {
             names(&|wanted, found| matches!(found, Reading::Found(found) if !served(wanted, found)));
         let unseen = names(&|_, found| matches!(found, Reading::Forbidden));
         let unread = names(&|_, found| matches!(found, Reading::Unreadable(_)));
-        let install = if seen.by_oadp() {
-            "kubectl apply --server-side -f deploy/nacre.yaml -f deploy/admission.yaml".to_owned()
-        } else {
-            format!("kubectl nacre install -n {}", seen.namespace)
-        };
+        let install = seen.installer();
         let (area, what) = (self.area, self.what);
         let mut findings = Vec::new();
         if !missing.is_empty() {

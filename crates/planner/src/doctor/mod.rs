@@ -25,12 +25,15 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
+use kube::ResourceExt as _;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 pub use installed::wanted;
 
 use crate::Object;
 use crate::admission::certificate::Soundness;
+use crate::install::{self, VERSION, is_ours};
 use crate::migration::who_can::Rbac;
 use crate::policy::{Reading, Readings, load};
 
@@ -53,6 +56,8 @@ pub struct Observed {
     pub lease: Reading<Lease>,
     /// For each of [`wanted`], what is there under its name.
     pub installed: Vec<(Object, Reading<Object>)>,
+    /// The ConfigMap with the values nacre was installed with.
+    pub record: Reading<Object>,
     /// Whom the API server asks.
     pub webhook: Reading<ValidatingWebhookConfiguration>,
     /// How nacre shows itself to the API server.
@@ -180,6 +185,46 @@ impl Observed {
             controllers.iter().filter(|one| one.metadata.namespace.as_deref() == Some(&self.namespace));
         here.flat_map(|one| one.metadata.owner_references.iter().flatten())
             .any(|owner| owner.kind == Kind::DataProtectionApplication.name())
+    }
+}
+
+impl Observed {
+    /// The values nacre is installed with, by the names of the chart's values.yaml, as far as they can be seen.
+    fn values(&self) -> Result<Map<String, Value>, String> {
+        let mut found = Vec::new();
+        if let Reading::Found(controllers) = &self.controllers {
+            found.extend(controllers.iter().map(|one| Object::of(Kind::Deployment, one)));
+        }
+        if let Reading::Found(rbac) = &self.rbac {
+            found.extend(rbac.cluster_roles.iter().map(|one| Object::of(Kind::ClusterRole, one)));
+        }
+        if let Reading::Found(record) = &self.record {
+            found.push(record.clone());
+        }
+        install::current(&found, &self.namespace)
+    }
+
+    /// The command that repairs the installation and changes nothing else.
+    fn installer(&self) -> String {
+        if self.by_oadp() {
+            return "kubectl apply --server-side -f deploy/nacre.yaml -f deploy/admission.yaml".to_owned();
+        }
+        let namespace = &self.namespace;
+        let Reading::Found(controllers) = &self.controllers else {
+            return format!("kubectl nacre install -n {namespace} --dry-run, then without --dry-run");
+        };
+        let own = controllers.iter().find(|one| {
+            one.namespace().as_ref() == Some(namespace) && is_ours(&Object::of(Kind::Deployment, *one))
+        });
+        if let Some(release) = own.and_then(|one| one.annotations().get("meta.helm.sh/release-name")) {
+            return format!("helm upgrade {release} deploy/chart -n {namespace} --reuse-values");
+        }
+        let version = own.and_then(|one| one.labels().get(VERSION));
+        let other = version.is_some_and(|version| version != env!("CARGO_PKG_VERSION"));
+        let recorded = matches!(self.record, Reading::Found(_));
+        // Without what it was installed with, and for another version, an image has to be named.
+        let image = if other || (own.is_none() && !recorded) { " --image IMAGE" } else { "" };
+        format!("kubectl nacre install{image} -n {namespace}")
     }
 }
 

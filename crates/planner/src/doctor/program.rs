@@ -8,7 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt as _;
 
 use super::{Area, Finding, Observed};
-use crate::install::{CONTROLLER, LEASE, LEASE_NAMESPACE};
+use crate::install::{CONTROLLER, LEASE, LEASE_NAMESPACE, VERSION};
 use crate::policy::Reading;
 
 const AREA: Area = Area::Nacre;
@@ -97,9 +97,7 @@ fn deployments(seen: &Observed, holder: Option<&str>) -> Vec<Finding> {
                 )
             }
             (Some(holder), None) => AREA.note(format!("{missing}; {holder} runs elsewhere")),
-            (None, None) => {
-                AREA.problem(missing, format!("kubectl nacre install --image IMAGE -n {}", seen.namespace))
-            }
+            (None, None) => AREA.problem(missing, seen.installer()),
         });
     }
     findings.extend(others.into_iter().filter(|other| wanted(other) > 0).map(beside));
@@ -120,7 +118,7 @@ fn program(own: &Deployment, holder: Option<&str>) -> Finding {
     let (wanted, available) = (wanted(own), available(own));
     let namespace = own.namespace().unwrap_or_default();
     let place = format!("Deployment {CONTROLLER} in {namespace}");
-    let version = own.labels().get("app.kubernetes.io/version");
+    let version = own.labels().get(VERSION);
     let look = format!("kubectl describe pods -n {namespace} -l control-plane={CONTROLLER}");
     match version {
         _ if wanted == 0 => AREA.problem(

@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::ResourceExt as _;
 
 use super::{Area, Finding, Observed, some};
-use crate::install::{SERVICE_ACCOUNT, TENANT_KINDS};
+use crate::install::{EDIT, RECORD, SERVICE_ACCOUNT, TENANT_KINDS, UserRole, VIEW};
 use crate::migration::rules::{Request, allow};
 use crate::migration::subject::Who;
 use crate::migration::who_can::{Rbac, Scope, holdings, rights};
@@ -15,6 +15,7 @@ use crate::policy::Reading;
 
 const AREA: Area = Area::Rights;
 const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
+const READS: [&str; 3] = ["get", "list", "watch"];
 /// The roles that owners of namespaces have.
 const TENANTS: [&str; 3] = ["admin", "edit", "view"];
 /// Groups that are everybody.
@@ -28,7 +29,15 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
         return vec![unseen];
     }
     let Reading::Found(rbac) = &seen.rbac else { return Vec::new() };
-    let mut findings = tenants(rbac);
+    let values = seen.values();
+    let included = values.as_ref().ok().and_then(|values| values.get("aggregateTo"));
+    let included = included.and_then(|roles| serde_json::from_value(roles.clone()).ok());
+    let mut findings = tenants(seen, rbac, &included.unwrap_or_else(|| UserRole::ALL.to_vec()));
+    findings.extend(
+        values
+            .err()
+            .map(|why| AREA.warning(why, format!("kubectl edit configmap {RECORD} -n {}", seen.namespace))),
+    );
     findings.push(beside_velero(seen, rbac));
     findings.extend(nacre_itself(seen, rbac));
     findings.extend(migrations(seen, rbac));
@@ -51,12 +60,15 @@ fn forbidden_to(role: &str) -> Vec<Request> {
     let mut all: Vec<Request> = decisions.into_iter().chain(statuses).chain(application).collect();
     if role == "view" {
         all.extend(TENANT_KINDS.into_iter().flat_map(|kind| WRITES.map(|verb| about(kind, "", verb))));
+        // Their statuses hold links to everything that was backed up, Secrets included.
+        let links = [Kind::NonAdminDownloadRequest, Kind::DownloadRequest];
+        all.extend(links.into_iter().flat_map(|kind| READS.map(|verb| about(kind, "", verb))));
     }
     all
 }
 
-/// Whether owners of namespaces get their rights, and none that are not theirs.
-fn tenants(rbac: &Rbac) -> Vec<Finding> {
+/// Whether owners of namespaces get their rights, as far as these roles are to include them, and none that are not theirs.
+fn tenants(seen: &Observed, rbac: &Rbac, included: &[UserRole]) -> Vec<Finding> {
     let find = |name: &str| rbac.cluster_roles.iter().find(|role| role.name_any() == name);
     let rules = |role: &ClusterRole| role.rules.clone().unwrap_or_default();
     let ask = Request {
@@ -67,18 +79,34 @@ fn tenants(rbac: &Rbac) -> Vec<Finding> {
     };
     let look = Request { verb: "list", ..ask };
     let mut findings = Vec::new();
-    let lacking: Vec<String> = TENANTS
-        .into_iter()
-        .filter(|name| {
-            let needed = if *name == "view" { &look } else { &ask };
-            find(name).is_none_or(|role| !allow(&rules(role), needed))
-        })
-        .map(str::to_owned)
+    let has = |name: &str, needed: &Request| find(name).is_some_and(|role| allow(&rules(role), needed));
+    let lacking: Vec<String> = included
+        .iter()
+        .filter(|role| !has(role.name(), if **role == UserRole::View { &look } else { &ask }))
+        .map(|role| role.name().to_owned())
         .collect();
     if !lacking.is_empty() {
         findings.push(AREA.problem(
             format!("the roles {} give nothing on nacre's kinds: owners of namespaces cannot ask", some(&lacking)),
-            "kubectl get clusterrole nacre:edit nacre:view --show-labels: their aggregate-to labels bring it; kubectl nacre install puts them back",
+            format!(
+                "{} puts the labels of {EDIT} and {VIEW} back; to leave roles out on purpose: kubectl nacre install --aggregate-to",
+                seen.installer()
+            ),
+        ));
+    }
+    // What one of them includes, those above it include too.
+    let left_out = |role: &&UserRole| included.iter().all(|one| *one < **role);
+    let more: Vec<String> = UserRole::ALL
+        .iter()
+        .filter(|role| !included.contains(role))
+        .filter(left_out)
+        .filter(|role| has(role.name(), &ask) || has(role.name(), &look))
+        .map(|role| role.name().to_owned())
+        .collect();
+    if !more.is_empty() {
+        findings.push(AREA.warning(
+            format!("aggregateTo leaves out {}, which can use nacre's kinds all the same", some(&more)),
+            "kubectl get clusterroles -o yaml: another role with an aggregate-to label brings it; remove that label",
         ));
     }
     // A rule that came by aggregation is told where it was written.
@@ -98,11 +126,15 @@ fn tenants(rbac: &Rbac) -> Vec<Finding> {
         ));
     }
     if findings.is_empty() {
-        findings.push(
-            AREA.ok(
+        findings.push(match included.len() {
+            3 => AREA.ok(
                 "owners of namespaces may ask, viewers may look, and neither may decide or write statuses",
             ),
-        );
+            _ => AREA.note(format!(
+                "aggregateTo is [{}]: everybody else needs a RoleBinding to {EDIT} or {VIEW}",
+                included.iter().map(|role| role.name()).collect::<Vec<_>>().join(", ")
+            )),
+        });
     }
     findings
 }

@@ -94,6 +94,7 @@ fn healthy() -> Observed {
         lease: Reading::Found(read(json!({"spec": {"holderIdentity": "velero/non-admin-controller-1_a",
             "leaseDurationSeconds": 10, "renewTime": "2026-11-15T12:00:18.000000Z"}}))),
         installed: INSTALLED.clone(),
+        record: Reading::Absent,
         webhook: Reading::Found(configuration),
         certificate: Reading::Found(Certificate {
             bundle: b"authority".to_vec(),
@@ -342,9 +343,15 @@ fn nobody_has_more_than_they_should() {
     Rights Problem: clusterrole generous lets owners of namespaces create dataprotectionapplications, create nonadminbackupstoragelocationrequests, delete nonadminbackupstoragelocationrequests, patch dataprotectionapplications, patch nonadminbackups/status and 10 more
       -> take these out: kubectl edit clusterrole generous
     ");
+    let links = json!({"metadata": {"name": "readers", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+        "rules": [{"apiGroups": ["oadp.openshift.io"], "resources": ["nonadmindownloadrequests"], "verbs": ["get", "list"]}]});
+    insta::assert_snapshot!(sick(|seen| seen.rbac = Reading::Found(roles(&[links]))), @r"
+    Rights Problem: clusterrole readers lets owners of namespaces get nonadmindownloadrequests, list nonadmindownloadrequests
+      -> take these out: kubectl edit clusterrole readers
+    ");
     insta::assert_snapshot!(sick(|seen| seen.rbac = Reading::Found(Rbac::default())), @r"
     Rights Problem: the roles admin, edit, view give nothing on nacre's kinds: owners of namespaces cannot ask
-      -> kubectl get clusterrole nacre:edit nacre:view --show-labels: their aggregate-to labels bring it; kubectl nacre install puts them back
+      -> kubectl nacre install -n velero puts the labels of nacre:edit and nacre:view back; to leave roles out on purpose: kubectl nacre install --aggregate-to
     ");
     insta::assert_snapshot!(sick(|seen| {
         let mut rbac = roles(&[
@@ -423,4 +430,84 @@ fn what_may_not_be_read_is_said_not_to_be_checked() {
     Policy NotChecked: ConfigMap nacre-policy: you may not get configmaps in namespace velero
     Policy NotChecked: DataProtectionApplications: you may not list dataprotectionapplications in namespace velero
     ");
+}
+
+/// The record of an installation with these values.
+fn recorded(data: &Value) -> Reading<Object> {
+    let body = json!({"metadata": {"name": "nacre-install-values", "namespace": "velero"}, "data": data});
+    Reading::Found(Object { kind: Kind::ConfigMap, body })
+}
+
+#[test]
+fn what_was_installed_on_purpose_is_no_problem() {
+    insta::assert_snapshot!(sick(|seen| {
+        seen.record = recorded(&json!({"webhook": "false", "aggregateTo": "[\"admin\"]"}));
+        seen.webhook = Reading::Absent;
+        let mut rbac = roles(&[]);
+        rbac.cluster_roles.retain(|role| role.metadata.name.as_deref() == Some("admin"));
+        seen.rbac = Reading::Found(rbac);
+    }), @r"
+    Admission Note: the webhook is off (webhook: false): a bad request is stored first and refused by its condition
+    Rights Note: aggregateTo is [admin]: everybody else needs a RoleBinding to nacre:edit or nacre:view
+    ");
+    insta::assert_snapshot!(sick(|seen| seen.record = recorded(&json!({"aggregateTo": "[\"admin\"]"}))), @r"
+    Rights Warning: aggregateTo leaves out edit, view, which can use nacre's kinds all the same
+      -> kubectl get clusterroles -o yaml: another role with an aggregate-to label brings it; remove that label
+    ");
+    // Without a record, as with Helm, the labels of nacre's roles say it.
+    insta::assert_snapshot!(sick(|seen| {
+        let label = |role: &str| format!("rbac.authorization.k8s.io/aggregate-to-{role}");
+        let labels = json!({labels::PART_OF: labels::PART_OF_VALUE, label("admin"): "true", label("edit"): "false"});
+        let mut rbac = roles(&[json!({"metadata": {"name": "nacre:edit", "labels": labels}})]);
+        rbac.cluster_roles.retain(|role| role.metadata.name.as_deref() != Some("edit"));
+        seen.rbac = Reading::Found(rbac);
+    }), @"Rights Note: aggregateTo is [admin, view]: everybody else needs a RoleBinding to nacre:edit or nacre:view");
+    insta::assert_snapshot!(sick(|seen| seen.record = recorded(&json!({"replicas": "two"}))), @r#"
+    Rights Warning: configmap/nacre-install-values in velero: data.replicas is "two", which is not a value for it; one is 2. Correct it, or delete the ConfigMap: the values are then taken from what is installed
+      -> kubectl edit configmap nacre-install-values -n velero
+    "#);
+}
+
+/// The command that is advised where roles are missing.
+fn advised(change: impl FnOnce(&mut Observed)) -> String {
+    let mut seen = healthy();
+    for (_, found) in seen.installed.iter_mut().filter(|(wanted, _)| wanted.kind == Kind::ClusterRole) {
+        *found = Reading::Absent;
+    }
+    change(&mut seen);
+    let findings = examine(&seen);
+    let missing = findings.into_iter().find(|one| one.message.starts_with("roles and bindings are missing"));
+    missing.and_then(|one| one.fix).unwrap()
+}
+
+#[test]
+fn the_advice_changes_nothing_but_what_is_broken() {
+    let own = |seen: &mut Observed, change: &dyn Fn(&mut Deployment)| {
+        if let Reading::Found(controllers) = &mut seen.controllers {
+            controllers.iter_mut().for_each(change);
+        }
+    };
+    assert_eq!(advised(|_| {}), "kubectl nacre install -n velero");
+    assert_eq!(
+        advised(|seen| seen.controllers = Reading::Found(Vec::new())),
+        "kubectl nacre install --image IMAGE -n velero"
+    );
+    assert_eq!(
+        advised(|seen| {
+            seen.controllers = Reading::Found(Vec::new());
+            seen.record = recorded(&json!({"image": "registry.example/nacre:1"}));
+        }),
+        "kubectl nacre install -n velero"
+    );
+    let helm = |one: &mut Deployment| {
+        one.metadata.annotations = Some([("meta.helm.sh/release-name".to_owned(), "mine".to_owned())].into());
+    };
+    assert_eq!(advised(|seen| own(seen, &helm)), "helm upgrade mine deploy/chart -n velero --reuse-values");
+    let older = |one: &mut Deployment| {
+        one.metadata
+            .labels
+            .get_or_insert_default()
+            .insert("app.kubernetes.io/version".to_owned(), "0.0.1".to_owned());
+    };
+    assert_eq!(advised(|seen| own(seen, &older)), "kubectl nacre install --image IMAGE -n velero");
 }

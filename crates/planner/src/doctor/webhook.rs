@@ -13,12 +13,12 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
     if let Some(unseen) = AREA.unseen(&seen.webhook, &name, &may_not) {
         return vec![unseen];
     }
-    let install = format!("kubectl nacre install -n {}", seen.namespace);
     let Reading::Found(configuration) = &seen.webhook else {
-        return vec![AREA.warning(
-            format!("there is no {name}: a bad request is stored first and refused by its condition"),
-            install,
-        )];
+        let late = "a bad request is stored first and refused by its condition";
+        if seen.values().is_ok_and(|values| values.get("webhook") == Some(&false.into())) {
+            return vec![AREA.note(format!("the webhook is off (webhook: false): {late}"))];
+        }
+        return vec![AREA.warning(format!("there is no {name}: {late}"), seen.installer())];
     };
     let webhooks = configuration.webhooks.as_deref().unwrap_or_default();
     let mut findings = Vec::new();

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::differ::covers;
 use super::found::{Found, is_ours, named, release, same, target};
 use super::program::CONTROLLER;
+use super::record::record;
 use super::roles::{EDITORS, SERVICE_ACCOUNT};
 use super::{Settings, objects};
 use crate::dpa_operator::is_by_operator;
@@ -39,7 +40,8 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     if !refusals.is_empty() {
         return Decision { refusals, ..Decision::default() };
     }
-    let wanted = objects(seen.settings);
+    let mut wanted = objects(seen.settings);
+    wanted.push(record(seen.settings));
     let Decision { mut plan, remarks, .. } = changes(&wanted, seen.found);
     if let Some(namespace) = missing_namespace(seen) {
         plan.actions.insert(0, namespace);

@@ -1,34 +1,92 @@
-//! Whether an object in the cluster is as it should be. The API server fills in what was left out, and others add labels of
-//! their own: what is there and was not asked for is no difference, but for what is a whole.
+//! Whether an object in the cluster is as it should be, and in which fields it is not. The API server fills in what was left
+//! out, and others add labels of their own: what is there and was not asked for is no difference, but for what is a whole.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// Maps that are ours as a whole: a key that is no longer wanted is a difference.
 const WHOLE: [&str; 6] = ["properties", "nodeSelector", "requests", "limits", "matchLabels", "data"];
 
+/// A field that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// Where it is: `spec.template.spec.containers[nacre].image`.
+    pub field: String,
+    /// What is there; null for nothing.
+    pub old: Value,
+    /// What should be; null for nothing.
+    pub new: Value,
+}
+
 /// Whether everything wanted is found.
 pub(crate) fn covers(found: &Value, wanted: &Value) -> bool {
+    differences(found, wanted).is_empty()
+}
+
+/// Everything in which what is found is not what is wanted, field by field.
+pub fn differences(found: &Value, wanted: &Value) -> Vec<Difference> {
+    let mut all = Vec::new();
+    compare("", found, wanted, &mut all);
+    all
+}
+
+fn compare(field: &str, found: &Value, wanted: &Value, all: &mut Vec<Difference>) {
     match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| has(found, key, wanted))
-        }
-        (Value::Array(found), Value::Array(wanted)) => {
-            found.len() == wanted.len()
-                && found.iter().zip(wanted).all(|(found, wanted)| covers(found, wanted))
-        }
-        _ => found == wanted,
+        (Value::Object(found), Value::Object(wanted)) => maps(field, found, wanted, all),
+        (Value::Array(found), Value::Array(wanted)) => lists(field, found, wanted, all),
+        _ if found == wanted || (found.is_null() && is_nothing(wanted)) => {}
+        _ => all.push(Difference { field: field.to_owned(), old: found.clone(), new: wanted.clone() }),
     }
 }
 
-fn has(found: &Map<String, Value>, key: &str, wanted: &Value) -> bool {
-    let Some(found) = found.get(key) else { return is_nothing(wanted) };
-    let more = match (found.as_object(), wanted.as_object()) {
-        (Some(found), Some(wanted)) if WHOLE.contains(&key) => {
-            found.keys().any(|key| !wanted.contains_key(key))
+fn maps(field: &str, found: &Map<String, Value>, wanted: &Map<String, Value>, all: &mut Vec<Difference>) {
+    for (key, wanted) in wanted {
+        let below = below(field, key);
+        let found = found.get(key).unwrap_or(&Value::Null);
+        if let (true, Some(found), Some(wanted)) =
+            (WHOLE.contains(&key.as_str()), found.as_object(), wanted.as_object())
+        {
+            let extra = found.iter().filter(|(key, _)| !wanted.contains_key(*key));
+            all.extend(extra.map(|(key, old)| Difference {
+                field: self::below(&below, key),
+                old: old.clone(),
+                new: Value::Null,
+            }));
         }
-        _ => false,
-    };
-    !more && covers(found, wanted)
+        compare(&below, found, wanted, all);
+    }
+}
+
+/// Lists of one length are compared one by one. Of others, what is in one and not in the other is named, which for the
+/// rules of a role is what matters.
+fn lists(field: &str, found: &[Value], wanted: &[Value], all: &mut Vec<Difference>) {
+    if found.len() == wanted.len() {
+        for (at, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+            let name = wanted["name"].as_str().map_or_else(|| at.to_string(), str::to_owned);
+            compare(&format!("{field}[{name}]"), found, wanted, all);
+        }
+        return;
+    }
+    let before = all.len();
+    let place = format!("{field}[]");
+    let gone = found.iter().filter(|found| !wanted.iter().any(|wanted| covers(found, wanted)));
+    all.extend(gone.map(|old| Difference { field: place.clone(), old: old.clone(), new: Value::Null }));
+    let more = wanted.iter().filter(|wanted| !found.iter().any(|found| covers(found, wanted)));
+    all.extend(more.map(|new| Difference { field: place.clone(), old: Value::Null, new: new.clone() }));
+    if all.len() == before {
+        // Some are there twice.
+        let whole = |list: &[Value]| Value::Array(list.to_vec());
+        all.push(Difference { field: field.to_owned(), old: whole(found), new: whole(wanted) });
+    }
+}
+
+/// A key with dots, as labels have, is told apart from a path.
+fn below(field: &str, key: &str) -> String {
+    match (field, key.contains(['.', '/'])) {
+        ("", _) => key.to_owned(),
+        (_, true) => format!("{field}[{key}]"),
+        (_, false) => format!("{field}.{key}"),
+    }
 }
 
 /// The API server leaves these out.
@@ -43,9 +101,9 @@ fn is_nothing(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::covers;
+    use super::{covers, differences};
 
     #[test]
     fn what_others_add_is_no_difference_but_for_what_is_a_whole() {
@@ -60,5 +118,34 @@ mod tests {
         ] {
             assert!(!covers(&odd, &wanted), "{odd}");
         }
+    }
+
+    fn lines(found: &Value, wanted: &Value) -> Vec<String> {
+        let all = differences(found, wanted);
+        all.iter().map(|one| format!("{}: {} -> {}", one.field, one.old, one.new)).collect()
+    }
+
+    #[test]
+    fn each_field_that_differs_is_named_with_what_it_was() {
+        let found = json!({
+            "metadata": {"labels": {"app.kubernetes.io/version": "1", "theirs": "x"}},
+            "spec": {"replicas": 2, "containers": [{"name": "nacre", "image": "a:1", "env": []}], "nodeSelector": {"disk": "slow"}},
+            "rules": [{"verbs": ["get"]}, {"verbs": ["list"]}],
+        });
+        let wanted = json!({
+            "metadata": {"labels": {"app.kubernetes.io/version": "2"}},
+            "spec": {"replicas": 2, "containers": [{"name": "nacre", "image": "b:2"}], "nodeSelector": {}},
+            "rules": [{"verbs": ["list"]}],
+        });
+        assert_eq!(
+            lines(&found, &wanted),
+            [
+                r#"metadata.labels[app.kubernetes.io/version]: "1" -> "2""#,
+                r#"rules[]: {"verbs":["get"]} -> null"#,
+                r#"spec.containers[nacre].image: "a:1" -> "b:2""#,
+                r#"spec.nodeSelector.disk: "slow" -> null"#,
+            ]
+        );
+        assert_eq!(lines(&wanted, &wanted), Vec::<String>::new());
     }
 }

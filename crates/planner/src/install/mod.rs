@@ -2,43 +2,55 @@
 //! do, what namespace owners may do with it, and the program itself.
 //!
 //! The same objects are printed (`kubectl nacre render`), applied (`kubectl nacre install`), shipped (`deploy/`) and turned
-//! into a Helm chart. [`decide`] and [`uninstall`] say what has to be done to a cluster as it was seen.
+//! into a Helm chart. [`settle`] says with which values, [`decide`] and [`uninstall`] what has to be done to a cluster as it
+//! was seen.
 //!
 //! Velero's namespace is not among the objects: whoever deletes what was rendered would delete every backup with it.
 
+mod aggregate;
 mod decide;
 mod differ;
 mod found;
 mod operator;
 mod program;
+mod record;
 mod roles;
 mod settings;
 pub mod uninstall;
+mod values;
 
 pub(crate) use crate::copies::roles::EXTRA as VELERO_VIEW;
+pub use aggregate::UserRole;
+pub(crate) use aggregate::{EDIT, VIEW, ask_labels, look_labels};
 use api::{Kind, labels};
 pub(crate) use decide::may_be_others;
 pub use decide::{Decision, Observed, changes, decide};
 pub(crate) use differ::covers;
+pub use differ::{Difference, differences};
 pub use found::{Found, KINDS, is_ours};
 pub use operator::{OPERATOR, operator};
 pub use program::{CONTROLLER, program, webhook};
+pub use record::RECORD;
 pub(crate) use roles::TENANT_KINDS;
 pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};
 use serde_json::{Value, json};
 pub use settings::{Memory, Settings};
+pub use values::{DEFAULT_NAMESPACE, Values, current, place, settle};
 
 use crate::{Object, admission, copies};
+
+/// The label that says which version of nacre's installer made an object.
+pub(crate) const VERSION: &str = "app.kubernetes.io/version";
 
 /// All of it, in an order in which it can be applied.
 pub fn objects(settings: &Settings) -> Vec<Object> {
     let mut objects = definitions();
-    objects.extend(roles(&settings.namespace));
+    objects.extend(roles(&settings.namespace, &settings.aggregate_to));
     objects.extend(policies(&settings.namespace));
     objects.extend(program(settings));
     objects.extend(webhook(settings));
     if settings.velero_view {
-        objects.extend(copies::roles::objects(&settings.namespace));
+        objects.extend(copies::roles::objects(&settings.namespace, &settings.aggregate_to));
     }
     objects
 }
@@ -64,7 +76,7 @@ pub(crate) fn marked(kind: Kind, mut body: Value) -> Object {
     let mut all = json!({
         labels::PART_OF: labels::PART_OF_VALUE,
         "app.kubernetes.io/name": "nacre",
-        "app.kubernetes.io/version": env!("CARGO_PKG_VERSION"),
+        VERSION: env!("CARGO_PKG_VERSION"),
     });
     if let (Some(all), Some(own)) = (all.as_object_mut(), body["metadata"]["labels"].as_object()) {
         all.extend(own.clone());
@@ -77,3 +89,5 @@ pub(crate) fn marked(kind: Kind, mut body: Value) -> Object {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod values_tests;

@@ -17,7 +17,7 @@ pub const OPERATOR: &str = "nacre-operator";
 /// All of it, in an order in which it can be applied. The image is the controller's too.
 pub fn operator(settings: &Settings) -> Vec<Object> {
     let namespace = settings.namespace.as_str();
-    let mut objects = roles(namespace);
+    let mut objects = roles(namespace, &settings.aggregate_to);
     objects.push(object(Kind::ServiceAccount, namespace, json!({})));
     objects.extend(bound(Kind::ClusterRole, "", namespace, &everywhere()));
     objects.extend(bound(Kind::Role, namespace, namespace, &here()));

@@ -4,7 +4,7 @@
 use api::Kind;
 use serde_json::{Value, json};
 
-use super::marked;
+use super::{EDIT, UserRole, VIEW, ask_labels, look_labels, marked};
 use crate::{Object, admission, migration, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
@@ -30,14 +30,17 @@ pub(crate) const TENANT_KINDS: [Kind; 4] = [
 const HELD_KINDS: [Kind; 3] =
     [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
 
-/// The account and every role, with Velero in this namespace.
-pub fn roles(namespace: &str) -> Vec<Object> {
+/// What viewers may read.
+const VIEWED_KINDS: [Kind; 3] = HELD_KINDS;
+
+/// The account and every role, with Velero in this namespace, and made part of these user-facing roles.
+pub fn roles(namespace: &str, aggregate_to: &[UserRole]) -> Vec<Object> {
     let account = json!({"metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace}});
     let mut objects = vec![marked(Kind::ServiceAccount, account)];
     objects.extend(everywhere(namespace));
     objects.extend(beside_velero(namespace));
     objects.extend(beside_the_lease(namespace));
-    objects.extend(tenant_roles());
+    objects.extend(tenant_roles(aggregate_to));
     objects
 }
 
@@ -130,19 +133,15 @@ fn beside_the_lease(namespace: &str) -> [Object; 2] {
 }
 
 /// What namespace owners may do: admins and editors ask, viewers look. Statuses are for nacre alone to write, and the
-/// requests that administrators decide about are for administrators alone.
-fn tenant_roles() -> [Object; 3] {
+/// requests that administrators decide about are for administrators alone. A download request's status holds a link to
+/// everything that was backed up, Secrets included, so viewers, who may not read Secrets, may not read it either.
+fn tenant_roles(aggregate_to: &[UserRole]) -> [Object; 3] {
     let write = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
     let ask = json!([rule(&TENANT_KINDS, &write), status_rule(&TENANT_KINDS, &["get"])]);
-    let look = json!([rule(&TENANT_KINDS, READ), status_rule(&TENANT_KINDS, &["get"])]);
-    let to_admin_and_edit = json!({
-        "rbac.authorization.k8s.io/aggregate-to-admin": "true",
-        "rbac.authorization.k8s.io/aggregate-to-edit": "true",
-    });
-    let to_view = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
+    let look = json!([rule(&VIEWED_KINDS, READ), status_rule(&VIEWED_KINDS, &["get"])]);
     [
-        cluster_role("nacre:edit", &to_admin_and_edit, &ask),
-        cluster_role("nacre:view", &to_view, &look),
+        cluster_role(EDIT, &ask_labels(aggregate_to), &ask),
+        cluster_role(VIEW, &look_labels(aggregate_to), &look),
         cluster_role(EDITORS, &json!({}), &ask),
     ]
 }
@@ -172,11 +171,11 @@ pub(super) fn status_rule(kinds: &[Kind], verbs: &[&str]) -> Value {
 mod tests {
     use api::Kind;
 
-    use super::roles;
+    use super::{UserRole, roles};
 
     #[test]
     fn outside_the_administrators_namespace_a_secret_is_only_looked_at_by_name() {
-        let objects = roles("velero");
+        let objects = roles("velero", &UserRole::ALL);
         let rules = |kind: Kind| -> Vec<serde_json::Value> {
             let own =
                 objects.iter().filter(|object| object.kind == kind && object.name().starts_with("nacre"));
@@ -204,8 +203,23 @@ mod tests {
     }
 
     #[test]
+    fn viewers_may_not_read_download_links() {
+        let objects = roles("velero", &UserRole::ALL);
+        let rules_of = |name: &str| {
+            let role =
+                objects.iter().find(|object| object.kind == Kind::ClusterRole && object.name() == name);
+            role.unwrap().body["rules"].to_string()
+        };
+        assert!(!rules_of("nacre:view").contains("downloadrequests"));
+        assert!(rules_of("nacre:view").contains("\"nonadminbackups\""));
+        for name in ["nacre:edit", super::EDITORS] {
+            assert!(rules_of(name).contains("\"nonadmindownloadrequests\""), "{name}");
+        }
+    }
+
+    #[test]
     fn tenants_may_not_touch_statuses_or_what_administrators_decide() {
-        for role in roles("velero")
+        for role in roles("velero", &UserRole::ALL)
             .iter()
             .filter(|object| object.kind == Kind::ClusterRole && object.name() != "nacre")
         {

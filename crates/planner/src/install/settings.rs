@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::UserRole;
+
 /// What an administrator can say about the installation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -26,6 +28,8 @@ pub struct Settings {
     pub webhook: bool,
     /// Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.
     pub velero_view: bool,
+    /// Which of Kubernetes' user-facing roles include the permission to use nacre.
+    pub aggregate_to: Vec<UserRole>,
     /// What a pod asks for, and what it may take.
     pub resources: Memory,
     /// On which nodes.
@@ -55,6 +59,7 @@ impl Default for Settings {
             log_format: "json".to_owned(),
             webhook: true,
             velero_view: false,
+            aggregate_to: UserRole::ALL.to_vec(),
             resources: Memory::default(),
             node_selector: BTreeMap::new(),
             tolerations: Vec::new(),

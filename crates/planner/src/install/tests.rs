@@ -1,14 +1,21 @@
 use api::{Kind, labels};
 use serde_json::json;
 
+use super::record::record;
 use super::uninstall::{self, Scope};
 use super::{CONTROLLER, Found, Observed, Settings, decide, objects, program};
 use crate::{Action, Target};
 
 /// A cluster in which nacre was installed with the defaults, as the API server would show it.
-fn installed() -> Vec<Found> {
+pub(super) fn installed() -> Vec<Found> {
+    installed_with(&Settings::default())
+}
+
+/// The same with other settings.
+pub(super) fn installed_with(settings: &Settings) -> Vec<Found> {
     let namespace = json!({"kind": "Namespace", "metadata": {"name": "velero"}});
-    let mut found = objects(&Settings::default());
+    let mut found = objects(settings);
+    found.push(record(settings));
     found.push(Found { kind: Kind::Namespace, body: namespace });
     for (number, object) in found.iter_mut().enumerate() {
         object.body["metadata"]["uid"] = format!("uid-{number}").into();
@@ -17,7 +24,7 @@ fn installed() -> Vec<Found> {
     found
 }
 
-fn find<'a>(found: &'a mut [Found], kind: Kind, name: &str) -> &'a mut Found {
+pub(super) fn find<'a>(found: &'a mut [Found], kind: Kind, name: &str) -> &'a mut Found {
     found.iter_mut().find(|one| one.kind == kind && one.name() == name).unwrap()
 }
 
@@ -50,7 +57,8 @@ fn refused(settings: &Settings, found: &[Found]) -> String {
 fn an_empty_cluster_gets_everything_and_then_nothing() {
     let first = steps(&Settings::default(), &[]);
     assert_eq!(first[0], "create Namespace velero");
-    assert_eq!(first.len(), 1 + objects(&Settings::default()).len());
+    assert_eq!(first.len(), 2 + objects(&Settings::default()).len());
+    assert_eq!(first.last().unwrap(), "make ConfigMap nacre-install-values");
     let place = |step: &str| first.iter().position(|one| one == step).unwrap();
     assert!(place("make ClusterRoleBinding nacre") < place("make Deployment non-admin-controller"));
     assert_eq!(steps(&Settings::default(), &installed()), Vec::<String>::new());
@@ -61,7 +69,11 @@ fn an_upgrade_changes_what_differs_and_removes_what_is_of_no_more_use() {
     let one = Settings { replicas: 1, image: "other:2".to_owned(), ..Settings::default() };
     assert_eq!(
         steps(&one, &installed()),
-        ["change Deployment non-admin-controller", "delete PodDisruptionBudget non-admin-controller"]
+        [
+            "change Deployment non-admin-controller",
+            "change ConfigMap nacre-install-values",
+            "delete PodDisruptionBudget non-admin-controller"
+        ]
     );
     let mut found = installed();
     find(&mut found, Kind::ClusterRole, "nacre").body["rules"].as_array_mut().unwrap().pop();

@@ -6,6 +6,7 @@ use api::{Kind, labels};
 use super::decide::{Decision, by_operator};
 use super::found::{Found, is_ours, release, target};
 use super::operator::OPERATOR;
+use super::record::RECORD;
 use super::roles::{LEASE, LEASE_NAMESPACE};
 use crate::admission::certificate;
 use crate::migration::{self, access};
@@ -97,11 +98,16 @@ fn going(seen: &Observed<'_>, kinds: &[Kind]) -> Vec<Action> {
 }
 
 /// What the program makes for itself while it runs and what it is given later, by kind, namespace and name: its certificate,
-/// what it has Velero do to what comes back from tenants' storage, the note that there are copies, leases, and the rights to
+/// what it has Velero do to what comes back from tenants' storage, the note that there are copies, the values of the
+/// installation, leases, and the rights to
 /// look after migration rights. Roles, grants and guard themselves stay: whoever asked for them still wants them.
 pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
-    let beside_velero =
-        [(Kind::Secret, certificate::SECRET), (Kind::ConfigMap, copies::RECORD), (Kind::Lease, OPERATOR)];
+    let beside_velero = [
+        (Kind::Secret, certificate::SECRET),
+        (Kind::ConfigMap, copies::RECORD),
+        (Kind::ConfigMap, RECORD),
+        (Kind::Lease, OPERATOR),
+    ];
     let modifiers = restore::MODIFIERS.map(|name| (Kind::ConfigMap, name));
     let beside_velero = beside_velero.into_iter().chain(modifiers);
     let beside_velero = beside_velero.map(|(kind, name)| (kind, namespace, name));

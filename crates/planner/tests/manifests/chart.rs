@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use api::Kind;
 use planner::Object;
-use planner::install::{self, CONTROLLER, Settings};
+use planner::install::{self, CONTROLLER, Settings, UserRole};
 use serde_json::{Value, json};
 
 use super::WRITE;
@@ -111,6 +111,11 @@ fn values() -> String {
             "Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.",
         ),
         (
+            "aggregateTo",
+            "Which of the roles admin, edit and view include the permission to use nacre; [] for none. What view includes, \
+             edit and admin include too, and what edit includes, admin does.",
+        ),
+        (
             "resources",
             "What a pod asks for, and what it may take. CPU is better not limited: a throttled leader may lose its lease.",
         ),
@@ -137,12 +142,21 @@ fn template(object: &Object, without: &Without) -> String {
             }
         }
     }
+    for role in UserRole::ALL {
+        if let Some(value) = body["metadata"]["labels"].get_mut(role.label()) {
+            *value = json!(mark(role.name()));
+        }
+    }
     let mut text = serde_saphyr::to_string(&body).unwrap();
     assert!(!text.contains("{{"), "{} would be taken for a template", object.name());
     if is_controller {
         for (place, expression) in IN_THE_DEPLOYMENT {
             text = text.replace(&mark(place), expression);
         }
+    }
+    for role in UserRole::ALL {
+        let included = format!("{{{{ has \"{}\" .Values.aggregateTo | quote }}}}", role.name());
+        text = text.replace(&mark(role.name()), &included);
     }
     text = text.replace(&format!(": {NAMESPACE}\n"), ": {{ .Release.Namespace | quote }}\n");
     text = text.replace(NAMESPACE, "{{ .Release.Namespace }}");

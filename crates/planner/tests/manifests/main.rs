@@ -9,7 +9,7 @@ use std::path::Path;
 
 use api::Kind;
 use planner::Object;
-use planner::install::{self, Settings};
+use planner::install::{self, Settings, UserRole};
 use planner::location::table::Verdict;
 use planner::location::{config, credentials};
 
@@ -29,7 +29,7 @@ fn the_shipped_manifests_are_current() {
     is_current("nacre.yaml", rest);
     is_current("admission.yaml", admission);
     // Only for clusters in which tenants are to use Velero's own tools.
-    is_current("velero-view.yaml", planner::copies::roles::objects("velero"));
+    is_current("velero-view.yaml", planner::copies::roles::objects("velero", &UserRole::ALL));
 }
 
 fn is_current(name: &str, objects: Vec<Object>) {
