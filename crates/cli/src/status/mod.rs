@@ -24,7 +24,8 @@ use summary::{Limits, Summary};
   kubectl nacre status
   kubectl nacre status -n shop -o json | jq .lastGood
 
-Exit code 3 if there is no good backup, or if the last one that ended was not good.")]
+A good backup is Completed, holds something, covers the namespace (no filters) and can be restored now.
+Exit code 3 if there is no good backup, or if one that ended later failed, is empty or cannot be restored.")]
 pub(crate) struct Status {}
 
 pub(crate) async fn run(session: &Session) -> Result<Outcome> {
@@ -48,7 +49,7 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
         }),
     };
     let now = Timestamp::now();
-    let summary = Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits);
+    let summary = Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits, now);
     print(session.format, &summary, || show::page(&summary, now), || vec![session.namespace.clone()])?;
     Ok(Outcome::attention_if(summary.needs_attention()))
 }
