@@ -120,7 +120,8 @@ fn problem(field: &str, name: &str, served: &[Served]) -> Option<String> {
     if is_pattern(name) || served.iter().any(|one| one.is_called(&lower)) {
         return None;
     }
-    let nearest = nearest(&lower, served).map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
+    let nearest =
+        nearest(&lower, served).map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
     Some(format!(
         "{field}: the cluster serves no resource {name:?}{nearest} (`kubectl api-resources` lists what there is)"
     ))
@@ -162,9 +163,7 @@ mod tests {
     use super::*;
 
     fn cluster() -> Vec<Served> {
-        let resource = |plural: &str, singular: &str, short: &[&str], scope: &str| {
-            json!({"resource": plural, "singularResource": singular, "shortNames": short, "scope": scope, "verbs": ["get", "list"]})
-        };
+        let resource = |plural: &str, singular: &str, short: &[&str], scope: &str| json!({"resource": plural, "singularResource": singular, "shortNames": short, "scope": scope, "verbs": ["get", "list"]});
         let list = json!({"items": [
             {"metadata": {}, "versions": [{"version": "v1", "resources": [
                 resource("configmaps", "configmap", &["cm"], "Namespaced"),
@@ -185,8 +184,17 @@ mod tests {
     fn every_way_to_name_a_resource_is_known() {
         let served = cluster();
         for name in [
-            "configmaps", "configmap", "cm", "ConfigMaps", "deployments.apps", "deploy.apps", "widgets.example",
-            "gadgets.example.com", "persistentvolumes", "*", "*.example.com",
+            "configmaps",
+            "configmap",
+            "cm",
+            "ConfigMaps",
+            "deployments.apps",
+            "deploy.apps",
+            "widgets.example",
+            "gadgets.example.com",
+            "persistentvolumes",
+            "*",
+            "*.example.com",
         ] {
             assert_eq!(problem("f", name, &served), None, "{name}");
         }
@@ -198,10 +206,10 @@ mod tests {
     #[test]
     fn a_name_that_is_not_served_is_told_with_the_nearest_that_is() {
         let told = |name: &str| problem("spec.backupSpec.includedResources", name, &cluster()).unwrap();
-        insta::assert_snapshot!(told("nonsense"), @"");
-        insta::assert_snapshot!(told("deploymets"), @"");
-        insta::assert_snapshot!(told("configmaps.apps"), @"");
-        insta::assert_snapshot!(told("widgets.exmaple.com"), @"");
+        insta::assert_snapshot!(told("nonsense"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "nonsense" (`kubectl api-resources` lists what there is)"#);
+        insta::assert_snapshot!(told("deploymets"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "deploymets"; did you mean "deployments.apps"? (`kubectl api-resources` lists what there is)"#);
+        insta::assert_snapshot!(told("configmaps.apps"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "configmaps.apps"; did you mean "configmaps"? (`kubectl api-resources` lists what there is)"#);
+        insta::assert_snapshot!(told("widgets.exmaple.com"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "widgets.exmaple.com"; did you mean "widgets.example.com"? (`kubectl api-resources` lists what there is)"#);
     }
 
     #[test]

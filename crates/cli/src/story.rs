@@ -443,8 +443,10 @@ pub(crate) mod tests {
     fn a_restore_that_restored_nothing_is_no_success() {
         let restore = |items: &Value| -> NonAdminRestore {
             let said = json!({"phase": "Completed", "progress": {"itemsRestored": items}});
-            serde_json::from_value(json!({"metadata": {"name": "back"}, "spec": {"restoreSpec": {"backupName": "daily"}},
-                "status": {"phase": "Created", "veleroRestore": {"status": said}}}))
+            serde_json::from_value(
+                json!({"metadata": {"name": "back"}, "spec": {"restoreSpec": {"backupName": "daily"}},
+                "status": {"phase": "Created", "veleroRestore": {"status": said}}}),
+            )
             .unwrap()
         };
         let (nothing, something) = (restore(&Value::Null), restore(&json!(1)));

@@ -143,7 +143,11 @@ mod tests {
         let of =
             |namespace: &str, phase| measures.requests[&(namespace.to_owned(), Kind::NonAdminBackup, phase)];
         assert_eq!((of("shop", "Created"), of("rival", "BackingOff")), (6, 1));
-        assert_eq!(measures.last_good["shop"].to_string(), "2026-01-02T00:00:00Z", "an empty one is not good");
+        assert_eq!(
+            measures.last_good["shop"].to_string(),
+            "2026-01-02T00:00:00Z",
+            "an empty one is not good"
+        );
         assert!(!measures.last_good.contains_key("rival"));
         let waiting = &measures.waiting_since[&("shop".to_owned(), Kind::NonAdminBackup)];
         assert_eq!(waiting.to_string(), "2026-01-01T04:00:00Z");

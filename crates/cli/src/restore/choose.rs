@@ -23,7 +23,11 @@ pub(super) async fn last_good(session: &Session, consent: &Consent, dry_run: boo
     let found = last_good::find(&backups, |backup| as_seen_by_tenant(backup, &locations), now);
     let (good, newer) = (taken(&found, &session.namespace)?, newer(&found, now));
     let name = good.metadata.name.clone().unwrap_or_default();
-    remark(format_args!("restoring from {name}, the last good backup of namespace {}: {}", session.namespace, facts(good, now)));
+    remark(format_args!(
+        "restoring from {name}, the last good backup of namespace {}: {}",
+        session.namespace,
+        facts(good, now)
+    ));
     if newer.is_empty() {
         return Ok(Some(name));
     }
@@ -111,9 +115,14 @@ mod tests {
         let good = taken(&found, "shop").unwrap();
         let mut told = vec![format!("{}: {}", good.metadata.name.as_deref().unwrap(), facts(good, now))];
         told.extend(newer(&found, now));
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r"
+        good: 120m old, the whole namespace, 7 items
+        empty, 30m old, because it holds 0 items
+        part, 40m old, because it holds only a part of the namespace (limited by includedResources)
+        bad, 60m old, because it ended as PartiallyFailed
+        ");
         assert!(newer(&find(&backups[..2]), now).is_empty(), "nothing to ask about");
-        insta::assert_snapshot!(taken(&find(&backups[2..]), "shop").unwrap_err(), @"");
-        insta::assert_snapshot!(taken(&find(&[]), "shop").unwrap_err(), @"");
+        insta::assert_snapshot!(taken(&find(&backups[2..]), "shop").unwrap_err(), @"namespace shop has no good backup; the newest, empty, is not taken because it holds 0 items; name the one to restore with --from-backup");
+        insta::assert_snapshot!(taken(&find(&[]), "shop").unwrap_err(), @"namespace shop has no complete backup; name one with --from-backup");
     }
 }

@@ -208,7 +208,8 @@ mod tests {
     fn ended(name: &str, hours: i64, spec: &Value, said: &Value) -> NonAdminBackup {
         let now: Timestamp = "2026-11-15T13:00:00Z".parse().unwrap();
         let then = (now - jiff::SignedDuration::from_hours(hours)).to_string();
-        let mut status = at_velero(&json!({"phase": "Completed", "startTimestamp": then, "completionTimestamp": then,
+        let mut status =
+            at_velero(&json!({"phase": "Completed", "startTimestamp": then, "completionTimestamp": then,
             "progress": {"totalItems": 42, "itemsBackedUp": 42}}));
         status["veleroBackup"]["spec"] = spec.clone();
         for (key, value) in said.as_object().into_iter().flatten() {
@@ -221,16 +222,40 @@ mod tests {
     fn an_empty_backup_is_not_the_last_good_one() {
         let spec = json!({"includedResources": ["nonsense"]});
         let nonsense = ended("x", 1, &spec, &json!({"progress": {}}));
-        insta::assert_snapshot!(screen(&[nonsense], 0, None), @"");
+        insta::assert_snapshot!(screen(&[nonsense], 0, None), @r"
+        Namespace shop
+
+        Last good backup  none. Newest: x, not counted because it holds 0 items (kubectl nacre backup create --wait)
+        Limits            1 backup, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        attention: true
+        ");
     }
 
     #[test]
     fn a_part_of_the_namespace_is_named_and_alarms_nobody() {
         let good = ended("daily", 24, &json!({}), &json!({}));
         let part = ended("part", 2, &json!({"labelSelector": {"matchLabels": {"app": "a"}}}), &json!({}));
-        insta::assert_snapshot!(screen(&[good.clone(), part.clone()], 0, None), @"");
+        insta::assert_snapshot!(screen(&[good.clone(), part.clone()], 0, None), @r"
+        Namespace shop
+
+        Last good backup  daily, 24h ago (complete, 42 items in 0s)
+        Not counted       part: it holds only a part of the namespace (limited by labelSelector), 120m ago
+        Limits            2 backups, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        attention: false
+        ");
         let empty = ended("empty", 1, &json!({}), &json!({"progress": {}}));
-        insta::assert_snapshot!(screen(&[good, part, empty], 0, None), @"");
+        insta::assert_snapshot!(screen(&[good, part, empty], 0, None), @r"
+        Namespace shop
+
+        Last good backup  daily, 24h ago (complete, 42 items in 0s)
+        Not counted       empty: it holds 0 items, 60m ago
+                          part: it holds only a part of the namespace (limited by labelSelector), 120m ago
+        Limits            3 backups, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        attention: true
+        ");
     }
 
     #[test]
@@ -247,6 +272,6 @@ mod tests {
         let summary = Summary::of("shop", &[kept], &[], &[revoked], 0, None, now);
         assert!(summary.last_good.is_none() && summary.needs_attention());
         let text = anstream::adapter::strip_str(&page(&summary, now)).to_string();
-        insta::assert_snapshot!(text.lines().nth(2).unwrap_or_default(), @"");
+        insta::assert_snapshot!(text.lines().nth(2).unwrap_or_default(), @r#"Last good backup  none. Newest: kept, not counted because its storage location "mine" is not approved by an administrator (kubectl nacre backup create --wait)"#);
     }
 }

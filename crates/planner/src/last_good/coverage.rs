@@ -14,7 +14,8 @@ const LEFT_OUT_BY_VELERO: [&str; 2] =
 
 /// Everything that is left out of every backup.
 static ALWAYS_LEFT_OUT: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-    let by_nacre = fence::namespaced_out_of_backups().into_iter().chain(fence::cluster_scoped_out_of_backups());
+    let by_nacre =
+        fence::namespaced_out_of_backups().into_iter().chain(fence::cluster_scoped_out_of_backups());
     by_nacre.chain(LEFT_OUT_BY_VELERO.map(str::to_owned)).collect()
 });
 
@@ -64,9 +65,8 @@ fn of_spec(spec: &BackupSpec, namespace: &str) -> Vec<&'static str> {
         item_operation_timeout: _,
         uploader_config: _,
     } = spec;
-    let namespaces = |list: &Option<Vec<String>>| {
-        list.iter().flatten().any(|name| name == "*" || name == namespace)
-    };
+    let namespaces =
+        |list: &Option<Vec<String>>| list.iter().flatten().any(|name| name == "*" || name == namespace);
     let found = [
         ("includedNamespaces", is_given(included_namespaces) && !namespaces(included_namespaces)),
         ("excludedNamespaces", namespaces(excluded_namespaces)),

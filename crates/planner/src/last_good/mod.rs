@@ -65,10 +65,7 @@ impl NotGood {
 
     /// Whether somebody may have meant this backup when they asked for the last one: it ended as asked for, or in part.
     pub const fn could_be_meant(&self) -> bool {
-        matches!(
-            self,
-            Self::PartiallyFailed | Self::Empty | Self::StorageUnavailable(_) | Self::Filtered(_)
-        )
+        matches!(self, Self::PartiallyFailed | Self::Empty | Self::StorageUnavailable(_) | Self::Filtered(_))
     }
 
     /// Whether something went wrong. A backup that was asked to hold only a part, and one that has expired, are as they

@@ -42,7 +42,7 @@ impl fmt::Display for StorageProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.location {
             Some(name) => write!(f, "its storage location {name:?} {}", self.what),
-            None => write!(f, "the cluster's storage location it is in {}", self.what),
+            None => write!(f, "its storage location, the cluster's own, {}", self.what),
         }
     }
 }

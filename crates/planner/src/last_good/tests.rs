@@ -87,7 +87,10 @@ fn every_filter_is_named_and_nothing_else_is_one() {
         (json!({"includedNamespaceScopedResources": ["configmaps"]}), "includedNamespaceScopedResources"),
         (json!({"excludedNamespaceScopedResources": ["*"]}), "excludedNamespaceScopedResources"),
         (json!({"labelSelector": {"matchLabels": {"app": "shop"}}}), "labelSelector"),
-        (json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}), "labelSelector"),
+        (
+            json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}),
+            "labelSelector",
+        ),
         (json!({"orLabelSelectors": [{"matchLabels": {"app": "shop"}}]}), "orLabelSelectors"),
         (json!({"resourcePolicy": {"kind": "configmap", "name": "volumes"}}), "resourcePolicy"),
         (json!({"includedNamespaces": ["other"]}), "includedNamespaces"),
@@ -110,7 +113,10 @@ fn every_filter_is_named_and_nothing_else_is_one() {
 #[test]
 fn what_nacre_and_velero_leave_out_of_every_backup_is_no_filter() {
     let mut out = fence_of_backups();
-    out.extend(["volumesnapshots.snapshot.storage.k8s.io", "volumesnapshotcontents.snapshot.storage.k8s.io"].map(str::to_owned));
+    out.extend(
+        ["volumesnapshots.snapshot.storage.k8s.io", "volumesnapshotcontents.snapshot.storage.k8s.io"]
+            .map(str::to_owned),
+    );
     assert_eq!(filters(&velero_spec(&json!({"excludedResources": out}))), [""; 0]);
     assert_eq!(filters(&velero_spec(&json!({"excludedNamespaceScopedResources": out}))), [""; 0]);
     out.push("secrets".to_owned());
@@ -157,16 +163,18 @@ fn a_backup_is_good_only_while_velero_can_read_its_own_location() {
     let revoked = json!({"status": {"phase": "New", "veleroBackupStorageLocation": {"status": null},
         "conditions": [{"type": "ClusterAdminApproved", "status": "False", "reason": "BslSpecApprovalPending", "message": "",
             "lastTransitionTime": NOW}]}});
-    let velero = |phase: Value| location(&json!({"status": {"veleroBackupStorageLocation": {"status": {"phase": phase}}}}));
+    let velero = |phase: Value| {
+        location(&json!({"status": {"veleroBackupStorageLocation": {"status": {"phase": phase}}}}))
+    };
     assert_eq!(problem(&[location(&json!({}))], &kept), "");
-    insta::assert_snapshot!(problem(&[location(&revoked)], &kept), @"");
-    insta::assert_snapshot!(problem(&[velero(json!("Unavailable"))], &kept), @"");
-    insta::assert_snapshot!(problem(&[velero(Value::Null)], &kept), @"");
-    insta::assert_snapshot!(problem(&[location(&json!({"metadata": {"deletionTimestamp": NOW}}))], &kept), @"");
-    insta::assert_snapshot!(problem(&[], &kept), @"");
+    insta::assert_snapshot!(problem(&[location(&revoked)], &kept), @r#"its storage location "mine" is not approved by an administrator"#);
+    insta::assert_snapshot!(problem(&[velero(json!("Unavailable"))], &kept), @r#"its storage location "mine" is not available to Velero"#);
+    insta::assert_snapshot!(problem(&[velero(Value::Null)], &kept), @r#"its storage location "mine" is not available to Velero"#);
+    insta::assert_snapshot!(problem(&[location(&json!({"metadata": {"deletionTimestamp": NOW}}))], &kept), @r#"its storage location "mine" is being deleted"#);
+    insta::assert_snapshot!(problem(&[], &kept), @r#"its storage location "mine" does not exist any more"#);
     // Deleted and created again: another location, under the same name.
     let again = json!({"status": {"veleroBackupStorageLocation": {"name": "shop-mine-2"}}});
-    insta::assert_snapshot!(problem(&[location(&again)], &kept), @"");
+    insta::assert_snapshot!(problem(&[location(&again)], &kept), @r#"its storage location "mine" does not exist any more"#);
     // The request was edited to look as if the backup were somewhere else.
     assert_ne!(problem(&[location(&revoked)], &kept_in("shop-mine-1", None)), "");
     // The cluster's own storage is not for tenants to read.
@@ -206,9 +214,9 @@ fn the_newest_good_one_is_found_and_what_came_after_it() {
             found.not_counted.iter().map(|(backup, why)| format!("{}: {why}", name(backup))).collect();
         format!("{:?}; {}", found.good.map(name), rest.join("; "))
     };
-    insta::assert_snapshot!(told(&find(&backups, |_| Storage::Usable, now())), @"");
+    insta::assert_snapshot!(told(&find(&backups, |_| Storage::Usable, now())), @r#"Some("good"); part: it holds only a part of the namespace (limited by includedResources); empty: it holds 0 items"#);
     let gone = StorageProblem { location: None, what: "does not exist any more" };
     let none = find(&backups[1..2], |_| Storage::Unavailable(gone.clone()), now());
-    insta::assert_snapshot!(told(&none), @"");
+    insta::assert_snapshot!(told(&none), @"None; old: its storage location, the cluster's own, does not exist any more");
     assert_eq!(find(&[], |_| Storage::Usable, now()), LastGood::default());
 }
