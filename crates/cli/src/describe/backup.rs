@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use api::{NonAdminBackup, NonAdminBackupStorageLocation};
+use api::NonAdminBackup;
 use jiff::Timestamp;
 use planner::{
     Policy,
-    last_good::{NotGood, as_seen_by_tenant, why_not_good},
+    last_good::{NotGood, why_not_good},
 };
 use serde_json::{Value, json};
 
@@ -20,9 +20,10 @@ use super::{
 };
 use crate::{
     allowed::{self, Allowed, Source},
-    changes::{Change, Known, backup_rules, changes},
+    changes::{self, Change, backup_rules, changes},
     connect::Session,
     list,
+    location::known::Known,
     output::{Outcome, print},
     preview::{Verdict, World, of_backup, storage_in_words},
     story::Story,
@@ -34,10 +35,10 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
         list::one::<NonAdminBackup>(session, name),
         events::about::<NonAdminBackup>(session, name),
         allowed::namespace(session),
-        list::all::<NonAdminBackupStorageLocation>(session, Some(&session.namespace), None, false),
+        Known::own(session),
     );
     let ((backup, unreadable), events) = (found?, events?);
-    let locations: Vec<_> = locations?.items.into_iter().map(|(location, _)| location).collect();
+    let locations = locations?.and_of(session, std::slice::from_ref(&backup)).await;
     let allowed = allowed::read(session, &namespace, None).await?;
     let (results, no_results) = details(session, "BackupResults", args).await;
     let world = World { namespace, velero_namespace: session.velero_namespace.clone(), ..World::default() };
@@ -45,7 +46,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let next = Story::from(&backup).next();
     let answer = Answer { object: json!(backup), changes, events, results, no_results, next };
     let now = Timestamp::now();
-    let not_good = why_not_good(&backup, &as_seen_by_tenant(&backup, &locations), now);
+    let not_good = why_not_good(&backup, &locations.storage(&backup), now);
     let page = || page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now);
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackup>(name)])?;
     Ok(Outcome::Good)
@@ -78,7 +79,7 @@ fn in_effect(world: &World, backup: &NonAdminBackup, allowed: &Allowed) -> Vec<C
         (Source::Unreadable, _) | (_, None) => None,
         (_, Some(policy)) => Some(backup_rules(policy)),
     };
-    changes(&asked, &given, &Known { fenced, rules, velero: true })
+    changes(&asked, &given, &changes::Known { fenced, rules, velero: true })
 }
 
 fn page(

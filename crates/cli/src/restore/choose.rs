@@ -1,14 +1,15 @@
 //! Which backup a restore takes if none was named.
 
 use anyhow::{Context as _, Result, bail};
-use api::{NonAdminBackup, NonAdminBackupStorageLocation};
+use api::NonAdminBackup;
 use jiff::Timestamp;
-use planner::last_good::{self, LastGood, as_seen_by_tenant};
+use planner::last_good::{self, LastGood};
 
 use crate::{
     confirm::Consent,
     connect::Session,
-    list::{self, Readable},
+    list,
+    location::known::Known,
     output::remark,
     story::Story,
     words::{age, count, printable},
@@ -17,10 +18,12 @@ use crate::{
 /// The last good backup, after saying which it is. Where a newer one is not taken, somebody has to agree; none if they
 /// do not.
 pub(super) async fn last_good(session: &Session, consent: &Consent, dry_run: bool) -> Result<Option<String>> {
-    let (backups, locations) =
-        tokio::try_join!(all::<NonAdminBackup>(session), all::<NonAdminBackupStorageLocation>(session))?;
+    let (found, locations) =
+        tokio::try_join!(list::all(session, Some(&session.namespace), None, false), Known::own(session))?;
+    let backups: Vec<NonAdminBackup> = found.items.into_iter().map(|(backup, _)| backup).collect();
+    let locations = locations.and_of(session, &backups).await;
     let now = Timestamp::now();
-    let found = last_good::find(&backups, |backup| as_seen_by_tenant(backup, &locations), now);
+    let found = last_good::find(&backups, |backup| locations.storage(backup), now);
     let (good, newer) = (taken(&found, &session.namespace)?, newer(&found, now));
     let name = good.metadata.name.clone().unwrap_or_default();
     remark(format_args!(
@@ -40,11 +43,6 @@ pub(super) async fn last_good(session: &Session, consent: &Consent, dry_run: boo
             format!("there is a newer backup than {name}; name the one to restore with --from-backup")
         })?;
     Ok(agreed.then_some(name))
-}
-
-async fn all<K: Readable>(session: &Session) -> Result<Vec<K>> {
-    let found = list::all::<K>(session, Some(&session.namespace), None, false).await?;
-    Ok(found.items.into_iter().map(|(object, _)| object).collect())
 }
 
 /// The backup that is taken.

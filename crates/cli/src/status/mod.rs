@@ -6,7 +6,7 @@ mod summary;
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{NonAdminBackup, NonAdminRestore};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
@@ -15,6 +15,7 @@ use crate::{
     allowed::{self, Source},
     connect::Session,
     list::{self, Readable},
+    location::known::Known,
     output::{Outcome, print},
 };
 use summary::{Limits, Summary};
@@ -36,10 +37,11 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
     let (backups, restores, locations, held_back, allowed) = tokio::try_join!(
         all::<NonAdminBackup>(session),
         all::<NonAdminRestore>(session),
-        all::<NonAdminBackupStorageLocation>(session),
+        Known::own(session),
         held_back(session),
         limits,
     )?;
+    let locations = locations.and_of(session, &backups).await;
     let limits = match (allowed.source, allowed.policy) {
         (Source::Unreadable, _) | (_, None) => None,
         (_, Some(policy)) => Some(Limits {

@@ -118,7 +118,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::story::tests::{at_velero, backup, refused};
+    use crate::{
+        location::known::Known,
+        story::tests::{at_velero, backup, refused},
+    };
 
     fn named(name: &str, created: &str, status: &Value) -> NonAdminBackup {
         let mut backup = backup(status);
@@ -130,7 +133,7 @@ mod tests {
 
     fn screen(backups: &[NonAdminBackup], held_back: usize, limits: Option<Limits>) -> String {
         let now = "2026-11-15T13:00:00Z".parse().unwrap();
-        let summary = Summary::of("shop", backups, &[], &[], held_back, limits, now);
+        let summary = Summary::of("shop", backups, &[], &Known::default(), held_back, limits, now);
         let text = anstream::adapter::strip_str(&page(&summary, now)).to_string();
         format!("{text}attention: {}\n", summary.needs_attention())
     }
@@ -269,7 +272,8 @@ mod tests {
                     "message": "", "lastTransitionTime": "2026-11-15T12:00:00Z"}]}});
         let revoked = serde_json::from_value(revoked).unwrap();
         let now = "2026-11-15T13:00:00Z".parse().unwrap();
-        let summary = Summary::of("shop", &[kept], &[], &[revoked], 0, None, now);
+        let locations = Known::of(vec![revoked]);
+        let summary = Summary::of("shop", &[kept], &[], &locations, 0, None, now);
         assert!(summary.last_good.is_none() && summary.needs_attention());
         let text = anstream::adapter::strip_str(&page(&summary, now)).to_string();
         insta::assert_snapshot!(text.lines().nth(2).unwrap_or_default(), @r#"Last good backup  none. Newest: kept, not counted because its storage location "mine" is not approved by an administrator (kubectl nacre backup create --wait)"#);

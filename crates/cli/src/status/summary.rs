@@ -2,11 +2,11 @@
 
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, condition};
 use jiff::Timestamp;
-use planner::last_good::{self, as_seen_by_tenant};
+use planner::last_good;
 use serde::Serialize;
 
 use crate::{
-    location::state::Place,
+    location::{known::Known, state::Place},
     preview::World,
     story::{End, State, Story},
 };
@@ -135,7 +135,7 @@ impl Summary {
         namespace: &str,
         backups: &[NonAdminBackup],
         restores: &[NonAdminRestore],
-        locations: &[NonAdminBackupStorageLocation],
+        locations: &Known,
         held_back: usize,
         limits: Option<Limits>,
         now: Timestamp,
@@ -150,7 +150,7 @@ impl Summary {
             meant.and_then(|backup| backup.spec.backup_spec.storage_location.clone())
         };
         let held = |story: &Story<'_>| {
-            held_by(story, locations, location(story).as_deref()).map(|by| waiting(by, story))
+            held_by(story, &locations.own, location(story).as_deref()).map(|by| waiting(by, story))
         };
         let refused = |story: &Story<'_>| match story.state() {
             State::Refused(why) if held(story).is_none() => {
@@ -158,7 +158,7 @@ impl Summary {
             }
             _ => None,
         };
-        let found = last_good::find(backups, |backup| as_seen_by_tenant(backup, locations), now);
+        let found = last_good::find(backups, |backup| locations.storage(backup), now);
         let attention = found.not_counted.iter().any(|(_, why)| why.needs_attention());
         let not_counted: Vec<Line> = found
             .not_counted
@@ -193,8 +193,8 @@ impl Summary {
             failed: not_counted.iter().filter(failed).map(sentence).collect(),
             not_counted,
             restores: back.map(|(_, story)| line(story)).collect(),
-            locations: locations.iter().map(place).collect(),
-            used: Used { backups: others.alive, unfinished: others.active, locations: locations.len() },
+            locations: locations.own.iter().map(place).collect(),
+            used: Used { backups: others.alive, unfinished: others.active, locations: locations.own.len() },
             limits,
             held_back,
         }

@@ -20,7 +20,7 @@ use api::{NonAdminBackup, Phase, condition, velero::BackupStatus};
 use jiff::Timestamp;
 
 pub use coverage::filters;
-pub use storage::{Storage, StorageProblem, as_seen_by_controller, as_seen_by_tenant};
+pub use storage::{Storage, StorageProblem, as_seen_by_caller, as_seen_by_controller};
 
 use crate::queue::{Stage, stage};
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use api::velero::BackupStorageLocation;
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, Phase, condition};
 
 use crate::backup::storage_name;
@@ -62,18 +63,27 @@ fn velero_location(backup: &NonAdminBackup) -> Option<&str> {
     given.storage_location.as_deref().filter(|name| !name.is_empty())
 }
 
-/// The storage of a backup for somebody who can read only the backup's namespace, given the locations in it.
-pub fn as_seen_by_tenant(backup: &NonAdminBackup, locations: &[NonAdminBackupStorageLocation]) -> Storage {
-    let asked = backup.spec.backup_spec.storage_location.as_deref();
-    let found = match velero_location(backup) {
+/// The storage of a backup for somebody with the locations of the backup's namespace, and with Velero's own if they may
+/// read those. Tenants may not.
+pub fn as_seen_by_caller(
+    backup: &NonAdminBackup,
+    own_locations: &[NonAdminBackupStorageLocation],
+    velero_locations: Option<&[BackupStorageLocation]>,
+) -> Storage {
+    let (asked, velero) = (backup.spec.backup_spec.storage_location.as_deref(), velero_location(backup));
+    let found = match velero {
         // By Velero's name: a location that was deleted and created again under its name is another one.
-        Some(velero) => locations.iter().find(|location| storage_name(location) == velero),
-        None => locations.iter().find(|location| location.metadata.name.as_deref() == asked),
+        Some(velero) => own_locations.iter().find(|location| storage_name(location) == velero),
+        None => own_locations.iter().find(|location| location.metadata.name.as_deref() == asked),
     };
-    match (found, asked) {
-        (Some(location), _) => own(location),
-        (None, Some(asked)) => unavailable(Some(asked), IS_GONE),
-        (None, None) => Storage::Unknown,
+    match (found, asked, velero.zip(velero_locations)) {
+        (Some(location), ..) => own(location),
+        (None, Some(asked), _) => unavailable(Some(asked), IS_GONE),
+        (None, None, Some((velero, locations))) => {
+            let named = |location: &&BackupStorageLocation| location.metadata.name.as_deref() == Some(velero);
+            locations.iter().find(named).map_or_else(|| unavailable(None, IS_GONE), at_velero)
+        }
+        (None, None, None) => Storage::Unknown,
     }
 }
 
@@ -102,10 +112,14 @@ pub fn as_seen_by_controller(view: &impl View, backup: &NonAdminBackup) -> Stora
         // The status was too large to hold what Velero was given.
         let namespace = backup.metadata.namespace.as_deref().unwrap_or_default();
         let location = asked.and_then(|name| view.location(namespace, name));
-        return as_seen_by_tenant(backup, location.map(|seen| (*seen.object).clone()).as_slice());
+        return as_seen_by_caller(backup, location.map(|seen| (*seen.object).clone()).as_slice(), None);
     };
-    let Some(location) = view.storage_location(velero) else { return unavailable(asked, IS_GONE) };
-    let tenants = tenant_of(&location).is_some();
+    view.storage_location(velero).map_or_else(|| unavailable(asked, IS_GONE), |location| at_velero(&location))
+}
+
+/// A location of Velero's, whoever it was made for.
+fn at_velero(location: &BackupStorageLocation) -> Storage {
+    let tenants = tenant_of(location).is_some();
     let name = annotation(&location.metadata, api::labels::NABSL_NAME).filter(|_| tenants);
     match location.phase() {
         _ if location.metadata.deletion_timestamp.is_some() => unavailable(name, IS_BEING_DELETED),

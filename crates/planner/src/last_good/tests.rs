@@ -157,7 +157,7 @@ fn kept_in(velero: &str, asked: Option<&str>) -> NonAdminBackup {
 fn a_backup_is_good_only_while_velero_can_read_its_own_location() {
     let kept = kept_in("shop-mine-1", Some("mine"));
     let problem = |locations: &[NonAdminBackupStorageLocation], kept: &NonAdminBackup| {
-        let why = why_not_good(kept, &as_seen_by_tenant(kept, locations), now());
+        let why = why_not_good(kept, &as_seen_by_caller(kept, locations, None), now());
         why.map(|why| why.to_string()).unwrap_or_default()
     };
     let revoked = json!({"status": {"phase": "New", "veleroBackupStorageLocation": {"status": null},
@@ -178,11 +178,18 @@ fn a_backup_is_good_only_while_velero_can_read_its_own_location() {
     // The request was edited to look as if the backup were somewhere else.
     assert_ne!(problem(&[location(&revoked)], &kept_in("shop-mine-1", None)), "");
     // The cluster's own storage is not for tenants to read.
-    assert_eq!(as_seen_by_tenant(&kept_in("default", None), &[location(&revoked)]), Storage::Unknown);
+    assert_eq!(as_seen_by_caller(&kept_in("default", None), &[location(&revoked)], None), Storage::Unknown);
+    // Whoever may read it sees whether it is there.
+    let default = json!({"metadata": {"name": "default"}, "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}},
+        "status": {"phase": "Available"}});
+    let default = [serde_json::from_value(default).unwrap()];
+    let seen = |velero| as_seen_by_caller(&kept_in("default", None), &[], Some(velero));
+    assert_eq!(seen(&default), Storage::Usable);
+    assert!(seen(&[]).problem().is_some_and(|problem| problem.location.is_none()));
     // Without what Velero was given, the request is all there is.
     let mut request = kept;
     request.status.as_mut().unwrap().velero_backup.as_mut().unwrap().spec = None;
-    assert_eq!(as_seen_by_tenant(&request, &[location(&json!({}))]), Storage::Usable);
+    assert_eq!(as_seen_by_caller(&request, &[location(&json!({}))], None), Storage::Usable);
     assert_ne!(problem(&[location(&revoked)], &request), "");
 }
 

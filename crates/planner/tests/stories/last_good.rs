@@ -1,6 +1,6 @@
 //! Which backup counts as good while its storage comes and goes: for nacre's controller, and for its owner.
 
-use planner::last_good::{Storage, as_seen_by_controller, as_seen_by_tenant, why_not_good};
+use planner::last_good::{Storage, as_seen_by_caller, as_seen_by_controller, why_not_good};
 use planner::view::View;
 use serde_json::json;
 
@@ -15,7 +15,10 @@ fn why(world: &World) -> (String, String) {
     let told = |storage: &Storage| {
         why_not_good(&backup, storage, world.now()).map(|why| why.to_string()).unwrap_or_default()
     };
-    (told(&as_seen_by_controller(world, &backup)), told(&as_seen_by_tenant(&backup, location.as_slice())))
+    (
+        told(&as_seen_by_controller(world, &backup)),
+        told(&as_seen_by_caller(&backup, location.as_slice(), None)),
+    )
 }
 
 fn good() -> (String, String) {
