@@ -108,14 +108,12 @@ pub(super) struct Create {
 pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     let named = args.name.is_some();
     let backup = match &args.from_backup {
-        Some(backup) => backup.clone(),
-        None => match choose::last_good(session, &args.consent, args.sending.dry_run).await? {
-            Some(backup) => backup,
-            None => {
-                remark("nothing was restored");
-                return Ok(Outcome::Failed);
-            }
-        },
+        Some(backup) => Some(backup.clone()),
+        None => choose::last_good(session, &args.consent, args.sending.dry_run).await?,
+    };
+    let Some(backup) = backup else {
+        remark("nothing was restored");
+        return Ok(Outcome::Failed);
     };
     let name = args.name.clone().unwrap_or_else(|| generated(&backup, Timestamp::now()));
     let spec = args.spec(backup);

@@ -65,37 +65,40 @@ fn of_spec(spec: &BackupSpec, namespace: &str) -> Vec<&'static str> {
         item_operation_timeout: _,
         uploader_config: _,
     } = spec;
-    let namespaces =
-        |list: &Option<Vec<String>>| list.iter().flatten().any(|name| name == "*" || name == namespace);
+    let names_it = |list: Option<&[String]>| {
+        list.unwrap_or_default().iter().any(|name| name == "*" || name == namespace)
+    };
+    let (namespaces, resources) = (included_namespaces.as_deref(), included_resources.as_deref());
+    let scoped = included_namespace_scoped_resources.as_deref();
     let found = [
-        ("includedNamespaces", is_given(included_namespaces) && !namespaces(included_namespaces)),
-        ("excludedNamespaces", namespaces(excluded_namespaces)),
-        ("includedResources", includes_some(included_resources)),
-        ("excludedResources", excludes_more(excluded_resources)),
-        ("includedNamespaceScopedResources", includes_some(included_namespace_scoped_resources)),
-        ("excludedNamespaceScopedResources", excludes_more(excluded_namespace_scoped_resources)),
+        ("includedNamespaces", is_given(namespaces) && !names_it(namespaces)),
+        ("excludedNamespaces", names_it(excluded_namespaces.as_deref())),
+        ("includedResources", includes_some(resources)),
+        ("excludedResources", excludes_more(excluded_resources.as_deref())),
+        ("includedNamespaceScopedResources", includes_some(scoped)),
+        ("excludedNamespaceScopedResources", excludes_more(excluded_namespace_scoped_resources.as_deref())),
         ("labelSelector", label_selector.as_ref().is_some_and(selects_some)),
-        ("orLabelSelectors", is_given(or_label_selectors)),
-        // It can leave out volumes and, since Velero 1.17, resources. Tenants cannot read what is in it.
+        ("orLabelSelectors", is_given(or_label_selectors.as_deref())),
+        // It can leave out volumes and, in Velero 1.18, resources. Tenants cannot read what is in it.
         ("resourcePolicy", resource_policy.is_some()),
     ];
     found.into_iter().filter(|(_, limits)| *limits).map(|(field, _)| field).collect()
 }
 
-fn is_given<T>(list: &Option<Vec<T>>) -> bool {
-    list.as_ref().is_some_and(|list| !list.is_empty())
+fn is_given<T>(list: Option<&[T]>) -> bool {
+    list.is_some_and(|list| !list.is_empty())
 }
 
-fn includes_some(list: &Option<Vec<String>>) -> bool {
-    is_given(list) && !list.iter().flatten().any(|name| name == "*")
+fn includes_some(list: Option<&[String]>) -> bool {
+    list.is_some_and(|list| !list.is_empty() && !list.iter().any(|name| name == "*"))
 }
 
-fn excludes_more(list: &Option<Vec<String>>) -> bool {
-    list.iter().flatten().any(|name| !ALWAYS_LEFT_OUT.contains(name))
+fn excludes_more(list: Option<&[String]>) -> bool {
+    list.unwrap_or_default().iter().any(|name| !ALWAYS_LEFT_OUT.contains(name))
 }
 
 /// A selector without requirements selects everything.
 fn selects_some(selector: &LabelSelector) -> bool {
     let LabelSelector { match_labels, match_expressions } = selector;
-    match_labels.as_ref().is_some_and(|labels| !labels.is_empty()) || is_given(match_expressions)
+    match_labels.as_ref().is_some_and(|labels| !labels.is_empty()) || is_given(match_expressions.as_deref())
 }

@@ -177,11 +177,11 @@ pub struct LastGood<'a> {
 }
 
 /// Finds the last good backup among those of one namespace.
-pub fn find<'a>(
-    backups: &'a [NonAdminBackup],
+pub fn find(
+    backups: &[NonAdminBackup],
     storage: impl Fn(&NonAdminBackup) -> Storage,
     now: Timestamp,
-) -> LastGood<'a> {
+) -> LastGood<'_> {
     let mut ended: Vec<_> = backups
         .iter()
         .filter_map(|backup| Some(((ended(backup)?, backup.metadata.name.as_deref()), backup)))

@@ -58,7 +58,7 @@ fn a_whole_complete_backup_in_usable_storage_is_good() {
 fn what_is_not_complete_or_not_there_any_more_is_not_good() {
     let lost = json!({"status": {"phase": "BackingOff", "conditions": [{"type": "Accepted", "status": "False",
         "reason": "VeleroBackupNotFound", "message": "", "lastTransitionTime": NOW}]}});
-    for (backup, expected) in [
+    for (backup, expected) in vec![
         (backup(&json!({"metadata": {"deletionTimestamp": NOW}})), NotGood::Deleting),
         (backup(&json!({"spec": {"deleteBackup": true}})), NotGood::Deleting),
         (backup(&json!({"status": {"phase": "Deleting"}})), NotGood::Deleting),
