@@ -5,6 +5,7 @@
 mod admin;
 mod completion;
 mod doctor;
+mod last_good;
 mod person;
 #[path = "../migration/program.rs"]
 mod program;

@@ -1,13 +1,17 @@
 //! Measuring what is in the stores.
 
 use super::State;
+use crate::last_good::as_seen_by_controller;
 use crate::measure::Measures;
 
 impl State {
     /// What the requests in the cluster come to. Looks at each of them once: for a scrape, not for an event.
     pub fn measures(&self) -> Measures {
         let mut measures = Measures::default();
-        self.backups.all().for_each(|seen| measures.backup(&seen.object));
+        let now = self.now();
+        self.backups.all().for_each(|seen| {
+            measures.backup(&seen.object, || as_seen_by_controller(self, &seen.object), now);
+        });
         self.restores.all().for_each(|seen| measures.restore(&seen.object));
         self.locations.all().for_each(|seen| measures.location(&seen.object));
         self.downloads.all().for_each(|seen| measures.download(&seen.object));
