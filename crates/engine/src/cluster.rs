@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
 use planner::location::endpoint::HostPattern;
 use planner::ownership::label;
-use planner::policy::{Policies, Problem};
+use planner::policy::{LastPolicy, Policies, Problem, Vanished};
 use planner::queue::{Heard, Queue, Queued};
 use planner::view::Credential;
 use planner::{Key, Trouble, backup, copies, restore};
@@ -43,6 +43,10 @@ pub struct State {
     pub(crate) policy_known: bool,
     pub(crate) policies: Option<Policies>,
     pub(crate) policy_problems: Vec<Problem>,
+    /// What each source of the policy last said, for when one vanishes.
+    pub(crate) last_policy: LastPolicy,
+    /// Which sources vanished and are in force all the same.
+    pub(crate) policy_vanished: Vec<Vanished>,
     /// How the API server is reached: nowhere to send Velero.
     pub(crate) api_server: Vec<HostPattern>,
     pub(crate) backups: Store<NonAdminBackup>,
@@ -110,6 +114,8 @@ impl State {
             policy_known: false,
             policies: None,
             policy_problems: Vec::new(),
+            last_policy: LastPolicy::default(),
+            policy_vanished: Vec::new(),
             api_server: Vec::new(),
             backups: Store::default(),
             restores: Store::default(),

@@ -118,6 +118,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         chores: Chores::default(),
     });
     tasks.spawn(policy::tell_problems(context.cluster.clone(), context.teller.clone(), leadership.clone()));
+    tasks.spawn(policy::end_vanished(context.cluster.clone(), context.work.clone()));
+    tasks.spawn(policy::keep_copy(context.cluster.clone(), context.executor.clone(), leadership.clone()));
     let lacking = context.cluster.lacking().clone();
     tasks.spawn(migration::keep(client.clone(), context.teller.clone(), leadership.clone(), lacking));
     tasks.spawn(queue::keep_fresh(
@@ -172,7 +174,10 @@ fn readiness(
     move || {
         let mut details = vec![leadership.standing().to_string()];
         details.extend(cluster.lacking().told());
-        details.extend(cluster.look().policy_problems().iter().map(|problem| format!("policy: {problem}")));
+        let look = cluster.look();
+        details.extend(look.policy_vanished().iter().map(|vanished| format!("policy: {vanished}")));
+        details.extend(look.policy_problems().iter().map(|problem| format!("policy: {problem}")));
+        drop(look);
         Readiness { ready: ready.load(Ordering::Acquire), details }
     }
 }

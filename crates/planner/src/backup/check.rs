@@ -278,12 +278,16 @@ fn storage_location(seen: &Observed) -> Option<Refusal> {
             "Velero does not have NonAdminBackupStorageLocation {name:?} yet; wait, or look at its conditions"
         ));
     }
-    let available = storage.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Available");
-    (!available).then(|| {
-        let message =
-            format!("Velero cannot reach NonAdminBackupStorageLocation {name:?}; its status says why");
-        Refusal::new(field("storageLocation"), message)
-    })
+    let message = match storage.phase() {
+        "Available" => return None,
+        // It was handed over a moment ago, for example because it has just been approved.
+        "" => format!(
+            "Velero has not reported yet that NonAdminBackupStorageLocation {name:?} is available; \
+             the backup starts when it has"
+        ),
+        _ => format!("Velero cannot reach NonAdminBackupStorageLocation {name:?}; its status says why"),
+    };
+    refuse(message)
 }
 
 fn resource_policy(seen: &Observed) -> Option<Refusal> {

@@ -100,6 +100,7 @@ fn healthy() -> Observed {
             soundness: Soundness::Sound,
         }),
         policy: policy("storageLocations: {requireApproval: true}"),
+        last_policy: LastPolicy::default(),
         rbac: Reading::Found(roles(&[])),
         kubevirt: Reading::Found(()),
     }
@@ -401,6 +402,22 @@ fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
         with("{storageLocations: {requireApproval: true}, overrides: [{selector: {matchLabels: {a: b}}, storageLocations: {requireApproval: false}}]}"),
         @"Policy Note: for the namespaces of overrides[0], approval is off: every owner of a namespace can have Velero talk to storage of their choice"
     );
+}
+
+#[test]
+fn a_policy_that_vanished_is_a_problem_while_it_is_in_force_and_after() {
+    let at = |time: &str| {
+        sick(|seen| {
+            let gone = || Readings { config_map: Reading::Absent, applications: Reading::Absent };
+            let began = in_force(None, &LastPolicy::default(), &seen.policy, seen.now);
+            let vanished = in_force(None, &began.last, &gone(), "2026-11-15T12:00:00Z".parse().unwrap());
+            seen.now = time.parse().unwrap();
+            seen.policy = gone();
+            seen.last_policy = vanished.last;
+        })
+    };
+    insta::assert_snapshot!(at("2026-11-15T12:05:00Z"), @"");
+    insta::assert_snapshot!(at("2026-11-15T12:10:00Z"), @"");
 }
 
 #[test]
