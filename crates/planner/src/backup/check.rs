@@ -13,6 +13,9 @@ use crate::{Policy, Refusal, common, enforce, fence, filters};
 
 const PATH: &str = "spec.backupSpec";
 
+/// In the words of every refusal that only means "not yet". Whoever waits for a backup goes on waiting then.
+pub const STARTS_BY_ITSELF: &str = "the backup starts when it";
+
 /// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
 pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
     let effective = filled(spec, policy);
@@ -283,7 +286,7 @@ fn storage_location(seen: &Observed) -> Option<Refusal> {
         // It was handed over a moment ago, for example because it has just been approved.
         "" => format!(
             "Velero has not reported yet that NonAdminBackupStorageLocation {name:?} is available; \
-             the backup starts when it has"
+             {STARTS_BY_ITSELF} has"
         ),
         _ => format!("Velero cannot reach NonAdminBackupStorageLocation {name:?}; its status says why"),
     };

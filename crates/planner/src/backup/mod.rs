@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
-pub use check::{Others, check_spec};
+pub use check::{Others, STARTS_BY_ITSELF, check_spec};
 
 use check::NoRoom;
 

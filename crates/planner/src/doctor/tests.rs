@@ -406,18 +406,23 @@ fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
 
 #[test]
 fn a_policy_that_vanished_is_a_problem_while_it_is_in_force_and_after() {
-    let at = |time: &str| {
+    let gone_for = |minutes: i64| {
         sick(|seen| {
             let gone = || Readings { config_map: Reading::Absent, applications: Reading::Absent };
             let began = in_force(None, &LastPolicy::default(), &seen.policy, seen.now);
-            let vanished = in_force(None, &began.last, &gone(), "2026-11-15T12:00:00Z".parse().unwrap());
-            seen.now = time.parse().unwrap();
+            let since = seen.now - jiff::SignedDuration::from_mins(minutes);
+            seen.last_policy = in_force(None, &began.last, &gone(), since).last;
             seen.policy = gone();
-            seen.last_policy = vanished.last;
         })
     };
-    insta::assert_snapshot!(at("2026-11-15T12:05:00Z"), @"");
-    insta::assert_snapshot!(at("2026-11-15T12:10:00Z"), @"");
+    insta::assert_snapshot!(gone_for(9), @r"
+    Policy Problem: ConfigMap nacre-policy vanished at 2026-11-15T11:51:20Z; its policy stays in force until 2026-11-15T12:01:20Z
+      -> create it again; to allow more, write so into the policy, for example storageLocations.requireApproval: false
+    ");
+    insta::assert_snapshot!(gone_for(10), @r"
+    Policy Warning: approval is off: every owner of a namespace can have Velero talk to storage of their choice
+      -> set storageLocations.requireApproval: true, or storageLocations.mode: platform
+    ");
 }
 
 #[test]
