@@ -9,9 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, api::ListParams, core::ObjectMeta};
 use planner::{
     Policy,
-    policy::{
-        CONFIG_MAP, IN_FORCE, InForce, KEY, LastPolicy, Problem, Reading, Readings, in_force, load,
-    },
+    policy::{CONFIG_MAP, IN_FORCE, InForce, KEY, LastPolicy, Problem, Reading, Readings, in_force, load},
 };
 
 use crate::{connect::Session, output::remark};

@@ -16,8 +16,6 @@ use tokio::time::sleep;
 
 /// How often to see whether there is something new to tell.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long to wait before the copy of the policy is written again after it failed.
-const AFTER_A_FAILURE: Duration = Duration::from_mins(1);
 /// The policy as written is not the one that counts.
 const BROKEN: &str = "PolicyBroken";
 /// It is again.
@@ -73,7 +71,10 @@ fn news<'a>(before: &'a [Vanished], now: &'a [Vanished], time: Timestamp) -> Vec
         let event = if time < one.until {
             Event::normal(RETURNED, "the policy is there again and counts as written")
         } else {
-            Event::warning(ENDED, format!("{} {} is still gone: its policy no longer applies", one.source, one.name))
+            Event::warning(
+                ENDED,
+                format!("{} {} is still gone: its policy no longer applies", one.source, one.name),
+            )
         };
         (one, event)
     });
@@ -92,6 +93,7 @@ pub(crate) async fn end_vanished(cluster: Arc<Cluster>, work: Arc<Work>) {
 /// the policy changes, and at no other time.
 pub(crate) async fn keep_copy(cluster: Arc<Cluster>, executor: Executor, leadership: Leadership) {
     const OFF: &str = "a policy that vanishes is not in force after a restart of nacre";
+    let mut failures = 0_u32;
     loop {
         sleep(LOOK).await;
         leadership.granted().await;
@@ -101,14 +103,18 @@ pub(crate) async fn keep_copy(cluster: Arc<Cluster>, executor: Executor, leaders
             (about, look.policy_copy_write())
         };
         let Some(write) = write else { continue };
-        match executor.execute(&about, &Plan::done().then(write)).await {
-            Ok(()) => cluster.lacking().on(OFF),
-            Err(failure) if failure.retry() == Retry::Now => {}
-            Err(failure) => {
-                cluster.lacking().off(OFF, &format!("its copy, ConfigMap {IN_FORCE}, is not written: {failure}"));
-                sleep(AFTER_A_FAILURE).await;
-            }
+        let Err(failure) = executor.execute(&about, &Plan::done().then(write)).await else {
+            failures = 0;
+            cluster.lacking().on(OFF);
+            continue;
+        };
+        failures = failures.saturating_add(1);
+        let retry = failure.retry();
+        if retry == Retry::BackOff {
+            let why = format!("its copy, ConfigMap {IN_FORCE}, is not written: {failure}");
+            cluster.lacking().off(OFF, &why);
         }
+        sleep(retry.delay(failures).unwrap_or(LOOK)).await;
     }
 }
 

@@ -140,7 +140,8 @@ mod tests {
             marks.insert("nacre.dev/approved-by".to_owned(), value.to_owned());
         }
         let all = rows(&facts, None, None);
-        let by_policy: Vec<_> = all.iter().map(|(_, summary)| (summary.namespace.as_str(), summary.approved_by_policy)).collect();
+        let by_policy: Vec<_> =
+            all.iter().map(|(_, summary)| (summary.namespace.as_str(), summary.approved_by_policy)).collect();
         // What is not approved was not approved by anybody.
         assert_eq!(by_policy, [("shop", false), ("farm", true), ("mill", false)]);
         let text = table(&all, Format::Table, "2026-11-15T13:00:00Z".parse().unwrap()).to_string();

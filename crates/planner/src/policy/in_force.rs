@@ -63,8 +63,7 @@ pub struct Vanished {
 }
 
 /// What to do about a policy that vanished.
-pub const WHEN_VANISHED: &str =
-    "create it again; to allow more, write so into the policy, for example storageLocations.requireApproval: false";
+pub const WHEN_VANISHED: &str = "create it again; to allow more, write so into the policy, for example storageLocations.requireApproval: false";
 
 impl fmt::Display for Vanished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

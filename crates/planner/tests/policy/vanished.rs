@@ -149,7 +149,8 @@ fn the_same_holds_for_an_application() {
     let spec = json!({"nonAdmin": {"enable": true, "requireApprovalForBSL": true, "enforceBackupSpec": {"snapshotVolumes": false}},
         "configuration": {"velero": {"defaultPlugins": ["aws"]}}});
     let other = json!({"configuration": {}});
-    let another = Readings { applications: Reading::Found(vec![named_application("other", &other)]), ..nothing() };
+    let another =
+        Readings { applications: Reading::Found(vec![named_application("other", &other)]), ..nothing() };
     let empty = Readings { applications: Reading::Found(Vec::new()), ..nothing() };
     for gone in [nothing(), empty, another] {
         let mut nacre = running(&dpa(&spec)).restarted();
@@ -158,7 +159,10 @@ fn the_same_holds_for_an_application() {
         assert_eq!(nacre.policy().backup.enforce.snapshot_volumes, Some(false));
         assert_eq!(found.vanished[0].source, Source::DataProtectionApplication);
         assert!(found.vanished[0].to_string().starts_with("DataProtectionApplication dpa vanished"));
-        assert!(!nacre.copy.clone().unwrap().data.unwrap()["dataprotectionapplication.json"].contains("configuration"));
+        assert!(
+            !nacre.copy.clone().unwrap().data.unwrap()["dataprotectionapplication.json"]
+                .contains("configuration")
+        );
         nacre.reads(&gone, after(602));
         assert!(!nacre.asks_for_approval());
     }

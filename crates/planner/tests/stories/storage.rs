@@ -152,7 +152,11 @@ fn what_the_policy_approves_is_marked_until_somebody_decides_by_hand() {
     world.edit(&format!("request {asked}"), json!({"spec": {"approvalDecision": "approve"}}));
     world.settle();
     assert_eq!((mark(&world, &closed), mark(&world, &asked)), (Value::Null, Value::Null));
-    assert_eq!(world.get("nabsl shop/open")["status"]["phase"], "Created", "what was approved stays approved");
+    assert_eq!(
+        world.get("nabsl shop/open")["status"]["phase"],
+        "Created",
+        "what was approved stays approved"
+    );
     world.policy(|policy| policy.storage_locations.require_approval = false);
     world.settle();
     assert_eq!((mark(&world, &closed), mark(&world, &asked)), (json!("policy"), Value::Null));
