@@ -14,7 +14,7 @@ use api::{
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
 use planner::location::endpoint::HostPattern;
-use planner::ownership::label;
+use planner::ownership::{is_default, label};
 use planner::policy::{LastPolicy, Policies, Problem, Vanished};
 use planner::queue::{Heard, Queue, Queued};
 use planner::view::Credential;
@@ -61,6 +61,8 @@ pub struct State {
     pub(crate) velero_backups: Store<Backup>,
     pub(crate) velero_restores: Store<Restore>,
     pub(crate) storage_locations: Store<BackupStorageLocation>,
+    /// Those of the administrators' that say they are the default; there should be one.
+    pub(crate) default_storage: BTreeSet<String>,
     pub(crate) delete_requests: Store<DeleteBackupRequest>,
     pub(crate) namespaces: Store<Namespace>,
     pub(crate) config_maps: Store<ConfigMap>,
@@ -129,6 +131,7 @@ impl State {
             velero_backups: Store::default(),
             velero_restores: Store::default(),
             storage_locations: Store::default(),
+            default_storage: BTreeSet::new(),
             delete_requests: Store::default(),
             namespaces: Store::default(),
             config_maps: Store::default(),
@@ -233,6 +236,19 @@ impl State {
 
     pub(crate) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
         note(&mut self.restore_queue, self.velero_restores.heard(), before, after);
+    }
+
+    pub(crate) fn index_storage(
+        &mut self,
+        before: Option<&BackupStorageLocation>,
+        after: Option<&BackupStorageLocation>,
+    ) {
+        let Some(name) = after.or(before).and_then(|storage| storage.metadata.name.clone()) else { return };
+        if after.is_some_and(is_default) {
+            self.default_storage.insert(name);
+        } else {
+            self.default_storage.remove(&name);
+        }
     }
 
     pub(crate) fn index_delete_request(

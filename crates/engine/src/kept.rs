@@ -73,7 +73,7 @@ kept! {
     Secret in secret_copies, indexed by nothing, concerns concern::of_location;
     Backup in velero_backups, indexed by State::queue_backup, concerns concern::velero_backup;
     Restore in velero_restores, indexed by State::queue_restore, concerns concern::velero_restore;
-    BackupStorageLocation in storage_locations, indexed by nothing, concerns concern::storage_location;
+    BackupStorageLocation in storage_locations, indexed by State::index_storage, concerns concern::storage_location;
     DeleteBackupRequest in delete_requests, indexed by State::index_delete_request, concerns concern::delete_request;
     Namespace in namespaces, indexed by State::index_namespace, concerns concern::namespace;
     ConfigMap in config_maps, indexed by State::index_config_map, concerns concern::config_map;

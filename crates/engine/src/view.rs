@@ -184,6 +184,10 @@ impl View for State {
         all.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata)).collect()
     }
 
+    fn default_storage(&self) -> Option<Arc<BackupStorageLocation>> {
+        self.admin(self.default_storage.first()?)
+    }
+
     fn storage_locations(&self) -> Vec<Arc<BackupStorageLocation>> {
         self.storage_locations.all().map(|seen| seen.object.clone()).collect()
     }

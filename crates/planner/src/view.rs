@@ -143,6 +143,8 @@ pub trait View {
 
     /// Every tenant's storage location.
     fn locations(&self) -> Vec<Key>;
+    /// The location of the administrators' that Velero uses for what names none, if one says that it is the default.
+    fn default_storage(&self) -> Option<Arc<BackupStorageLocation>>;
     /// Every Velero BackupStorageLocation.
     fn storage_locations(&self) -> Vec<Arc<BackupStorageLocation>>;
     /// Every Velero Backup. These and the rest are for what is done now and then and looks at everything.

@@ -256,10 +256,16 @@ fn whose_storage(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
     Some(Refusal::new(field("storageLocation"), message))
 }
 
-/// The named location must be this namespace's, handed to Velero, and reachable.
+/// The named location must be this namespace's, handed to Velero, and reachable; without one, the cluster's own must not
+/// be known to be unreachable.
 fn storage_location(seen: &Observed) -> Option<Refusal> {
-    let name = seen.spec().backup_spec.storage_location.as_deref()?;
     let refuse = |message: String| Some(Refusal::new(field("storageLocation"), message));
+    let Some(name) = seen.spec().backup_spec.storage_location.as_deref() else {
+        // Velero would fail the backup for good. One without a phase is left to Velero: it may run without validation.
+        let lost = seen.default_storage.as_deref().is_some_and(|storage| storage.phase() == "Unavailable");
+        let message = || format!("Velero cannot reach the cluster's storage; {STARTS_BY_ITSELF} can");
+        return lost.then(message).and_then(refuse);
+    };
     let Some(location) = seen.location.as_deref() else {
         return refuse(format!(
             "there is no NonAdminBackupStorageLocation {name:?} in this namespace; create it or name another"

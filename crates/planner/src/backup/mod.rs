@@ -53,6 +53,8 @@ pub struct Observed {
     pub location: Option<Arc<NonAdminBackupStorageLocation>>,
     /// Velero's side of the location the request names.
     pub storage: Option<Arc<BackupStorageLocation>>,
+    /// The administrators' location that Velero uses if the request names none.
+    pub default_storage: Option<Arc<BackupStorageLocation>>,
     /// The ConfigMap the request names, if it exists.
     pub resource_policy: Option<Arc<ConfigMap>>,
     /// The requests to delete the Velero Backup, oldest first.
@@ -117,6 +119,7 @@ pub(crate) fn gather(
     let location = spec.storage_location.as_deref().and_then(|name| view.location(namespace, name));
     let location = location.map(|seen| seen.object);
     let storage = location.as_deref().and_then(|location| view.storage_location(&storage_name(location)));
+    let default_storage = spec.storage_location.is_none().then(|| view.default_storage()).flatten();
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
@@ -145,6 +148,7 @@ pub(crate) fn gather(
         out_of_sight,
         location,
         storage,
+        default_storage,
         policy,
     }
 }

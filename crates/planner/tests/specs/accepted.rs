@@ -67,6 +67,7 @@ pub(crate) fn backup(spec: &Value, enforced: &Value) -> Option<Made> {
         kept_at: None,
         location: None,
         storage: None,
+        default_storage: None,
         resource_policy: config_map(&spec["resourcePolicy"]),
         delete_requests: Vec::new(),
         restores: Vec::new(),

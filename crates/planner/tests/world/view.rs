@@ -11,6 +11,7 @@ use api::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::{DynamicObject, ObjectMeta};
+use planner::ownership::is_default;
 use planner::queue::{Heard, Queue};
 use planner::view::{Credential, Seen, View};
 use planner::{Key, Policy, Trouble, backup, concern, copies, restore};
@@ -115,6 +116,10 @@ impl View for World {
 
     fn locations(&self) -> Vec<Key> {
         self.keys_of(Kind::NonAdminBackupStorageLocation, |_| true)
+    }
+
+    fn default_storage(&self) -> Option<Arc<BackupStorageLocation>> {
+        read!(self, BackupStorageLocation, ADMIN).find(|storage| is_default(storage)).cloned()
     }
 
     fn storage_locations(&self) -> Vec<Arc<BackupStorageLocation>> {
