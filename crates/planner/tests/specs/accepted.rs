@@ -132,7 +132,7 @@ fn location(tenants: bool) -> Arc<BackupStorageLocation> {
     }
     let whole = json!({
         "apiVersion": "velero.io/v1", "kind": "BackupStorageLocation", "metadata": metadata,
-        "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}},
+        "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}}, "status": {"phase": "Available"},
     });
     Arc::new(serde_json::from_value(whole).unwrap())
 }
