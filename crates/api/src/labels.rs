@@ -52,6 +52,12 @@ pub const ORIGIN_NAMESPACE_UID: &str = "nacre.dev/origin-namespace-uid";
 /// An administrator's word that tenants may name this ConfigMap; its value is `true`.
 pub const TENANT_USABLE: &str = "nacre.dev/tenant-usable";
 
+/// On a request for storage that nacre approved because the policy requires no approval; its value is
+/// [`APPROVED_BY_POLICY`]. What an administrator approves does not carry it.
+pub const APPROVED_BY: &str = "nacre.dev/approved-by";
+/// Nobody approved it by hand.
+pub const APPROVED_BY_POLICY: &str = "policy";
+
 /// Why an administrator approved a request, in their own words, on that request. Released clients write it.
 pub const APPROVAL_REASON: &str = "openshift.io/oadp-approval-reason";
 /// Why an administrator rejected a request. The tenant is told.

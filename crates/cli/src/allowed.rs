@@ -4,14 +4,15 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use api::DataProtectionApplication;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, api::ListParams, core::ObjectMeta};
 use planner::{
     Policy,
-    policy::{CONFIG_MAP, KEY, Problem, Reading, Readings, load},
+    policy::{CONFIG_MAP, IN_FORCE, InForce, KEY, LastPolicy, Problem, Reading, Readings, in_force, load},
 };
 
-use crate::connect::Session;
+use crate::{connect::Session, output::remark};
 
 /// Where a policy was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -57,17 +58,30 @@ fn from_text(text: String) -> Readings {
     Readings { config_map: Reading::Found(Arc::new(map)), applications: Reading::Absent }
 }
 
-/// What came of reading both sources in the cluster.
+/// What counts of both sources in the cluster. One that vanished not long ago counts too, and that is remarked on.
 pub(crate) async fn from_cluster(session: &Session) -> Result<Readings> {
+    let (readings, last) = sources(session).await?;
+    let InForce { readings, vanished, .. } = in_force(None, &last, &readings, Timestamp::now());
+    for vanished in vanished {
+        remark(format_args!("policy: {vanished}"));
+    }
+    Ok(readings)
+}
+
+/// What came of reading both sources in the cluster, and what nacre knows of what they last said.
+pub(crate) async fn sources(session: &Session) -> Result<(Readings, LastPolicy)> {
     let place = &session.velero_namespace;
     let maps: Api<ConfigMap> = Api::namespaced(session.client.clone(), place);
     let applications: Api<DataProtectionApplication> = Api::namespaced(session.client.clone(), place);
     let all = ListParams::default();
-    let (map, applications) = tokio::join!(maps.get(CONFIG_MAP), applications.list(&all));
-    Ok(Readings {
+    let (map, applications, copy) =
+        tokio::join!(maps.get(CONFIG_MAP), applications.list(&all), maps.get_opt(IN_FORCE));
+    let readings = Readings {
         config_map: reading(map, Arc::new)?,
         applications: reading(applications, |list| list.items.into_iter().map(Arc::new).collect())?,
-    })
+    };
+    // Without the copy, what is there is all that can be known.
+    Ok((readings, LastPolicy::read(copy.ok().flatten().as_ref())))
 }
 
 /// What came of reading something; an error only if the API server could not be asked.

@@ -146,6 +146,8 @@ pub(crate) fn of_backup(world: &World, asked: &NonAdminBackup) -> Verdict {
         out_of_sight: false,
         kept_at: None,
         storage: location.and_then(|location| world.storage(location)),
+        // Tenants do not see it.
+        default_storage: None,
         location: location.map(|location| Arc::new(location.clone())),
         resource_policy: Some(taken_for_granted()),
         delete_requests: Vec::new(),

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
 use planner::{
-    last_good,
+    backup, last_good,
     queue::{Stage, stage},
-    restore::STARTS_BY_ITSELF,
+    restore,
 };
 
 use crate::{
@@ -164,6 +164,11 @@ impl<'a> From<&'a NonAdminRestore> for Story<'a> {
     }
 }
 
+/// Whether a refusal only means "not yet".
+fn is_not_yet(message: &str) -> bool {
+    [backup::STARTS_BY_ITSELF, restore::STARTS_BY_ITSELF].iter().any(|words| message.contains(words))
+}
+
 impl<'a> Story<'a> {
     pub(crate) fn name(&self) -> &'a str {
         self.meta.name.as_deref().unwrap_or_default()
@@ -193,7 +198,7 @@ impl<'a> Story<'a> {
             condition::VELERO_BACKUP_NOT_FOUND | condition::VELERO_RESTORE_NOT_FOUND => {
                 State::Gone(&accepted.message)
             }
-            _ if accepted.message.contains(STARTS_BY_ITSELF) => State::Waiting(&accepted.message),
+            _ if is_not_yet(&accepted.message) => State::Waiting(&accepted.message),
             _ => State::Refused(&accepted.message),
         }
     }
@@ -402,6 +407,7 @@ pub(crate) mod tests {
             refused("InvalidBackupSpec", "spec.backupSpec.ttl: too long"),
             refused("NamespaceLimitReached", "metadata.namespace: 3 are running"),
             refused("InvalidRestoreSpec", "it is not finished; the restore starts when it is"),
+            refused("InvalidBackupSpec", "Velero has not reported it; the backup starts when it has"),
             refused("VeleroBackupNotFound", "the Velero Backup is gone"),
             at_velero(&json!({})),
             at_velero(&json!({"phase": "InProgress"})),
@@ -423,6 +429,7 @@ pub(crate) mod tests {
         Refused | refused: spec.backupSpec.ttl: too long | Some(Failed)
         Waiting | waiting: metadata.namespace: 3 are running | None
         Waiting | waiting: it is not finished; the restore starts when it is | None
+        Waiting | waiting: Velero has not reported it; the backup starts when it has | None
         Gone | the Velero Backup is gone | Some(Failed)
         Queued | in Velero's queue, 2 ahead of it | None
         InProgress | Velero has started | None

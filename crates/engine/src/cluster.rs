@@ -66,7 +66,8 @@ impl Cluster {
 
     /// Changes something, and wakes the requests it affects.
     pub(crate) fn change(&self, change: impl FnOnce(&mut State) -> Vec<Key>) {
-        self.drive(|runtime, _| {
+        self.drive(|runtime, now| {
+            runtime.state.set_now(now.clock);
             let affected = change(&mut runtime.state);
             runtime.work.wake(affected);
         });
@@ -108,7 +109,15 @@ impl Cluster {
 
     /// Everything was listed once: the policy can be read.
     pub fn read_policy(&self) {
-        self.drive(|runtime, _| runtime.state.read_policy());
+        self.drive(|runtime, now| {
+            runtime.state.set_now(now.clock);
+            runtime.state.read_policy();
+        });
+    }
+
+    /// Drops a policy that vanished and whose time is over.
+    pub fn end_vanished_policy(&self) {
+        self.change(State::end_vanished_policy);
     }
 
     /// The next object to decide about. Whoever takes it must finish it.
@@ -140,6 +149,9 @@ impl Cluster {
 }
 
 fn report_policy(state: &State) {
+    for vanished in state.policy_vanished() {
+        warn!("policy: {vanished}");
+    }
     for problem in state.policy_problems() {
         warn!("policy: {problem}");
     }

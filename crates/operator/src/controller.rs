@@ -119,6 +119,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         chores: Chores::default(),
     });
     supervisor.spawn("policy", policy::tell_problems(cluster.clone(), teller.clone(), leadership.clone()));
+    supervisor.spawn("vanished policy", policy::end_vanished(cluster.clone()));
+    supervisor.spawn("policy copy", policy::keep_copy(cluster.clone(), executor.clone(), leadership.clone()));
     let lacking = cluster.lacking().clone();
     supervisor.spawn("live migration", migration::keep(client.clone(), teller, leadership.clone(), lacking));
     supervisor.spawn("queue positions", queue::keep_fresh(cluster.clone(), leadership.clone()));
@@ -163,7 +165,10 @@ fn readiness(
     move || {
         let mut details = vec![leadership.standing().to_string()];
         details.extend(cluster.lacking().told());
-        details.extend(cluster.look().policy_problems().iter().map(|problem| format!("policy: {problem}")));
+        let look = cluster.look();
+        details.extend(look.policy_vanished().iter().map(|vanished| format!("policy: {vanished}")));
+        details.extend(look.policy_problems().iter().map(|problem| format!("policy: {problem}")));
+        drop(look);
         Readiness { ready: ready.load(Ordering::Acquire), details }
     }
 }

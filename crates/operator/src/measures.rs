@@ -35,6 +35,7 @@ impl Collector for Measured {
         let look = self.cluster.look();
         let measures = look.measures();
         let problems = look.policy_problems().iter().filter(|problem| problem.is_error()).count();
+        let vanished = look.policy_vanished().len();
         let in_effect = usize::from(look.policy_in_effect());
         let writes = self.writes.by_namespace(|namespace| look.is_gone(namespace));
         let mut tallies = self.metrics.tallies();
@@ -60,6 +61,8 @@ impl Collector for Measured {
         gauges(all, "nacre_queue_wait_seconds", help, waits)?;
         let help = "Mistakes in the policy as it is written; the last good one goes on counting";
         gauge(all, "nacre_policy_problems", help, problems)?;
+        let help = "Sources of the policy that vanished; what they said stays in force for ten minutes";
+        gauge(all, "nacre_policy_vanished", help, vanished)?;
         let help = "Whether there is a policy to decide by; without one, new requests wait";
         gauge(all, "nacre_policy_in_effect", help, in_effect)?;
 

@@ -197,9 +197,14 @@ pub fn storage_location(
             keys.push(backup);
         }
     }
-    if before.map(BackupStorageLocation::phase) != after.map(BackupStorageLocation::phase) {
+    let state = |storage: Option<&BackupStorageLocation>| {
+        storage.map(|storage| (storage.phase().to_owned(), storage.spec.default))
+    };
+    if state(before) != state(after) {
         let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);
-        let waiting = view.backing_off().into_iter().filter(|key| key.kind != Kind::NonAdminBackup);
+        // Backups that name a tenant's location are among the keys already; others may wait for the cluster's own.
+        let waiting = view.backing_off().into_iter();
+        let waiting = waiting.filter(|key| namespace.is_none() || key.kind != Kind::NonAdminBackup);
         keys.extend(waiting.filter(|key| namespace.is_none_or(|namespace| key.namespace == namespace)));
     }
     keys

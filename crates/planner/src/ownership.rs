@@ -32,6 +32,11 @@ pub fn tenant_of(location: &BackupStorageLocation) -> Option<&str> {
     annotation(&location.metadata, labels::NABSL_NAMESPACE)
 }
 
+/// Whether Velero uses this location for what names none. A tenant's never is.
+pub fn is_default(location: &BackupStorageLocation) -> bool {
+    location.spec.default == Some(true) && tenant_of(location).is_none()
+}
+
 /// Whether this namespace owns a Velero Backup. What a namespace of the same name once made, before it was deleted
 /// and made anew, is not its own in platform storage.
 pub fn owns_backup(namespace: &Namespace, backup: &Backup, location: Option<&BackupStorageLocation>) -> bool {

@@ -33,7 +33,7 @@ use planner::{
 use serde::de::DeserializeOwned;
 
 use crate::{
-    allowed::{from_cluster, reading},
+    allowed::{reading, sources},
     connect::Session,
 };
 
@@ -49,13 +49,13 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
     let namespace = session.velero_namespace.as_str();
     let controllers = ListParams::default().fields(&format!("metadata.name={CONTROLLER}"));
     let all = ListParams::default();
-    let (velero, locations, network_policies, lease, secret, policy) = tokio::try_join!(
+    let (velero, locations, network_policies, lease, secret, (policy, last_policy)) = tokio::try_join!(
         get::<Deployment>(session, namespace, "velero"),
         list::<BackupStorageLocation>(session, Some(namespace), &all),
         list::<NetworkPolicy>(session, Some(namespace), &all),
         get::<Lease>(session, LEASE_NAMESPACE, LEASE),
         get::<HiddenSecret>(session, namespace, SECRET),
-        from_cluster(session),
+        sources(session),
     )?;
     let (controllers, webhook, kubevirt, rbac, installed) = tokio::try_join!(
         list::<Deployment>(session, None, &controllers),
@@ -79,6 +79,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         webhook,
         certificate,
         policy,
+        last_policy,
         rbac,
         kubevirt,
     })

@@ -186,8 +186,8 @@ fn patch(word: Word, version: Option<&str>, reason: Option<&str>) -> Value {
         Word::Reject => (labels::REJECTION_REASON, labels::APPROVAL_REASON),
         _ => (labels::APPROVAL_REASON, labels::REJECTION_REASON),
     };
-    // The reason for another decision is none for this one.
-    body["metadata"]["annotations"] = json!({own: reason, other: null});
+    // The reason for another decision is none for this one, and from now on it is decided by hand.
+    body["metadata"]["annotations"] = json!({own: reason, other: null, labels::APPROVED_BY: null});
     body
 }
 
@@ -240,7 +240,8 @@ mod tests {
         assert_eq!(body["spec"], json!({"approvalDecision": "approve"}));
         let body = patch(Word::Reject, Some("7"), Some("too large"));
         assert_eq!(body["spec"], json!({"approvalDecision": "reject"}));
-        let marks = json!({"openshift.io/oadp-rejection-reason": "too large", "openshift.io/oadp-approval-reason": null});
+        let marks = json!({"openshift.io/oadp-rejection-reason": "too large", "openshift.io/oadp-approval-reason": null,
+            "nacre.dev/approved-by": null});
         assert_eq!(body["metadata"]["annotations"], marks);
         assert_eq!(patch(Word::Revoke, None, None)["spec"], json!({"approvalDecision": "pending"}));
     }

@@ -8,7 +8,7 @@ use api::{
 use jiff::Timestamp;
 use planner::location::{
     endpoint_of,
-    review::{Asked, Difference, differences, meant, phase, said},
+    review::{Asked, Difference, approved_by_policy, differences, meant, phase, said},
     stored_prefix,
 };
 use serde::Serialize;
@@ -32,6 +32,8 @@ pub(super) struct Summary {
     pub(super) request: String,
     pub(super) state: RequestPhase,
     pub(super) decision: ApprovalDecision,
+    /// It is approved because the policy requires no approval; nobody approved it by hand.
+    pub(super) approved_by_policy: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,6 +125,7 @@ impl Facts {
             request: asked.request.to_owned(),
             state: told.unwrap_or_else(|| phase(decision)),
             decision,
+            approved_by_policy: approved_by_policy(request),
             provider: asked.spec.map(|spec| spec.provider.clone()),
             endpoint: asked.spec.and_then(endpoint_of).map(|endpoint| endpoint.to_string()),
             bucket: storage.map(|storage| storage.bucket.clone()),
@@ -143,6 +146,7 @@ impl Summary {
         }
         let (style, word) = match self.state {
             RequestPhase::Pending => (style::ODD, "Pending"),
+            RequestPhase::Approved if self.approved_by_policy => (style::GOOD, "Approved by policy"),
             RequestPhase::Approved => (style::GOOD, "Approved"),
             RequestPhase::Rejected => (style::BAD, "Rejected"),
         };

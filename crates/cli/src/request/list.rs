@@ -21,6 +21,7 @@ use crate::{
   kubectl nacre request list -n shop                   only those of this namespace
 
 ENDPOINT is where the store is, in one spelling only, and PREFIX where in the bucket Velero would keep backups.
+STATE is \"Approved by policy\" where the policy required no approval, and nobody has approved it by hand.
 CHANGED names what the location says now where that is not what was asked for: such a location is not used.")]
 pub(super) struct List {
     /// Only requests in this state.
@@ -129,6 +130,22 @@ mod tests {
         farm        mine       Approved   http://store.example.com   backups   farm/daily   objectStorage.bucket   60m
         mill        gone       Rejected   http://store.example.com   backups   mill/daily   location gone          60m
         ");
+    }
+
+    #[test]
+    fn what_nobody_approved_by_hand_is_marked() {
+        let mut facts = facts();
+        for (at, value) in [(0, "policy"), (1, "policy"), (2, "policy")] {
+            let marks = facts.requests[at].0.metadata.annotations.get_or_insert_default();
+            marks.insert("nacre.dev/approved-by".to_owned(), value.to_owned());
+        }
+        let all = rows(&facts, None, None);
+        let by_policy: Vec<_> =
+            all.iter().map(|(_, summary)| (summary.namespace.as_str(), summary.approved_by_policy)).collect();
+        // What is not approved was not approved by anybody.
+        assert_eq!(by_policy, [("shop", false), ("farm", true), ("mill", false)]);
+        let text = table(&all, Format::Table, "2026-11-15T13:00:00Z".parse().unwrap()).to_string();
+        assert!(text.contains("Approved by policy"), "{text}");
     }
 
     #[test]

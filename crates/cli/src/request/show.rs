@@ -186,6 +186,9 @@ fn page(answer: &Answer<'_>, now: Timestamp) -> String {
     let summary = &answer.summary;
     let state = match summary.state {
         RequestPhase::Pending => "Pending - nobody has decided, and Velero has not got it",
+        RequestPhase::Approved if summary.approved_by_policy => {
+            "Approved by policy - Velero may use it; nobody has approved it by hand"
+        }
         RequestPhase::Approved => "Approved - Velero may use it",
         RequestPhase::Rejected => "Rejected - Velero may not use it",
     };

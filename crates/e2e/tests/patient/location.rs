@@ -99,10 +99,16 @@ async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     })
     .await?;
 
-    // Approved again: everything goes on by itself.
+    shop.restore("back", "daily").await?;
+    let words = shop.restore_refused("back").await?;
+    assert!(words.contains("is not there"), "{words}");
+
+    // Approved again: everything goes on by itself, once Velero says that it can use the location. Velero fails a
+    // restore for good that comes sooner.
     house.decide(&name, "approve").await?;
     shop.location_available("bucket").await?;
     assert_eq!(shop.backup_ends("waiting").await?, "Completed");
+    assert_eq!(shop.restore_ends("back").await?, "Completed");
 
     // Removed by hand: it comes back.
     storages.delete(&name, &DeleteParams::default()).await?;

@@ -2,9 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
-use api::{NonAdminBackup, Phase, condition};
-use e2e::{House, Tenant, VELERO};
+use anyhow::{Context, Result, ensure};
+use api::{
+    ApprovalDecision, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
+    Phase, condition, labels,
+};
+use bed::{eventually, wait_until};
+use e2e::{House, Nacre, Tenant, VELERO};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 
 async fn write_policy(house: &House, text: &str) -> Result<()> {
@@ -65,5 +72,90 @@ async fn a_changed_policy_holds_at_once_and_a_broken_one_changes_nothing() -> Re
     ask(&shop, "longer", "100h").await?;
     let words = refusal(&shop, "longer").await?;
     ensure!(words.contains("72h"), "{words}");
+    Ok(())
+}
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Asks for storage that an administrator has to approve; what the request is called.
+async fn pending(shop: &Tenant<'_>, name: &str) -> Result<String> {
+    let spec = json!({"provider": "aws", "objectStorage": {"bucket": name}, "config": {"region": "eu-west-1"},
+        "credential": {"name": "keys", "key": "cloud"}});
+    let body = json!({"spec": {"backupStorageLocationSpec": spec}});
+    shop.create::<NonAdminBackupStorageLocation>(name, body).await?;
+    let status = shop
+        .location_is("approval to be waited for", name, |status| {
+            condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED)
+                .is_some_and(|found| found.reason == condition::BSL_SPEC_APPROVAL_PENDING)
+        })
+        .await?;
+    status.velero_backup_storage_location.and_then(|velero| velero.name).context("a name")
+}
+
+/// Until `/readyz`, `/metrics` and an Event agree on whether the policy has vanished.
+async fn vanished(house: &House, nacre: &Nacre, wanted: bool) -> Result<()> {
+    let reason = if wanted { "PolicyVanished" } else { "PolicyReturned" };
+    let events = house.admin::<Event>().await?;
+    eventually(reason, SOON, async || {
+        let details = nacre.details().await?;
+        ensure!(details.contains("policy: ConfigMap nacre-policy vanished at") == wanted, "{details}");
+        ensure!((nacre.metric("nacre_policy_vanished").await? > 0.5) == wanted, "not in /metrics");
+        let told = events.list(&ListParams::default()).await?.items.into_iter().any(|event| {
+            event.reason.as_deref() == Some(reason)
+                && event.regarding.is_some_and(|about| about.name.as_deref() == Some("nacre-policy"))
+        });
+        ensure!(told, "no Event {reason}");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_vanishes_opens_nothing_and_survives_a_restart() -> Result<()> {
+    const APPROVAL: &str = "storageLocations: { requireApproval: true }";
+    let house = House::build_with_idle_velero().await?;
+    write_policy(&house, APPROVAL).await?;
+    let nacre = house.start_nacre().await?;
+    let shop = house.tenant("shop", "ada").await?;
+    shop.keep_keys("keys", "[default]\naws_access_key_id=a\naws_secret_access_key=hunter2\n").await?;
+    let mut names = vec![pending(&shop, "before").await?];
+    let maps = house.admin::<ConfigMap>().await?;
+    let copied = |key: &'static str| {
+        move |copy: Option<&ConfigMap>| copy?.data.as_ref()?.contains_key(key).then_some(())
+    };
+    let copy = "nacre-policy-in-force";
+    wait_until("a copy of the policy", SOON, maps.clone(), copy, copied("policy.yaml")).await?;
+
+    // Gone: what waits goes on waiting, and so does what comes now.
+    maps.delete("nacre-policy", &DeleteParams::default()).await?;
+    vanished(&house, &nacre, true).await?;
+    names.push(pending(&shop, "meanwhile").await?);
+    wait_until("when it went", SOON, maps.clone(), copy, copied("policy.yaml.vanished")).await?;
+    nacre.process.terminate(Duration::from_secs(15)).await?;
+    drop(nacre);
+    let nacre = house.start_nacre().await?;
+    names.push(pending(&shop, "restarted").await?);
+
+    // Back: as if nothing had been.
+    write_policy(&house, APPROVAL).await?;
+    vanished(&house, &nacre, false).await?;
+    names.push(pending(&shop, "after").await?);
+    let requests = house.admin::<NonAdminBackupStorageLocationRequest>().await?;
+    for name in &names {
+        let decision = requests.get(name).await?.spec.approval_decision;
+        ensure!(decision == Some(ApprovalDecision::Pending), "{name}: {decision:?}");
+    }
+
+    // An administrator who means it says so; then it is written down that nobody approved it by hand.
+    write_policy(&house, "storageLocations: { requireApproval: false }").await?;
+    for name in &names {
+        wait_until("it to be approved", SOON, requests.clone(), name, |request| {
+            let request: &NonAdminBackupStorageLocationRequest = request?;
+            let by = request.metadata.annotations.as_ref()?.get(labels::APPROVED_BY)?;
+            (request.spec.approval_decision == Some(ApprovalDecision::Approve) && by == "policy")
+                .then_some(())
+        })
+        .await?;
+    }
     Ok(())
 }

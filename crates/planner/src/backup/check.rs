@@ -13,6 +13,9 @@ use crate::{Policy, Refusal, common, enforce, fence, filters};
 
 const PATH: &str = "spec.backupSpec";
 
+/// In the words of every refusal that only means "not yet". Whoever waits for a backup goes on waiting then.
+pub const STARTS_BY_ITSELF: &str = "the backup starts when it";
+
 /// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
 pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
     let effective = filled(spec, policy);
@@ -253,10 +256,16 @@ fn whose_storage(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
     Some(Refusal::new(field("storageLocation"), message))
 }
 
-/// The named location must be this namespace's, handed to Velero, and reachable.
+/// The named location must be this namespace's, handed to Velero, and reachable; without one, the cluster's own must not
+/// be known to be unreachable.
 fn storage_location(seen: &Observed) -> Option<Refusal> {
-    let name = seen.spec().backup_spec.storage_location.as_deref()?;
     let refuse = |message: String| Some(Refusal::new(field("storageLocation"), message));
+    let Some(name) = seen.spec().backup_spec.storage_location.as_deref() else {
+        // Velero would fail the backup for good. One without a phase is left to Velero: it may run without validation.
+        let lost = seen.default_storage.as_deref().is_some_and(|storage| storage.phase() == "Unavailable");
+        let message = || format!("Velero cannot reach the cluster's storage; {STARTS_BY_ITSELF} can");
+        return lost.then(message).and_then(refuse);
+    };
     let Some(location) = seen.location.as_deref() else {
         return refuse(format!(
             "there is no NonAdminBackupStorageLocation {name:?} in this namespace; create it or name another"
@@ -278,12 +287,16 @@ fn storage_location(seen: &Observed) -> Option<Refusal> {
             "Velero does not have NonAdminBackupStorageLocation {name:?} yet; wait, or look at its conditions"
         ));
     }
-    let available = storage.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Available");
-    (!available).then(|| {
-        let message =
-            format!("Velero cannot reach NonAdminBackupStorageLocation {name:?}; its status says why");
-        Refusal::new(field("storageLocation"), message)
-    })
+    let message = match storage.phase() {
+        "Available" => return None,
+        // It was handed over a moment ago, for example because it has just been approved.
+        "" => format!(
+            "Velero has not reported yet that NonAdminBackupStorageLocation {name:?} is available; \
+             {STARTS_BY_ITSELF} has"
+        ),
+        _ => format!("Velero cannot reach NonAdminBackupStorageLocation {name:?}; its status says why"),
+    };
+    refuse(message)
 }
 
 fn resource_policy(seen: &Observed) -> Option<Refusal> {

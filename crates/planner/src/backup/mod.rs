@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
-pub use check::{Others, check_spec};
+pub use check::{Others, STARTS_BY_ITSELF, check_spec};
 
 use check::NoRoom;
 
@@ -54,6 +54,8 @@ pub struct Observed {
     pub location: Option<Arc<NonAdminBackupStorageLocation>>,
     /// Velero's side of the location the request names.
     pub storage: Option<Arc<BackupStorageLocation>>,
+    /// The administrators' location that Velero uses if the request names none.
+    pub default_storage: Option<Arc<BackupStorageLocation>>,
     /// The ConfigMap the request names, if it exists.
     pub resource_policy: Option<Arc<ConfigMap>>,
     /// The requests to delete the Velero Backup, oldest first.
@@ -118,6 +120,7 @@ pub(crate) fn gather(
     let location = spec.storage_location.as_deref().and_then(|name| view.location(namespace, name));
     let location = location.map(|seen| seen.object);
     let storage = location.as_deref().and_then(|location| view.storage_location(&storage_name(location)));
+    let default_storage = spec.storage_location.is_none().then(|| view.default_storage()).flatten();
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
@@ -146,6 +149,7 @@ pub(crate) fn gather(
         out_of_sight,
         location,
         storage,
+        default_storage,
         policy,
     }
 }

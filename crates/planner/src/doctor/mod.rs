@@ -35,7 +35,7 @@ use crate::Object;
 use crate::admission::certificate::Soundness;
 use crate::install::{self, VERSION, is_ours};
 use crate::migration::who_can::Rbac;
-use crate::policy::{Reading, Readings, load};
+use crate::policy::{InForce, LastPolicy, Reading, Readings, in_force};
 
 /// Everything that was seen.
 #[derive(Clone, Debug)]
@@ -64,6 +64,8 @@ pub struct Observed {
     pub certificate: Reading<Certificate>,
     /// Both sources of the policy.
     pub policy: Readings,
+    /// What nacre kept of what they last said.
+    pub last_policy: LastPolicy,
     /// All roles and bindings.
     pub rbac: Reading<Rbac>,
     /// Whether there are KubeVirt's migrations in the cluster.
@@ -129,7 +131,7 @@ pub struct Finding {
 
 /// Looks at everything.
 pub fn examine(seen: &Observed) -> Vec<Finding> {
-    let loaded = load(None, &seen.policy);
+    let InForce { loaded, vanished, .. } = in_force(None, &seen.last_policy, &seen.policy, seen.now);
     let policies = loaded.policies.as_ref();
     let mut findings = velero::examine(seen, policies);
     findings.extend(storage::examine(seen, policies));
@@ -137,7 +139,7 @@ pub fn examine(seen: &Observed) -> Vec<Finding> {
     findings.extend(installed::examine(seen));
     findings.extend(webhook::examine(seen));
     findings.extend(rights::examine(seen));
-    findings.extend(settings::examine(seen, &loaded));
+    findings.extend(settings::examine(seen, &loaded, &vanished));
     findings.sort_by_key(|finding| finding.area);
     findings
 }

@@ -5,14 +5,15 @@ use kube::ResourceExt as _;
 use super::{Area, Finding, Observed};
 use crate::install::VELERO_VIEW;
 use crate::policy::{
-    Adoption, CONFIG_MAP, KEY, Loaded, Policies, Policy, Problem, Reading, Source, StorageMode, VeleroView,
-    counts,
+    Adoption, CONFIG_MAP, KEY, Loaded, Policies, Policy, Problem, Reading, Source, StorageMode, Vanished,
+    VeleroView, WHEN_VANISHED, counts,
 };
 
 const AREA: Area = Area::Policy;
 
-pub(super) fn examine(seen: &Observed, loaded: &Loaded) -> Vec<Finding> {
-    let mut findings = sources(seen);
+pub(super) fn examine(seen: &Observed, loaded: &Loaded, vanished: &[Vanished]) -> Vec<Finding> {
+    let mut findings = sources(seen, vanished);
+    findings.extend(vanished.iter().map(|vanished| AREA.problem(vanished.to_string(), WHEN_VANISHED)));
     findings.extend(loaded.problems.iter().map(|problem| wrong(seen, problem)));
     let unread = matches!(seen.policy.config_map, Reading::Forbidden)
         || matches!(seen.policy.applications, Reading::Forbidden);
@@ -28,7 +29,7 @@ pub(super) fn examine(seen: &Observed, loaded: &Loaded) -> Vec<Finding> {
     findings
 }
 
-fn sources(seen: &Observed) -> Vec<Finding> {
+fn sources(seen: &Observed, vanished: &[Vanished]) -> Vec<Finding> {
     let namespace = &seen.namespace;
     let (map, applications) = (&seen.policy.config_map, &seen.policy.applications);
     let mut findings = Vec::new();
@@ -54,7 +55,7 @@ fn sources(seen: &Observed) -> Vec<Finding> {
         )),
         Reading::Absent | Reading::Unreadable(_) => {}
     }
-    if findings.is_empty() && named.is_empty() {
+    if findings.is_empty() && named.is_empty() && vanished.is_empty() {
         named.push(format!(
             "nobody: there is no ConfigMap {CONFIG_MAP} in {namespace}, so nothing is limited"
         ));

@@ -101,6 +101,7 @@ fn healthy() -> Observed {
             soundness: Soundness::Sound,
         }),
         policy: policy("storageLocations: {requireApproval: true}"),
+        last_policy: LastPolicy::default(),
         rbac: Reading::Found(roles(&[])),
         kubevirt: Reading::Found(()),
     }
@@ -408,6 +409,27 @@ fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
         with("{storageLocations: {requireApproval: true}, overrides: [{selector: {matchLabels: {a: b}}, storageLocations: {requireApproval: false}}]}"),
         @"Policy Note: for the namespaces of overrides[0], approval is off: every owner of a namespace can have Velero talk to storage of their choice"
     );
+}
+
+#[test]
+fn a_policy_that_vanished_is_a_problem_while_it_is_in_force_and_after() {
+    let gone_for = |minutes: i64| {
+        sick(|seen| {
+            let gone = || Readings { config_map: Reading::Absent, applications: Reading::Absent };
+            let began = in_force(None, &LastPolicy::default(), &seen.policy, seen.now);
+            let since = seen.now - jiff::SignedDuration::from_mins(minutes);
+            seen.last_policy = in_force(None, &began.last, &gone(), since).last;
+            seen.policy = gone();
+        })
+    };
+    insta::assert_snapshot!(gone_for(9), @r"
+    Policy Problem: ConfigMap nacre-policy vanished at 2026-11-15T11:51:20Z; its policy stays in force until 2026-11-15T12:01:20Z
+      -> create it again; to allow more, write so into the policy, for example storageLocations.requireApproval: false
+    ");
+    insta::assert_snapshot!(gone_for(10), @r"
+    Policy Warning: approval is off: every owner of a namespace can have Velero talk to storage of their choice
+      -> set storageLocations.requireApproval: true, or storageLocations.mode: platform
+    ");
 }
 
 #[test]

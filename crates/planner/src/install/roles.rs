@@ -5,7 +5,7 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::{EDIT, UserRole, VIEW, ask_labels, look_labels, marked};
-use crate::{Object, admission, migration, restore};
+use crate::{Object, admission, migration, policy, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
@@ -91,9 +91,9 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
         rule(&[Kind::Secret], &["list", "watch", "create", "patch", "delete"]),
         rule(&volumes, WATCH),
         rule(&[Kind::ConfigMap], READ),
-        // nacre's own modifiers for what comes back from tenants' storage.
+        // nacre's own: modifiers for what comes back from tenants' storage, and a copy of the policy in force.
         rule(&[Kind::ConfigMap], &["create"]),
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": restore::MODIFIERS, "verbs": ["patch"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": own_config_maps(), "verbs": ["patch"]},
         rule(&[Kind::DataProtectionApplication], WATCH),
     ]);
     let metadata = json!({"name": "nacre", "namespace": namespace});
@@ -108,6 +108,11 @@ fn beside_velero(namespace: &str) -> [Object; 2] {
             }),
         ),
     ]
+}
+
+/// The ConfigMaps that nacre makes where Velero is, and may change.
+fn own_config_maps() -> Vec<&'static str> {
+    restore::MODIFIERS.into_iter().chain([policy::IN_FORCE]).collect()
 }
 
 /// What nacre may do where the lease is: make it, keep that one alone, and see whether it is to look after migration rights,

@@ -10,7 +10,7 @@ use super::record::RECORD;
 use super::roles::{LEASE, LEASE_NAMESPACE};
 use crate::admission::certificate;
 use crate::migration::{self, access};
-use crate::{Action, Plan, Target, copies, restore};
+use crate::{Action, Plan, Target, copies, policy, restore};
 
 /// What the decision reads.
 #[derive(Clone, Copy, Debug)]
@@ -98,9 +98,9 @@ fn going(seen: &Observed<'_>, kinds: &[Kind]) -> Vec<Action> {
 }
 
 /// What the program makes for itself while it runs and what it is given later, by kind, namespace and name: its certificate,
-/// what it has Velero do to what comes back from tenants' storage, the note that there are copies, the values of the
-/// installation, leases, and the rights to
-/// look after migration rights. Roles, grants and guard themselves stay: whoever asked for them still wants them.
+/// what it has Velero do to what comes back from tenants' storage, its copy of the policy, the note that there are copies,
+/// the values of the installation, leases, and the permissions to look after live migration. Roles, grants and guard
+/// themselves stay: whoever asked for them still wants them.
 pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
     let beside_velero = [
         (Kind::Secret, certificate::SECRET),
@@ -108,8 +108,8 @@ pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
         (Kind::ConfigMap, RECORD),
         (Kind::Lease, OPERATOR),
     ];
-    let modifiers = restore::MODIFIERS.map(|name| (Kind::ConfigMap, name));
-    let beside_velero = beside_velero.into_iter().chain(modifiers);
+    let maps = restore::MODIFIERS.into_iter().chain([policy::IN_FORCE]);
+    let beside_velero = beside_velero.into_iter().chain(maps.map(|name| (Kind::ConfigMap, name)));
     let beside_velero = beside_velero.map(|(kind, name)| (kind, namespace, name));
     let elsewhere = [
         (Kind::Lease, LEASE_NAMESPACE, LEASE),

@@ -86,6 +86,13 @@ pub fn said(request: &Request) -> ApprovalDecision {
     request.spec.approval_decision.unwrap_or(ApprovalDecision::Pending)
 }
 
+/// Whether nacre approved a request because the policy required no approval, and nobody has confirmed it by hand.
+/// What the Go controller and earlier versions of nacre approved so is not marked.
+pub fn approved_by_policy(request: &Request) -> bool {
+    said(request) == ApprovalDecision::Approve
+        && annotation(&request.metadata, labels::APPROVED_BY) == Some(labels::APPROVED_BY_POLICY)
+}
+
 /// More than this of a reason is not passed on: conditions are short.
 const LONGEST_REASON: usize = 300;
 
@@ -189,7 +196,8 @@ pub fn weigh(request: &Request, word: Word, policy: Option<&Policy>) -> Weighed 
                 Word::Reject => ApprovalDecision::Reject,
                 Word::Revoke => ApprovalDecision::Pending,
             };
-            if decision == before { Weighed::Stands } else { Weighed::Write(decision) }
+            let confirms = word == Word::Approve && approved_by_policy(request);
+            if decision == before && !confirms { Weighed::Stands } else { Weighed::Write(decision) }
         }
     }
 }

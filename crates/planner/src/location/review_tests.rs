@@ -67,6 +67,18 @@ fn a_word_is_written_once_and_only_where_it_means_something() {
 }
 
 #[test]
+fn what_the_policy_approved_can_be_confirmed_by_hand() {
+    let mut marked = request("shop", "mine", "approve");
+    let marks = marked.metadata.annotations.get_or_insert_default();
+    marks.insert(labels::APPROVED_BY.to_owned(), labels::APPROVED_BY_POLICY.to_owned());
+    assert!(super::approved_by_policy(&marked));
+    assert_eq!(super::weigh(&marked, Word::Approve, None), Weighed::Write(ApprovalDecision::Approve));
+    marked.spec.approval_decision = Some(ApprovalDecision::Pending);
+    assert!(!super::approved_by_policy(&marked), "it is not approved");
+    assert!(!super::approved_by_policy(&request("shop", "mine", "approve")));
+}
+
+#[test]
 fn what_nobody_has_written_down_is_not_approved() {
     let mut blank = request("shop", "mine", "pending");
     blank.status = None;

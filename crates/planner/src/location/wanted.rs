@@ -94,16 +94,21 @@ fn patch(kind: Kind, found: &ObjectMeta, stamp: Option<Value>, parts: Vec<(&str,
 pub(super) fn request(seen: &Observed, policy: &Policy) -> Object {
     let asks = policy.storage_locations.require_approval;
     let said = if asks { ApprovalDecision::Pending } else { ApprovalDecision::Approve };
+    let mut metadata = metadata(seen);
+    if !asks {
+        let marks = metadata.annotations.get_or_insert_default();
+        marks.insert(labels::APPROVED_BY.to_owned(), labels::APPROVED_BY_POLICY.to_owned());
+    }
     let request = NonAdminBackupStorageLocationRequest {
-        metadata: metadata(seen),
+        metadata,
         spec: NonAdminBackupStorageLocationRequestSpec { approval_decision: Some(said) },
         status: None,
     };
     Object::of(Kind::NonAdminBackupStorageLocationRequest, &request)
 }
 
-/// Keeps the request in step: approved where nobody needs to, its phase what the decision implies, and what was asked
-/// for written down once.
+/// Keeps the request in step: approved where nobody needs to, and marked so; its phase what the decision implies, and
+/// what was asked for written down once.
 pub(super) fn request_writes(seen: &Observed, policy: &Policy) -> Vec<Action> {
     let Some(request) = seen.request.as_ref().filter(|request| request.unreadable.is_none()) else {
         return Vec::new();
@@ -112,8 +117,19 @@ pub(super) fn request_writes(seen: &Observed, policy: &Policy) -> Vec<Action> {
     let kind = Kind::NonAdminBackupStorageLocationRequest;
     let decision = decision(request, policy);
     let said = request.spec.approval_decision;
-    let approve = (decision == ApprovalDecision::Approve && said != Some(ApprovalDecision::Approve))
-        .then(|| ("spec", json!({"approvalDecision": "approve"})));
+    let approves = decision == ApprovalDecision::Approve && said != Some(ApprovalDecision::Approve);
+    let approve = approves.then(|| ("spec", json!({"approvalDecision": "approve"})));
+    let marked = annotation(&request.metadata, labels::APPROVED_BY).is_some();
+    let mark = if approves {
+        Some(json!(labels::APPROVED_BY_POLICY))
+    } else {
+        // Whoever took it back decides by hand from then on.
+        (marked && decision != ApprovalDecision::Approve).then_some(Value::Null)
+    };
+    let mut annotations = stamp(seen, &request.metadata);
+    if let Some(mark) = mark {
+        annotations.get_or_insert_with(|| json!({}))[labels::APPROVED_BY] = mark;
+    }
     let found = request.status.as_ref();
     let asked = found.and_then(|status| status.non_admin_backup_storage_location.clone());
     let wanted = NonAdminBackupStorageLocationRequestStatus {
@@ -126,8 +142,7 @@ pub(super) fn request_writes(seen: &Observed, policy: &Policy) -> Vec<Action> {
         phase: Some(phase(decision)),
     };
     let target = Target::of(kind, &request.metadata);
-    let change =
-        patch(kind, &request.metadata, stamp(seen, &request.metadata), approve.into_iter().collect());
+    let change = patch(kind, &request.metadata, annotations, approve.into_iter().collect());
     change.into_iter().chain(tell::status(target, found, &wanted)).collect()
 }
 

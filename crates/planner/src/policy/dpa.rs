@@ -71,6 +71,11 @@ pub fn counts<'a>(applications: &[&'a DataProtectionApplication]) -> Option<&'a 
     applications.iter().min_by_key(order).copied()
 }
 
+/// Whether an application says anything about tenants.
+pub(super) fn speaks(dpa: &DataProtectionApplication) -> bool {
+    !blocks(dpa).is_empty()
+}
+
 fn blocks(dpa: &DataProtectionApplication) -> Vec<(&'static str, &NonAdmin)> {
     let seeded = dpa.spec.features.as_ref().and_then(|features| features.non_admin.as_ref());
     let both = [(RELEASED, dpa.spec.non_admin.as_ref()), (SEEDED, seeded)];

@@ -1,13 +1,14 @@
 //! What an administrator allows: one model, whatever it was read from.
 //!
 //! `yaml` reads it from a ConfigMap and `dpa` from a DataProtectionApplication; `rules` says what makes no sense in
-//! it, `combine` makes one of both, and `source` decides what holds when one of them cannot be read. `check` and
-//! `origin` are for people: what is wrong with a policy, and who says what in it. The names of the
-//! fields below, in camel case, are the keys of `policy.yaml`.
+//! it, `combine` makes one of both, `source` decides what holds when one of them cannot be read, and `in_force` when one
+//! of them vanishes. `check` and `origin` are for people: what is wrong with a policy, and who says what in it. The
+//! names of the fields below, in camel case, are the keys of `policy.yaml`.
 
 mod check;
 mod combine;
 mod dpa;
+mod in_force;
 mod namespaces;
 mod node;
 mod origin;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 pub use check::{Examined, check, examine, render};
 pub use combine::Policies;
 pub use dpa::counts;
+pub use in_force::{IN_FORCE, InForce, LastPolicy, STAYS_IN_FORCE, Vanished, WHEN_VANISHED, in_force};
 pub use namespaces::NamespacePolicy;
 pub(crate) use namespaces::matches;
 pub use origin::{Origin, Setting};

@@ -1,6 +1,7 @@
 //! Which policy holds, given what could be read of its two sources.
 //!
-//! - Nothing there, or nothing that may be read: that source says nothing.
+//! - Nothing there, or nothing that may be read: that source says nothing. (One that has vanished is put back for a
+//!   while before it comes to this; see `in_force`.)
 //! - Something there that makes no sense: what that source last said goes on counting, and the problem is told.
 //! - ... and it never said anything that made sense: there is no policy. Then new requests wait, since allowing them
 //!   would be a guess, and whatever Velero has already is mirrored as before.
@@ -57,19 +58,39 @@ impl Loaded {
     }
 }
 
-/// Decides which policy holds.
+/// Decides which policy holds, where nothing is known of sources that vanished.
 pub fn load(last_good: Option<&Policies>, readings: &Readings) -> Loaded {
+    load_sources(last_good, readings).0
+}
+
+/// Which sources can be used as they are now, on their own and together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usable {
+    pub(super) config_map: bool,
+    pub(super) applications: bool,
+    /// Whether the ConfigMap says anything at all.
+    pub(super) limits: bool,
+}
+
+/// Decides which policy holds, and says which sources it was made of.
+pub(super) fn load_sources(last_good: Option<&Policies>, readings: &Readings) -> (Loaded, Usable) {
     let (document, mut problems) = from_config_map(&readings.config_map);
     let (said, more) = from_applications(&readings.applications);
     problems.extend(more);
+    let (own_document, own_said) = (document.is_some(), said.is_some());
+    let limits = document.as_ref().is_some_and(|document| *document != yaml::Document::default());
     let document = document.or_else(|| last_good.map(|policies| policies.document.clone()));
     let said = said.or_else(|| last_good.map(|policies| policies.said.clone()));
+    // Without the other one, nobody can tell whether they agree: then each counts for itself.
+    let alone = document.is_none() || said.is_none();
     let combined = document.zip(said).and_then(|(document, said)| {
         let (policies, more) = combine(document, said);
         problems.extend(more);
         policies
     });
-    Loaded { policies: combined.or_else(|| last_good.cloned()), problems }
+    let agree = alone || combined.is_some();
+    let usable = Usable { config_map: own_document && agree, applications: own_said && agree, limits };
+    (Loaded { policies: combined.or_else(|| last_good.cloned()), problems }, usable)
 }
 
 fn from_config_map(reading: &Reading<Arc<ConfigMap>>) -> (Option<yaml::Document>, Vec<Problem>) {

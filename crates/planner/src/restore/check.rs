@@ -1,7 +1,7 @@
 //! What a tenant may restore, and from what.
 
 use api::Phase;
-use api::velero::RestoreSpec;
+use api::velero::{BackupStorageLocation, RestoreSpec};
 
 use super::generate::{effective, moved_its_data};
 use super::{Observed, Verdict, from_tenants};
@@ -237,16 +237,27 @@ fn source(seen: &Observed) -> Verdict {
         }
         return refuse(format!("Velero has no backup for NonAdminBackup {name:?}; its conditions say why"));
     };
-    if storage(source, seen.kept_at.as_deref()) == Storage::Unknown {
+    let kept_in = storage(source, seen.kept_at.as_deref());
+    if kept_in == Storage::Unknown {
         return refuse(format!(
             "the storage location of NonAdminBackup {name:?} is not there; it cannot be restored until it is back"
         ));
     }
-    let reached = seen.kept_at.as_deref().and_then(|location| location.status.as_ref()?.phase.as_deref());
-    if reached == Some("Unavailable") {
-        return refuse(format!(
-            "Velero cannot reach the storage of NonAdminBackup {name:?}; {STARTS_BY_ITSELF} can"
-        ));
+    match (seen.kept_at.as_deref().map_or("", BackupStorageLocation::phase), kept_in) {
+        ("Unavailable", _) => {
+            return refuse(format!(
+                "Velero cannot reach the storage of NonAdminBackup {name:?}; {STARTS_BY_ITSELF} can"
+            ));
+        }
+        // Velero fails a restore for good while it has not validated the location, for example right after approval.
+        // A location of the administrators' without a phase is left to Velero: it may run without validation.
+        ("Available", _) | (_, Storage::Platform | Storage::Unknown) => {}
+        (_, Storage::Tenant(_)) => {
+            return refuse(format!(
+                "Velero has not reported yet that the storage of NonAdminBackup {name:?} is available; \
+                 {STARTS_BY_ITSELF} has"
+            ));
+        }
     }
     match (source.phase(), source.stage()) {
         ("Completed" | "PartiallyFailed", _) => None,

@@ -1,6 +1,6 @@
 //! The indexes over the stores: which requests refer to a Velero object, which volumes belong to one, who backs off.
 
-use api::velero::{Backup, DeleteBackupRequest, Restore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
 use api::{
     Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase,
     labels,
@@ -8,7 +8,7 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::{State, WatchedKind};
-use crate::ownership::label;
+use crate::ownership::{is_default, label};
 use crate::queue::{Heard, Queue, Queued};
 use crate::{Key, backup, restore};
 
@@ -73,6 +73,19 @@ impl State {
 
     pub(super) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
         note(&mut self.restore_queue, self.velero_restores.heard(), before, after);
+    }
+
+    pub(super) fn index_storage(
+        &mut self,
+        before: Option<&BackupStorageLocation>,
+        after: Option<&BackupStorageLocation>,
+    ) {
+        let Some(name) = after.or(before).and_then(|storage| storage.metadata.name.clone()) else { return };
+        if after.is_some_and(is_default) {
+            self.default_storage.insert(name);
+        } else {
+            self.default_storage.remove(&name);
+        }
     }
 
     pub(super) fn index_delete_request(

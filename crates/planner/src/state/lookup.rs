@@ -219,6 +219,11 @@ impl State {
         all.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata)).collect()
     }
 
+    /// The BackupStorageLocation that Velero uses where none is named.
+    pub fn default_storage(&self) -> Option<Arc<BackupStorageLocation>> {
+        self.admin(self.default_storage.first()?)
+    }
+
     /// Every Velero BackupStorageLocation.
     pub fn storage_locations(&self) -> Vec<Arc<BackupStorageLocation>> {
         self.storage_locations.all().map(|seen| seen.object.clone()).collect()

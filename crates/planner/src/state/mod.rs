@@ -37,7 +37,7 @@ pub use rejected::Rejection;
 pub use watched_kind::WatchedKind;
 
 use crate::location::endpoint::HostPattern;
-use crate::policy::{Policies, Problem};
+use crate::policy::{LastPolicy, Policies, Problem, Vanished};
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
 use crate::{Key, Target, Trouble, copies};
@@ -91,6 +91,10 @@ pub struct State {
     policy_known: bool,
     policies: Option<Policies>,
     policy_problems: Vec<Problem>,
+    /// What each source of the policy last said, for when one vanishes.
+    last_policy: LastPolicy,
+    /// Which sources vanished and are in force all the same.
+    policy_vanished: Vec<Vanished>,
     /// How often the policy was read.
     policy_reads: u64,
     /// Where the API server is reached: nowhere to send Velero.
@@ -107,6 +111,8 @@ pub struct State {
     velero_backups: Store<Backup>,
     velero_restores: Store<Restore>,
     storage_locations: Store<BackupStorageLocation>,
+    /// The administrators' locations that say they are the default; there should be one.
+    default_storage: BTreeSet<String>,
     delete_requests: Store<DeleteBackupRequest>,
     namespaces: Store<Namespace>,
     config_maps: Store<ConfigMap>,
@@ -138,6 +144,8 @@ impl State {
             policy_known: false,
             policies: None,
             policy_problems: Vec::new(),
+            last_policy: LastPolicy::default(),
+            policy_vanished: Vec::new(),
             policy_reads: 0,
             api_server: Vec::new(),
             backups: Store::default(),
@@ -152,6 +160,7 @@ impl State {
             velero_backups: Store::default(),
             velero_restores: Store::default(),
             storage_locations: Store::default(),
+            default_storage: BTreeSet::new(),
             delete_requests: Store::default(),
             namespaces: Store::default(),
             config_maps: Store::default(),
@@ -188,6 +197,7 @@ impl State {
     /// Takes an update, and returns the requests it affects. Velero's kinds in tenants' namespaces are watched
     /// separately, but replies to writes find their way by namespace.
     pub fn update<O: Incoming>(&mut self, kind: Kind, update: Update<'_, O>, now: Moment) -> Vec<Key> {
+        self.now = now.clock;
         let namespace = match &update {
             Update::Wrote(object) => object.meta().namespace.as_deref(),
             Update::Deleted(meta) => meta.namespace.as_deref(),

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use api::Kind;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::ObjectMeta;
 
 use super::State;
-use crate::Policy;
 use crate::location::endpoint::HostPattern;
-use crate::policy::{self, Policies, Problem, Reading, Readings};
+use crate::policy::{self, InForce, LastPolicy, Policies, Problem, Reading, Readings, Vanished};
 use crate::view::Seen;
+use crate::{Action, Key, Policy, concern, copies};
 
 impl State {
     /// Takes the hosts by which the API server is reached. What cannot be a host is left out: nobody could name it.
@@ -17,9 +19,11 @@ impl State {
     }
 
     /// Everything was listed once: the policy can be read, and is read again from now on whenever a source changes.
-    /// Until then there is none, and nothing should be decided.
+    /// Until then there is none, and nothing should be decided. A source that vanished while nacre was down, or not
+    /// long before, is in force as long as if nacre had been there.
     pub fn read_policy(&mut self) {
         self.policy_known = true;
+        self.last_policy = LastPolicy::read(self.policy_copy().as_deref());
         self.load_policy();
     }
 
@@ -27,6 +31,18 @@ impl State {
     pub fn set_policy(&mut self, policy: Option<Arc<Policy>>) {
         self.policies = policy.map(Policies::from);
         self.review_all();
+    }
+
+    /// Drops a policy that vanished and whose time is over. Returns the requests that this affects.
+    pub fn end_vanished_policy(&mut self) -> Vec<Key> {
+        if self.policy_vanished.iter().all(|vanished| self.now < vanished.until) {
+            return Vec::new();
+        }
+        self.load_policy();
+        let (kind, gone) = (Kind::DataProtectionApplication, ObjectMeta::default());
+        let mut keys = concern::application(self, None, None);
+        keys.extend(copies::also(self, kind, Some(&gone), None, &keys));
+        keys
     }
 
     /// What is wrong with the policy as it was last read.
@@ -37,6 +53,23 @@ impl State {
     /// How often the policy was read: whoever reports it compares this.
     pub fn policy_reads(&self) -> u64 {
         self.policy_reads
+    }
+
+    /// Which sources of the policy vanished and are in force all the same.
+    pub fn policy_vanished(&self) -> &[Vanished] {
+        &self.policy_vanished
+    }
+
+    /// The write that makes the policy in force survive a restart, if one is needed.
+    pub fn policy_copy_write(&self) -> Option<Action> {
+        if !self.policy_known {
+            return None;
+        }
+        self.last_policy.write(&self.admin_namespace, self.policy_copy().as_deref())
+    }
+
+    fn policy_copy(&self) -> Option<Arc<ConfigMap>> {
+        self.admin(policy::IN_FORCE)
     }
 
     pub(super) fn index_config_map(&mut self, before: Option<&ConfigMap>, after: Option<&ConfigMap>) {
@@ -66,9 +99,12 @@ impl State {
             None => Reading::Found(self.applications.all().map(|seen| seen.object.clone()).collect()),
         };
         let readings = Readings { config_map: map.map_or(Reading::Absent, reading), applications };
-        let loaded = policy::load(self.policies.as_ref(), &readings);
+        let InForce { loaded, last, vanished, .. } =
+            policy::in_force(self.policies.as_ref(), &self.last_policy, &readings, self.now);
         self.policies = loaded.policies.map(|policies| policies.sparing(&self.api_server));
         self.policy_problems = loaded.problems;
+        self.last_policy = last;
+        self.policy_vanished = vanished;
         self.policy_reads += 1;
         self.review_all();
     }
@@ -84,10 +120,72 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use jiff::{SignedDuration, Timestamp};
     use serde_json::json;
 
-    use super::State;
+    use super::super::{Moment, RawObject, Update};
+    use super::*;
     use crate::location::check_spec;
+
+    fn start() -> Moment {
+        Moment { clock: "2026-11-16T12:00:00Z".parse().unwrap(), uptime: Duration::ZERO }
+    }
+
+    /// A ConfigMap as the watch reports it; without data it is gone.
+    fn map(state: &mut State, name: &str, version: u64, data: Option<serde_json::Value>) {
+        let gone = data.is_none();
+        let text = json!({"metadata": {"name": name, "namespace": "velero", "uid": name,
+            "resourceVersion": version.to_string()}, "data": data});
+        let object = RawObject::new(&text.to_string());
+        let update = if gone { Update::ObservedGone(&object) } else { Update::Observed(&object) };
+        state.update(Kind::ConfigMap, update, start());
+    }
+
+    fn asks_for_approval(state: &State) -> bool {
+        state.policy("shop").unwrap().storage_locations.require_approval
+    }
+
+    fn approval() -> Option<serde_json::Value> {
+        Some(json!({"policy.yaml": "storageLocations: {requireApproval: true}"}))
+    }
+
+    fn end_vanished_at(state: &mut State, now: Timestamp) {
+        state.set_now(now);
+        state.end_vanished_policy();
+    }
+
+    #[test]
+    fn a_policy_that_vanishes_is_in_force_for_ten_minutes() {
+        let mut state = State::new("velero");
+        map(&mut state, policy::CONFIG_MAP, 1, approval());
+        state.read_policy();
+        assert!(asks_for_approval(&state));
+        map(&mut state, policy::CONFIG_MAP, 2, None);
+        assert!(asks_for_approval(&state), "gone for no time");
+        let until = state.policy_vanished()[0].until;
+        assert_eq!(until, start().clock + SignedDuration::from_mins(10));
+        end_vanished_at(&mut state, until - SignedDuration::from_secs(1));
+        assert!(asks_for_approval(&state));
+        end_vanished_at(&mut state, until);
+        assert!(!asks_for_approval(&state) && state.policy_vanished().is_empty());
+    }
+
+    #[test]
+    fn whoever_starts_while_it_is_gone_goes_by_the_copy() {
+        let mut state = State::new("velero");
+        map(&mut state, policy::CONFIG_MAP, 1, approval());
+        assert_eq!(state.policy_copy_write(), None, "nothing is known yet");
+        state.read_policy();
+        let Some(Action::Create(copy)) = state.policy_copy_write() else { panic!("no copy") };
+
+        let mut next = State::new("velero");
+        map(&mut next, policy::IN_FORCE, 3, Some(copy.body["data"].clone()));
+        next.read_policy();
+        assert!(asks_for_approval(&next));
+        assert!(matches!(next.policy_copy_write(), Some(Action::Patch(..))), "since when it is gone");
+    }
 
     #[test]
     fn nobody_may_send_velero_to_where_the_api_server_is() {

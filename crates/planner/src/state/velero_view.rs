@@ -93,6 +93,7 @@ impl State {
         update: Update<'_, O>,
         now: Moment,
     ) -> Vec<Key> {
+        self.now = now.clock;
         let store = self.velero_view.store(kind);
         let changes = match update {
             Update::Observed(object) => {

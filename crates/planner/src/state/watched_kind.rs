@@ -92,7 +92,7 @@ watched_kinds! {
     Secret in secret_copies, indexed by nothing, affects concern::of_location;
     Backup in velero_backups, indexed by State::queue_backup, affects concern::velero_backup;
     Restore in velero_restores, indexed by State::queue_restore, affects concern::velero_restore;
-    BackupStorageLocation in storage_locations, indexed by nothing, affects concern::storage_location;
+    BackupStorageLocation in storage_locations, indexed by State::index_storage, affects concern::storage_location;
     DeleteBackupRequest in delete_requests, indexed by State::index_delete_request, affects concern::delete_request;
     Namespace in namespaces, indexed by State::index_namespace, affects concern::namespace;
     ConfigMap in config_maps, indexed by State::index_config_map, affects concern::config_map;

@@ -9,6 +9,7 @@ mod origins;
 mod properties;
 mod sources;
 mod texts;
+mod vanished;
 mod waiting;
 
 use std::collections::BTreeMap;

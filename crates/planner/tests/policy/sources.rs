@@ -28,12 +28,6 @@ fn what_is_absent_or_not_for_us_says_nothing() {
 }
 
 #[test]
-fn a_policy_that_was_taken_away_no_longer_holds() {
-    let loaded = load(Some(&good()), &text(Reading::Absent));
-    assert_eq!(loaded.policies, Some(Policies::default()));
-}
-
-#[test]
 fn an_empty_config_map_says_nothing_and_a_wrong_key_is_told() {
     let empty = load(None, &text(Reading::Found(Arc::default())));
     assert_eq!(empty.policies, Some(Policies::default()));

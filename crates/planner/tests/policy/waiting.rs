@@ -35,6 +35,7 @@ fn a_backup(spec: &Value, policy: Option<Policy>) -> backup::Observed {
         kept_at: None,
         location: None,
         storage: None,
+        default_storage: None,
         resource_policy: None,
         delete_requests: Vec::new(),
         restores: Vec::new(),

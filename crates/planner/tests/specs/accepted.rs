@@ -67,6 +67,7 @@ pub(crate) fn backup(spec: &Value, enforced: &Value) -> Option<Made> {
         kept_at: None,
         location: None,
         storage: None,
+        default_storage: None,
         resource_policy: config_map(&spec["resourcePolicy"]),
         delete_requests: Vec::new(),
         restores: Vec::new(),
@@ -131,7 +132,7 @@ fn location(tenants: bool) -> Arc<BackupStorageLocation> {
     }
     let whole = json!({
         "apiVersion": "velero.io/v1", "kind": "BackupStorageLocation", "metadata": metadata,
-        "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}},
+        "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}}, "status": {"phase": "Available"},
     });
     Arc::new(serde_json::from_value(whole).unwrap())
 }

@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::world::World;
-use crate::world::manifests::{nab, nab_with, namespace, object};
+use crate::world::manifests::{nab, nab_with, namespace, object, storage};
 
 /// The backup is refused, plainly and without a trace of it anywhere else.
 fn assert_refused(world: &mut World) -> String {
@@ -172,6 +172,35 @@ fn a_location_must_be_there_approved_known_to_velero_and_reachable() {
     "#);
 
     world.edit(&storage, json!({"status": {"phase": "Available"}}));
+    assert_accepted(&mut world);
+}
+
+#[test]
+fn the_clusters_own_storage_is_waited_for_only_while_velero_cannot_reach_it() {
+    let unavailable = json!({"status": {"phase": "Unavailable"}});
+    let waiting = || {
+        let mut world = World::with(&["shop"]);
+        world.edit("bsl default", unavailable.clone());
+        world.apply(nab("shop/daily"));
+        let said = assert_refused(&mut world);
+        assert!(
+            said.ends_with("Velero cannot reach the cluster's storage; the backup starts when it can"),
+            "{said}"
+        );
+        world
+    };
+    let mut world = waiting();
+    world.edit("bsl default", json!({"status": {"phase": "Available"}}));
+    assert_accepted(&mut world);
+    // Another one becomes the default.
+    let mut world = waiting();
+    world.apply(storage("second", json!({"default": true})));
+    world.edit("bsl default", json!({"spec": {"default": false}}));
+    assert_accepted(&mut world);
+    // Where Velero says nothing, it is left to Velero.
+    let mut world = World::with(&["shop"]);
+    world.edit("bsl default", json!({"status": {"phase": null}}));
+    world.apply(nab("shop/daily"));
     assert_accepted(&mut world);
 }
 

@@ -4,7 +4,7 @@ use api::Kind;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::world::manifests::{nab, nab_with, object};
+use crate::world::manifests::{nab, nab_with, nar, object};
 use crate::world::{World, long};
 
 pub(crate) const KEYS: &str =
@@ -85,6 +85,89 @@ fn a_revoked_location_holds_backups_back_until_it_is_approved_again() {
     world.edit(&format!("bsl {name}"), json!({"status": {"phase": "Available"}}));
     world.settle();
     assert_eq!(world.get("nab shop/daily")["status"]["phase"], "Created");
+}
+
+#[test]
+fn a_restore_from_a_location_approved_again_waits_until_velero_can_use_it() {
+    let mut world = world(&["shop"]);
+    world.policy(|policy| policy.storage_locations.require_approval = true);
+    world.apply(bucket("shop/bucket", "mine"));
+    world.settle();
+    let name = world.velero_name("nabsl shop/bucket");
+    let decide = |world: &mut World, decision: &str| {
+        world.edit(&format!("request {name}"), json!({"spec": {"approvalDecision": decision}}));
+        world.settle();
+    };
+    decide(&mut world, "approve");
+    world.edit(&format!("bsl {name}"), json!({"status": {"phase": "Available"}}));
+    world.apply(nab_with("shop/daily", json!({"storageLocation": "bucket"})));
+    world.settle();
+    let velero = world.velero_name("nab shop/daily");
+    world.velero_starts(&velero);
+    world.velero_completes(&velero);
+    decide(&mut world, "pending");
+    world.apply(nar("shop/again", "daily"));
+    world.settle();
+    let mut said = world.condition("nar shop/again", "Accepted") + "\n";
+
+    // Velero would fail the restore for good until it has validated the location.
+    decide(&mut world, "approve");
+    assert!(world.has(&format!("bsl {name}")) && world.names(Kind::Restore).is_empty());
+    said += &(world.condition("nar shop/again", "Accepted") + "\n");
+    world.apply(nab_with("shop/next", json!({"storageLocation": "bucket"})));
+    world.settle();
+    said += &(world.condition("nab shop/next", "Accepted") + "\n");
+    world.edit(&format!("bsl {name}"), json!({"status": {"phase": "Unavailable"}}));
+    world.settle();
+    assert!(world.names(Kind::Restore).is_empty());
+    said += &world.condition("nar shop/again", "Accepted");
+    assert_snapshot!(said, @r#"
+    False/InvalidRestoreSpec: spec.restoreSpec.backupName: the storage location of NonAdminBackup "daily" is not there; it cannot be restored until it is back
+    False/InvalidRestoreSpec: spec.restoreSpec.backupName: Velero has not reported yet that the storage of NonAdminBackup "daily" is available; the restore starts when it has
+    False/InvalidBackupSpec: spec.backupSpec.storageLocation: Velero has not reported yet that NonAdminBackupStorageLocation "bucket" is available; the backup starts when it has
+    False/InvalidRestoreSpec: spec.restoreSpec.backupName: Velero cannot reach the storage of NonAdminBackup "daily"; the restore starts when it can
+    "#);
+
+    world.edit(&format!("bsl {name}"), json!({"status": {"phase": "Available"}}));
+    world.settle();
+    assert_eq!(world.get("nar shop/again")["status"]["phase"], "Created");
+    assert_eq!(world.get("nab shop/next")["status"]["phase"], "Created");
+}
+
+#[test]
+fn what_the_policy_approves_is_marked_until_somebody_decides_by_hand() {
+    let mut world = world(&["shop"]);
+    let mark = |world: &World, name: &str| {
+        world.get(&format!("request {name}"))["metadata"]["annotations"]["nacre.dev/approved-by"].clone()
+    };
+    // Asked for where nobody is asked, and approved when nobody is asked any more.
+    let name = available(&mut world, "shop/open", "one");
+    assert_eq!(mark(&world, &name), "policy");
+    world.policy(|policy| policy.storage_locations.require_approval = true);
+    world.apply(bucket("shop/closed", "two"));
+    world.apply(bucket("shop/asked", "three"));
+    world.settle();
+    let closed = world.velero_name("nabsl shop/closed");
+    let asked = world.velero_name("nabsl shop/asked");
+    world.edit(&format!("request {asked}"), json!({"spec": {"approvalDecision": "approve"}}));
+    world.settle();
+    assert_eq!((mark(&world, &closed), mark(&world, &asked)), (Value::Null, Value::Null));
+    assert_eq!(
+        world.get("nabsl shop/open")["status"]["phase"],
+        "Created",
+        "what was approved stays approved"
+    );
+    world.policy(|policy| policy.storage_locations.require_approval = false);
+    world.settle();
+    assert_eq!((mark(&world, &closed), mark(&world, &asked)), (json!("policy"), Value::Null));
+
+    // Taken back and approved by hand.
+    world.policy(|policy| policy.storage_locations.require_approval = true);
+    for decision in ["pending", "approve"] {
+        world.edit(&format!("request {closed}"), json!({"spec": {"approvalDecision": decision}}));
+        world.settle();
+        assert_eq!(mark(&world, &closed), Value::Null, "{decision}");
+    }
 }
 
 /// Asked for, approved, used, changed, put back, and gone again.
