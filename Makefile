@@ -4,7 +4,7 @@ SHELL := bash
 
 # The cluster of `make up` lives here.
 BED := .bed
-CRATES := api planner engine operator cli bed e2e
+CRATES := api planner runtime engine operator cli bed e2e
 # The crates with unit tests, always all of them: another choice has other features, and builds the dependencies anew.
 UNITS := --workspace --exclude e2e
 # The tests that keep generated files current, and write them with NACRE_GEN.
@@ -70,18 +70,18 @@ bench: tools ## Measure nacre under load, N="100 1000 10000", beside PEER=progra
 
 .PHONY: model
 model: ## Explore the planner's small worlds to their ends, and say how many states there are (minutes)
-	NACRE_MODEL=full RUST_TEST_THREADS=1 cargo test --release --package planner --test model -- --nocapture
+	NACRE_MODEL=full RUST_TEST_THREADS=1 cargo test --release --package runtime --test model -- --nocapture
 
 .PHONY: faults
 faults: tools build ## Every story under a thousand seeds of faults, hundreds on a real API server, and what breaks around it
-	NACRE_FAULTS=1000 cargo test --release --package planner --test stories
+	NACRE_FAULTS=1000 cargo test --release --package runtime --test stories
 	NACRE_SEEDS=200 cargo test --package e2e --test faults -- --nocapture
 	RUST_TEST_THREADS=2 cargo test --package e2e --test around -- --nocapture
 
 .PHONY: mutants
-mutants: ## Change the planner in every small way and see which change no test notices (hours; installs its tool first)
+mutants: ## Change planner and runtime in every small way and see which change no test notices (hours; installs its tool first)
 	@cargo install --quiet --locked cargo-mutants
-	cargo mutants --package planner --config .cargo/mutants.toml
+	cargo mutants --package planner --package runtime --config .cargo/mutants.toml
 
 .PHONY: check
 check: ## Formatting, lints, each crate by itself, generated files

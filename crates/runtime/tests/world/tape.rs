@@ -121,7 +121,7 @@ impl Drop for World {
                 let told = player.told.unwrap_or_default().join("\n");
                 panic!(
                     "{story} ends otherwise under faults: {wrong}\n{told}\n\
-                     again: NACRE_FAULT_SEED={seed} cargo test --package planner --test stories -- --exact {story}"
+                     again: NACRE_FAULT_SEED={seed} cargo test --package runtime --test stories -- --exact {story}"
                 );
             }
         }
