@@ -12,6 +12,7 @@ mod policy;
 mod reads;
 mod roundtrip;
 mod skeleton;
+mod supervision;
 mod tarball;
 mod velero_fields;
 mod webhook;
