@@ -62,7 +62,7 @@ fn maps(field: &str, found: &Map<String, Value>, wanted: &Map<String, Value>, al
 /// Lists of one length are compared one by one. Of others, what is in one and not in the other is named, which for the
 /// rules of a role is what matters.
 fn lists(field: &str, found: &[Value], wanted: &[Value], all: &mut Vec<Difference>) {
-    if field.ends_with(".env") {
+    if field.rsplit('.').next() == Some("env") {
         // Variables are known by their names, and an administrator may add some, as for a proxy.
         for wanted in wanted {
             let same = found.iter().find(|found| found["name"] == wanted["name"]);
