@@ -68,6 +68,11 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
         }
     }
 
+    // A release of before there was the value keeps its permissions with --reuse-values.
+    let unset = ["template", "nacre", &chart, "-n", "velero", "--set", "aggregateTo=null"];
+    let unset = bed.helm(&unset).await?.ok()?;
+    ensure!(unset.contains("aggregate-to-edit: \"true\"") && !unset.contains("\"false\""), "{unset}");
+
     bed.helm(&["install", "nacre", &chart, "-n", "velero", "--create-namespace"]).await?.ok()?;
     let deployments = ["get", "deployment", "-n", "velero", "-o", "name"];
     ensure!(bed.kubectl(&deployments).await?.ok()?.trim() == "deployment.apps/non-admin-controller");

@@ -54,8 +54,15 @@ async fn what_was_installed_stays() -> Result<()> {
     // A change by hand is not taken back, and what is lost comes back as it was.
     let image = format!("{CONTROLLER}=third:3");
     bed.kubectl(&["set", "image", "deployment", CONTROLLER, &image, "-n", "backup"]).await?.ok()?;
+    bed.kubectl(&["set", "env", "deployment", CONTROLLER, "HTTPS_PROXY=proxy:3128", "-n", "backup"])
+        .await?
+        .ok()?;
     let (_, remarks) = well(&bed, &["install"]).await?;
     ensure!(remarks.contains("image is third:3 on the Deployment and was first:1"), "{remarks}");
+    let (again, _) = well(&bed, &["install"]).await?;
+    ensure!(again.contains("nothing to do"), "{again}");
+    let proxy = bed.kubectl(&["get", "deployment", CONTROLLER, "-n", "backup", "-o", "yaml"]).await?.ok()?;
+    ensure!(proxy.contains("proxy:3128"), "{proxy}");
     bed.kubectl(&["delete", "deployment", CONTROLLER, "-n", "backup"]).await?.ok()?;
     well(&bed, &["install"]).await?;
     ensure!(runs(&bed).await? == ("third:3".to_owned(), 3));

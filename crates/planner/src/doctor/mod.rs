@@ -219,7 +219,7 @@ impl Observed {
             one.namespace().as_ref() == Some(namespace) && is_ours(&Object::of(Kind::Deployment, *one))
         });
         if let Some(release) = own.and_then(|one| one.annotations().get("meta.helm.sh/release-name")) {
-            return format!("helm upgrade {release} deploy/chart -n {namespace} --reuse-values");
+            return format!("helm upgrade {release} deploy/chart -n {namespace} --reset-then-reuse-values");
         }
         let version = own.and_then(|one| one.labels().get(VERSION));
         let other = version.is_some_and(|version| version != env!("CARGO_PKG_VERSION"));

@@ -524,7 +524,10 @@ fn the_advice_changes_nothing_but_what_is_broken() {
     let helm = |one: &mut Deployment| {
         one.metadata.annotations = Some([("meta.helm.sh/release-name".to_owned(), "mine".to_owned())].into());
     };
-    assert_eq!(advised(|seen| own(seen, &helm)), "helm upgrade mine deploy/chart -n velero --reuse-values");
+    assert_eq!(
+        advised(|seen| own(seen, &helm)),
+        "helm upgrade mine deploy/chart -n velero --reset-then-reuse-values"
+    );
     let older = |one: &mut Deployment| {
         one.metadata
             .labels

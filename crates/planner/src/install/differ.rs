@@ -35,6 +35,8 @@ fn compare(field: &str, found: &Value, wanted: &Value, all: &mut Vec<Difference>
         (Value::Object(found), Value::Object(wanted)) => maps(field, found, wanted, all),
         (Value::Array(found), Value::Array(wanted)) => lists(field, found, wanted, all),
         _ if found == wanted || (found.is_null() && is_nothing(wanted)) => {}
+        // The API server writes amounts in its own way: 0.5 becomes 500m.
+        _ if is_amount(field) && amount(found).is_some() && amount(found) == amount(wanted) => {}
         _ => all.push(Difference { field: field.to_owned(), old: found.clone(), new: wanted.clone() }),
     }
 }
@@ -60,6 +62,15 @@ fn maps(field: &str, found: &Map<String, Value>, wanted: &Map<String, Value>, al
 /// Lists of one length are compared one by one. Of others, what is in one and not in the other is named, which for the
 /// rules of a role is what matters.
 fn lists(field: &str, found: &[Value], wanted: &[Value], all: &mut Vec<Difference>) {
+    if field.rsplit('.').next() == Some("env") {
+        // Variables are known by their names, and an administrator may add some, as for a proxy.
+        for wanted in wanted {
+            let same = found.iter().find(|found| found["name"] == wanted["name"]);
+            let name = wanted["name"].as_str().unwrap_or_default();
+            compare(&format!("{field}[{name}]"), same.unwrap_or(&Value::Null), wanted, all);
+        }
+        return;
+    }
     if found.len() == wanted.len() {
         for (at, (found, wanted)) in found.iter().zip(wanted).enumerate() {
             let name = wanted["name"].as_str().map_or_else(|| at.to_string(), str::to_owned);
@@ -87,6 +98,37 @@ fn below(field: &str, key: &str) -> String {
         (_, true) => format!("{field}[{key}]"),
         (_, false) => format!("{field}.{key}"),
     }
+}
+
+fn is_amount(field: &str) -> bool {
+    field.contains(".requests.") || field.contains(".limits.")
+}
+
+/// A quantity as Kubernetes writes it, in thousandths.
+fn amount(value: &Value) -> Option<u128> {
+    const UNITS: [(&str, u128); 12] = [
+        ("m", 1),
+        ("k", 1_000_000),
+        ("Ki", 1_024_000),
+        ("M", 1_000_000_000),
+        ("Mi", 1000 << 20),
+        ("G", 1_000_000_000_000),
+        ("Gi", 1000 << 30),
+        ("T", 1_000_000_000_000_000),
+        ("Ti", 1000 << 40),
+        ("P", 1_000_000_000_000_000_000),
+        ("Pi", 1000 << 50),
+        ("", 1000),
+    ];
+    let text = value.as_str()?;
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let (_, unit) = UNITS.iter().find(|(name, _)| *name == unit)?;
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let scale = 10_u128.checked_pow(u32::try_from(part.len()).ok()?)?;
+    let part: u128 = if part.is_empty() { 0 } else { part.parse().ok()? };
+    let number = whole.parse::<u128>().ok()?.checked_mul(scale)?.checked_add(part)?;
+    number.checked_mul(*unit).map(|all| all / scale)
 }
 
 /// The API server leaves these out.
@@ -118,6 +160,24 @@ mod tests {
         ] {
             assert!(!covers(&odd, &wanted), "{odd}");
         }
+    }
+
+    #[test]
+    fn amounts_are_the_same_however_they_are_written() {
+        let of = |cpu: &str, memory: &str| json!({"c": {"limits": {"cpu": cpu, "memory": memory}}});
+        assert!(covers(&of("500m", "1Gi"), &of("0.5", "1024Mi")));
+        assert!(!covers(&of("500m", "1Gi"), &of("0.5", "1G")));
+        assert!(!covers(&of("500m", "1Gi"), &of("half", "1Gi")));
+    }
+
+    #[test]
+    fn a_variable_that_somebody_added_is_no_difference() {
+        let wanted = json!({"c": {"env": [{"name": "A", "value": "1"}]}});
+        let more =
+            json!({"c": {"env": [{"name": "HTTPS_PROXY", "value": "p"}, {"name": "A", "value": "1"}]}});
+        assert!(covers(&more, &wanted));
+        let changed = json!({"c": {"env": [{"name": "A", "value": "2"}]}});
+        assert_eq!(lines(&changed, &wanted), [r#"c.env[A].value: "2" -> "1""#]);
     }
 
     fn lines(found: &Value, wanted: &Value) -> Vec<String> {

@@ -155,7 +155,11 @@ fn template(object: &Object, without: &Without) -> String {
         }
     }
     for role in UserRole::ALL {
-        let included = format!("{{{{ has \"{}\" .Values.aggregateTo | quote }}}}", role.name());
+        // `helm upgrade --reuse-values` from a chart that did not have the value leaves it out: that means all.
+        let included = format!(
+            "{{{{ or (kindIs \"invalid\" .Values.aggregateTo) (has \"{}\" .Values.aggregateTo) | quote }}}}",
+            role.name()
+        );
         text = text.replace(&mark(role.name()), &included);
     }
     text = text.replace(&format!(": {NAMESPACE}\n"), ": {{ .Release.Namespace | quote }}\n");
