@@ -135,7 +135,7 @@ mod tests {
     use crate::guard::Told;
 
     /// A ConfigMap as the watch reports it; without data it is gone.
-    fn map(cluster: &Cluster, name: &str, version: u64, data: Option<serde_json::Value>) {
+    fn map(cluster: &Cluster, name: &str, version: u64, data: Option<&serde_json::Value>) {
         let gone = data.is_none();
         let text = json!({"metadata": {"name": name, "namespace": "velero", "uid": name,
             "resourceVersion": version.to_string()}, "data": data});
@@ -154,14 +154,14 @@ mod tests {
         cluster.look().policy("shop").unwrap().storage_locations.require_approval
     }
 
-    fn approval() -> Option<serde_json::Value> {
-        Some(json!({"policy.yaml": "storageLocations: {requireApproval: true}"}))
+    fn approval() -> serde_json::Value {
+        json!({"policy.yaml": "storageLocations: {requireApproval: true}"})
     }
 
     #[test]
     fn a_policy_that_vanishes_is_in_force_for_ten_minutes() {
         let cluster = Cluster::new("velero");
-        map(&cluster, policy::CONFIG_MAP, 1, approval());
+        map(&cluster, policy::CONFIG_MAP, 1, Some(&approval()));
         cluster.read_policy();
         assert!(asks_for_approval(&cluster));
         map(&cluster, policy::CONFIG_MAP, 2, None);
@@ -177,13 +177,13 @@ mod tests {
     #[test]
     fn whoever_starts_while_it_is_gone_goes_by_the_copy() {
         let cluster = Cluster::new("velero");
-        map(&cluster, policy::CONFIG_MAP, 1, approval());
+        map(&cluster, policy::CONFIG_MAP, 1, Some(&approval()));
         assert_eq!(cluster.look().policy_copy_write(), None, "nothing is known yet");
         cluster.read_policy();
         let Some(Action::Create(copy)) = cluster.look().policy_copy_write() else { panic!("no copy") };
 
         let next = Cluster::new("velero");
-        map(&next, policy::IN_FORCE, 3, Some(copy.body["data"].clone()));
+        map(&next, policy::IN_FORCE, 3, Some(&copy.body["data"]));
         next.read_policy();
         assert!(asks_for_approval(&next));
         assert!(matches!(next.look().policy_copy_write(), Some(Action::Patch(..))), "since when it is gone");

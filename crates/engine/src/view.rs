@@ -244,3 +244,38 @@ impl View for State {
         self.volumes.under(velero).cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use api::labels;
+    use planner::view::View as _;
+    use serde_json::json;
+
+    use super::BackupStorageLocation;
+    use crate::cluster::Cluster;
+    use crate::guard::Told;
+
+    #[test]
+    fn the_default_location_is_known_by_name_and_is_never_a_tenants() {
+        let cluster = Cluster::new("velero");
+        let tell = |name: &str, version: u64, default: bool, tenant: bool| {
+            let mut metadata = json!({"name": name, "namespace": "velero", "uid": name, "resourceVersion": version.to_string()});
+            if tenant {
+                metadata["labels"] = json!({labels::NABSL_NACUUID: name});
+                metadata["annotations"] = json!({labels::NABSL_NAMESPACE: "shop"});
+            }
+            let text = json!({"apiVersion": "velero.io/v1", "kind": "BackupStorageLocation", "metadata": metadata,
+                "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}, "default": default}});
+            cluster.change(|state| state.told::<BackupStorageLocation>(&Told::new(&text.to_string())));
+        };
+        let found = || cluster.look().default_storage().and_then(|storage| storage.metadata.name.clone());
+        tell("a-tenants", 1, true, true);
+        tell("other", 2, false, false);
+        assert_eq!(found(), None);
+        tell("own", 3, true, false);
+        assert_eq!(found().as_deref(), Some("own"));
+        tell("own", 4, false, false);
+        tell("other", 5, true, false);
+        assert_eq!(found().as_deref(), Some("other"));
+    }
+}

@@ -96,7 +96,7 @@ pub fn in_force(
 
     let map_gone = config_map_is_gone(&readings.config_map);
     if map_gone {
-        if let Some((map, times)) = keep(&mut last.config_map, now, config_map_of) {
+        if let Some((map, times)) = keep(&mut last.config_map, now, |last| Some(config_map_of(last))) {
             vanished.push(times.of(Source::ConfigMap, CONFIG_MAP.to_owned()));
             counts.config_map = Reading::Found(Arc::new(map));
         }
@@ -252,12 +252,12 @@ impl LastPolicy {
     }
 }
 
-fn config_map_of(last: &LastText) -> Option<ConfigMap> {
-    Some(ConfigMap {
+fn config_map_of(last: &LastText) -> ConfigMap {
+    ConfigMap {
         metadata: ObjectMeta { name: Some(CONFIG_MAP.to_owned()), ..ObjectMeta::default() },
         data: Some(BTreeMap::from([(KEY.to_owned(), last.text.clone())])),
         ..ConfigMap::default()
-    })
+    }
 }
 
 fn application_of(last: &LastText) -> Option<DataProtectionApplication> {
