@@ -11,11 +11,13 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ObjectMeta;
 use planner::policy::{CONFIG_MAP, IN_FORCE, Problem, Source, Vanished, WHEN_VANISHED};
 use planner::state::WatchedKind;
-use planner::{Event, Key, Plan, State};
-use tokio::time::sleep;
+use planner::{Action, Event, Key, Plan, State};
+use tokio::time::{Instant, sleep};
 
 /// How often to see whether there is something new to tell.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long to wait before the same copy of the policy is written again for which the permission was missing.
+const WITHOUT_PERMISSION: Duration = Duration::from_mins(10);
 /// The policy as written is not the one that counts.
 const BROKEN: &str = "PolicyBroken";
 /// It is again.
@@ -94,6 +96,8 @@ pub(crate) async fn end_vanished(cluster: Arc<Cluster>) {
 pub(crate) async fn keep_copy(cluster: Arc<Cluster>, executor: Executor, leadership: Leadership) {
     const OFF: &str = "a policy that vanishes is not in force after a restart of nacre";
     let mut failures = 0_u32;
+    // What nacre has no permission to write, and until when it does not try again.
+    let mut refused: Option<(Action, Instant)> = None;
     loop {
         sleep(LOOK).await;
         leadership.granted().await;
@@ -102,19 +106,24 @@ pub(crate) async fn keep_copy(cluster: Arc<Cluster>, executor: Executor, leaders
             let about = Key::new(Kind::ConfigMap, look.admin_namespace(), IN_FORCE);
             (about, look.policy_copy_write())
         };
-        let Some(write) = write else { continue };
-        let Err(failure) = executor.execute(&about, &Plan::done().then(write)).await else {
-            failures = 0;
+        let known = |write: &Action| {
+            refused.as_ref().is_some_and(|(action, until)| action == write && Instant::now() < *until)
+        };
+        let Some(write) = write.filter(|write| !known(write)) else { continue };
+        let Err(failure) = executor.execute(&about, &Plan::done().then(write.clone())).await else {
+            (failures, refused) = (0, None);
             cluster.lacking().on(OFF);
             continue;
         };
         failures = failures.saturating_add(1);
-        let retry = failure.retry();
-        if retry == Retry::BackOff {
+        if failure.retry() == Retry::BackOff {
             let why = format!("its copy, ConfigMap {IN_FORCE}, is not written: {failure}");
             cluster.lacking().off(OFF, &why);
         }
-        sleep(retry.delay(failures).unwrap_or(LOOK)).await;
+        match failure.status().map(|status| status.code) {
+            Some(403) => refused = Some((write, Instant::now() + WITHOUT_PERMISSION)),
+            _ => sleep(failure.retry().delay(failures).unwrap_or(LOOK)).await,
+        }
     }
 }
 

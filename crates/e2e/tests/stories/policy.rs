@@ -130,16 +130,19 @@ async fn a_policy_that_vanishes_opens_nothing_and_survives_a_restart() -> Result
     maps.delete("nacre-policy", &DeleteParams::default()).await?;
     vanished(&house, &nacre, true).await?;
     names.push(pending(&shop, "meanwhile").await?);
+    // Back: as if nothing had been.
+    write_policy(&house, APPROVAL).await?;
+    vanished(&house, &nacre, false).await?;
+    names.push(pending(&shop, "after").await?);
+
+    // Gone again, and nacre is stopped and started while it is.
+    maps.delete("nacre-policy", &DeleteParams::default()).await?;
     wait_until("when it went", SOON, maps.clone(), copy, copied("policy.yaml.vanished")).await?;
     nacre.process.terminate(Duration::from_secs(15)).await?;
     drop(nacre);
     let nacre = house.start_nacre().await?;
     names.push(pending(&shop, "restarted").await?);
-
-    // Back: as if nothing had been.
-    write_policy(&house, APPROVAL).await?;
-    vanished(&house, &nacre, false).await?;
-    names.push(pending(&shop, "after").await?);
+    ensure!(nacre.metric("nacre_policy_vanished").await? > 0.5);
     let requests = house.admin::<NonAdminBackupStorageLocationRequest>().await?;
     for name in &names {
         let decision = requests.get(name).await?.spec.approval_decision;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use api::{DataProtectionApplication, DataProtectionApplicationSpec, Features, Kind, labels};
+use api::{DataProtectionApplication, DataProtectionApplicationSpec, Features, Kind, NonAdmin, labels};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ObjectMeta;
@@ -96,7 +96,7 @@ pub fn in_force(
 
     let map_gone = config_map_is_gone(&readings.config_map);
     if map_gone {
-        if let Some((map, times)) = keep(&mut last.config_map, now, config_map_of) {
+        if let Some((map, times)) = keep(&mut last.config_map, now, |last| Some(config_map_of(last))) {
             vanished.push(times.of(Source::ConfigMap, CONFIG_MAP.to_owned()));
             counts.config_map = Reading::Found(Arc::new(map));
         }
@@ -247,32 +247,37 @@ impl LastPolicy {
             (&readings.applications, usable.applications, application_gone)
         {
             let all: Vec<_> = all.iter().map(AsRef::as_ref).collect();
-            let speaks = dpa::counts(&all).filter(|one| dpa::speaks(one));
-            self.application = speaks.map(|one| LastText::new(copy_of(one)));
+            self.application = dpa::counts(&all).and_then(copy_of).map(LastText::new);
         }
     }
 }
 
-fn config_map_of(last: &LastText) -> Option<ConfigMap> {
-    Some(ConfigMap {
+fn config_map_of(last: &LastText) -> ConfigMap {
+    ConfigMap {
         metadata: ObjectMeta { name: Some(CONFIG_MAP.to_owned()), ..ObjectMeta::default() },
         data: Some(BTreeMap::from([(KEY.to_owned(), last.text.clone())])),
         ..ConfigMap::default()
-    })
+    }
 }
 
 fn application_of(last: &LastText) -> Option<DataProtectionApplication> {
     serde_json::from_str(&last.text).ok()
 }
 
-/// What an application says about tenants, and nothing else of it.
-fn copy_of(application: &DataProtectionApplication) -> String {
-    let seeded = application.spec.features.as_ref().and_then(|features| features.non_admin.clone());
-    let name = application.metadata.name.as_deref().unwrap_or_default();
+/// What an application says about tenants, and nothing else of it; none if it limits nothing. Whether it is enabled is no
+/// part of the policy.
+fn copy_of(application: &DataProtectionApplication) -> Option<String> {
+    let limits = |block: Option<&NonAdmin>| {
+        let block = NonAdmin { enable: None, ..block?.clone() };
+        (block != NonAdmin::default()).then_some(block)
+    };
+    let seeded = application.spec.features.as_ref().and_then(|features| features.non_admin.as_ref());
     let spec = DataProtectionApplicationSpec {
-        non_admin: application.spec.non_admin.clone(),
-        features: seeded.map(|non_admin| Features { non_admin: Some(non_admin) }),
+        non_admin: limits(application.spec.non_admin.as_ref()),
+        features: limits(seeded).map(|block| Features { non_admin: Some(block) }),
         rest: BTreeMap::new(),
     };
-    json!(DataProtectionApplication::new(name, spec)).to_string()
+    let name = application.metadata.name.as_deref().unwrap_or_default();
+    let says_something = spec.non_admin.is_some() || spec.features.is_some();
+    says_something.then(|| json!(DataProtectionApplication::new(name, spec)).to_string())
 }

@@ -295,3 +295,38 @@ impl State {
         self.volumes.under(velero).cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use api::{Kind, labels};
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::super::{Moment, RawObject, Update};
+    use super::State;
+
+    #[test]
+    fn the_default_location_is_known_by_name_and_is_never_a_tenants() {
+        let now = Moment { clock: Timestamp::UNIX_EPOCH, uptime: Duration::ZERO };
+        let mut state = State::new("velero");
+        let mut observe = |name: &str, version: u64, default: bool, tenant: bool| {
+            let mut metadata = json!({"name": name, "namespace": "velero", "uid": name, "resourceVersion": version.to_string()});
+            if tenant {
+                metadata["labels"] = json!({labels::NABSL_NACUUID: name});
+                metadata["annotations"] = json!({labels::NABSL_NAMESPACE: "shop"});
+            }
+            let text = json!({"apiVersion": "velero.io/v1", "kind": "BackupStorageLocation", "metadata": metadata,
+                "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}, "default": default}});
+            let object = RawObject::new(&text.to_string());
+            state.update(Kind::BackupStorageLocation, Update::Observed(&object), now);
+            state.default_storage().and_then(|storage| storage.metadata.name.clone())
+        };
+        assert_eq!(observe("a-tenants", 1, true, true), None);
+        assert_eq!(observe("other", 2, false, false), None);
+        assert_eq!(observe("own", 3, true, false).as_deref(), Some("own"));
+        assert_eq!(observe("own", 4, false, false), None);
+        assert_eq!(observe("other", 5, true, false).as_deref(), Some("other"));
+    }
+}

@@ -134,7 +134,7 @@ mod tests {
     }
 
     /// A ConfigMap as the watch reports it; without data it is gone.
-    fn map(state: &mut State, name: &str, version: u64, data: Option<serde_json::Value>) {
+    fn map(state: &mut State, name: &str, version: u64, data: Option<&serde_json::Value>) {
         let gone = data.is_none();
         let text = json!({"metadata": {"name": name, "namespace": "velero", "uid": name,
             "resourceVersion": version.to_string()}, "data": data});
@@ -147,8 +147,8 @@ mod tests {
         state.policy("shop").unwrap().storage_locations.require_approval
     }
 
-    fn approval() -> Option<serde_json::Value> {
-        Some(json!({"policy.yaml": "storageLocations: {requireApproval: true}"}))
+    fn approval() -> serde_json::Value {
+        json!({"policy.yaml": "storageLocations: {requireApproval: true}"})
     }
 
     fn end_vanished_at(state: &mut State, now: Timestamp) {
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_policy_that_vanishes_is_in_force_for_ten_minutes() {
         let mut state = State::new("velero");
-        map(&mut state, policy::CONFIG_MAP, 1, approval());
+        map(&mut state, policy::CONFIG_MAP, 1, Some(&approval()));
         state.read_policy();
         assert!(asks_for_approval(&state));
         map(&mut state, policy::CONFIG_MAP, 2, None);
@@ -175,13 +175,13 @@ mod tests {
     #[test]
     fn whoever_starts_while_it_is_gone_goes_by_the_copy() {
         let mut state = State::new("velero");
-        map(&mut state, policy::CONFIG_MAP, 1, approval());
+        map(&mut state, policy::CONFIG_MAP, 1, Some(&approval()));
         assert_eq!(state.policy_copy_write(), None, "nothing is known yet");
         state.read_policy();
         let Some(Action::Create(copy)) = state.policy_copy_write() else { panic!("no copy") };
 
         let mut next = State::new("velero");
-        map(&mut next, policy::IN_FORCE, 3, Some(copy.body["data"].clone()));
+        map(&mut next, policy::IN_FORCE, 3, Some(&copy.body["data"]));
         next.read_policy();
         assert!(asks_for_approval(&next));
         assert!(matches!(next.policy_copy_write(), Some(Action::Patch(..))), "since when it is gone");

@@ -173,6 +173,23 @@ fn the_same_holds_for_an_application() {
 }
 
 #[test]
+fn switching_an_application_on_and_off_is_no_policy() {
+    let spec = |enable: bool, more: &Value| {
+        let mut block = json!({"enable": enable});
+        block.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"nonAdmin": block})
+    };
+    let mut nacre = running(&dpa(&spec(true, &json!({}))));
+    assert!(nacre.copy.is_none(), "it limits nothing");
+    nacre.reads(&dpa(&spec(true, &json!({"requireApprovalForBSL": true}))), after(1));
+    let copy = nacre.copy.clone();
+    nacre.reads(&dpa(&spec(false, &json!({"requireApprovalForBSL": true}))), after(2));
+    assert_eq!(nacre.copy, copy, "nothing is written");
+    nacre.reads(&nothing(), after(3));
+    assert!(nacre.asks_for_approval());
+}
+
+#[test]
 fn an_emptied_config_map_is_gone_and_an_empty_text_is_a_word() {
     let mut nacre = running(&text(APPROVAL));
     let emptied = Readings { config_map: Reading::Found(Arc::default()), ..nothing() };
