@@ -1,16 +1,20 @@
 //! The last good backup, with real Velero: what is empty, partial or stored where Velero cannot read is not it.
 
-use anyhow::Result;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
 use api::{NonAdminBackup, NonAdminRestore, condition};
+use bed::eventually;
 use e2e::House;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use serde_json::json;
 
 use crate::{
-    house,
+    house, house_and_nacre,
     person::Person,
     program::{Ended, nacre},
+    terminal::Terminal,
 };
 
 /// Whether these words are in what the program wrote, wherever it wrote them.
@@ -31,8 +35,8 @@ async fn a_backup_of_nothing_or_of_a_part_is_not_the_last_good_one() -> Result<(
     let create = ["backup", "create", "x", "--wait", "--include-resources"];
     let ended = ada.nacre(&[&create[..], &["nonsense"]].concat()).await?;
     shows(&ended, 1, &["spec.backupSpec.includedResources: the cluster serves no resource \"nonsense\""]);
-    let ended = ada.nacre(&[&create[..], &["configmap,secretss"]].concat()).await?;
-    shows(&ended, 1, &["no resource \"secretss\"; did you mean \"secrets\"?"]);
+    let ended = ada.nacre(&[&create[..], &["configmap,secrets2"]].concat()).await?;
+    shows(&ended, 1, &["no resource \"secrets2\"; did you mean \"secrets\"?"]);
     assert!(ada.tenant.api::<NonAdminBackup>().get_opt("x").await?.is_none(), "nothing was sent");
 
     // By other means it gets to Velero, which calls it Completed.
@@ -53,6 +57,14 @@ async fn a_backup_of_nothing_or_of_a_part_is_not_the_last_good_one() -> Result<(
     ada.says(&["backup", "create", "whole", "--wait", "--timeout", "2m"]).await?;
     shows(&ada.nacre(&["status"]).await?, 0, &["Last good backup  whole, "]);
 
+    // Velero's times are whole seconds: what comes next shall be newer.
+    let second = jiff::Timestamp::now().as_second();
+    eventually("the second to be over", Duration::from_secs(5), async || {
+        ensure!(jiff::Timestamp::now().as_second() > second, "it is not");
+        Ok(())
+    })
+    .await?;
+
     // A part of it ends well, as it was asked for, and is not the last good one.
     let part = ["backup", "create", "part", "--include-resources", "cm", "--exclude-resources", "gadgets"];
     let ended = ada.nacre(&[&part[..], &["--wait", "--timeout", "2m"]].concat()).await?;
@@ -69,12 +81,17 @@ async fn a_backup_of_nothing_or_of_a_part_is_not_the_last_good_one() -> Result<(
 
     // Taken without being named, it is named, and somebody has to agree.
     let ended = ada.nacre(&["restore", "create", "--wait"]).await?;
-    let newer = format!("newer, but not taken: part, ");
+    let newer = "newer, but not taken: part, ";
     shows(
         &ended,
         1,
-        &["restoring from whole, the last good backup", "the whole namespace, ", &newer, "say --yes"],
+        &["restoring from whole, the last good backup", "the whole namespace, ", newer, "say --yes"],
     );
+    let mut terminal = Terminal::start(&ada.kubeconfig, &["restore", "create"])?;
+    terminal.shows("Restore from whole all the same? [y/N]").await?;
+    terminal.types("n\n")?;
+    terminal.shows("nothing was restored").await?;
+    assert_eq!(terminal.ends().await?, 1);
     let restores = ada.tenant.api::<NonAdminRestore>();
     assert!(restores.list(&ListParams::default()).await?.items.is_empty());
     ada.tenant.delete::<ConfigMap>("prices").await?;
@@ -97,7 +114,8 @@ async fn admin(house: &House, arguments: &[&str]) -> Result<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_in_a_revoked_location_is_not_the_last_good_one() -> Result<()> {
-    let house = house().await?;
+    let (house, controller) = house_and_nacre().await?;
+    let metric = "nacre_last_good_backup_timestamp_seconds{namespace=\"revoked\"}";
     let bob = Person::new(house, "revoked", "bob").await?;
     bob.tenant.keep_keys("keys", &house.bed.store()?.credentials()).await?;
     bob.tenant.bring_bucket("mine", "revoked-bucket", "keys").await?;
@@ -113,6 +131,7 @@ async fn a_backup_in_a_revoked_location_is_not_the_last_good_one() -> Result<()>
     bob.says(&["backup", "create", "kept", "--storage-location", "mine", "--wait", "--timeout", "2m"])
         .await?;
     shows(&bob.nacre(&["status"]).await?, 0, &["Last good backup  kept, "]);
+    assert!(controller.metrics().await?.contains(metric));
 
     admin(house, &["request", "revoke", "revoked/mine", "--wait", "--timeout", "2m"]).await?;
     pending().await?;
@@ -121,6 +140,8 @@ async fn a_backup_in_a_revoked_location_is_not_the_last_good_one() -> Result<()>
     shows(&ended, 3, &[&format!("Last good backup  none. Newest: kept, not counted {because}")]);
     let ended = bob.nacre(&["restore", "create"]).await?;
     shows(&ended, 1, &[&format!("the newest, kept, is not taken {because}"), "--from-backup"]);
+
+    assert!(!controller.metrics().await?.contains(metric));
 
     admin(house, &["request", "approve", "revoked/mine", "--wait", "--timeout", "2m"]).await?;
     bob.tenant.location_available("mine").await?;

@@ -182,15 +182,21 @@ pub fn find(
     storage: impl Fn(&NonAdminBackup) -> Storage,
     now: Timestamp,
 ) -> LastGood<'_> {
-    let mut ended: Vec<_> = backups
-        .iter()
-        .filter_map(|backup| Some(((ended(backup)?, backup.metadata.name.as_deref()), backup)))
-        .collect();
-    ended.sort_by_key(|(order, _)| std::cmp::Reverse(*order));
+    // Velero's times are whole seconds: of two that ended in the same one, the one created later is newer.
+    let order = |backup: &NonAdminBackup| {
+        let created = backup.metadata.creation_timestamp.as_ref().map(|created| created.0);
+        Some((ended(backup)?, created))
+    };
+    let mut over: Vec<_> = backups.iter().filter_map(|backup| Some((order(backup)?, backup))).collect();
+    over.sort_by_key(|(order, backup)| std::cmp::Reverse((*order, &backup.metadata.name)));
     let mut found = LastGood::default();
-    for (_, backup) in ended {
+    for (order_of_good, backup) in over {
         match why_not_good(backup, &storage(backup), now) {
-            None => return LastGood { good: Some(backup), ..found },
+            None => {
+                found.good = Some(backup);
+                found.not_counted.retain(|(other, _)| order(other) > Some(order_of_good));
+                break;
+            }
             // Whoever deleted it does not miss it.
             Some(NotGood::Deleting | NotGood::Gone | NotGood::Unfinished) => {}
             Some(why) => found.not_counted.push((backup, why)),
