@@ -12,7 +12,7 @@ mod policy;
 mod raw_object;
 mod rejected;
 mod store;
-mod velero_view;
+mod view_store;
 mod watched_kind;
 
 use std::collections::{BTreeSet, HashMap};
@@ -40,10 +40,10 @@ use crate::location::endpoint::HostPattern;
 use crate::policy::{LastPolicy, Policies, Problem, Vanished};
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
-use crate::{Key, Target, Trouble, copies};
+use crate::{Key, Target, Trouble};
 use index::Index;
 use store::{Change, Store};
-use velero_view::VeleroView;
+use view_store::VeleroView;
 
 /// A point in time: by the clock, which an administrator may set, and by the uptime of the process, which only grows.
 #[derive(Clone, Copy, Debug)]
@@ -238,7 +238,7 @@ impl State {
             self.rejected.remove(&Key::of(K::KIND, gone.meta()));
         }
         let mut keys = K::affected(self, before, after);
-        keys.extend(copies::also(self, K::KIND, before.map(K::meta), after.map(K::meta), &keys));
+        keys.extend(crate::copies::also(self, K::KIND, before.map(K::meta), after.map(K::meta), &keys));
         keys
     }
 

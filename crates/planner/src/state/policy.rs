@@ -10,7 +10,7 @@ use super::State;
 use crate::location::endpoint::HostPattern;
 use crate::policy::{self, InForce, LastPolicy, Policies, Problem, Reading, Readings, Vanished};
 use crate::view::Seen;
-use crate::{Action, Key, Policy, concern, copies};
+use crate::{Action, Key, Policy, concern};
 
 impl State {
     /// Takes the hosts by which the API server is reached. What cannot be a host is left out: nobody could name it.
@@ -41,7 +41,7 @@ impl State {
         self.load_policy();
         let (kind, gone) = (Kind::DataProtectionApplication, ObjectMeta::default());
         let mut keys = concern::application(self, None, None);
-        keys.extend(copies::also(self, kind, Some(&gone), None, &keys));
+        keys.extend(crate::copies::also(self, kind, Some(&gone), None, &keys));
         keys
     }
 
