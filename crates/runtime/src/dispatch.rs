@@ -2,7 +2,7 @@
 
 use api::Kind;
 use kube::core::ObjectMeta;
-use planner::{Key, Plan, State, backup, copies, download, location, restore, sync};
+use planner::{Key, Plan, State, backup, download, location, restore, sync};
 
 /// A plan, and the object its Events are about.
 #[derive(Clone, Debug)]
@@ -62,6 +62,6 @@ fn decide_velero_view(state: &State, key: &Key) -> Option<Decision> {
         let meta = seen.request.metadata.clone();
         return Some(Decision { kind: key.kind, meta, plan: download::decide(&seen) });
     }
-    let seen = copies::observe(state, key)?;
-    Some(Decision { kind: key.kind, meta: seen.about(), plan: copies::decide(&seen) })
+    let seen = planner::copies::observe(state, key)?;
+    Some(Decision { kind: key.kind, meta: seen.about(), plan: planner::copies::decide(&seen) })
 }
