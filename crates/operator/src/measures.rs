@@ -50,7 +50,7 @@ impl Collector for Measured {
             .last_good
             .iter()
             .map(|(namespace, at)| ([("namespace", namespace.as_str())], at.as_second()));
-        let help = "When the latest backup of a namespace that is complete was completed";
+        let help = "When the last good backup of a namespace was completed: complete, not empty, unfiltered, and restorable now";
         gauges(all, "nacre_last_good_backup_timestamp_seconds", help, good)?;
         let waits = measures.waiting_since.iter().map(|((namespace, kind), since)| {
             let waited = now.duration_since(*since).as_secs_f64().max(0.0);

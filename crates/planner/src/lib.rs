@@ -21,6 +21,7 @@ mod fence;
 mod filters;
 pub mod gc;
 pub mod install;
+pub mod last_good;
 pub mod lease;
 pub mod location;
 pub mod measure;

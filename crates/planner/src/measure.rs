@@ -10,20 +10,22 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::ObjectMeta;
 
+use crate::last_good::{self, Storage};
+
 /// What the requests in a cluster come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measures {
     /// How many there are, by namespace, kind and phase.
     pub requests: BTreeMap<(String, Kind, &'static str), u64>,
-    /// When the latest backup of a namespace that is complete was completed.
+    /// When the last good backup of a namespace was completed.
     pub last_good: BTreeMap<String, Timestamp>,
     /// Since when the request that waits longest for Velero has been waiting, by namespace and kind.
     pub waiting_since: BTreeMap<(String, Kind), Timestamp>,
 }
 
 impl Measures {
-    /// Counts a backup in.
-    pub fn backup(&mut self, backup: &NonAdminBackup) {
+    /// Counts a backup in. Where it is stored is looked up only if that matters.
+    pub fn backup(&mut self, backup: &NonAdminBackup, storage: impl FnOnce() -> Storage, now: Timestamp) {
         let status = backup.status.as_ref();
         let phase = status.and_then(|status| status.phase);
         self.count(Kind::NonAdminBackup, &backup.metadata, phase);
@@ -31,10 +33,12 @@ impl Measures {
         let started = velero.is_some_and(|velero| velero.start_timestamp.is_some());
         let stage = velero.and_then(|velero| velero.phase.as_deref());
         self.wait(Kind::NonAdminBackup, &backup.metadata, phase, started, stage);
-        let completed = velero.filter(|_| stage == Some("Completed"));
-        if let Some(Time(at)) = completed.and_then(|velero| velero.completion_timestamp.as_ref()) {
-            let latest = self.last_good.entry(namespace(&backup.metadata)).or_insert(*at);
-            *latest = (*latest).max(*at);
+        let namespace = namespace(&backup.metadata);
+        if let Some(ended) = last_good::ended(backup)
+            && self.last_good.get(&namespace).is_none_or(|latest| *latest < ended)
+            && last_good::why_not_good(backup, &storage(), now).is_none()
+        {
+            self.last_good.insert(namespace, ended);
         }
     }
 
@@ -104,6 +108,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::Measures;
+    use crate::last_good::{Storage, StorageProblem};
+
+    const NOW: &str = "2026-01-05T00:00:00Z";
 
     fn backup(namespace: &str, made: &str, phase: &str, velero: &Value) -> NonAdminBackup {
         serde_json::from_value(json!({
@@ -113,28 +120,48 @@ mod tests {
         .unwrap()
     }
 
+    fn done(at: &str, items: i64) -> Value {
+        json!({"phase": "Completed", "startTimestamp": at, "completionTimestamp": at, "progress": {"itemsBackedUp": items}})
+    }
+
     #[test]
     fn the_latest_good_backup_and_the_longest_wait_of_each_namespace_count() {
-        let done = |at: &str| json!({"phase": "Completed", "startTimestamp": at, "completionTimestamp": at});
         let failed = json!({"phase": "Failed", "startTimestamp": "2026-01-03T00:00:00Z", "completionTimestamp": "2026-01-03T00:00:00Z"});
         let mut measures = Measures::default();
         for (namespace, made, phase, velero) in [
-            ("shop", "2026-01-01T00:00:00Z", "Created", done("2026-01-02T00:00:00Z")),
-            ("shop", "2026-01-01T00:00:00Z", "Created", done("2026-01-01T00:00:00Z")),
+            ("shop", "2026-01-01T00:00:00Z", "Created", done("2026-01-02T00:00:00Z", 1)),
+            ("shop", "2026-01-01T00:00:00Z", "Created", done("2026-01-01T00:00:00Z", 1)),
             ("shop", "2026-01-01T00:00:00Z", "Created", failed),
+            ("shop", "2026-01-01T00:00:00Z", "Created", done("2026-01-03T00:00:00Z", 0)),
             ("shop", "2026-01-01T05:00:00Z", "Created", json!({"phase": "Queued"})),
             ("shop", "2026-01-01T04:00:00Z", "Created", json!({"phase": "New"})),
             ("rival", "2026-01-01T03:00:00Z", "BackingOff", json!({})),
         ] {
-            measures.backup(&backup(namespace, made, phase, &velero));
+            let backup = backup(namespace, made, phase, &velero);
+            measures.backup(&backup, || Storage::Usable, NOW.parse().unwrap());
         }
         let of =
             |namespace: &str, phase| measures.requests[&(namespace.to_owned(), Kind::NonAdminBackup, phase)];
-        assert_eq!((of("shop", "Created"), of("rival", "BackingOff")), (5, 1));
-        assert_eq!(measures.last_good["shop"].to_string(), "2026-01-02T00:00:00Z");
+        assert_eq!((of("shop", "Created"), of("rival", "BackingOff")), (6, 1));
+        assert_eq!(
+            measures.last_good["shop"].to_string(),
+            "2026-01-02T00:00:00Z",
+            "an empty one is not good"
+        );
         assert!(!measures.last_good.contains_key("rival"));
         let waiting = &measures.waiting_since[&("shop".to_owned(), Kind::NonAdminBackup)];
         assert_eq!(waiting.to_string(), "2026-01-01T04:00:00Z");
         assert_eq!(measures.waiting_since.len(), 1);
+    }
+
+    #[test]
+    fn a_backup_that_could_not_be_restored_now_is_not_the_last_good_one() {
+        let mut measures = Measures::default();
+        let good = backup("shop", "2026-01-01T00:00:00Z", "Created", &done("2026-01-02T00:00:00Z", 1));
+        let gone = StorageProblem { location: None, what: "does not exist any more" };
+        measures.backup(&good, || Storage::Unavailable(gone), NOW.parse().unwrap());
+        assert!(measures.last_good.is_empty());
+        measures.backup(&good, || Storage::Unknown, NOW.parse().unwrap());
+        assert_eq!(measures.last_good.len(), 1);
     }
 }

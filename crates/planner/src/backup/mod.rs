@@ -188,7 +188,7 @@ fn named_alike(velero: &ObjectMeta, origin: &ObjectMeta) -> bool {
 }
 
 /// The name of Velero's side of a tenant's location.
-fn storage_name(location: &NonAdminBackupStorageLocation) -> String {
+pub(crate) fn storage_name(location: &NonAdminBackupStorageLocation) -> String {
     let told = location
         .status
         .as_ref()

@@ -19,6 +19,7 @@ mod downloads;
 mod found;
 mod fuzz;
 mod hostile;
+mod last_good;
 mod leftovers;
 mod limits;
 mod mirroring;
