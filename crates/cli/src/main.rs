@@ -26,6 +26,7 @@ mod preview;
 #[cfg(test)]
 mod reference;
 mod request;
+mod resources;
 mod restore;
 mod selector;
 mod send;

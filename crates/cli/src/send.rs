@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct Sending {
     /// Only print the manifest; nothing is sent.
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
 
     #[command(flatten)]
     waiting: Waiting,

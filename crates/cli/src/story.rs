@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
 use planner::{
+    last_good,
     queue::{Stage, stage},
     restore::STARTS_BY_ITSELF,
 };
@@ -56,6 +57,8 @@ pub(crate) struct Velero<'a> {
     pub(crate) phase: &'a str,
     pub(crate) done: Option<i64>,
     pub(crate) total: Option<i64>,
+    /// Nothing was backed up or restored.
+    pub(crate) empty: bool,
     pub(crate) warnings: i64,
     pub(crate) errors: i64,
     pub(crate) failure: Option<&'a str>,
@@ -92,6 +95,8 @@ pub(crate) enum State<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Completed,
+    /// Completed, with nothing done: Velero calls that a success too.
+    Empty,
     PartiallyFailed,
     Failed,
 }
@@ -116,6 +121,7 @@ impl<'a> From<&'a NonAdminBackup> for Story<'a> {
                 phase: said.phase.as_deref().unwrap_or_default(),
                 done: progress.and_then(|progress| progress.items_backed_up),
                 total: progress.and_then(|progress| progress.total_items),
+                empty: last_good::is_empty(said),
                 warnings: said.warnings.unwrap_or_default(),
                 errors: said.errors.unwrap_or_default(),
                 failure: said.failure_reason.as_deref(),
@@ -144,6 +150,8 @@ impl<'a> From<&'a NonAdminRestore> for Story<'a> {
                 phase: said.phase.as_deref().unwrap_or_default(),
                 done: progress.and_then(|progress| progress.items_restored),
                 total: progress.and_then(|progress| progress.total_items),
+                // Velero omits a count of zero.
+                empty: progress.and_then(|progress| progress.items_restored).unwrap_or_default() <= 0,
                 warnings: said.warnings.unwrap_or_default(),
                 errors: said.errors.unwrap_or_default(),
                 failure: said.failure_reason.as_deref(),
@@ -196,6 +204,7 @@ impl<'a> Story<'a> {
             (Stage::Waiting, _) => State::Queued(self.position.unwrap_or(1).max(1) - 1),
             (Stage::Running, "InProgress") => State::Running,
             (Stage::Running | Stage::Aside, _) => State::Finishing,
+            (Stage::Over, "Completed") if self.velero.empty => State::Over(End::Empty),
             (Stage::Over, "Completed") => State::Over(End::Completed),
             (Stage::Over, "PartiallyFailed") => State::Over(End::PartiallyFailed),
             (Stage::Over, "Deleting") => State::Leaving("Velero is deleting it"),
@@ -220,7 +229,7 @@ impl<'a> Story<'a> {
     pub(crate) fn cell(&self) -> Cell {
         let style = match self.state() {
             State::Over(End::Completed) => style::GOOD,
-            State::Over(End::PartiallyFailed) | State::Waiting(_) => style::ODD,
+            State::Over(End::Empty | End::PartiallyFailed) | State::Waiting(_) => style::ODD,
             State::Over(End::Failed) | State::Refused(_) | State::Gone(_) => style::BAD,
             State::New | State::Queued(_) | State::Running | State::Finishing => style::BUSY,
             State::Leaving(_) => style::QUIET,
@@ -262,6 +271,10 @@ impl<'a> Story<'a> {
                     format!(" in {}", span(to.as_second() - from.as_second()))
                 });
                 format!("complete{items}{taken}{}", trouble(velero))
+            }
+            State::Over(End::Empty) => {
+                let done = if self.what == What::Backup { "backed up" } else { "restored" };
+                format!("nothing was {done}: 0 items{}", trouble(velero))
             }
             State::Over(End::PartiallyFailed) => format!("done only in part{}", trouble(velero)),
             State::Over(End::Failed) if velero.phase == "Failed" => format!("failed{}", self.reasons()),
@@ -308,6 +321,14 @@ impl<'a> Story<'a> {
                 vec![format!("kubectl nacre restore create --from-backup {name}")]
             }
             (State::Over(End::Completed), What::Restore) => Vec::new(),
+            (State::Over(End::Empty), What::Backup) => vec![
+                format!("{}   (shows which filters were in effect)", see("describe")),
+                "kubectl nacre backup create --wait   (everything in the namespace)".to_owned(),
+            ],
+            (State::Over(End::Empty), What::Restore) => vec![
+                format!("{}   (shows which backup and which filters were in effect)", see("describe")),
+                "kubectl nacre backup get   (shows how many items each backup holds)".to_owned(),
+            ],
             (State::Over(End::PartiallyFailed), What::Backup) => vec![
                 see("logs"),
                 format!("{} --details", see("describe")),
@@ -322,7 +343,7 @@ impl<'a> Story<'a> {
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self.state() {
             State::Over(End::Completed) => Some(Outcome::Good),
-            State::Over(End::PartiallyFailed) => Some(Outcome::Attention),
+            State::Over(End::Empty | End::PartiallyFailed) => Some(Outcome::Attention),
             State::Over(End::Failed) | State::Refused(_) | State::Gone(_) | State::Leaving(_) => {
                 Some(Outcome::Failed)
             }
@@ -387,7 +408,10 @@ pub(crate) mod tests {
             at_velero(&json!({"phase": "InProgress", "progress": {"totalItems": 42, "itemsBackedUp": 7}})),
             at_velero(&json!({"phase": "WaitingForPluginOperations"})),
             at_velero(&json!({"phase": "Finalizing"})),
-            at_velero(&json!({"phase": "Completed", "progress": {"totalItems": 1}, "warnings": 2})),
+            at_velero(
+                &json!({"phase": "Completed", "progress": {"totalItems": 1, "itemsBackedUp": 1}, "warnings": 2}),
+            ),
+            at_velero(&json!({"phase": "Completed", "progress": {}, "warnings": 2})),
             at_velero(&json!({"phase": "PartiallyFailed", "errors": 1, "warnings": 2})),
             at_velero(&json!({"phase": "Failed", "failureReason": "no space"})),
             at_velero(&json!({"phase": "FailedValidation", "validationErrors": ["one", "two"]})),
@@ -406,12 +430,32 @@ pub(crate) mod tests {
         WaitingForPluginOperations | the items are done, volume data is still on its way | None
         Finalizing | Velero is finishing | None
         Completed | complete, 1 item, with 2 warnings | Some(Good)
+        Completed | nothing was backed up: 0 items, with 2 warnings | Some(Attention)
         PartiallyFailed | done only in part, with 1 error and 2 warnings | Some(Attention)
         Failed | failed: no space | Some(Failed)
         FailedValidation | failed as FailedValidation: one; two | Some(Failed)
         Deleting | Velero is deleting it | Some(Failed)
         Deleting | being deleted | Some(Failed)
         ");
+    }
+
+    #[test]
+    fn a_restore_that_restored_nothing_is_no_success() {
+        let restore = |items: &Value| -> NonAdminRestore {
+            let said = json!({"phase": "Completed", "progress": {"itemsRestored": items}});
+            serde_json::from_value(
+                json!({"metadata": {"name": "back"}, "spec": {"restoreSpec": {"backupName": "daily"}},
+                "status": {"phase": "Created", "veleroRestore": {"status": said}}}),
+            )
+            .unwrap()
+        };
+        let (nothing, something) = (restore(&Value::Null), restore(&json!(1)));
+        let story = Story::from(&nothing);
+        assert_eq!(
+            (story.sentence().as_str(), story.outcome()),
+            ("nothing was restored: 0 items", Some(Outcome::Attention))
+        );
+        assert_eq!(Story::from(&something).outcome(), Some(Outcome::Good));
     }
 
     #[test]

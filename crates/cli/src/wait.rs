@@ -16,7 +16,7 @@ use crate::{
   kubectl nacre backup wait daily
   kubectl nacre restore wait back --timeout 30m || echo not yet
 
-Exit codes: 0 Completed, 3 PartiallyFailed, 1 Failed, refused or gone, 4 still not over, 130 interrupted.
+Exit codes: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed, refused or gone, 4 still not over, 130 interrupted.
 Ctrl-C ends the wait, not what is waited for.")]
 pub(crate) struct Wait {
     /// Which one.

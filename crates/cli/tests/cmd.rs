@@ -70,7 +70,7 @@ Exit codes:
   0    done, or the answer is good; a backup or restore that was waited for is Completed
   1    it failed: an error, a refusal, or a backup or restore that ended as Failed
   2    the command line is wrong
-  3    it worked, and the answer needs attention: PartiallyFailed, or policy would refuse it
+  3    it worked, and the answer needs attention: PartiallyFailed, 0 items, or policy would refuse it
   4    --timeout was over before what was waited for
   130  interrupted; what was asked for goes on without this program
 
@@ -161,7 +161,7 @@ Examples:
   kubectl nacre backup create daily --dry-run -o yaml > daily.yaml
 
 A backup covers the namespace it is made in, and nothing cluster-scoped but the volumes of its claims.
-With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed, 1 Failed or refused.
+With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed or refused.
 
 "#]]);
 }

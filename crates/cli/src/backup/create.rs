@@ -17,6 +17,7 @@ use planner::Policy;
 use crate::{
     connect::Session,
     output::Outcome,
+    resources::{self, Unknown},
     selector,
     send::{Sending, generated, given, written_duration},
 };
@@ -30,7 +31,7 @@ use crate::{
   kubectl nacre backup create daily --dry-run -o yaml > daily.yaml
 
 A backup covers the namespace it is made in, and nothing cluster-scoped but the volumes of its claims.
-With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed, 1 Failed or refused.")]
+With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed or refused.")]
 pub(super) struct Create {
     /// What to call it; `backup-` and the time if absent.
     name: Option<String>,
@@ -150,12 +151,41 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     if let Some(refusal) = planner::backup::check_spec(&spec, &session.namespace, &Policy::default()) {
         bail!("this backup would be refused: {refusal}");
     }
+    // A dry run asks nobody.
+    if !args.sending.dry_run {
+        check_resources(session, &spec).await?;
+    }
     let backup = NonAdminBackup {
         metadata: ObjectMeta { name: Some(name), ..ObjectMeta::default() },
         spec: NonAdminBackupSpec { backup_spec: spec, delete_backup: None },
         status: None,
     };
     Box::pin(args.sending.send(session, backup, named)).await
+}
+
+/// Velero backs up nothing for a name that the cluster does not serve, and calls that complete. A name too many among
+/// those to leave out does less harm, and may be meant for another cluster.
+async fn check_resources(session: &Session, spec: &BackupSpec) -> Result<()> {
+    let fields = [
+        ("spec.backupSpec.includedResources", &spec.included_resources, Unknown::Refuse),
+        (
+            "spec.backupSpec.includedNamespaceScopedResources",
+            &spec.included_namespace_scoped_resources,
+            Unknown::Refuse,
+        ),
+        ("spec.backupSpec.excludedResources", &spec.excluded_resources, Unknown::Warn),
+        (
+            "spec.backupSpec.excludedNamespaceScopedResources",
+            &spec.excluded_namespace_scoped_resources,
+            Unknown::Warn,
+        ),
+        (
+            "spec.backupSpec.excludedClusterScopedResources",
+            &spec.excluded_cluster_scoped_resources,
+            Unknown::Warn,
+        ),
+    ];
+    resources::check(session, &fields.map(|(field, names, unknown)| (field, names.as_deref(), unknown))).await
 }
 
 impl Create {

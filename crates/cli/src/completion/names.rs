@@ -4,12 +4,13 @@ use api::Kind;
 use http::{Request, header::ACCEPT};
 use serde_json::Value;
 
-use crate::connect::{Connection, Session};
+use crate::{
+    connect::{Connection, Session},
+    resources::{self, Served},
+};
 
 /// Rows without the objects behind them: of a thousand backups some 100 KB instead of megabytes.
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
-/// All kinds of a cluster in one answer.
-const DISCOVERY: &str = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2";
 /// Who has more will not look through them.
 const MOST: usize = 1000;
 
@@ -53,26 +54,10 @@ pub(super) async fn keys(session: &Session, word: &str) -> Option<Vec<String>> {
 
 /// Every kind that lives in namespaces and can be listed, as Velero's filters spell it.
 pub(super) async fn resources(session: &Session) -> Option<Vec<String>> {
-    let (core, groups) = tokio::join!(read(session, "/api", DISCOVERY), read(session, "/apis", DISCOVERY));
-    let mut names = Vec::new();
-    for list in [core?, groups?] {
-        for group in list["items"].as_array().into_iter().flatten() {
-            let name = group["metadata"]["name"].as_str().unwrap_or_default();
-            // The first version is the preferred one.
-            let resources = group["versions"][0]["resources"].as_array().into_iter().flatten();
-            names.extend(resources.filter(|one| is_kept(one)).filter_map(|one| {
-                let plural = one["resource"].as_str()?;
-                Some(if name.is_empty() { plural.to_owned() } else { format!("{plural}.{name}") })
-            }));
-        }
-    }
+    let served = resources::served(session).await?;
+    let mut names: Vec<String> = served.iter().filter(|one| one.is_for_backups()).map(Served::name).collect();
     names.sort();
     Some(names)
-}
-
-fn is_kept(resource: &Value) -> bool {
-    let verbs = resource["verbs"].as_array().into_iter().flatten();
-    resource["scope"] == "Namespaced" && verbs.into_iter().any(|verb| verb == "list")
 }
 
 async fn read(session: &Session, path: &str, accept: &str) -> Option<Value> {

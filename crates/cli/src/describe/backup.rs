@@ -5,7 +5,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use api::NonAdminBackup;
 use jiff::Timestamp;
-use planner::Policy;
+use planner::{
+    Policy,
+    last_good::{NotGood, why_not_good},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -17,9 +20,10 @@ use super::{
 };
 use crate::{
     allowed::{self, Allowed, Source},
-    changes::{Change, Known, backup_rules, changes},
+    changes::{self, Change, backup_rules, changes},
     connect::Session,
     list,
+    location::known::Known,
     output::{Outcome, print},
     preview::{Verdict, World, of_backup, storage_in_words},
     story::Story,
@@ -27,19 +31,23 @@ use crate::{
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let name = &args.name;
-    let (found, events, namespace) = tokio::join!(
+    let (found, events, namespace, locations) = tokio::join!(
         list::one::<NonAdminBackup>(session, name),
         events::about::<NonAdminBackup>(session, name),
         allowed::namespace(session),
+        Known::own(session),
     );
     let ((backup, unreadable), events) = (found?, events?);
+    let locations = locations?.and_of(session, std::slice::from_ref(&backup)).await;
     let allowed = allowed::read(session, &namespace, None).await?;
     let (results, no_results) = details(session, "BackupResults", args).await;
     let world = World { namespace, velero_namespace: session.velero_namespace.clone(), ..World::default() };
     let changes = in_effect(&world, &backup, &allowed);
     let next = Story::from(&backup).next();
     let answer = Answer { object: json!(backup), changes, events, results, no_results, next };
-    let page = || page(&backup, &answer, unreadable.as_deref(), Timestamp::now());
+    let now = Timestamp::now();
+    let not_good = why_not_good(&backup, &locations.storage(&backup), now);
+    let page = || page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now);
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackup>(name)])?;
     Ok(Outcome::Good)
 }
@@ -71,10 +79,16 @@ fn in_effect(world: &World, backup: &NonAdminBackup, allowed: &Allowed) -> Vec<C
         (Source::Unreadable, _) | (_, None) => None,
         (_, Some(policy)) => Some(backup_rules(policy)),
     };
-    changes(&asked, &given, &Known { fenced, rules, velero: true })
+    changes(&asked, &given, &changes::Known { fenced, rules, velero: true })
 }
 
-fn page(backup: &NonAdminBackup, answer: &Answer, unreadable: Option<&str>, now: Timestamp) -> String {
+fn page(
+    backup: &NonAdminBackup,
+    answer: &Answer,
+    not_good: Option<&NotGood>,
+    unreadable: Option<&str>,
+    now: Timestamp,
+) -> String {
     let story = Story::from(backup);
     let (status, velero) = (backup.status.clone().unwrap_or_default(), &story.velero);
     let said = status.velero_backup.as_ref().and_then(|velero| velero.status.clone()).unwrap_or_default();
@@ -94,6 +108,12 @@ fn page(backup: &NonAdminBackup, answer: &Answer, unreadable: Option<&str>, now:
         ("Ended", time(velero.completed)),
         ("Expires", time(velero.expires)),
         ("Items", story.items()),
+        (
+            "Not good",
+            not_good
+                .filter(|why| is_news(why))
+                .map(|why| format!("not counted as the last good backup: {why}")),
+        ),
         ("Errors", velero.completed.map(|_| velero.errors.to_string())),
         ("Warnings", velero.completed.map(|_| velero.warnings.to_string())),
         ("Snapshots", volumes::snapshots(&said)),
@@ -107,8 +127,15 @@ fn page(backup: &NonAdminBackup, answer: &Answer, unreadable: Option<&str>, now:
     head + &answer.sections(&asked, "In effect beyond that", &status.conditions, now)
 }
 
+/// Whether nothing else on the page shows it.
+const fn is_news(why: &NotGood) -> bool {
+    matches!(why, NotGood::Expired | NotGood::Empty | NotGood::StorageUnavailable(_) | NotGood::Filtered(_))
+}
+
 #[cfg(test)]
 mod tests {
+    use planner::last_good::Storage;
+
     use super::{super::events::Told, *};
     use crate::story::tests::{at_velero, backup, refused};
 
@@ -129,7 +156,8 @@ mod tests {
         let events = vec![event];
         let answer = Answer { object: Value::Null, changes, events, results: None, no_results: None, next };
         let now = "2026-11-15T13:00:00Z".parse().unwrap();
-        anstream::adapter::strip_str(&page(&backup, &answer, None, now)).to_string()
+        let not_good = why_not_good(&backup, &Storage::Unknown, now);
+        anstream::adapter::strip_str(&page(&backup, &answer, not_good.as_ref(), None, now)).to_string()
     }
 
     fn unreadable() -> Allowed {
@@ -221,5 +249,17 @@ mod tests {
           kubectl nacre explain backup daily
           kubectl nacre backup delete daily
         ");
+    }
+
+    #[test]
+    fn a_backup_of_a_part_shows_why_it_is_not_counted() {
+        let mut status =
+            at_velero(&json!({"phase": "Completed", "completionTimestamp": "2026-11-15T12:00:22Z",
+            "progress": {"totalItems": 4, "itemsBackedUp": 4}}));
+        status["veleroBackup"]["spec"] =
+            json!({"includedNamespaces": ["shop"], "includedResources": ["configmaps"]});
+        let page = told(&status, &unreadable());
+        let line = page.lines().find(|line| line.starts_with("Not good:")).unwrap_or_default();
+        insta::assert_snapshot!(line, @"Not good:   not counted as the last good backup: it holds only a part of the namespace (limited by includedResources)");
     }
 }

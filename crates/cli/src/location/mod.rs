@@ -3,6 +3,7 @@
 mod create;
 mod delete;
 mod get;
+pub(crate) mod known;
 pub(crate) mod state;
 
 use anyhow::Result;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use api::{
-    Duration, NonAdminBackup, NonAdminRestore, NonAdminRestoreSpec,
+    Duration, NonAdminRestore, NonAdminRestoreSpec,
     velero::{RestoreSpec, UploaderConfigForRestore},
 };
 use jiff::Timestamp;
@@ -10,14 +10,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::ObjectMeta;
 use planner::Policy;
 
+use super::choose;
 use crate::{
     backup::config_map,
+    confirm::Consent,
     connect::Session,
-    list,
     output::{Outcome, remark},
+    resources::{self, Unknown},
     selector,
     send::{Sending, generated, given, written_duration},
-    story::{End, State, Story},
 };
 
 #[derive(Debug, clap::Args)]
@@ -28,7 +29,9 @@ use crate::{
   kubectl nacre restore create --from-backup daily --existing-resource-policy update
 
 Objects that exist stay as they are unless you say --existing-resource-policy update.
-With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed, 1 Failed or refused.")]
+Without --from-backup the last good backup is taken: the newest that is Completed, holds something, covers the
+namespace (no filters) and can be restored now. If a newer one is not good, you are asked first.
+With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed or refused.")]
 pub(super) struct Create {
     /// What to call it; the backup's name and the time if absent.
     name: Option<String>,
@@ -39,6 +42,9 @@ pub(super) struct Create {
 
     #[command(flatten)]
     sending: Sending,
+
+    #[command(flatten)]
+    consent: Consent,
 
     /// Only these resources: deployments.apps,configmaps.
     #[arg(long, value_name = "RESOURCES", value_delimiter = ',')]
@@ -102,8 +108,12 @@ pub(super) struct Create {
 pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     let named = args.name.is_some();
     let backup = match &args.from_backup {
-        Some(backup) => backup.clone(),
-        None => last_good(session).await?,
+        Some(backup) => Some(backup.clone()),
+        None => choose::last_good(session, &args.consent, args.sending.dry_run).await?,
+    };
+    let Some(backup) = backup else {
+        remark("nothing was restored");
+        return Ok(Outcome::Failed);
     };
     let name = args.name.clone().unwrap_or_else(|| generated(&backup, Timestamp::now()));
     let spec = args.spec(backup);
@@ -111,34 +121,20 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     if let Some(refusal) = planner::restore::check_spec(&spec, &session.namespace, &Policy::default()) {
         bail!("this restore would be refused: {refusal}");
     }
+    // A dry run asks nobody. What is in the backup may need a CRD that is missing now.
+    if !args.sending.dry_run {
+        let fields = [
+            ("spec.restoreSpec.includedResources", spec.included_resources.as_deref(), Unknown::Warn),
+            ("spec.restoreSpec.excludedResources", spec.excluded_resources.as_deref(), Unknown::Warn),
+        ];
+        resources::check(session, &fields).await?;
+    }
     let restore = NonAdminRestore {
         metadata: ObjectMeta { name: Some(name), ..ObjectMeta::default() },
         spec: NonAdminRestoreSpec { restore_spec: spec },
         status: None,
     };
     Box::pin(args.sending.send(session, restore, named)).await
-}
-
-async fn last_good(session: &Session) -> Result<String> {
-    let found = list::all::<NonAdminBackup>(session, Some(&session.namespace), None, false).await?;
-    let backups: Vec<NonAdminBackup> = found.items.into_iter().map(|(backup, _)| backup).collect();
-    match newest_good(&backups) {
-        Some(name) => {
-            remark(format_args!(
-                "restoring from {name}, the last good backup of namespace {}",
-                session.namespace
-            ));
-            Ok(name.to_owned())
-        }
-        None => bail!("namespace {} has no complete backup; name one with --from-backup", session.namespace),
-    }
-}
-
-/// The backup that was completed last.
-pub(crate) fn newest_good(backups: &[NonAdminBackup]) -> Option<&str> {
-    let good = backups.iter().map(Story::from).filter(|story| story.state() == State::Over(End::Completed));
-    let newest = good.max_by_key(|story| (story.velero.completed, story.name()))?;
-    newest.meta.name.as_deref()
 }
 
 impl Create {
@@ -177,10 +173,8 @@ fn no_schedules(_: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use serde_json::json;
 
     use super::*;
-    use crate::story::tests::{at_velero, backup};
 
     #[derive(Parser)]
     struct Program {
@@ -202,21 +196,5 @@ mod tests {
         ]);
         let spec = program.create.spec("daily".to_owned());
         insta::assert_snapshot!(serde_json::to_string(&spec).unwrap(), @r#"{"backupName":"daily","includedResources":["configmaps"],"restorePVs":false,"preserveNodePorts":true,"existingResourcePolicy":"update","uploaderConfig":{"writeSparseFiles":true}}"#);
-    }
-
-    #[test]
-    fn the_last_good_one_is_the_one_completed_last() {
-        let at = |name: &str, phase: &str, time: &str| {
-            let mut backup = backup(&at_velero(&json!({"phase": phase, "completionTimestamp": time})));
-            backup.metadata.name = Some(name.to_owned());
-            backup
-        };
-        let backups = [
-            at("old", "Completed", "2026-11-14T12:00:00Z"),
-            at("good", "Completed", "2026-11-15T12:00:00Z"),
-            at("bad", "PartiallyFailed", "2026-11-15T13:00:00Z"),
-        ];
-        assert_eq!(newest_good(&backups), Some("good"));
-        assert_eq!(newest_good(&backups[2..]), None);
     }
 }

@@ -1,5 +1,6 @@
 //! `kubectl nacre restore`: bringing back what a backup holds.
 
+mod choose;
 mod create;
 mod delete;
 mod get;

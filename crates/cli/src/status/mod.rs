@@ -6,7 +6,7 @@ mod summary;
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{NonAdminBackup, NonAdminRestore};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
@@ -15,6 +15,7 @@ use crate::{
     allowed::{self, Source},
     connect::Session,
     list::{self, Readable},
+    location::known::Known,
     output::{Outcome, print},
 };
 use summary::{Limits, Summary};
@@ -24,7 +25,8 @@ use summary::{Limits, Summary};
   kubectl nacre status
   kubectl nacre status -n shop -o json | jq .lastGood
 
-Exit code 3 if there is no good backup, or if the last one that ended was not good.")]
+A good backup is Completed, holds something, covers the namespace (no filters) and can be restored now.
+Exit code 3 if there is no good backup, or if one that ended later failed, is empty or cannot be restored.")]
 pub(crate) struct Status {}
 
 pub(crate) async fn run(session: &Session) -> Result<Outcome> {
@@ -35,10 +37,11 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
     let (backups, restores, locations, held_back, allowed) = tokio::try_join!(
         all::<NonAdminBackup>(session),
         all::<NonAdminRestore>(session),
-        all::<NonAdminBackupStorageLocation>(session),
+        Known::own(session),
         held_back(session),
         limits,
     )?;
+    let locations = locations.and_of(session, &backups).await;
     let limits = match (allowed.source, allowed.policy) {
         (Source::Unreadable, _) | (_, None) => None,
         (_, Some(policy)) => Some(Limits {
@@ -48,7 +51,7 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
         }),
     };
     let now = Timestamp::now();
-    let summary = Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits);
+    let summary = Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits, now);
     print(session.format, &summary, || show::page(&summary, now), || vec![session.namespace.clone()])?;
     Ok(Outcome::attention_if(summary.needs_attention()))
 }

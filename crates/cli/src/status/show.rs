@@ -18,6 +18,7 @@ pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
     let mut text =
         format!("{}\n\n", style::paint(style::HEADING, format_args!("Namespace {}", summary.namespace)));
     text += &row("Last good backup", &[last_good(summary, now)]);
+    text += &shown("Not counted", &newest_first(&not_counted(summary)), now, |_| style::ODD);
     text += &shown("Running", &summary.running, now, |_| style::BUSY);
     text += &shown("Queued", &summary.queued, now, |_| style::BUSY);
     text += &shown("Waiting", &newest_first(&summary.waiting), now, |_| style::ODD);
@@ -42,13 +43,28 @@ fn row(name: &str, texts: &[String]) -> String {
 
 fn last_good(summary: &Summary, now: Timestamp) -> String {
     let Some(good) = &summary.last_good else {
-        return style::bad("none: nothing could be brought back (kubectl nacre backup create --wait)");
+        const MAKE_ONE: &str = "(kubectl nacre backup create --wait)";
+        return match summary.not_counted.last() {
+            None => style::bad(format_args!("none: nothing could be brought back {MAKE_ONE}")),
+            Some(newest) => style::bad(format_args!(
+                "none. Newest: {}, not counted because {} {MAKE_ONE}",
+                newest.name,
+                printable(&newest.told)
+            )),
+        };
     };
     let ended = good.ended.map_or_else(String::new, |ended| format!(", {} ago", age(ended, now)));
     let expires =
         good.expires.map_or_else(String::new, |expires| format!("; expires in {}", age(now, expires)));
     let told = format!("{}{ended} ({}){expires}", good.name, good.told);
     if summary.last_was_good { style::paint(style::GOOD, told) } else { style::paint(style::ODD, told) }
+}
+
+/// Those that are not shown elsewhere: the newest is named where a good one is missing, and failures have their own row.
+fn not_counted(summary: &Summary) -> Vec<Line> {
+    let named = usize::from(summary.last_good.is_none());
+    let rest = summary.not_counted.len().saturating_sub(named);
+    summary.not_counted[..rest].iter().filter(|line| !line.has_failed()).cloned().collect()
 }
 
 fn newest_first(found: &[Line]) -> Vec<Line> {
@@ -102,7 +118,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::story::tests::{at_velero, backup, refused};
+    use crate::{
+        location::known::Known,
+        story::tests::{at_velero, backup, refused},
+    };
 
     fn named(name: &str, created: &str, status: &Value) -> NonAdminBackup {
         let mut backup = backup(status);
@@ -113,8 +132,8 @@ mod tests {
     }
 
     fn screen(backups: &[NonAdminBackup], held_back: usize, limits: Option<Limits>) -> String {
-        let summary = Summary::of("shop", backups, &[], &[], held_back, limits);
         let now = "2026-11-15T13:00:00Z".parse().unwrap();
+        let summary = Summary::of("shop", backups, &[], &Known::default(), held_back, limits, now);
         let text = anstream::adapter::strip_str(&page(&summary, now)).to_string();
         format!("{text}attention: {}\n", summary.needs_attention())
     }
@@ -186,5 +205,77 @@ mod tests {
         Limits            11 of 20 backups, 8 of 10 unfinished backups, 0 locations
         attention: true
         ");
+    }
+
+    /// A backup that ended so many hours ago, with these changes to what Velero was given and what it reports.
+    fn ended(name: &str, hours: i64, spec: &Value, said: &Value) -> NonAdminBackup {
+        let now: Timestamp = "2026-11-15T13:00:00Z".parse().unwrap();
+        let then = (now - jiff::SignedDuration::from_hours(hours)).to_string();
+        let mut status =
+            at_velero(&json!({"phase": "Completed", "startTimestamp": then, "completionTimestamp": then,
+            "progress": {"totalItems": 42, "itemsBackedUp": 42}}));
+        status["veleroBackup"]["spec"] = spec.clone();
+        for (key, value) in said.as_object().into_iter().flatten() {
+            status["veleroBackup"]["status"][key] = value.clone();
+        }
+        named(name, &then, &status)
+    }
+
+    #[test]
+    fn an_empty_backup_is_not_the_last_good_one() {
+        let spec = json!({"includedResources": ["nonsense"]});
+        let nonsense = ended("x", 1, &spec, &json!({"progress": {}}));
+        insta::assert_snapshot!(screen(&[nonsense], 0, None), @r"
+        Namespace shop
+
+        Last good backup  none. Newest: x, not counted because it holds 0 items (kubectl nacre backup create --wait)
+        Limits            1 backup, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        attention: true
+        ");
+    }
+
+    #[test]
+    fn a_part_of_the_namespace_is_named_and_alarms_nobody() {
+        let good = ended("daily", 24, &json!({}), &json!({}));
+        let part = ended("part", 2, &json!({"labelSelector": {"matchLabels": {"app": "a"}}}), &json!({}));
+        insta::assert_snapshot!(screen(&[good.clone(), part.clone()], 0, None), @r"
+        Namespace shop
+
+        Last good backup  daily, 24h ago (complete, 42 items in 0s)
+        Not counted       part: it holds only a part of the namespace (limited by labelSelector), 120m ago
+        Limits            2 backups, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        attention: false
+        ");
+        let empty = ended("empty", 1, &json!({}), &json!({"progress": {}}));
+        insta::assert_snapshot!(screen(&[good, part, empty], 0, None), @r"
+        Namespace shop
+
+        Last good backup  daily, 24h ago (complete, 42 items in 0s)
+        Not counted       empty: it holds 0 items, 60m ago
+                          part: it holds only a part of the namespace (limited by labelSelector), 120m ago
+        Limits            3 backups, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        attention: true
+        ");
+    }
+
+    #[test]
+    fn a_backup_in_a_location_that_was_revoked_is_not_good() {
+        let mut kept = ended("kept", 3, &json!({"storageLocation": "shop-mine-1"}), &json!({}));
+        kept.spec.backup_spec.storage_location = Some("mine".to_owned());
+        let revoked = json!({"metadata": {"name": "mine"},
+            "spec": {"backupStorageLocationSpec": {"provider": "aws", "objectStorage": {"bucket": "b"}}},
+            "status": {"phase": "New", "veleroBackupStorageLocation": {"name": "shop-mine-1"},
+                "conditions": [{"type": "ClusterAdminApproved", "status": "False", "reason": "BslSpecApprovalPending",
+                    "message": "", "lastTransitionTime": "2026-11-15T12:00:00Z"}]}});
+        let revoked = serde_json::from_value(revoked).unwrap();
+        let now = "2026-11-15T13:00:00Z".parse().unwrap();
+        let locations = Known::of(vec![revoked]);
+        let summary = Summary::of("shop", &[kept], &[], &locations, 0, None, now);
+        assert!(summary.last_good.is_none() && summary.needs_attention());
+        let text = anstream::adapter::strip_str(&page(&summary, now)).to_string();
+        insta::assert_snapshot!(text.lines().nth(2).unwrap_or_default(), @r#"Last good backup  none. Newest: kept, not counted because its storage location "mine" is not approved by an administrator (kubectl nacre backup create --wait)"#);
     }
 }

@@ -2,10 +2,11 @@
 
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, condition};
 use jiff::Timestamp;
+use planner::last_good;
 use serde::Serialize;
 
 use crate::{
-    location::state::Place,
+    location::{known::Known, state::Place},
     preview::World,
     story::{End, State, Story},
 };
@@ -15,10 +16,12 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub(super) struct Summary {
     pub(super) namespace: String,
-    /// The backup that was completed last.
+    /// The newest backup that could bring the whole namespace back now.
     pub(super) last_good: Option<Line>,
-    /// Whether the backup that ended last is that one.
+    /// Whether there is one, and no later backup went wrong.
     pub(super) last_was_good: bool,
+    /// Backups that ended since then and are not good, with the reason, oldest first.
+    pub(super) not_counted: Vec<Line>,
     pub(super) running: Vec<Line>,
     pub(super) queued: Vec<Line>,
     /// Held back, and by what. They go on by themselves when that is over.
@@ -47,6 +50,9 @@ pub(super) struct Line {
     /// What holds it back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) waits_for: Option<&'static str>,
+    /// Why it is not a good backup, in one word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) not_good: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) ended: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,6 +83,7 @@ fn line(story: &Story<'_>) -> Line {
         status: story.word().to_owned(),
         told: story.sentence(),
         waits_for: None,
+        not_good: None,
         ended: story.velero.completed,
         expires: story.velero.expires,
         good: story.state() == State::Over(End::Completed),
@@ -116,14 +123,22 @@ fn waiting((for_what, why): (&'static str, &str), story: &Story<'_>) -> Line {
     Line { status: "Waiting".to_owned(), told, waits_for: Some(for_what), ..line(story) }
 }
 
+impl Line {
+    /// Velero could not back up what was asked for, or not all of it.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.not_good, Some("Failed" | "PartiallyFailed"))
+    }
+}
+
 impl Summary {
     pub(super) fn of(
         namespace: &str,
         backups: &[NonAdminBackup],
         restores: &[NonAdminRestore],
-        locations: &[NonAdminBackupStorageLocation],
+        locations: &Known,
         held_back: usize,
         limits: Option<Limits>,
+        now: Timestamp,
     ) -> Self {
         let mut stories: Vec<Story<'_>> = backups.iter().map(Story::from).collect();
         stories.sort_by_key(|story| (story.meta.creation_timestamp.clone(), story.name()));
@@ -135,7 +150,7 @@ impl Summary {
             meant.and_then(|backup| backup.spec.backup_spec.storage_location.clone())
         };
         let held = |story: &Story<'_>| {
-            held_by(story, locations, location(story).as_deref()).map(|by| waiting(by, story))
+            held_by(story, &locations.own, location(story).as_deref()).map(|by| waiting(by, story))
         };
         let refused = |story: &Story<'_>| match story.state() {
             State::Refused(why) if held(story).is_none() => {
@@ -143,14 +158,23 @@ impl Summary {
             }
             _ => None,
         };
-        let over = || stories.iter().filter(|story| matches!(story.state(), State::Over(_)));
-        let when = |story: &&Story<'_>| {
-            story.velero.completed.or_else(|| Some(story.meta.creation_timestamp.as_ref()?.0))
+        let found = last_good::find(backups, |backup| locations.storage(backup), now);
+        let attention = found.not_counted.iter().any(|(_, why)| why.needs_attention());
+        let not_counted: Vec<Line> = found
+            .not_counted
+            .iter()
+            .rev()
+            .map(|(backup, why)| {
+                let line = line(&Story::from(*backup));
+                let ended = last_good::ended(backup);
+                Line { told: why.to_string(), not_good: Some(why.reason()), ended, ..line }
+            })
+            .collect();
+        let failed = |line: &&Line| line.has_failed();
+        let sentence = |failed: &Line| {
+            let story = stories.iter().find(|story| story.name() == failed.name);
+            story.map_or_else(|| failed.clone(), line)
         };
-        let good = over().filter(|story| story.state() == State::Over(End::Completed)).max_by_key(when);
-        let since = good.as_ref().and_then(when);
-        let failed =
-            over().filter(|story| story.state() != State::Over(End::Completed) && when(story) > since);
         let mut back: Vec<Story<'_>> = restores.iter().map(Story::from).collect();
         back.sort_by_key(|story| (story.meta.creation_timestamp.clone(), story.name()));
         let last = back.iter().rposition(|story| matches!(story.state(), State::Over(_)));
@@ -160,18 +184,17 @@ impl Summary {
         let others = World { backups: backups.to_vec(), ..World::default() }.others();
         Self {
             namespace: namespace.to_owned(),
-            last_was_good: over()
-                .max_by_key(when)
-                .is_some_and(|last| last.state() == State::Over(End::Completed)),
-            last_good: good.map(line),
+            last_was_good: found.good.is_some() && !attention,
+            last_good: found.good.map(|good| line(&Story::from(good))),
             running: which(|state| matches!(state, State::Running | State::Finishing)),
             queued: which(|state| matches!(state, State::Queued(_) | State::New)),
             waiting: stories.iter().filter_map(held).collect(),
             refused: stories.iter().filter_map(refused).collect(),
-            failed: failed.map(line).collect(),
+            failed: not_counted.iter().filter(failed).map(sentence).collect(),
+            not_counted,
             restores: back.map(|(_, story)| line(story)).collect(),
-            locations: locations.iter().map(place).collect(),
-            used: Used { backups: others.alive, unfinished: others.active, locations: locations.len() },
+            locations: locations.own.iter().map(place).collect(),
+            used: Used { backups: others.alive, unfinished: others.active, locations: locations.own.len() },
             limits,
             held_back,
         }
@@ -179,7 +202,7 @@ impl Summary {
 
     /// Whether the namespace could not be brought back as it was when it was last meant to be saved.
     pub(super) fn needs_attention(&self) -> bool {
-        self.last_good.is_none() || !self.last_was_good
+        !self.last_was_good
     }
 }
 
@@ -190,6 +213,7 @@ fn place(location: &NonAdminBackupStorageLocation) -> Line {
         status: place.word().to_owned(),
         told: place.sentence(),
         waits_for: None,
+        not_good: None,
         ended: None,
         expires: None,
         good: place == Place::Available,

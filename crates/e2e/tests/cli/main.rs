@@ -5,6 +5,7 @@
 mod admin;
 mod completion;
 mod doctor;
+mod last_good;
 mod person;
 #[path = "../migration/program.rs"]
 mod program;
@@ -34,8 +35,13 @@ overrides:
 
 /// A cluster with Velero and nacre as an installation sets it up, webhook included, shared by the stories that need both.
 async fn house() -> Result<&'static House> {
+    Ok(&house_and_nacre().await?.0)
+}
+
+/// The same, with the controller that runs in it.
+async fn house_and_nacre() -> Result<&'static (House, Nacre)> {
     static HOUSE: OnceCell<(House, Nacre)> = OnceCell::const_new();
-    let (house, _) = HOUSE
+    HOUSE
         .get_or_try_init(|| async {
             let house = House::build().await?;
             house.set_policy(POLICY).await?;
@@ -43,8 +49,7 @@ async fn house() -> Result<&'static House> {
             let (nacre, _) = house.start_answering(&house.tenant("first", "first").await?, &[]).await?;
             anyhow::Ok((house, nacre))
         })
-        .await?;
-    Ok(house)
+        .await
 }
 
 /// A cluster with nacre's definitions and nobody who acts on them, so that a story can say what happens when.
