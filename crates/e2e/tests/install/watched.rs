@@ -14,7 +14,7 @@ use kube::api::ListParams;
 
 const SOON: Duration = Duration::from_secs(10);
 /// nacre reads Secrets again, and Velero checks locations, once a minute.
-const MINUTES: Duration = Duration::from_secs(180);
+const MINUTES: Duration = Duration::from_mins(3);
 
 pub(crate) async fn a_broken_policy_is_seen_in_three_places(house: &House, nacre: &Nacre) -> Result<()> {
     ensure!(nacre.metric("nacre_policy_problems").await? < 0.5);
@@ -49,7 +49,7 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 pub(crate) async fn what_ships_names_what_there_is(nacre: &Nacre) -> Result<()> {
-    // What is left is in storage whose key was just changed twice: it counts again when Velero can use the key.
+    // The backup that is left is in storage whose key was just changed twice: it counts once Velero has checked it.
     eventually("the last good backup to count", MINUTES, async || {
         let good = "nacre_last_good_backup_timestamp_seconds{namespace=\"shop\"}";
         ensure!(nacre.metrics().await?.contains(good), "no {good}");
