@@ -4,8 +4,8 @@ SHELL := bash
 
 # The cluster of `make up` lives here.
 BED := .bed
-CRATES := api planner runtime engine operator cli bed e2e
-# The crates with unit tests, always all of them: another choice has other features, and builds the dependencies anew.
+CRATES := api planner runtime engine controller cli bed e2e
+# The crates with unit tests, always all of them: another selection has other features, and builds the dependencies again.
 UNITS := --workspace --exclude e2e
 # The tests that keep generated files current, and write them with NACRE_GEN.
 GENERATED := $(UNITS) --test crds --test manifests --test operator_manifest
@@ -13,70 +13,69 @@ GENERATED := $(UNITS) --test crds --test manifests --test operator_manifest
 REFERENCE := $(UNITS) --bin kubectl-nacre reference
 
 .PHONY: help
-help: ## Say what can be made
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: tools ## Tell the tenant's story on a real cluster, with real output
+demo: tools ## Show a tenant's backup and restore on a real cluster, with real output
 	@echo "== Building nacre"
-	@cargo build --release --package operator --package e2e
+	@cargo build --release --package controller --package e2e
 	@target/release/demo
 
 .PHONY: test
-test: tools check build ## Run every test: unit, property, real API server, end to end (of long stories a slice)
+test: tools check build ## Run every test: unit, property, real API server, end to end (long stories shortened)
 	cargo test $(UNITS) --no-run
 	cargo test --package e2e --no-run
-	@# Stories mostly wait, for Velero and for the clock: several at a time, of several programs, and what only
-	@# computes fills the gaps. The longest come first.
-	@$(MAKE) --no-print-directory --jobs=5 --output-sync=target stories hands kubevirt patient units SKIP="$(SLOW)"
+	@# Stories mostly wait for Velero and timers, so several test programs run in parallel. The longest come first.
+	@$(MAKE) --no-print-directory --jobs=5 --output-sync=target stories cli-attacks kubevirt slow units SKIP="$(SKIP_LONG)"
 	@# Alone, since they measure.
-	cargo test --package e2e --test migration -- quick
-	cargo test --package e2e --test burst --test speed -- --nocapture
+	cargo test --package e2e --test live_migration -- quick
+	cargo test --package e2e --test load --test speed -- --nocapture
 	@echo "== All tests passed."
 
 .PHONY: long
-long: tools build ## Tell the long stories too: at full size, to the last write, silent for minutes (half an hour)
+long: tools build ## Run the long stories at full size (half an hour)
 	cargo test --package e2e --no-run
-	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target patient kubevirt stories hands
+	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target slow kubevirt stories cli-attacks
 	@# Alone, since it measures, and one at a time.
 	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
 	@echo "== All long tests passed."
 
-# Stories that take minutes of clocks and clusters are told by `make long`. Of keys and of what the Go controller left,
-# the planner's own stories tell in memory.
-SLOW := --skip rotation:: --skip takeover::
-# Parts of `test` and `long`: they mostly wait, so they run beside each other.
-.PHONY: units stories patient kubevirt hands
+# Stories that take minutes run in `make long` only. Key rotation and takeover from the Go controller are also tested
+# in memory, by the planner's stories.
+SKIP_LONG := --skip rotation:: --skip takeover::
+# Parts of `test` and `long`: they mostly wait, so they run in parallel.
+.PHONY: units stories slow kubevirt cli-attacks
 units:
 	RUST_TEST_THREADS=2 nice cargo test $(UNITS)
 stories:
 	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
-patient:
-	RUST_TEST_THREADS=2 cargo test --package e2e --test patient -- $(SKIP)
+slow:
+	RUST_TEST_THREADS=2 cargo test --package e2e --test slow -- $(SKIP)
 kubevirt:
-	RUST_TEST_THREADS=3 cargo test --package e2e --test migration --test install -- --skip quick
-hands:
+	RUST_TEST_THREADS=3 cargo test --package e2e --test live_migration --test install -- --skip quick
+cli-attacks:
 	RUST_TEST_THREADS=3 cargo test --package e2e --test cli --test faults --test security_table
 	cargo test --package e2e --test attacks
 
 # How many requests `make bench` makes. PEER, PEER_FAST, PEER_UP_TO, LIMIT and NOTE reach it by the environment.
 N := 100 1000 10000
 .PHONY: bench
-bench: tools ## Measure nacre under load, N="100 1000 10000", beside PEER=program; figures in docs/benchmarks.md (half an hour)
-	@cargo build --release --package operator --package e2e
+bench: tools ## Measure nacre under load, N="100 1000 10000", compared with PEER=program; figures in docs/benchmarks.md (half an hour)
+	@cargo build --release --package controller --package e2e
 	@# What is measured is what images hold.
-	@cargo build --profile dist --package operator
+	@cargo build --profile dist --package controller
 	@NACRE_BIN=$${NACRE_BIN:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/dist/nacre} target/release/bench $(N)
 
 .PHONY: model
-model: ## Explore the planner's small worlds to their ends, and say how many states there are (minutes)
+model: ## Run the model checker completely, and print the number of states (minutes)
 	NACRE_MODEL=full RUST_TEST_THREADS=1 cargo test --release --package runtime --test model -- --nocapture
 
 .PHONY: faults
-faults: tools build ## Every story under a thousand seeds of faults, hundreds on a real API server, and what breaks around it
+faults: tools build ## Run every story under a thousand fault seeds, hundreds on a real API server, and the outage tests
 	NACRE_FAULTS=1000 cargo test --release --package runtime --test stories
 	NACRE_SEEDS=200 cargo test --package e2e --test faults -- --nocapture
-	RUST_TEST_THREADS=2 cargo test --package e2e --test around -- --nocapture
+	RUST_TEST_THREADS=2 cargo test --package e2e --test outages -- --nocapture
 
 .PHONY: mutants
 mutants: ## Change planner and runtime in every small way and see which change no test notices (hours; installs its tool first)
@@ -96,10 +95,10 @@ check: ## Formatting, lints, each crate by itself, generated files
 
 .PHONY: build
 build: ## Build both programs as they ship
-	cargo build --release --package operator --package cli
+	cargo build --release --package controller --package cli
 
 .PHONY: gen
-gen: ## Write the generated files in deploy/ and docs/ anew
+gen: ## Regenerate the files in deploy/ and docs/
 	NACRE_GEN=1 cargo test --quiet $(GENERATED)
 	NACRE_GEN=1 cargo test --quiet $(REFERENCE)
 

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 pub const ACCEPTED: &str = "Accepted";
 /// Whether Velero has it.
 pub const QUEUED: &str = "Queued";
-/// Whether it is on its way out.
+/// Whether the object is being deleted.
 pub const DELETING: &str = "Deleting";
 /// Whether an edit made after Velero got the request could still be honoured. Only ever False.
 pub const SPEC_APPLIED: &str = "SpecApplied";
@@ -48,7 +48,7 @@ pub const EDITED_TOO_LATE: &str = "EditedAfterCreation";
 /// What administrators allow cannot be read, so nothing new is allowed; it goes on by itself when that is mended.
 pub const POLICY_UNAVAILABLE: &str = "PolicyUnavailable";
 
-/// The API server did not take what Velero was to be given; the message says why, and it is tried again.
+/// The API server rejected the Velero object; the message says why, and nacre retries.
 pub const HAND_OVER_FAILED: &str = "HandOverFailed";
 
 /// The restore is allowed.
@@ -74,7 +74,7 @@ pub const BSL_SPEC_INVALID: &str = "BslSpecInvalid";
 pub const BSL_SPEC_UPDATE_REJECTED: &str = "BslSpecUpdateRejected";
 /// The credential was copied for the first time.
 pub const SECRET_CREATED: &str = "SecretCreated";
-/// The credential was copied anew.
+/// The credential was copied again.
 pub const SECRET_UPDATED: &str = "SecretUpdated";
 /// The credential could not be copied.
 pub const SECRET_SYNC_FAILED: &str = "SecretSyncFailed";

@@ -1,4 +1,4 @@
-//! How many volumes stand where.
+//! Numbers of volumes by phase.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -73,7 +73,7 @@ pub struct NonAdmin {
     /// How often leftovers are collected; 0 means never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub garbage_collection_period: Option<Duration>,
-    /// How often storage is looked through beyond what events tell; 0 means never.
+    /// How often all Velero Backups are checked, in addition to watch events; 0 means never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup_sync_period: Option<Duration>,
 }

@@ -1,7 +1,6 @@
-//! Labels, annotations and finalizers: the marks by which objects find each other.
+//! Labels, annotations and finalizers that link objects to each other.
 //!
-//! Only marks on objects in the administrators' namespace are authority; the same marks on a tenant's object
-//! are hints at best.
+//! They are trusted only on objects in Velero's namespace; on a tenant's object they are hints at best.
 
 /// On everything nacre creates in the administrators' namespace; its value is [`OADP_VALUE`].
 pub const OADP: &str = "openshift.io/oadp";
@@ -47,7 +46,7 @@ pub const NADR_NAMESPACE: &str = "openshift.io/oadp-nadr-origin-namespace";
 
 /// The uid of the non-admin object an object in the administrators' namespace was made for.
 pub const ORIGIN_UID: &str = "nacre.dev/origin-uid";
-/// The uid of its namespace: a namespace deleted and made anew is a different owner.
+/// The uid of its namespace: a namespace that was deleted and re-created is a different owner.
 pub const ORIGIN_NAMESPACE_UID: &str = "nacre.dev/origin-namespace-uid";
 /// An administrator's word that tenants may name this ConfigMap; its value is `true`.
 pub const TENANT_USABLE: &str = "nacre.dev/tenant-usable";
@@ -60,7 +59,7 @@ pub const APPROVED_BY_POLICY: &str = "policy";
 
 /// Why an administrator approved a request, in their own words, on that request. Released clients write it.
 pub const APPROVAL_REASON: &str = "openshift.io/oadp-approval-reason";
-/// Why an administrator rejected a request. The tenant is told.
+/// Why an administrator rejected a request. It is shown to the tenant.
 pub const REJECTION_REASON: &str = "openshift.io/oadp-rejection-reason";
 
 /// An administrator's word, on a namespace, that its owners may use Velero's own tools there; its value is `true`.

@@ -54,7 +54,7 @@ use kube::CustomResourceExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How far nacre has got with a request. This is not Velero's phase, which stands beside it.
+/// nacre's phase of a request. This is not Velero's phase, which is a separate field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
     /// Seen, not yet decided.

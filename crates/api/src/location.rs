@@ -1,4 +1,4 @@
-//! NonAdminBackupStorageLocation: a namespace owner brings a bucket.
+//! NonAdminBackupStorageLocation: a namespace owner's own bucket.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;

@@ -1,4 +1,4 @@
-//! A Secret whose values never show: not in a log, not in a panic, not in a dump of everything that was seen.
+//! A Secret whose values are never printed: not in a log, not in a panic, not in a debug dump.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Reading what a tenant wrote, and refusing what nobody has decided about.
+//! Strict parsing of tenants' specs: unknown fields are refused.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

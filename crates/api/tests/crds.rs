@@ -1,4 +1,4 @@
-//! The definitions in `deploy/crds` are what the Rust types say.
+//! The CRDs in `deploy/crds` match the Rust types.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

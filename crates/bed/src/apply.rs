@@ -16,7 +16,7 @@ use crate::wait::{eventually, wait_until};
 
 /// The field manager of the bed.
 const MANAGER: &str = "bed";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads the documents of a YAML text; a `List` counts as its items.
 pub fn parse_manifests(yaml: &str) -> Result<Vec<DynamicObject>> {
@@ -72,7 +72,7 @@ async fn apply_one(client: &Client, object: &DynamicObject) -> Result<()> {
     let name = object.name_any();
     // The discovery of a fresh kind follows its establishment with a short delay.
     let (resource, capabilities) =
-        eventually(&format!("the API server to serve {kind:?}"), PATIENCE, async || {
+        eventually(&format!("the API server to serve {kind:?}"), TIMEOUT, async || {
             discovery::pinned_kind(client, &kind).await
         })
         .await?;
@@ -92,7 +92,7 @@ async fn apply_one(client: &Client, object: &DynamicObject) -> Result<()> {
 async fn established(client: &Client, name: String) -> Result<()> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let what = format!("CustomResourceDefinition {name} to be established");
-    wait_until(&what, PATIENCE, definitions, &name, |definition| {
+    wait_until(&what, TIMEOUT, definitions, &name, |definition| {
         is_crd_established().matches_object(definition).then_some(())
     })
     .await

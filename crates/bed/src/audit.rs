@@ -62,7 +62,7 @@ pub struct Request {
     pub name: String,
     /// The HTTP code of the answer.
     pub code: u16,
-    /// Which token it was sent with, where the API server says: tells processes of one account apart.
+    /// The token it was sent with, if the API server logs it: distinguishes processes of one service account.
     pub credential: String,
     /// When it came in.
     pub received: Timestamp,

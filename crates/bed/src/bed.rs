@@ -64,7 +64,7 @@ impl Builder {
         self.with_velero()
     }
 
-    /// The namespace Velero lives in, `velero` unless told otherwise.
+    /// Velero's namespace, by default `velero`.
     #[must_use]
     pub fn velero_namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.velero_namespace);

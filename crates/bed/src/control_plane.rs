@@ -20,7 +20,7 @@ use crate::process::{Process, Program, send_signal};
 use crate::wait::{eventually, wait_until};
 
 /// Start-up takes about 7 s on an idle machine; a machine that compiles at the same time needs patience.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// `clusterrole-aggregation-controller` fills admin, edit and view; without it every denial is vacuous.
 const CONTROLLERS: &str = "clusterrole-aggregation-controller,namespace-controller,garbage-collector-controller,\
@@ -146,7 +146,7 @@ fn api_server_flags(pki: &Pki, etcd_port: u16, port: u16) -> Vec<String> {
         "--service-account-issuer=https://kubernetes.default.svc".into(),
         format!("--service-account-key-file={}", pki.token_public_key.display()),
         format!("--service-account-signing-key-file={}", pki.token_key.display()),
-        // A megabyte number nobody reaches: a log that rotates would silently start a count anew.
+        // A size that is never reached: a rotated log would silently restart the count.
         "--audit-log-maxsize=1000000".into(),
     ]
 }
@@ -162,7 +162,7 @@ fn controller_manager(binaries: &Binaries, folder: &Path, pki: &Pki, access: &Ac
 }
 
 async fn answers(client: &Client, probe: &str) -> Result<()> {
-    eventually(&format!("/{probe} of the API server"), PATIENCE, async || {
+    eventually(&format!("/{probe} of the API server"), TIMEOUT, async || {
         let request = Request::new("").get(probe, &GetParams::default())?;
         client.request_text(request).await.map_err(anyhow::Error::from)
     })
@@ -178,7 +178,7 @@ async fn aggregated(client: &Client) -> Result<()> {
             && allows(role, "create", "configmaps")
             && allows(role, "get", "configmaps")
     };
-    wait_until("ClusterRole admin to be aggregated", PATIENCE, roles, "admin", |role| {
+    wait_until("ClusterRole admin to be aggregated", TIMEOUT, roles, "admin", |role| {
         role.is_some_and(complete).then_some(())
     })
     .await

@@ -45,8 +45,8 @@ impl Folder {
             std::fs::remove_dir_all(path).with_context(|| format!("emptying {}", path.display()))?;
         }
         std::fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
-        std::fs::write(&marker, "Made by nacre's bed, which removes this folder when it starts anew.\n")?;
-        // Programs are told this path, and they do not all run where we do.
+        std::fs::write(&marker, "Made by nacre's bed, which removes this folder at its next start.\n")?;
+        // Programs get this path, and they do not all run in our working directory.
         let path = path.canonicalize()?;
         Ok(Self { path, janitor: None })
     }

@@ -22,16 +22,16 @@ enum Command {
     /// Start a cluster in the background and say how to use it
     Up(Cluster),
     /// Stop the cluster of `up` and remove its folder
-    Down(Place),
+    Down(ClusterDir),
     /// Print shell commands that make kubectl and velero use the cluster of `up`
-    Env(Place),
+    Env(ClusterDir),
     /// Run a cluster until standard input ends, or until a signal if that first says `keep`
     #[command(hide = true)]
     Serve(Cluster),
 }
 
 #[derive(Args)]
-struct Place {
+struct ClusterDir {
     /// The cluster's folder
     #[arg(long, default_value = ".bed")]
     dir: PathBuf,
@@ -40,7 +40,7 @@ struct Place {
 #[derive(Args)]
 struct Cluster {
     #[command(flatten)]
-    place: Place,
+    place: ClusterDir,
     /// Also start an S3 store and Velero
     #[arg(long)]
     with_velero: bool,

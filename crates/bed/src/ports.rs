@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 /// Below those that the kernel gives to whoever connects or asks for any port: between being found free and being
 /// taken by the program it is for, nobody comes upon one of these by chance.
 const OURS: Range<u16> = 10_000..32_000;
-/// How far apart test programs begin that run beside each other: more than one of them needs.
+/// Distance between the port ranges of test programs that run at the same time.
 const APART: u32 = 331;
 
 /// How many this program has looked at.

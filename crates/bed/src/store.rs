@@ -13,7 +13,7 @@ use crate::ports::free_ports;
 use crate::process::{Process, Program};
 use crate::wait::eventually;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The one region the store answers to.
 pub const REGION: &str = "us-east-1";
@@ -84,7 +84,7 @@ impl Store {
     async fn go_up_as(&self, server: &Program) -> Result<()> {
         let process = server.start()?;
         let address = self.url.trim_start_matches("http://");
-        let up = eventually("the S3 store to listen", PATIENCE, async || TcpStream::connect(address));
+        let up = eventually("the S3 store to listen", TIMEOUT, async || TcpStream::connect(address));
         process.must_do(up).await?;
         *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
         Ok(())

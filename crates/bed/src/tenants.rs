@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::Bed;
 use crate::wait::{eventually, wait_until};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Bed {
     /// Makes a namespace and waits for its default ServiceAccount, without which no pod can be made.
@@ -21,7 +21,7 @@ impl Bed {
         self.apply(&[serde_json::from_value(namespace)?]).await?;
         let accounts = Api::<ServiceAccount>::namespaced(self.client().await?, name);
         let what = format!("the default ServiceAccount of {name}");
-        wait_until(&what, PATIENCE, accounts, "default", |account| account.map(|_| ())).await
+        wait_until(&what, TIMEOUT, accounts, "default", |account| account.map(|_| ())).await
     }
 
     /// Gives a user one of `admin`, `edit` and `view` in a namespace, and waits until that counts.
@@ -53,7 +53,7 @@ impl Bed {
         resource: &str,
     ) -> Result<()> {
         let what = format!("{user} to be allowed to {verb} {resource}.{group} in {namespace}");
-        eventually(&what, PATIENCE, async || {
+        eventually(&what, TIMEOUT, async || {
             match self.allowed(user, namespace, verb, group, resource).await {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(anyhow!("it is not allowed")),

@@ -1,4 +1,4 @@
-//! Velero, outside the cluster but with its ServiceAccount's rights.
+//! Velero, outside the cluster but with its service account's permissions.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -22,7 +22,7 @@ use crate::wait::wait_until;
 
 /// The bucket of the default location.
 pub const BUCKET: &str = "platform";
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Velero as installed on a bed; the server may be stopped and started.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) async fn definitions(binaries: &Binaries) -> Result<Vec<DynamicObject
     parse_manifests(&String::from_utf8(output.stdout)?)
 }
 
-/// Everything Velero's own installer would put beside the definitions, with a default location in `store`.
+/// Everything that Velero's own installer creates besides the CRDs, with a default location in `store`.
 fn objects(namespace: &str, store: &Store) -> Vec<Value> {
     let metadata = |name: &str| json!({ "name": name, "namespace": namespace });
     let labels = json!({ "component": "velero" });
@@ -148,7 +148,7 @@ impl Velero {
         let server = self.program()?.start()?;
         let locations = api(client, &self.namespace, "BackupStorageLocation");
         let available =
-            wait_until("the default location to be available", PATIENCE, locations, "default", |location| {
+            wait_until("the default location to be available", TIMEOUT, locations, "default", |location| {
                 (location?.data["status"]["phase"] == "Available").then_some(())
             });
         server.must_do(available).await?;

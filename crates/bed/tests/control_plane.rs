@@ -1,4 +1,4 @@
-//! The control plane: people, rights, manifests and the audit log.
+//! The control plane: users, permissions, manifests and the audit log.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

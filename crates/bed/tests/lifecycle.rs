@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use bed::{Bed, Process, Program, eventually, send_signal};
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The command lines of all living processes that mention a folder; what belongs to a bed does.
 fn processes(folder: &Path) -> Vec<String> {
@@ -21,7 +21,7 @@ fn processes(folder: &Path) -> Vec<String> {
 }
 
 async fn all_gone(folder: &Path) -> Result<()> {
-    eventually("every process of the bed to be gone", PATIENCE, async || {
+    eventually("every process of the bed to be gone", TIMEOUT, async || {
         let left = processes(folder);
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
@@ -61,7 +61,7 @@ async fn a_parent_killed_while_starting_leaves_no_child() -> Result<()> {
     let folder = tempfile::tempdir()?;
     for first in ["etcd", "kube-apiserver", "kube-controller-manager", "velero server"] {
         let mut parent = serve(folder.path())?;
-        eventually(&format!("{first} to run"), PATIENCE, async || {
+        eventually(&format!("{first} to run"), TIMEOUT, async || {
             let running = processes(folder.path());
             if running.iter().any(|line| line.contains(first)) { Ok(()) } else { Err(running) }
         })
@@ -127,7 +127,7 @@ async fn a_program_can_be_paused_asked_and_killed_with_all_it_started() -> Resul
     let script = r#"trap 'echo bye; exit 7' TERM; tail -F "$FILE" >/dev/null 2>&1 & echo hello; wait"#;
     let shell = Program::new("/bin/bash", &log).args(["-c", script]).env("FILE", &file);
     let up = async |process: &Process| {
-        eventually("it and its child to run", PATIENCE, async || {
+        eventually("it and its child to run", TIMEOUT, async || {
             let running = processes(folder.path());
             let is_up = running.iter().any(|line| line.contains(&file)) && process.output().contains("hello");
             if is_up { Ok(()) } else { Err(running) }
@@ -140,14 +140,14 @@ async fn a_program_can_be_paused_asked_and_killed_with_all_it_started() -> Resul
     assert!(process.is_running());
     assert!(process.usage()?.peak_rss > 0);
     process.signal("STOP")?;
-    eventually("it to be stopped", PATIENCE, async || {
+    eventually("it to be stopped", TIMEOUT, async || {
         let state = fs::read_to_string(format!("/proc/{}/stat", process.pid()))?;
         ensure!(state.contains(") T "), state);
         Ok(())
     })
     .await?;
     process.signal("CONT")?;
-    assert_eq!(process.terminate(PATIENCE).await?, Some(7));
+    assert_eq!(process.terminate(TIMEOUT).await?, Some(7));
     assert_eq!(process.output(), "hello\nbye\n");
     all_gone(folder.path()).await?;
 

@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 async fn bed() -> Result<&'static Bed> {
     static BED: OnceCell<Bed> = OnceCell::const_new();
@@ -27,7 +27,7 @@ async fn create(api: &Api<DynamicObject>, kind: &str, name: &str, spec: Value) -
 async fn phase(api: &Api<DynamicObject>, name: &str, wanted: &str) -> Result<()> {
     let what = format!("{name} to be {wanted}");
     let reached = |object: Option<&DynamicObject>| (object?.data["status"]["phase"] == wanted).then_some(());
-    wait_until(&what, PATIENCE, api.clone(), name, reached).await
+    wait_until(&what, TIMEOUT, api.clone(), name, reached).await
 }
 
 #[tokio::test]

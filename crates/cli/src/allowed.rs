@@ -1,4 +1,4 @@
-//! What the administrators allow, as far as the caller may read it.
+//! The policy, as far as the caller may read it.
 
 use std::{path::Path, sync::Arc};
 

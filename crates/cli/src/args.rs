@@ -6,19 +6,19 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::{
     adopt, backup, completion,
     connect::{Connection, Session},
-    doctor, explain, help, install, location, migration,
+    doctor, explain, help, install, live_migration, location,
     output::{EXIT_CODES, Format, Outcome},
     policy, request, restore, status,
 };
 
-/// Backups, restores and migration rights for the owners of namespaces.
+/// Backups, restores and live-migration permissions for namespace owners.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-nacre", bin_name = "kubectl nacre", version, after_help = EXIT_CODES)]
 pub(crate) struct Args {
     #[command(flatten)]
     connection: Connection,
 
-    /// How to print the answer: table, wide, json, yaml or name.
+    /// Output format: table, wide, json, yaml or name.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t, global = true)]
     #[arg(hide_possible_values = true, hide_default_value = true)]
     output: Format,
@@ -30,39 +30,39 @@ pub(crate) struct Args {
 /// Every command also stands in one of `help::GROUPS`.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make, look at, fetch and delete backups of a namespace.
+    /// Create, list, download and delete backups of a namespace.
     #[command(visible_alias = "nab", alias = "backups")]
     Backup(backup::Args),
-    /// Bring back what a backup holds, and see what became of it.
+    /// Restore a backup, and see the result.
     #[command(visible_alias = "nar", alias = "restores")]
     Restore(restore::Args),
-    /// Bring storage of your own.
+    /// Use your own storage for backups.
     #[command(visible_aliases = ["nabsl", "bsl"], alias = "locations")]
     Location(location::Args),
-    /// How the backups of a namespace stand, on one screen.
+    /// Show the status of a namespace's backups on one screen.
     Status(status::Status),
-    /// What nacre would do with a request, before it is sent.
+    /// Show what nacre would do with a request, before it is sent.
     Explain(explain::Explain),
-    /// Decide about storage that tenants want to bring.
+    /// Approve or reject storage that tenants want to use.
     #[command(visible_alias = "nabsl-request", alias = "requests")]
     Request(request::Args),
-    /// See what tenants may ask for and who says so, or check a policy before it is applied.
+    /// Show what tenants may request and which source sets it, or check a policy before it is applied.
     Policy(policy::Args),
-    /// Hand the backups of a namespace that was deleted to the one made anew under its name.
+    /// Give the backups of a deleted namespace to the namespace that was re-created under its name.
     Adopt(adopt::Adopt),
-    /// Check that the cluster is fit for nacre, and say how to mend what is not.
+    /// Check that the cluster is ready for nacre, and show how to fix what is not.
     Doctor(doctor::Doctor),
-    /// Install nacre beside Velero, or bring an installation up to date.
+    /// Install nacre in Velero's namespace, or update an installation.
     Install(install::Install),
-    /// Remove nacre, leaving nothing stuck and keeping what tenants and Velero own.
+    /// Uninstall nacre without leaving objects stuck; objects of tenants and Velero stay.
     Uninstall(install::Uninstall),
-    /// Print the manifests that install applies; no cluster is asked.
+    /// Print the manifests that install applies; needs no cluster.
     Render(install::Render),
-    /// Who may live-migrate KubeVirt machines: roles, grants, guard.
-    Migration(migration::Args),
-    /// Print what makes a shell complete commands, names and values.
+    /// Manage who may live-migrate KubeVirt machines: roles, grants, guard.
+    Migration(live_migration::Args),
+    /// Print the shell completion script.
     Completion(completion::Completion),
-    /// What could stand where the cursor is; completion scripts ask.
+    /// Print completions for the cursor position; called by completion scripts.
     #[command(name = "__complete", hide = true, disable_help_flag = true)]
     Complete(completion::Complete),
 }
@@ -112,7 +112,7 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
             Box::pin(install::uninstall(&session, &verb, args.connection.installation()?)).await
         }
         Command::Render(verb) => install::render(&verb, args.connection.installation()?, args.output),
-        Command::Migration(args) => migration::run(&session, args, given).await,
+        Command::Migration(args) => live_migration::run(&session, args, given).await,
         Command::Doctor(_) => Box::pin(doctor::run(&session, given)).await,
         Command::Completion(verb) => completion::script(&verb),
         Command::Complete(verb) => completion::complete(&verb).await,

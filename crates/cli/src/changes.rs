@@ -1,4 +1,4 @@
-//! What a spec became on its way to Velero, field by field, and by whose word.
+//! How the spec in Velero differs from the requested one, field by field, and who changed it.
 
 use planner::Policy;
 use serde::Serialize;
@@ -103,7 +103,7 @@ fn by(field: &str, value: &Value, known: &Known) -> String {
     who.join("; ")
 }
 
-/// What Velero fills in unless its administrator has told it otherwise.
+/// Velero's own defaults.
 fn is_velero_default(field: &str, value: &Value) -> bool {
     let known = [("ttl", "720h"), ("csiSnapshotTimeout", "10m"), ("itemOperationTimeout", "4h")];
     let off = ["defaultVolumesToFsBackup", "snapshotMoveData"];
@@ -142,7 +142,7 @@ mod tests {
         let fenced =
             json!({"ttl": "72h", "includedNamespaces": ["shop"], "excludedResources": ["secrets", "own"]});
         let mut known = Known { fenced, rules: None, velero: true };
-        let told = |known: &Known| {
+        let reported = |known: &Known| {
             let lines = changes(&asked, &became, known);
             lines
                 .iter()
@@ -150,7 +150,7 @@ mod tests {
                 .collect::<Vec<_>>()
                 .concat()
         };
-        insta::assert_snapshot!(told(&known), @r"
+        insta::assert_snapshot!(reported(&known), @r"
         csiSnapshotTimeout: 10m0s (Velero's default)
         datamover: odd (the administrators' policy, or Velero's own settings)
         excludedResources: secrets, own (nacre, always)
@@ -159,7 +159,7 @@ mod tests {
         ");
         known.rules = Some(vec![("backup.enforce", json!({"snapshotVolumes": false}))]);
         known.fenced["excludedResources"] = json!(["own"]);
-        insta::assert_snapshot!(told(&known), @r"
+        insta::assert_snapshot!(reported(&known), @r"
         csiSnapshotTimeout: 10m0s (Velero's default)
         datamover: odd (Velero's own settings)
         excludedResources: secrets, own (Velero's own settings; nacre, always)

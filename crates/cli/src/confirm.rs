@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 /// Whether to go on without asking.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Consent {
-    /// Do not ask. Needed where nobody can be asked.
+    /// Do not ask for confirmation. Required without a terminal.
     #[arg(short, long, aliases = ["confirm", "assume-yes"])]
     yes: bool,
 }
@@ -19,7 +19,7 @@ impl Consent {
             return Ok(true);
         }
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            bail!("nobody can be asked here; say --yes if you mean it");
+            bail!("confirmation needs a terminal; use --yes to skip it");
         }
         write!(anstream::stderr(), "{question} [y/N] ")?;
         let mut answer = String::new();

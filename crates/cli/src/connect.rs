@@ -21,23 +21,23 @@ pub(crate) struct Connection {
     #[arg(long, global = true)]
     kubeconfig: Option<PathBuf>,
 
-    /// The context in it.
+    /// The kubeconfig context to use.
     #[arg(long, global = true)]
     context: Option<String>,
 
-    /// The namespace; that of the context if absent.
+    /// The namespace. Default: the context's.
     #[arg(short, long, global = true)]
     namespace: Option<String>,
 
-    /// Act as this user.
+    /// Impersonate this user.
     #[arg(long = "as", value_name = "USER", global = true)]
     act_as: Option<String>,
 
-    /// Act as a member of this group; may be repeated.
+    /// Impersonate this group; may be repeated.
     #[arg(long = "as-group", value_name = "GROUP", global = true)]
     act_as_groups: Vec<String>,
 
-    /// Where Velero and the administrators' objects are.
+    /// Velero's namespace.
     #[arg(long, value_name = "NAMESPACE", default_value = "velero", env = "VELERO_NAMESPACE", global = true)]
     #[arg(hide_env_values = true)]
     velero_namespace: String,
@@ -95,7 +95,7 @@ pub(crate) struct Session {
     pub(crate) client: Client,
     /// The namespace on the command line, or the context's.
     pub(crate) namespace: String,
-    /// Where Velero and the administrators' objects are. Tenants may read nothing there.
+    /// Velero's namespace. Tenants may not read it.
     pub(crate) velero_namespace: String,
     pub(crate) format: Format,
 }
@@ -134,15 +134,15 @@ impl Session {
         Self { namespace: namespace.to_owned(), ..self.clone() }
     }
 
-    /// A kind beside Velero, with the caller's own rights.
-    pub(crate) fn beside_velero<K>(&self) -> Api<K>
+    /// A kind in Velero's namespace, with the caller's own permissions.
+    pub(crate) fn in_velero_namespace<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         Api::namespaced(self.client.clone(), &self.velero_namespace)
     }
 
-    /// A kind in the namespace, with the caller's own rights.
+    /// A kind in the namespace, with the caller's own permissions.
     pub(crate) fn api<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,

@@ -11,14 +11,14 @@ use crate::{
     confirm::Consent,
     connect::Session,
     list::{self, qualified},
-    live::{self, Told},
+    live::{self, ShowsProgress},
     output::{Format, Outcome, lines, print, remark},
     send::Waiting,
 };
 
 /// Which objects shall go.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Which {
+pub(crate) struct DeleteArgs {
     /// Which ones.
     #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<String>,
@@ -43,9 +43,9 @@ pub(crate) enum How {
     WithData,
 }
 
-impl Which {
+impl DeleteArgs {
     /// Deletes them. `consequence` follows "Delete backup daily ".
-    pub(crate) async fn delete<K: Told>(
+    pub(crate) async fn delete<K: ShowsProgress>(
         &self,
         session: &Session,
         how: How,
@@ -64,12 +64,12 @@ impl Which {
         for object in &objects {
             send(session, object, how).await?;
         }
-        let said = match how {
+        let result = match how {
             How::Plainly => "deleted",
             How::WithData => "asked to be deleted with its data",
         };
         let qualified: Vec<String> = names.iter().map(|name| qualified::<K>(name)).collect();
-        let table = || lines(qualified.iter().map(|name| format!("{name} {said}")));
+        let table = || lines(qualified.iter().map(|name| format!("{name} {result}")));
         let format = if session.format == Format::Wide { Format::Table } else { session.format };
         print(format, &qualified, table, || qualified.clone())?;
         let mut outcome = Outcome::Good;
@@ -84,7 +84,7 @@ impl Which {
         Ok(outcome)
     }
 
-    async fn find<K: Told>(&self, session: &Session) -> Result<Vec<K>> {
+    async fn find<K: ShowsProgress>(&self, session: &Session) -> Result<Vec<K>> {
         if self.all {
             let found = list::all::<K>(session, Some(&session.namespace), None, false).await?;
             return Ok(found.items.into_iter().map(|(object, _)| object).collect());
@@ -107,7 +107,7 @@ fn question(noun: &str, names: &[&str], namespace: &str, consequence: &str) -> S
 }
 
 /// The uid goes along, so that a namesake made meanwhile is never meant.
-async fn send<K: Told>(session: &Session, object: &K, how: How) -> Result<()> {
+async fn send<K: ShowsProgress>(session: &Session, object: &K, how: How) -> Result<()> {
     let api = session.api::<K>();
     let (name, uid) = (name_of(object), object.meta().uid.clone());
     let done = match how {

@@ -1,4 +1,4 @@
-//! Being told to stop.
+//! Signals that end the program.
 
 use tokio::signal::unix::{SignalKind, signal};
 

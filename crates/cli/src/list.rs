@@ -18,8 +18,8 @@ use crate::{
 
 /// Which objects to read.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Which {
-    /// Only these; all if none is named.
+pub(crate) struct ListArgs {
+    /// Names; all objects if absent.
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
 
@@ -27,7 +27,7 @@ pub(crate) struct Which {
     #[arg(short = 'A', long, conflicts_with_all = ["namespace", "names"])]
     pub(crate) all_namespaces: bool,
 
-    /// Only those with these labels, as kubectl has it: app=shop,tier!=test.
+    /// Label selector, as in kubectl: app=shop,tier!=test.
     #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "names")]
     pub(crate) selector: Option<String>,
 }
@@ -68,7 +68,7 @@ impl<K> Readable for K where
 {
 }
 
-impl Which {
+impl ListArgs {
     /// Reads what was asked for. With `raw`, what came is also kept as it came.
     async fn read<K: Readable>(&self, session: &Session, raw: bool) -> Result<Found<K>> {
         if self.names.is_empty() {
@@ -87,7 +87,7 @@ impl Which {
     }
 }
 
-impl Which {
+impl ListArgs {
     /// `get`: reads what was asked for and prints it, as a table for people.
     pub(crate) async fn show<K: Readable>(
         &self,

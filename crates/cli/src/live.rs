@@ -20,15 +20,15 @@ use crate::{
     connect::Session,
     interrupt::interrupted,
     list::Readable,
-    location::state::Place,
+    location::state::LocationState,
     output::{Outcome, remark},
-    story::{State, Story},
+    progress::{RequestProgress, State},
     style,
-    words::{printable, span},
+    text::{printable, span},
 };
 
 /// Failures in a row after which watching is given up.
-const PATIENCE: usize = 5;
+const MAX_READ_ERRORS: usize = 5;
 
 /// How an object looks at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ pub(crate) struct Moment {
     pub(crate) outcome: Option<Outcome>,
 }
 
-/// Something that can be waited for.
-pub(crate) trait Told: Readable {
+/// A kind whose progress can be shown while waiting.
+pub(crate) trait ShowsProgress: Readable {
     /// What it is called on the command line.
     const NOUN: &'static str;
     /// How it looks now.
@@ -53,46 +53,46 @@ pub(crate) trait Told: Readable {
     fn next(&self) -> Vec<String>;
 }
 
-fn of_story(story: &Story<'_>) -> Moment {
+fn of_progress(progress: &RequestProgress<'_>) -> Moment {
     let count = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
-    let items = count(story.velero.done).zip(count(story.velero.total));
+    let items = count(progress.velero.done).zip(count(progress.velero.total));
     Moment {
-        word: story.word().to_owned(),
-        sentence: printable(&story.sentence()),
-        items: items.filter(|_| story.state() == State::Running),
-        outcome: story.outcome(),
+        word: progress.word().to_owned(),
+        sentence: printable(&progress.sentence()),
+        items: items.filter(|_| progress.state() == State::Running),
+        outcome: progress.outcome(),
     }
 }
 
-impl Told for NonAdminBackup {
+impl ShowsProgress for NonAdminBackup {
     const NOUN: &'static str = "backup";
 
     fn moment(&self) -> Moment {
-        of_story(&Story::from(self))
+        of_progress(&RequestProgress::from(self))
     }
 
     fn next(&self) -> Vec<String> {
-        Story::from(self).next()
+        RequestProgress::from(self).next()
     }
 }
 
-impl Told for NonAdminRestore {
+impl ShowsProgress for NonAdminRestore {
     const NOUN: &'static str = "restore";
 
     fn moment(&self) -> Moment {
-        of_story(&Story::from(self))
+        of_progress(&RequestProgress::from(self))
     }
 
     fn next(&self) -> Vec<String> {
-        Story::from(self).next()
+        RequestProgress::from(self).next()
     }
 }
 
-impl Told for NonAdminBackupStorageLocation {
+impl ShowsProgress for NonAdminBackupStorageLocation {
     const NOUN: &'static str = "location";
 
     fn moment(&self) -> Moment {
-        let place = Place::from(self);
+        let place = LocationState::from(self);
         Moment {
             word: place.word().to_owned(),
             sentence: printable(&place.sentence()),
@@ -102,7 +102,7 @@ impl Told for NonAdminBackupStorageLocation {
     }
 
     fn next(&self) -> Vec<String> {
-        Place::from(self).next(self.metadata.name.as_deref().unwrap_or_default())
+        LocationState::from(self).next(self.metadata.name.as_deref().unwrap_or_default())
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) async fn until<K: Readable, T>(
                 }
                 Err(error) => {
                     failures += 1;
-                    if failures >= PATIENCE || is_final(&error) {
+                    if failures >= MAX_READ_ERRORS || is_final(&error) {
                         return Err(error.into());
                     }
                 }
@@ -173,7 +173,7 @@ fn is_final(error: &watcher::Error) -> bool {
 }
 
 /// Waits until an object has come to an end, showing how it gets there. The last that was seen of it comes along.
-pub(crate) async fn follow<K: Told>(
+pub(crate) async fn follow<K: ShowsProgress>(
     session: &Session,
     name: &str,
     timeout: Option<Duration>,
@@ -182,7 +182,7 @@ pub(crate) async fn follow<K: Told>(
 }
 
 /// The same until `over` has seen enough.
-pub(crate) async fn follow_until<K: Told>(
+pub(crate) async fn follow_until<K: ShowsProgress>(
     session: &Session,
     name: &str,
     timeout: Option<Duration>,
@@ -222,7 +222,7 @@ pub(crate) async fn follow_until<K: Told>(
 }
 
 /// Waits until an object is gone, showing what it waits for.
-pub(crate) async fn until_gone<K: Told>(
+pub(crate) async fn until_gone<K: ShowsProgress>(
     session: &Session,
     name: &str,
     timeout: Option<Duration>,
@@ -307,10 +307,10 @@ fn look(counted: bool) -> ProgressStyle {
 }
 
 /// How an object ended, in a line for people.
-pub(crate) fn verdict<K: Told>(name: &str, moment: &Moment) -> String {
+pub(crate) fn verdict<K: ShowsProgress>(name: &str, moment: &Moment) -> String {
     let style = match moment.outcome {
         Some(Outcome::Good) => style::GOOD,
-        Some(Outcome::Attention) => style::ODD,
+        Some(Outcome::Attention) => style::WARNING,
         Some(_) => style::BAD,
         None => style::BUSY,
     };

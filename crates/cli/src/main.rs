@@ -18,11 +18,12 @@ mod install;
 mod interrupt;
 mod list;
 mod live;
+mod live_migration;
 mod location;
-mod migration;
 mod output;
 mod policy;
 mod preview;
+mod progress;
 #[cfg(test)]
 mod reference;
 mod request;
@@ -31,12 +32,11 @@ mod restore;
 mod selector;
 mod send;
 mod status;
-mod story;
 mod style;
 mod table;
+mod text;
 mod wait;
 mod warnings;
-mod words;
 
 use std::process::ExitCode;
 

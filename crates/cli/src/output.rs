@@ -28,7 +28,7 @@ pub(crate) enum Format {
     Name,
 }
 
-/// How a command ended that could say what it was asked to say. An error is told by `complain` and ends with 1 too.
+/// How a command ended that could say what it was asked to say. An error is printed by `complain` and exits with 1 too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Done, or the answer is good.
@@ -50,7 +50,7 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   2    the command line is wrong
   3    it worked, and the answer needs attention: PartiallyFailed, 0 items, or policy would refuse it
   4    --timeout was over before what was waited for
-  130  interrupted; what was asked for goes on without this program";
+  130  interrupted; the operation continues in the cluster";
 
 impl Outcome {
     /// The exit code, as `EXIT_CODES` has it.
@@ -108,9 +108,9 @@ pub(crate) fn say(text: &str) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Says something beside the answer.
+/// Prints a remark on standard error.
 pub(crate) fn remark(text: impl Display) {
-    // Nobody is left to tell if this fails.
+    // There is nowhere left to report a failure.
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 

@@ -1,4 +1,4 @@
-//! What nacre would do with a request: the planner's own decision over what the caller can see, carried out by nobody.
+//! What nacre would do with a request: the planner's decision on what the caller can read, without executing it.
 
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
 }
 
-/// What would become of a request.
+/// The predicted result of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum PreviewResult {
     /// It passes, and this is the spec of what is made of it.
     Passes(Value),
     /// It passes once an administrator approves it.
@@ -48,7 +48,7 @@ pub(crate) enum Verdict {
 }
 
 /// A request as if it were sent just now: nothing has become of it yet.
-fn anew(meta: &ObjectMeta, world: &World) -> ObjectMeta {
+fn as_new(meta: &ObjectMeta, world: &World) -> ObjectMeta {
     ObjectMeta {
         name: meta.name.clone().or_else(|| meta.generate_name.clone()),
         namespace: world.namespace.metadata.name.clone(),
@@ -68,37 +68,37 @@ impl World {
         self.backups.iter().find(|backup| backup.metadata.name.as_deref() == Some(name))
     }
 
-    /// Velero's side of a location, as far as its mirror tells.
+    /// Velero's BackupStorageLocation, as far as the location's status shows it.
     fn storage(&self, location: &NonAdminBackupStorageLocation) -> Option<Arc<BackupStorageLocation>> {
-        let told = location.status.as_ref()?.velero_backup_storage_location.as_ref()?;
-        let labels = [(labels::NABSL_NACUUID.to_owned(), told.name.clone()?)];
+        let reported = location.status.as_ref()?.velero_backup_storage_location.as_ref()?;
+        let labels = [(labels::NABSL_NACUUID.to_owned(), reported.name.clone()?)];
         let owner = self.namespace.metadata.name.clone().unwrap_or_default();
         Some(Arc::new(BackupStorageLocation {
             metadata: ObjectMeta {
-                name: told.name.clone(),
+                name: reported.name.clone(),
                 labels: Some(labels.into()),
                 annotations: Some([(labels::NABSL_NAMESPACE.to_owned(), owner)].into()),
                 ..ObjectMeta::default()
             },
             spec: location.spec.backup_storage_location_spec.clone(),
-            status: told.status.clone(),
+            status: reported.status.clone(),
         }))
     }
 
-    /// The Velero Backup behind a request and where it is kept, as far as the mirror tells.
+    /// The Velero Backup of a request and its location, as far as the request's status shows them.
     fn velero(&self, backup: &NonAdminBackup) -> Option<(Arc<Backup>, Option<Arc<BackupStorageLocation>>)> {
-        let told = backup.status.as_ref()?.velero_backup.as_ref()?;
+        let reported = backup.status.as_ref()?.velero_backup.as_ref()?;
         let own = backup.spec.backup_spec.storage_location.as_deref();
         let location = own.and_then(|name| self.location(name)).and_then(|location| self.storage(location));
-        let mut spec = told.spec.clone().unwrap_or_default();
+        let mut spec = reported.spec.clone().unwrap_or_default();
         if own.is_none() {
             // Which of the cluster's own locations it is makes no difference here.
             spec.storage_location = None;
         }
         let velero = Backup {
-            metadata: ObjectMeta { name: told.name.clone(), ..ObjectMeta::default() },
+            metadata: ObjectMeta { name: reported.name.clone(), ..ObjectMeta::default() },
             spec,
-            status: told.status.clone(),
+            status: reported.status.clone(),
         };
         Some((Arc::new(velero), location))
     }
@@ -109,10 +109,13 @@ impl World {
         for backup in &self.backups {
             let created = backup.status.as_ref().filter(|status| status.phase == Some(Phase::Created));
             let Some(velero) = created.and_then(|status| status.velero_backup.as_ref()) else { continue };
-            let said = velero.status.clone().unwrap_or_default();
+            let velero_status = velero.status.clone().unwrap_or_default();
             others.alive += 1;
-            let stage = stage(said.phase.as_deref().unwrap_or_default(), said.completion_timestamp.is_some());
-            others.active += usize::from(stage != Stage::Over);
+            let stage = stage(
+                velero_status.phase.as_deref().unwrap_or_default(),
+                velero_status.completion_timestamp.is_some(),
+            );
+            others.active += usize::from(stage != Stage::Finished);
         }
         others
     }
@@ -127,12 +130,12 @@ fn taken_for_granted() -> Arc<ConfigMap> {
     })
 }
 
-/// What would become of a backup.
-pub(crate) fn of_backup(world: &World, asked: &NonAdminBackup) -> Verdict {
+/// The predicted result of a backup.
+pub(crate) fn of_backup(world: &World, asked: &NonAdminBackup) -> PreviewResult {
     let location = asked.spec.backup_spec.storage_location.as_deref().and_then(|name| world.location(name));
     let seen = backup::Observed {
         backup: Arc::new(NonAdminBackup {
-            metadata: anew(&asked.metadata, world),
+            metadata: as_new(&asked.metadata, world),
             spec: api::NonAdminBackupSpec {
                 backup_spec: asked.spec.backup_spec.clone(),
                 delete_backup: None,
@@ -143,8 +146,8 @@ pub(crate) fn of_backup(world: &World, asked: &NonAdminBackup) -> Verdict {
         namespace: Some(Arc::new(world.namespace.clone())),
         velero: None,
         name_taken: false,
-        out_of_sight: false,
-        kept_at: None,
+        storage_missing: false,
+        velero_location: None,
         storage: location.and_then(|location| world.storage(location)),
         // Tenants do not see it.
         default_storage: None,
@@ -154,24 +157,24 @@ pub(crate) fn of_backup(world: &World, asked: &NonAdminBackup) -> Verdict {
         restores: Vec::new(),
         volumes: Default::default(),
         position: 1,
-        position_due: true,
+        publish_position: true,
         others: world.others(),
         policy: world.policy.clone(),
         admin_namespace: world.velero_namespace.clone(),
-        trouble: None,
+        rejected_write: None,
         now: world.now,
     };
     verdict(&backup::decide(&seen), Kind::Backup)
 }
 
-/// What would become of a restore.
-pub(crate) fn of_restore(world: &World, asked: &NonAdminRestore) -> Verdict {
+/// The predicted result of a restore.
+pub(crate) fn of_restore(world: &World, asked: &NonAdminRestore) -> PreviewResult {
     let from = asked.spec.restore_spec.backup_name.as_deref().and_then(|name| world.backup(name));
-    let (source, kept_at) = from.and_then(|from| world.velero(from)).unzip();
+    let (source, velero_location) = from.and_then(|from| world.velero(from)).unzip();
     let volumes = from.and_then(|from| from.status.as_ref()?.file_system_pod_volume_backups);
     let seen = restore::Observed {
         restore: Arc::new(NonAdminRestore {
-            metadata: anew(&asked.metadata, world),
+            metadata: as_new(&asked.metadata, world),
             spec: asked.spec.clone(),
             status: None,
         }),
@@ -181,24 +184,24 @@ pub(crate) fn of_restore(world: &World, asked: &NonAdminRestore) -> Verdict {
         name_taken: false,
         backup: from.map(|from| Arc::new(from.clone())),
         source,
-        kept_at: kept_at.flatten(),
+        velero_location: velero_location.flatten(),
         source_volumes: volumes.unwrap_or_default(),
         modifier: None,
         config_maps: [Some(taken_for_granted()), Some(taken_for_granted())],
         volumes: Default::default(),
         position: 1,
-        position_due: true,
+        publish_position: true,
         policy: world.policy.clone(),
         admin_namespace: world.velero_namespace.clone(),
-        trouble: None,
+        rejected_write: None,
         now: world.now,
     };
     verdict(&restore::decide(&seen), Kind::Restore)
 }
 
-/// What would become of a location.
-pub(crate) fn of_location(world: &World, asked: &NonAdminBackupStorageLocation) -> Verdict {
-    let metadata = anew(&asked.metadata, world);
+/// The predicted result of a location.
+pub(crate) fn of_location(world: &World, asked: &NonAdminBackupStorageLocation) -> PreviewResult {
+    let metadata = as_new(&asked.metadata, world);
     let spec = &asked.spec.backup_storage_location_spec;
     let key = location::named_key(spec).map(|(_, key)| key);
     let found = world.secret.as_ref().and_then(|secret| secret.data.get(key?).cloned());
@@ -218,34 +221,34 @@ pub(crate) fn of_location(world: &World, asked: &NonAdminBackupStorageLocation) 
         name_taken: false,
         credential: found.map_or(Credential::Missing(world.now), |value| Credential::Found(Arc::new(value))),
         others,
-        place_taken: false,
+        path_taken: false,
         backups: Vec::new(),
         velero_version: None,
         policy: world.policy.clone(),
         admin_namespace: world.velero_namespace.clone(),
-        trouble: None,
+        rejected_write: None,
         now: world.now,
     };
     let approval = world.policy.as_ref().is_some_and(|policy| policy.storage_locations.require_approval);
     match verdict(&location::decide(&seen), Kind::NonAdminBackupStorageLocationRequest) {
-        Verdict::Passes(_) if approval => Verdict::NeedsApproval,
-        Verdict::Passes(_) => {
+        PreviewResult::Passes(_) if approval => PreviewResult::NeedsApproval,
+        PreviewResult::Passes(_) => {
             let mut spec = spec.clone();
             if let Some(policy) = &world.policy {
                 location::fill(&policy.storage_locations.enforce, &mut spec);
             }
-            Verdict::Passes(json!(spec))
+            PreviewResult::Passes(json!(spec))
         }
         other => other,
     }
 }
 
 /// Reads a plan as a person would: something is made, or a condition says why not.
-fn verdict(plan: &Plan, made: Kind) -> Verdict {
+fn verdict(plan: &Plan, made: Kind) -> PreviewResult {
     for action in &plan.actions {
         match action {
             Action::Create(object) if object.kind == made => {
-                return Verdict::Passes(object.body["spec"].clone());
+                return PreviewResult::Passes(object.body["spec"].clone());
             }
             Action::PatchStatus(_, body) => {
                 let conditions = body["status"]["conditions"].as_array().into_iter().flatten();
@@ -254,13 +257,17 @@ fn verdict(plan: &Plan, made: Kind) -> Verdict {
                     let message = refusal["message"].as_str().unwrap_or_default().to_owned();
                     let waits = [condition::NAMESPACE_LIMIT_REACHED, condition::POLICY_UNAVAILABLE];
                     let waits = refusal["reason"].as_str().is_some_and(|reason| waits.contains(&reason));
-                    return if waits { Verdict::Waits(message) } else { Verdict::Refused(message) };
+                    return if waits {
+                        PreviewResult::Waits(message)
+                    } else {
+                        PreviewResult::Refused(message)
+                    };
                 }
             }
             _ => {}
         }
     }
-    Verdict::Waits("nacre needs to know more than can be seen from here".to_owned())
+    PreviewResult::Waits("nacre needs to know more than can be seen from here".to_owned())
 }
 
 /// Where the bytes of a backup are, in words.
@@ -308,10 +315,12 @@ pub(crate) mod tests {
     fn a_backup_into_a_location_passes_when_that_is_ready() {
         let mut world = shop(Policy::default());
         let asked = backup(&json!({"storageLocation": "mine"}));
-        let Verdict::Refused(why) = of_backup(&world, &asked) else { panic!("there is no such location") };
+        let PreviewResult::Refused(why) = of_backup(&world, &asked) else {
+            panic!("there is no such location")
+        };
         assert!(why.contains("there is no NonAdminBackupStorageLocation"), "{why}");
         world.locations.push(location(&ready()));
-        let Verdict::Passes(spec) = of_backup(&world, &asked) else { panic!("it is ready") };
+        let PreviewResult::Passes(spec) = of_backup(&world, &asked) else { panic!("it is ready") };
         assert_eq!(spec["storageLocation"], "shop-mine-l");
         assert_eq!(spec["includedNamespaces"], json!(["shop"]));
     }
@@ -325,7 +334,7 @@ pub(crate) mod tests {
         there.status =
             serde_json::from_value(json!({"phase": "Created", "veleroBackup": {"name": "x"}})).unwrap();
         world.backups.push(there);
-        assert!(matches!(of_backup(&world, &backup(&json!({}))), Verdict::Waits(_)));
+        assert!(matches!(of_backup(&world, &backup(&json!({}))), PreviewResult::Waits(_)));
     }
 
     #[test]
@@ -341,11 +350,11 @@ pub(crate) mod tests {
             "spec": {"storageLocation": "default"}, "status": {"phase": "Completed"}}}))
         .unwrap();
         world.backups.push(from.clone());
-        assert!(matches!(of_restore(&world, &restore), Verdict::Passes(_)));
+        assert!(matches!(of_restore(&world, &restore), PreviewResult::Passes(_)));
         from.spec.backup_spec.storage_location = Some("mine".to_owned());
         world.backups = vec![from];
         world.locations.push(location(&ready()));
-        let Verdict::Refused(why) = of_restore(&world, &restore) else {
+        let PreviewResult::Refused(why) = of_restore(&world, &restore) else {
             panic!("roles do not come from tenants")
         };
         assert!(why.contains("includedResources"), "{why}");
@@ -357,15 +366,15 @@ pub(crate) mod tests {
         policy.storage_locations.require_approval = true;
         let mut world = shop(policy);
         let asked = location(&json!({}));
-        let Verdict::Refused(why) = of_location(&world, &asked) else { panic!("there is no Secret") };
+        let PreviewResult::Refused(why) = of_location(&world, &asked) else { panic!("there is no Secret") };
         assert!(why.contains("Secret"), "{why}");
         let keys = b"[default]\naws_access_key_id = a\naws_secret_access_key = b\n";
         world.secret = Some(HiddenSecret {
             data: [("cloud".to_owned(), keys.to_vec().into())].into(),
             ..HiddenSecret::default()
         });
-        assert_eq!(of_location(&world, &asked), Verdict::NeedsApproval);
+        assert_eq!(of_location(&world, &asked), PreviewResult::NeedsApproval);
         world.policy = Some(Arc::new(Policy::default()));
-        assert!(matches!(of_location(&world, &asked), Verdict::Passes(_)));
+        assert!(matches!(of_location(&world, &asked), PreviewResult::Passes(_)));
     }
 }

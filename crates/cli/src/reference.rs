@@ -44,17 +44,17 @@ fn markdown(program: &Command) -> String {
 }
 
 /// Every command that does something, by the names on its way.
-fn every<'a>(command: &'a Command, tell: &mut impl FnMut(&[&'a str], &'a Command)) {
-    fn below<'a>(path: &[&'a str], command: &'a Command, tell: &mut impl FnMut(&[&'a str], &'a Command)) {
+fn every<'a>(command: &'a Command, visit: &mut impl FnMut(&[&'a str], &'a Command)) {
+    fn below<'a>(path: &[&'a str], command: &'a Command, visit: &mut impl FnMut(&[&'a str], &'a Command)) {
         for one in command.get_subcommands().filter(|one| !one.is_hide_set() && one.get_name() != "help") {
             let path = [path, &[one.get_name()]].concat();
             if !one.has_subcommands() {
-                tell(&path, one);
+                visit(&path, one);
             }
-            below(&path, one, tell);
+            below(&path, one, visit);
         }
     }
-    below(&[], command, tell);
+    below(&[], command, visit);
 }
 
 fn section(page: &mut String, name: &str, command: &Command) {
@@ -102,15 +102,16 @@ fn meaning(arg: &Arg) -> String {
     let values = if shown { format!(" One of {}.", values.join(", ")) } else { String::new() };
     let defaults: Vec<String> =
         arg.get_default_values().iter().map(|value| value.display().to_string()).collect();
-    let told = arg.get_action().takes_values() && !defaults.is_empty() && !arg.is_hide_default_value_set();
-    let default = if told { format!(" Default: `{}`.", defaults.join(",")) } else { String::new() };
+    let reported =
+        arg.get_action().takes_values() && !defaults.is_empty() && !arg.is_hide_default_value_set();
+    let default = if reported { format!(" Default: `{}`.", defaults.join(",")) } else { String::new() };
     let end = if help.ends_with(['.', '…']) || help.ends_with("...") { "" } else { "." };
     format!("{help}{end}{values}{default}")
 }
 
 fn about(command: &Command) -> String {
-    let told = command.get_long_about().or_else(|| command.get_about()).map(ToString::to_string);
-    told.unwrap_or_default().trim_end_matches('.').to_owned()
+    let reported = command.get_long_about().or_else(|| command.get_about()).map(ToString::to_string);
+    reported.unwrap_or_default().trim_end_matches('.').to_owned()
 }
 
 fn cell(text: &str) -> String {

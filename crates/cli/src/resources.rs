@@ -205,11 +205,11 @@ mod tests {
 
     #[test]
     fn a_name_that_is_not_served_is_told_with_the_nearest_that_is() {
-        let told = |name: &str| problem("spec.backupSpec.includedResources", name, &cluster()).unwrap();
-        insta::assert_snapshot!(told("nonsense"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "nonsense" (`kubectl api-resources` lists what there is)"#);
-        insta::assert_snapshot!(told("deployments2"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "deployments2"; did you mean "deployments.apps"? (`kubectl api-resources` lists what there is)"#);
-        insta::assert_snapshot!(told("configmaps.apps"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "configmaps.apps"; did you mean "configmaps"? (`kubectl api-resources` lists what there is)"#);
-        insta::assert_snapshot!(told("widgets.example.net"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "widgets.example.net"; did you mean "widgets.example.com"? (`kubectl api-resources` lists what there is)"#);
+        let reported = |name: &str| problem("spec.backupSpec.includedResources", name, &cluster()).unwrap();
+        insta::assert_snapshot!(reported("nonsense"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "nonsense" (`kubectl api-resources` lists what there is)"#);
+        insta::assert_snapshot!(reported("deployments2"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "deployments2"; did you mean "deployments.apps"? (`kubectl api-resources` lists what there is)"#);
+        insta::assert_snapshot!(reported("configmaps.apps"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "configmaps.apps"; did you mean "configmaps"? (`kubectl api-resources` lists what there is)"#);
+        insta::assert_snapshot!(reported("widgets.example.net"), @r#"spec.backupSpec.includedResources: the cluster serves no resource "widgets.example.net"; did you mean "widgets.example.com"? (`kubectl api-resources` lists what there is)"#);
     }
 
     #[test]

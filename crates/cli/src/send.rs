@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::{
     connect::Session,
     list::qualified,
-    live::{self, Told},
+    live::{self, ShowsProgress},
     output::{Format, Outcome, print, remark, say},
     warnings,
 };
@@ -23,7 +23,7 @@ use crate::{
 /// What every `create` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sending {
-    /// Only print the manifest; nothing is sent.
+    /// Print the manifest; change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -42,18 +42,18 @@ pub(crate) struct Sending {
 /// Whether to wait, and for how long.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Waiting {
-    /// Wait until it is over, and end with its outcome as the exit code.
+    /// Wait until it is finished; the exit code is its outcome.
     #[arg(short, long)]
     pub(crate) wait: bool,
 
-    /// How long to wait; for ever if absent. Exit code 4 when it is over.
+    /// How long to wait. Default: forever. Exit code 4 on timeout.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "wait")]
     pub(crate) timeout: Option<Duration>,
 }
 
 impl Sending {
     /// Makes the object, or prints it.
-    pub(crate) async fn send<K: Told>(
+    pub(crate) async fn send<K: ShowsProgress>(
         &self,
         session: &Session,
         mut object: K,
@@ -73,13 +73,13 @@ impl Sending {
         let api = session.api::<K>();
         let made = match api.create(&PostParams::default(), &object).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() && !named => {
-                // Two in one second; the second is told apart.
+                // Two in one second: the second one gets a suffix.
                 object.meta_mut().name = Some(format!("{asked}-{}", random()));
                 api.create(&PostParams::default(), &object).await?
             }
             made => made?,
         };
-        for warning in warnings::heard() {
+        for warning in warnings::received() {
             remark(format_args!("Warning: {warning}"));
         }
         let name = made.meta().name.clone().unwrap_or_default();
@@ -100,7 +100,7 @@ impl Sending {
 }
 
 /// Waits for an object and says how it ended.
-pub(crate) async fn conclude<K: Told>(
+pub(crate) async fn conclude<K: ShowsProgress>(
     session: &Session,
     name: &str,
     timeout: Option<Duration>,

@@ -9,9 +9,9 @@ use anstyle::{AnsiColor, Style};
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// It went wrong, or will.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-/// Somebody should look at it.
-pub(crate) const ODD: Style = AnsiColor::Yellow.on_default();
-/// It is on its way.
+/// Needs attention.
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default();
+/// In progress.
 pub(crate) const BUSY: Style = AnsiColor::Cyan.on_default();
 /// A heading.
 pub(crate) const HEADING: Style = Style::new().bold();

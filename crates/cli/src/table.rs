@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use anstyle::Style;
 use kube::core::ObjectMeta;
 
-use crate::{output::Format, style, words::printable};
+use crate::{output::Format, style, text::printable};
 
 /// What stands in a column of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::{
     connect::Session,
-    live::Told,
+    live::ShowsProgress,
     output::Outcome,
     send::{conclude, duration},
 };
@@ -22,11 +22,11 @@ pub(crate) struct Wait {
     /// Which one.
     name: String,
 
-    /// How long to wait; for ever if absent.
+    /// How long to wait. Default: forever.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
 }
 
-pub(crate) async fn run<K: Told>(session: &Session, args: &Wait) -> Result<Outcome> {
+pub(crate) async fn run<K: ShowsProgress>(session: &Session, args: &Wait) -> Result<Outcome> {
     conclude::<K>(session, &args.name, args.timeout).await
 }

@@ -28,41 +28,41 @@ fn nacre(files: &[(&str, &str)], arguments: &[&str]) -> (Command, tempfile::Temp
 fn help_is_grouped_by_audience() {
     let (command, _folder) = nacre(&[], &["-h"]);
     command.assert().success().stdout_eq(str![[r#"
-Backups, restores and migration rights for the owners of namespaces
+Backups, restores and live-migration permissions for namespace owners
 
 Usage: kubectl nacre [OPTIONS] <COMMAND>
 
 For the owner of a namespace:
-  backup      Make, look at, fetch and delete backups of a namespace
-  restore     Bring back what a backup holds, and see what became of it
-  location    Bring storage of your own
-  status      How the backups of a namespace stand, on one screen
-  explain     What nacre would do with a request, before it is sent
+  backup      Create, list, download and delete backups of a namespace
+  restore     Restore a backup, and see the result
+  location    Use your own storage for backups
+  status      Show the status of a namespace's backups on one screen
+  explain     Show what nacre would do with a request, before it is sent
 
 For administrators:
-  request     Decide about storage that tenants want to bring
-  policy      See what tenants may ask for and who says so, or check a policy before it is applied
-  adopt       Hand the backups of a namespace that was deleted to the one made anew under its name
-  doctor      Check that the cluster is fit for nacre, and say how to mend what is not
-  install     Install nacre beside Velero, or bring an installation up to date
-  uninstall   Remove nacre, leaving nothing stuck and keeping what tenants and Velero own
-  render      Print the manifests that install applies; no cluster is asked
+  request     Approve or reject storage that tenants want to use
+  policy      Show what tenants may request and which source sets it, or check a policy before it is applied
+  adopt       Give the backups of a deleted namespace to the namespace that was re-created under its name
+  doctor      Check that the cluster is ready for nacre, and show how to fix what is not
+  install     Install nacre in Velero's namespace, or update an installation
+  uninstall   Uninstall nacre without leaving objects stuck; objects of tenants and Velero stay
+  render      Print the manifests that install applies; needs no cluster
 
 For those who live-migrate KubeVirt machines:
-  migration   Who may live-migrate KubeVirt machines: roles, grants, guard
+  migration   Manage who may live-migrate KubeVirt machines: roles, grants, guard
 
 Other:
-  completion  Print what makes a shell complete commands, names and values
+  completion  Print the shell completion script
   help        Print this message or the help of a command
 
 Options:
       --kubeconfig <KUBECONFIG>       The kubeconfig file to use
-      --context <CONTEXT>             The context in it
-  -n, --namespace <NAMESPACE>         The namespace; that of the context if absent
-      --as <USER>                     Act as this user
-      --as-group <GROUP>              Act as a member of this group; may be repeated
-      --velero-namespace <NAMESPACE>  Where Velero and the administrators' objects are [env: VELERO_NAMESPACE] [default: velero]
-  -o, --output <FORMAT>               How to print the answer: table, wide, json, yaml or name
+      --context <CONTEXT>             The kubeconfig context to use
+  -n, --namespace <NAMESPACE>         The namespace. Default: the context's
+      --as <USER>                     Impersonate this user
+      --as-group <GROUP>              Impersonate this group; may be repeated
+      --velero-namespace <NAMESPACE>  Velero's namespace [env: VELERO_NAMESPACE] [default: velero]
+  -o, --output <FORMAT>               Output format: table, wide, json, yaml or name
   -h, --help                          Print help
   -V, --version                       Print version
 
@@ -72,7 +72,7 @@ Exit codes:
   2    the command line is wrong
   3    it worked, and the answer needs attention: PartiallyFailed, 0 items, or policy would refuse it
   4    --timeout was over before what was waited for
-  130  interrupted; what was asked for goes on without this program
+  130  interrupted; the operation continues in the cluster
 
 "#]]);
 }
@@ -86,27 +86,27 @@ Back up the namespace
 Usage: kubectl nacre backup create [OPTIONS] [NAME]
 
 Arguments:
-  [NAME]  What to call it; `backup-` and the time if absent
+  [NAME]  Name of the backup. Default: `backup-` and the time
 
 Options:
       --dry-run
-          Only print the manifest; nothing is sent
+          Print the manifest; change nothing
   -w, --wait
-          Wait until it is over, and end with its outcome as the exit code
+          Wait until it is finished; the exit code is its outcome
       --timeout <DURATION>
-          How long to wait; for ever if absent. Exit code 4 when it is over
+          How long to wait. Default: forever. Exit code 4 on timeout
       --labels <KEY=VALUE,...>
           Labels for the object: app=shop,tier=gold
       --annotations <KEY=VALUE,...>
           Annotations for the object
       --ttl <DURATION>
-          How long to keep it: 72h, 720h. What the administrators or Velero say if absent
+          How long to keep it, such as 72h or 720h. Default: the policy's or Velero's
       --storage-location <LOCATION>
-          The location of your own to keep it in; the cluster's own storage if absent
+          The NonAdminBackupStorageLocation to store it in. Default: the cluster's own storage
       --item-operation-timeout <DURATION>
-          How long background operations of plugins may take
+          Timeout of background operations of plugins
       --resource-policies-configmap <CONFIGMAP>
-          A ConfigMap of the administrators that says how volumes are treated
+          An administrator's ConfigMap with Velero's resource policy for volumes
   -h, --help
           Print help
 
@@ -126,32 +126,32 @@ What to back up:
       --or-selector <LABELS>
           Only objects that one of these selects: 'app=a or app=b'; may be repeated
       --ordered-resources <KIND=NAMES;...>
-          Which objects of a kind come first: 'pods=a,b;configmaps=c'
+          Objects to back up first, by kind: 'pods=a,b;configmaps=c'
 
 Volumes:
       --snapshot-volumes[=<BOOL>]
           Whether to take snapshots of volumes [possible values: true, false]
       --snapshot-move-data[=<BOOL>]
-          Whether to move the snapshots into the storage. Needed to get volumes back from storage of your own [possible values: true, false]
+          Whether to move snapshot data into the storage. Required to restore volumes from your own storage [possible values: true, false]
       --default-volumes-to-fs-backup[=<BOOL>]
           Whether to save volumes file by file [possible values: true, false]
       --data-mover <NAME>
-          What moves the snapshots; Velero's own mover if absent
+          The data mover. Default: Velero's own
       --parallel-files-upload <NUMBER>
-          How many files to upload at a time
+          Number of files to upload in parallel
       --csi-snapshot-timeout <DURATION>
-          How long a CSI snapshot may take
+          Timeout of a CSI snapshot
       --volume-group-snapshot-label-key <LABEL>
           Snapshot claims with the same value of this label together
 
 Connection:
       --kubeconfig <KUBECONFIG>       The kubeconfig file to use
-      --context <CONTEXT>             The context in it
-  -n, --namespace <NAMESPACE>         The namespace; that of the context if absent
-      --as <USER>                     Act as this user
-      --as-group <GROUP>              Act as a member of this group; may be repeated
-      --velero-namespace <NAMESPACE>  Where Velero and the administrators' objects are [env: VELERO_NAMESPACE] [default: velero]
-  -o, --output <FORMAT>               How to print the answer: table, wide, json, yaml or name
+      --context <CONTEXT>             The kubeconfig context to use
+  -n, --namespace <NAMESPACE>         The namespace. Default: the context's
+      --as <USER>                     Impersonate this user
+      --as-group <GROUP>              Impersonate this group; may be repeated
+      --velero-namespace <NAMESPACE>  Velero's namespace [env: VELERO_NAMESPACE] [default: velero]
+  -o, --output <FORMAT>               Output format: table, wide, json, yaml or name
 
 Examples:
   kubectl nacre backup create                          everything in the namespace, under a name with the date
@@ -262,7 +262,7 @@ fn a_policy_that_makes_no_sense_makes_everything_wait() {
     command.assert().code(3).stdout_eq(str![[r#"
 backup daily in namespace shop: would have to wait
   what the administrators allow cannot be read at the moment; the backup waits, and goes on by itself when that is mended
-  rule: nacre's own, whatever the administrators' policy says
+  rule: built into nacre, independent of the administrators' policy
 
 policy: from the file
 
@@ -276,28 +276,28 @@ policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, 
 fn help_of_an_administrators_verb_says_what_it_does_not_do() {
     let (command, _folder) = nacre(&[], &["request", "approve", "-h"]);
     command.assert().success().stdout_eq(str![[r#"
-Let Velero use the storage
+Approve the storage for Velero
 
 Usage: kubectl nacre request approve [OPTIONS] <REQUEST>...
 
 Arguments:
-  <REQUEST>...  NAMESPACE/NAME of the location, its name alone if nobody else has one so called, or the name of the request
+  <REQUEST>...  NAMESPACE/NAME of the location, its name alone if that is unique, or the name of the request
 
 Options:
-      --resource-version <VERSION>  Only if the request is still the one that was shown under this version
-  -w, --wait                        Wait until it is over, and end with its outcome as the exit code
-      --timeout <DURATION>          How long to wait; for ever if absent. Exit code 4 when it is over
-      --reason <REASON>             Why, for whoever looks at the request later
+      --resource-version <VERSION>  Only if the request still has this resourceVersion
+  -w, --wait                        Wait until it is finished; the exit code is its outcome
+      --timeout <DURATION>          How long to wait. Default: forever. Exit code 4 on timeout
+      --reason <REASON>             Reason, stored in the request
   -h, --help                        Print help
 
 Connection:
       --kubeconfig <KUBECONFIG>       The kubeconfig file to use
-      --context <CONTEXT>             The context in it
-  -n, --namespace <NAMESPACE>         The namespace; that of the context if absent
-      --as <USER>                     Act as this user
-      --as-group <GROUP>              Act as a member of this group; may be repeated
-      --velero-namespace <NAMESPACE>  Where Velero and the administrators' objects are [env: VELERO_NAMESPACE] [default: velero]
-  -o, --output <FORMAT>               How to print the answer: table, wide, json, yaml or name
+      --context <CONTEXT>             The kubeconfig context to use
+  -n, --namespace <NAMESPACE>         The namespace. Default: the context's
+      --as <USER>                     Impersonate this user
+      --as-group <GROUP>              Impersonate this group; may be repeated
+      --velero-namespace <NAMESPACE>  Velero's namespace [env: VELERO_NAMESPACE] [default: velero]
+  -o, --output <FORMAT>               Output format: table, wide, json, yaml or name
 
 Examples:
   kubectl nacre request approve shop/mine              the location `mine` of namespace `shop`
@@ -473,7 +473,7 @@ exec kubectl-nacre __complete -- "$@"
 "#]]);
 }
 
-/// What a shell is told when somebody presses Tab after these words, where no cluster answers.
+/// The completions for these words, without a cluster.
 fn tab(words: &[&str]) -> snapbox::cmd::OutputAssert {
     let (command, _folder) = nacre(&[], &[&["__complete", "--"], words].concat());
     command.assert().success()
@@ -482,7 +482,7 @@ fn tab(words: &[&str]) -> snapbox::cmd::OutputAssert {
 #[test]
 fn commands_flags_and_values_are_completed_without_a_cluster() {
     tab(&["ba"]).stdout_eq(str![[r#"
-backup	Make, look at, fetch and delete backups of a namespace
+backup	Create, list, download and delete backups of a namespace
 :4
 
 "#]]);

@@ -11,10 +11,10 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::house::{deploy, free_address};
-use crate::{House, Nacre, Tenant, VELERO};
+use crate::test_cluster::{deploy, free_address};
+use crate::{Nacre, Tenant, TestCluster, VELERO};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a request was refused; none if it was not.
 pub fn refusal<T>(answer: kube::Result<T>) -> Result<Option<String>> {
@@ -32,7 +32,7 @@ pub fn refused_by<T>(policy: &str, answer: kube::Result<T>) -> Result<()> {
     Ok(())
 }
 
-impl House {
+impl TestCluster {
     /// Puts the policies and the webhook's configuration into the cluster, and waits until the policies are in force.
     pub async fn admission(&self) -> Result<()> {
         self.bed.apply_path(&deploy("admission.yaml")).await?;
@@ -52,7 +52,7 @@ impl House {
         let probe = json!({"metadata": {"name": "probe", "labels": {"nacre.dev/probe": ""}}});
         let probe = serde_json::from_value(probe)?;
         let dry = PostParams { dry_run: true, ..PostParams::default() };
-        eventually("the policies to be in force", PATIENCE, async || {
+        eventually("the policies to be in force", TIMEOUT, async || {
             refused_by("nacre-namespace-marks", namespaces.create(&dry, &probe).await)
         })
         .await
@@ -62,7 +62,7 @@ impl House {
     pub async fn ask_at(&self, address: SocketAddr) -> Result<()> {
         let configurations = Api::<ValidatingWebhookConfiguration>::all(self.bed.client().await?);
         // nacre writes there too: what it wrote meanwhile must not be taken back.
-        eventually("the configuration to be changed", PATIENCE, async || {
+        eventually("the configuration to be changed", TIMEOUT, async || {
             let mut found = configurations.get("nacre").await?;
             for webhook in found.webhooks.iter_mut().flatten() {
                 webhook.client_config.service = None;
@@ -74,12 +74,13 @@ impl House {
         .await
     }
 
-    /// Starts one more nacre, with its webhook at an address of its own, beside the one that leads.
+    /// Starts a second replica, with its webhook at its own address.
     pub async fn start_standby(&self, more: &[(&str, &str)]) -> Result<(Nacre, SocketAddr)> {
         let address = free_address()?;
         let here = address.to_string();
-        let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
-        let nacre = self.launch("standby", VELERO, &self.account().await?, &told)?;
+        let reported: Vec<_> =
+            more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
+        let nacre = self.launch("standby", VELERO, &self.account().await?, &reported)?;
         nacre.until_ready().await?;
         Ok((nacre, address))
     }
@@ -93,9 +94,10 @@ impl House {
         let address = free_address()?;
         self.ask_at(address).await?;
         let here = address.to_string();
-        let told: Vec<_> = more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
-        let nacre = self.start_nacre_in(&self.account().await?, &told).await?;
-        eventually("the webhook to be asked", PATIENCE, async || {
+        let reported: Vec<_> =
+            more.iter().copied().chain([("WEBHOOK_BIND_ADDRESS", here.as_str())]).collect();
+        let nacre = self.start_nacre_in(&self.account().await?, &reported).await?;
+        eventually("the webhook to be asked", TIMEOUT, async || {
             let said = tenant.would_create("probe", json!({"includeClusterResources": true})).await?;
             ensure!(said.is_some_and(|said| said.contains("requests.nacre.dev")), "nobody objects");
             Ok(())

@@ -1,5 +1,5 @@
-//! What can go wrong between a program and the API server, by seed: requests get lost, answers get lost after the server
-//! acted, the server says conflict, too many, trouble, unknown; watches are cut, expire, and come late and out of order.
+//! What can go wrong between a program and the API server, by seed: requests get lost, responses get lost after the
+//! write was done, the server answers 409, 429, 5xx or 404; watches are cut, expire, and come late and out of order.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Faults {
         Self { state: Mutex::new(Dice { seed, left: many, struck: 0 }) }
     }
 
-    /// Begins anew with another seed.
+    /// Restarts with another seed.
     pub(crate) fn reset(&self, seed: u64, many: u32) {
         let fresh = Self::new(seed, many);
         let fresh = fresh.state.into_inner().unwrap_or_else(PoisonError::into_inner);

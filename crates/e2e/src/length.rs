@@ -1,4 +1,4 @@
-//! How long a story may take.
+//! Short or long stories.
 
 /// What a story repeats or waits for: the short measure in `make test`, the long one where `make long` asks for it.
 pub fn at_length<T>(short: T, long: T) -> T {

@@ -1,24 +1,24 @@
-//! Stories on the real bed, told from outside: a real API server, real Velero, a real S3 store, and nacre as the
-//! program that ships.
+//! Stories on the real bed, black box: a real API server, real Velero, a real S3 store, and nacre as the program that
+//! ships.
 
 mod admission;
 pub mod bench;
-pub mod contest;
+mod blackhole;
+mod fault_proxy;
 mod faults;
-mod house;
 mod length;
 pub mod load;
 mod location;
 mod oadp;
-mod pipe;
 mod privileges;
-mod tap;
 mod tenant;
+mod test_cluster;
+pub mod two_replicas;
 
 pub use admission::{refusal, refused_by};
-pub use house::{House, NACRE, Nacre, VELERO, command_line, deploy, root};
+pub use blackhole::Blackhole;
+pub use fault_proxy::FaultProxy;
 pub use length::at_length;
-pub use pipe::Pipe;
 pub use privileges::{Right, Rights};
-pub use tap::Tap;
 pub use tenant::Tenant;
+pub use test_cluster::{NACRE, Nacre, TestCluster, VELERO, command_line, deploy, root};

@@ -1,4 +1,4 @@
-//! Storage that a tenant brings, and the administrator who says yes or no.
+//! Helpers for tenants' own storage and its approval.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::{House, Tenant, VELERO};
+use crate::{Tenant, TestCluster, VELERO};
 
 /// Velero looks at a location at once, but a busy machine may take its time.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
-impl House {
+impl TestCluster {
     /// A kind in the administrators' namespace, with an administrator's rights.
     pub async fn admin<K>(&self) -> Result<Api<K>>
     where
@@ -61,7 +61,7 @@ impl House {
             + 'static,
     {
         let what = format!("{} {name} to be gone", K::kind(&()));
-        wait_until(&what, PATIENCE, self.admin::<K>().await?, name, |object| object.is_none().then_some(()))
+        wait_until(&what, TIMEOUT, self.admin::<K>().await?, name, |object| object.is_none().then_some(()))
             .await
     }
 }

@@ -1,11 +1,11 @@
-//! A cluster as OADP leaves it to the Go controller: its role, and definitions from before Velero 1.18.
+//! A cluster as OADP sets it up for the Go controller: its role, and CRDs from before Velero 1.18.
 
 use anyhow::{Context, Result};
 use bed::{Bed, Builder};
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::{House, VELERO};
+use crate::{TestCluster, VELERO};
 
 /// The phases of a Velero Backup that the released definition knows.
 const KNOWN: [&str; 11] = [
@@ -31,7 +31,7 @@ const KINDS: [&str; 5] = [
     "nonadmindownloadrequests",
 ];
 
-impl House {
+impl TestCluster {
     /// A cluster with Velero and with what OADP ships for the Go controller, and nothing of nacre's own.
     pub async fn build_as_oadp() -> Result<Self> {
         Self::build_as_oadp_on(Bed::builder().with_velero()).await

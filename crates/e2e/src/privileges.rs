@@ -1,4 +1,4 @@
-//! What a program was given against what it used: the rights of its roles, one by one, and the API server's own audit log.
+//! Granted permissions compared with used ones: the rules of a program's roles, and the API server's audit log.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Somebody who owns a namespace and nothing else.
+//! A tenant: a user who owns a namespace and nothing else.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 /// How long real Velero may take on a busy machine. Where several backups end at once it can overlook one that waits,
 /// and looks again a minute later.
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 
-/// Somebody who owns a namespace and nothing else.
+/// A tenant: a user who owns a namespace and nothing else.
 pub struct Tenant<'a> {
     /// The cluster.
     pub bed: &'a Bed,
@@ -106,7 +106,7 @@ impl<'a> Tenant<'a> {
             + Send
             + 'static,
     {
-        wait_until(what, PATIENCE, self.api::<K>(), name, looks).await
+        wait_until(what, TIMEOUT, self.api::<K>(), name, looks).await
     }
 
     /// Waits until Velero has been given a backup, and returns what Velero calls it.

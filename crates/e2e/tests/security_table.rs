@@ -1,5 +1,5 @@
-//! The table in docs/security.md tells no stories: each test that it names exists, and no scenario of this suite is
-//! missing from it.
+//! Checks the table in docs/security.md: each test that it names exists, and no scenario of this suite is missing from
+//! it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

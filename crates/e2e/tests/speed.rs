@@ -1,5 +1,5 @@
 //! How fast `kubectl nacre` answers with a thousand backups in the namespace. It is a program of its own, so that
-//! nothing else runs beside what it measures.
+//! nothing else disturbs the measurement.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use api::NonAdminBackup;
 use bed::Bed;
-use e2e::House;
+use e2e::TestCluster;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -45,8 +45,8 @@ async fn fastest(program: &Path, kubeconfig: &Path, arguments: &[&str]) -> Resul
     Ok(best)
 }
 
-async fn fill(house: &House) -> Result<()> {
-    let client = house.bed.client().await?;
+async fn fill(test_cluster: &TestCluster) -> Result<()> {
+    let client = test_cluster.bed.client().await?;
     let api = Api::<NonAdminBackup>::namespaced(client, "many");
     stream::iter(0..BACKUPS)
         .map(|number| {
@@ -86,10 +86,10 @@ async fn a_reader_that_leaves_is_no_error(program: &Path, kubeconfig: &Path) -> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_answers_at_once_with_a_thousand_backups() -> Result<()> {
-    let house = House::build_on(Bed::builder()).await?;
-    house.bed.namespace("many").await?;
-    fill(&house).await?;
-    let (program, kubeconfig) = (e2e::command_line()?, house.bed.kubeconfig());
+    let test_cluster = TestCluster::build_on(Bed::builder()).await?;
+    test_cluster.bed.namespace("many").await?;
+    fill(&test_cluster).await?;
+    let (program, kubeconfig) = (e2e::command_line()?, test_cluster.bed.kubeconfig());
     let slack = if program.components().any(|part| part.as_os_str() == "debug") { UNOPTIMISED } else { 1 };
     a_reader_that_leaves_is_no_error(&program, &kubeconfig).await?;
     let commands: [&[&str]; 15] = [

@@ -1,4 +1,5 @@
-//! Looking at what `nacre operator` decides on. Applications change so seldom that everything is read afresh.
+//! Reads what `nacre operator` decides on. Applications change so rarely that everything is read from the API server
+//! each time.
 
 use api::{DataProtectionApplication, Kind};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -14,7 +15,7 @@ use crate::error::status;
 use crate::install::{get, pod_at_work};
 use crate::lease::record;
 
-/// Looks, and remembers since when the lease stands as it does.
+/// Reads everything, and remembers since when the lease is unchanged.
 pub struct Lookout {
     client: Client,
     namespace: String,
@@ -22,13 +23,13 @@ pub struct Lookout {
     lease: Option<(Record, Instant)>,
 }
 
-/// What was seen.
+/// What the decision reads.
 pub struct Seen {
-    /// Every application that may be seen.
+    /// Every application that nacre is permitted to read.
     pub applications: Vec<DataProtectionApplication>,
     /// The other namespaces that have a Deployment of the controller's name.
     pub elsewhere: Vec<String>,
-    /// What there is under the names of the program's parts.
+    /// The existing objects with the names of the installation.
     pub found: Vec<Found>,
     /// Whether OADP's operator runs here.
     pub oadp: bool,
@@ -36,7 +37,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Who acts as the controller.
+    /// Which process is the active controller.
     pub fn acting(&self) -> Acting<'_> {
         match &self.actor {
             None => Acting::Nobody,
@@ -52,7 +53,7 @@ impl Lookout {
         Self { client, namespace: namespace.to_owned(), times, lease: None }
     }
 
-    /// Looks at everything; nothing where nobody has defined applications.
+    /// Reads everything; empty if the CRD is not installed.
     pub async fn look(&mut self) -> Result<Seen, kube::Error> {
         let applications = self.applications().await?;
         let elsewhere = self.elsewhere(&applications).await?;
@@ -68,7 +69,7 @@ impl Lookout {
         Ok(Seen { applications, elsewhere, found, oadp, actor })
     }
 
-    /// In every namespace, or in ours if we may not look elsewhere. One that cannot be read is not there for us.
+    /// In all namespaces, or in our own if nacre is not permitted to list the others.
     async fn applications(&self) -> Result<Vec<DataProtectionApplication>, kube::Error> {
         let kind = Kind::DataProtectionApplication.resource();
         let everywhere = Api::<DynamicObject>::all_with(self.client.clone(), &kind);
@@ -99,7 +100,7 @@ impl Lookout {
             match get(&self.client, Kind::Deployment, namespace.clone(), CONTROLLER.to_owned()).await {
                 Ok(Some(_)) => having.push(namespace),
                 Ok(None) => {}
-                // What may not be looked at stands in nobody's way, as with OADP's operator.
+                // What nacre is not permitted to read is ignored, as OADP's operator does.
                 Err(error) if code(&error) == Some(403) => {}
                 Err(error) => return Err(error),
             }
@@ -107,7 +108,7 @@ impl Lookout {
         Ok(having)
     }
 
-    /// A pod of the Deployment; else whoever holds the lease, unless it has stood unchanged for too long.
+    /// A pod of the Deployment; else the holder of the lease, unless the lease has expired.
     async fn actor(&mut self) -> Result<Option<(bool, String)>, kube::Error> {
         if let Some(pod) = pod_at_work(&self.client, &self.namespace).await? {
             return Ok(Some((true, pod)));

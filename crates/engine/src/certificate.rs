@@ -1,10 +1,10 @@
-//! Certificates: making them, judging them, and showing the current one to whoever connects.
+//! Certificates: generating, verifying and serving them.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use api::HiddenSecret;
-use planner::admission::certificate::{Pair, Soundness, stored};
+use planner::admission::certificate::{Pair, Validity, stored};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -19,19 +19,19 @@ use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, RootCertStore, ServerConfig};
 
-/// How far other machines' clocks may be behind ours.
+/// Allowed clock skew.
 const SKEW: Duration = Duration::from_mins(5);
 
 /// Which of the two stored certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// The one that is shown.
+pub enum CertificateSlot {
+    /// The certificate in use.
     Current,
-    /// The one that is to follow.
+    /// The certificate that replaces it.
     Next,
 }
 
-/// Makes a certificate for these names, by an authority of its own whose key nobody keeps.
+/// Generates a certificate for these names, signed by a new CA whose key is discarded.
 pub fn make(names: &[String], lifetime: Duration) -> Result<Pair, rcgen::Error> {
     let now = SystemTime::now();
     let valid = |params: &mut CertificateParams| {
@@ -56,24 +56,34 @@ pub fn make(names: &[String], lifetime: Duration) -> Result<Pair, rcgen::Error> 
     Ok(Pair { authority: signed.pem(), certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// How good a stored certificate is for these names; it ends soon if it does within this margin.
-pub fn soundness(secret: &HiddenSecret, which: Which, names: &[String], margin: Duration) -> Soundness {
+/// The state of a stored certificate for these names; `margin` is how long before its expiry it counts as expiring.
+pub fn validity(
+    secret: &HiddenSecret,
+    which: CertificateSlot,
+    names: &[String],
+    margin: Duration,
+) -> Validity {
     let now = SystemTime::now();
     let good_at = |time: SystemTime| {
         let time = time.duration_since(SystemTime::UNIX_EPOCH).ok().map(UnixTime::since_unix_epoch);
         time.is_some_and(|time| verify(secret, which, names, time).is_ok())
     };
     if !good_at(now) {
-        Soundness::Useless
+        Validity::Invalid
     } else if good_at(now + margin) {
-        Soundness::Sound
+        Validity::Valid
     } else {
-        Soundness::Ending
+        Validity::Expiring
     }
 }
 
-/// Looks at a certificate as the API server would.
-fn verify(secret: &HiddenSecret, which: Which, names: &[String], time: UnixTime) -> Result<(), Error> {
+/// Verifies a certificate as the API server would.
+fn verify(
+    secret: &HiddenSecret,
+    which: CertificateSlot,
+    names: &[String],
+    time: UnixTime,
+) -> Result<(), Error> {
     let certified = load(secret, which)?;
     let mut roots = RootCertStore::empty();
     for authority in CertificateDer::pem_slice_iter(stored(secret, "ca.crt")) {
@@ -90,10 +100,10 @@ fn verify(secret: &HiddenSecret, which: Which, names: &[String], time: UnixTime)
 }
 
 /// A stored certificate with its key, which belong together.
-fn load(secret: &HiddenSecret, which: Which) -> Result<CertifiedKey, Error> {
+fn load(secret: &HiddenSecret, which: CertificateSlot) -> Result<CertifiedKey, Error> {
     let (certificate, key) = match which {
-        Which::Current => ("tls.crt", "tls.key"),
-        Which::Next => ("next.crt", "next.key"),
+        CertificateSlot::Current => ("tls.crt", "tls.key"),
+        CertificateSlot::Next => ("next.crt", "next.key"),
     };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(stored(secret, certificate)).collect();
     let key = PrivateKeyDer::from_pem_slice(stored(secret, key)).map_err(unreadable)?;
@@ -108,21 +118,21 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// Shows the current certificate to whoever connects. Replacing it disturbs no connection.
+/// Serves the current certificate. Replacing it does not interrupt connections.
 #[derive(Debug, Default)]
 pub struct Presenter {
     shown: RwLock<Option<Arc<CertifiedKey>>>,
 }
 
 impl Presenter {
-    /// Shows what is stored from now on.
+    /// Serves the stored certificate from now on.
     pub fn show(&self, secret: &HiddenSecret) -> Result<(), Error> {
-        let certified = load(secret, Which::Current)?;
+        let certified = load(secret, CertificateSlot::Current)?;
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
         Ok(())
     }
 
-    /// What makes connections secret with it.
+    /// The TLS acceptor that uses it.
     pub fn acceptor(self: &Arc<Self>) -> Result<TlsAcceptor, Error> {
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()?
@@ -144,9 +154,9 @@ mod tests {
     use std::time::Duration;
 
     use api::{Hidden, HiddenSecret};
-    use planner::admission::certificate::{Pair, Soundness};
+    use planner::admission::certificate::{Pair, Validity};
 
-    use super::{Presenter, Which, make, soundness};
+    use super::{CertificateSlot, Presenter, make, validity};
 
     const HOUR: Duration = Duration::from_hours(1);
 
@@ -167,22 +177,22 @@ mod tests {
     #[test]
     fn a_fresh_certificate_is_sound_until_it_ends() {
         let secret = kept(&make(&names(), HOUR).unwrap());
-        let judged = |margin| soundness(&secret, Which::Current, &names(), margin);
-        assert_eq!(judged(HOUR / 2), Soundness::Sound);
-        assert_eq!(judged(HOUR * 2), Soundness::Ending);
-        assert_eq!(soundness(&secret, Which::Next, &names(), HOUR / 2), Soundness::Useless);
+        let judged = |margin| validity(&secret, CertificateSlot::Current, &names(), margin);
+        assert_eq!(judged(HOUR / 2), Validity::Valid);
+        assert_eq!(judged(HOUR * 2), Validity::Expiring);
+        assert_eq!(validity(&secret, CertificateSlot::Next, &names(), HOUR / 2), Validity::Invalid);
         Presenter::default().show(&secret).unwrap();
     }
 
     #[test]
     fn one_that_the_api_server_would_not_take_is_useless() {
         let (one, other) = (make(&names(), HOUR).unwrap(), make(&names(), HOUR).unwrap());
-        let sound = |pair: Pair| soundness(&kept(&pair), Which::Current, &names(), Duration::ZERO);
-        assert_eq!(sound(one.clone()), Soundness::Sound);
-        assert_eq!(sound(Pair { authority: other.authority, ..one.clone() }), Soundness::Useless);
-        assert_eq!(sound(Pair { key: other.key, ..one.clone() }), Soundness::Useless);
-        assert_eq!(sound(Pair { certificate: "no PEM".to_owned(), ..one.clone() }), Soundness::Useless);
-        assert_eq!(sound(Pair { certificate: one.authority.clone(), ..one.clone() }), Soundness::Useless);
-        assert_eq!(sound(make(&names()[..1], HOUR).unwrap()), Soundness::Useless, "for other names");
+        let sound = |pair: Pair| validity(&kept(&pair), CertificateSlot::Current, &names(), Duration::ZERO);
+        assert_eq!(sound(one.clone()), Validity::Valid);
+        assert_eq!(sound(Pair { authority: other.authority, ..one.clone() }), Validity::Invalid);
+        assert_eq!(sound(Pair { key: other.key, ..one.clone() }), Validity::Invalid);
+        assert_eq!(sound(Pair { certificate: "no PEM".to_owned(), ..one.clone() }), Validity::Invalid);
+        assert_eq!(sound(Pair { certificate: one.authority.clone(), ..one.clone() }), Validity::Invalid);
+        assert_eq!(sound(make(&names()[..1], HOUR).unwrap()), Validity::Invalid, "for other names");
     }
 }

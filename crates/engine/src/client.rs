@@ -1,4 +1,4 @@
-//! A client that says who it is and leaves retrying to us.
+//! The Kubernetes client: its user agent, its timeouts, and no retries of its own.
 
 use std::time::Duration;
 
@@ -9,41 +9,41 @@ use kube::{Client, Config};
 
 use crate::leadership::{Gate, Leadership};
 
-/// What the API server's audit log calls us.
+/// The user agent, as in the API server's audit log.
 pub fn user_agent() -> String {
     format!("nacre/{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// How long a watch lasts before it is begun anew where it was, in seconds. A line may die without a word, as when the
-/// machine at its other end does: then nothing more is heard by it, and only the clock can tell.
+/// How long a watch lasts before it is restarted at its resourceVersion, in seconds. A dead connection may never report
+/// an error, so only a timeout detects it.
 const WATCHED: u32 = 60;
-/// How long a line may be silent that should not be. The API server gives up after a minute too, and says so.
+/// Read timeout of a connection. The API server times out after a minute too.
 const SILENCE: Duration = Duration::from_secs(75);
 
-/// Watches everything, and notices when it is cut off.
+/// Watch parameters for all objects, with a timeout.
 pub fn everything() -> watcher::Config {
     watcher::Config::default().timeout(WATCHED)
 }
 
-/// The hosts by which the API server is reached from here: the one we use, and the one every pod is told.
+/// The host names of the API server: the one in use, and the one in every pod's environment.
 pub async fn api_server() -> Result<Vec<String>, kube::Error> {
     let ours = config().await?.cluster_url.host().map(str::to_owned);
-    let told = std::env::var("KUBERNETES_SERVICE_HOST").ok().filter(|host| !host.is_empty());
-    Ok(ours.into_iter().chain(told).collect())
+    let reported = std::env::var("KUBERNETES_SERVICE_HOST").ok().filter(|host| !host.is_empty());
+    Ok(ours.into_iter().chain(reported).collect())
 }
 
-/// Connects as the environment says.
+/// Connects with `KUBECONFIG` or the pod's service account.
 pub async fn connect() -> Result<Client, kube::Error> {
     Client::try_from(config().await?)
 }
 
-/// The same, by a line on which nothing is written unless this process leads.
+/// The same, but writes are sent only while this process is leader.
 pub async fn connect_behind(leadership: &Leadership) -> Result<Client, kube::Error> {
     let line = ClientBuilder::try_from(config().await?)?;
     Ok(line.with_layer(&Gate(leadership.clone())).build())
 }
 
-/// As the environment says: `KUBECONFIG` or the usual file, else the pod's own account.
+/// `KUBECONFIG` or the default file, else the pod's service account.
 async fn config() -> Result<Config, kube::Error> {
     let mut config = match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
         Ok(config) => config,

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
-use crate::lacking::Lacking;
+use crate::degraded::Degraded;
 
 /// The runtime behind a lock, with a clock. A decision holds it for microseconds.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Cluster {
     started: Instant,
     /// Something became ready, or a timer was set.
     changed: Notify,
-    lacking: Arc<Lacking>,
+    degraded: Arc<Degraded>,
 }
 
 /// A look at the cluster as it was last seen.
@@ -48,13 +48,13 @@ impl Cluster {
             runtime: RwLock::new(Runtime::new(admin_namespace)),
             started: Instant::now(),
             changed: Notify::new(),
-            lacking: Arc::default(),
+            degraded: Arc::default(),
         }
     }
 
-    /// What is switched off here, and why.
-    pub fn lacking(&self) -> &Arc<Lacking> {
-        &self.lacking
+    /// What is disabled in this cluster, and why.
+    pub fn degraded(&self) -> &Arc<Degraded> {
+        &self.degraded
     }
 
     /// A look at everything as of now, for as long as it is held.
@@ -69,7 +69,7 @@ impl Cluster {
         self.drive(|runtime, now| {
             runtime.state.set_now(now.clock);
             let affected = change(&mut runtime.state);
-            runtime.work.wake(affected);
+            runtime.work.enqueue(affected);
         });
     }
 
@@ -87,9 +87,9 @@ impl Cluster {
         done
     }
 
-    /// Decide about these soon.
-    pub fn wake(&self, keys: Vec<Key>) {
-        self.drive(|runtime, _| runtime.work.wake(keys));
+    /// Enqueues these keys.
+    pub fn enqueue(&self, keys: Vec<Key>) {
+        self.drive(|runtime, _| runtime.work.enqueue(keys));
     }
 
     /// These requests may publish their queue position; they are decided about soon.
@@ -129,7 +129,7 @@ impl Cluster {
                 (work.next(self.started.elapsed()), work.next_timer())
             };
             if let Some(key) = key {
-                // Another worker may be waiting for what is still there.
+                // Another worker may wait for the remaining keys.
                 self.changed.notify_one();
                 return key;
             }
@@ -143,7 +143,7 @@ impl Cluster {
     }
 
     fn lock(&self) -> RwLockWriteGuard<'_, Runtime> {
-        // A panic while writing would have left single objects stale at worst, which the next event mends.
+        // A panic while writing leaves single objects stale at worst, which the next event fixes.
         self.runtime.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -172,7 +172,7 @@ mod tests {
     async fn a_worker_waits_for_what_is_woken_and_for_timers() {
         let cluster = Cluster::new("velero");
         let key = Key::new(Kind::NonAdminBackup, "shop", "daily");
-        cluster.wake(vec![key.clone()]);
+        cluster.enqueue(vec![key.clone()]);
         assert_eq!(cluster.next().await, key);
         let started = tokio::time::Instant::now();
         cluster.drive(|runtime, now| {

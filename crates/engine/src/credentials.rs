@@ -1,5 +1,5 @@
-//! Looking at tenants' credentials. Nobody may watch or list the Secrets of a cluster on their behalf, so each that a
-//! location names is fetched now and then, and all but the key that is needed is dropped on the spot.
+//! Reads tenants' credentials. nacre is not permitted to list or watch Secrets, so each Secret that a location names is
+//! fetched periodically. Only the named key is kept.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,29 +15,29 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::debug;
 
 use crate::cluster::Cluster;
+use crate::degraded::is_missing_permission;
 use crate::error::status;
-use crate::lacking::is_missing_right;
 use crate::leadership::Leadership;
 
-/// How often to look while a credential is missing or refused.
-const OFTEN: Duration = Duration::from_secs(10);
-/// How often to look otherwise: this is how long a rotation takes to be noticed.
-const SELDOM: Duration = Duration::from_secs(30);
-/// How many are looked at a second, in all; so looks at many spread out by themselves.
+/// Period while a credential is missing or invalid.
+const SHORT_INTERVAL: Duration = Duration::from_secs(10);
+/// Period otherwise: a rotated key is noticed after at most this time.
+const LONG_INTERVAL: Duration = Duration::from_secs(30);
+/// Maximum number of reads per second.
 const BUDGET: usize = 25;
 /// How many at a time.
 const AT_A_TIME: usize = 4;
-/// What it is called when it may not be done.
+/// Name of the missing permission.
 const GET: &str = "get secrets";
 
-/// Looks after the credentials that locations name while this process leads, and wakes whom a change concerns.
-pub async fn look_after_credentials(client: Client, cluster: Arc<Cluster>, leadership: Leadership) {
+/// Reads the credentials that locations name while this process is leader, and enqueues the affected objects.
+pub async fn watch_credentials(client: Client, cluster: Arc<Cluster>, leadership: Leadership) {
     let mut looked: HashMap<SecretKey, Instant> = HashMap::new();
     let mut pace = interval(Duration::from_secs(1));
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         pace.tick().await;
-        leadership.granted().await;
+        leadership.until_leader().await;
         let wanted = cluster.look().named_credentials();
         if looked.len() > wanted.len() {
             looked.retain(|name, _| wanted.contains_key(name));
@@ -48,7 +48,9 @@ pub async fn look_after_credentials(client: Client, cluster: Arc<Cluster>, leade
         }
         let mut due: Vec<_> = wanted
             .into_iter()
-            .map(|(name, urgent)| (looked.get(&name).copied(), if urgent { OFTEN } else { SELDOM }, name))
+            .map(|(name, urgent)| {
+                (looked.get(&name).copied(), if urgent { SHORT_INTERVAL } else { LONG_INTERVAL }, name)
+            })
             .filter(|(last, wait, _)| last.is_none_or(|last| last.elapsed() >= *wait))
             .collect();
         due.sort();
@@ -87,21 +89,21 @@ pub async fn with_credential<T>(
     done
 }
 
-/// What is there, if that could be found out.
+/// The Secret's content, or that it is missing; none if the read failed.
 async fn fetch(client: Client, cluster: &Cluster, name: SecretKey) -> (SecretKey, Option<Credential>) {
     let api: Api<HiddenSecret> = Api::namespaced(client, &name.namespace);
     let found = match api.get_opt(&name.secret).await {
         Ok(secret) => {
-            cluster.lacking().on(GET);
+            cluster.degraded().enable(GET);
             let value = secret.and_then(|mut secret| secret.data.remove(&name.key)).map(Arc::new);
             Some(value.map_or_else(|| Credential::Missing(Timestamp::now()), Credential::Found))
         }
-        Err(error) if status(&error).is_some_and(is_missing_right) => {
-            cluster.lacking().off(GET, &error.to_string());
+        Err(error) if status(&error).is_some_and(is_missing_permission) => {
+            cluster.degraded().disable(GET, &error.to_string());
             Some(Credential::Withheld)
         }
         Err(error) => {
-            debug!(%error, namespace = name.namespace, name = name.secret, "a credential could not be looked at");
+            debug!(%error, namespace = name.namespace, name = name.secret, "credential Secret could not be read; retrying");
             None
         }
     };

@@ -1,4 +1,4 @@
-//! Why a plan was not carried out to its end.
+//! Why the execution of a plan failed.
 
 use kube::core::Status;
 use planner::state::Rejection;
@@ -7,19 +7,19 @@ use thiserror::Error;
 
 use crate::leadership::NotLeading;
 
-/// Why a plan was not carried out to its end.
+/// Why the execution of a plan failed.
 #[derive(Debug, Error)]
 #[error("{what}: {source}")]
 pub struct Failure {
-    /// What was tried.
+    /// The request that failed.
     pub what: String,
-    /// What the API server or the network said.
+    /// The error of the API server or the network.
     #[source]
     pub source: kube::Error,
 }
 
 impl Failure {
-    /// The API server's answer, if it answered.
+    /// The API server's response, if there was one.
     pub fn status(&self) -> Option<&Status> {
         status(&self.source)
     }
@@ -43,7 +43,7 @@ impl Failure {
     }
 }
 
-/// The API server's answer, if it answered.
+/// The API server's response, if there was one.
 pub(crate) fn status(error: &kube::Error) -> Option<&Status> {
     match error {
         kube::Error::Api(status) => Some(status),

@@ -1,4 +1,4 @@
-//! Telling tenants what happens, as Kubernetes Events, within a budget.
+//! Records Kubernetes Events on tenants' objects, with a rate limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,40 +16,40 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::debug;
 
+use crate::degraded::{Degraded, is_missing_permission};
 use crate::error::status;
-use crate::lacking::{Lacking, is_missing_right};
 use crate::supervisor::Supervisor;
 
-/// Events a second, in all.
+/// Maximum number of Events per second.
 const BUDGET: u32 = 20;
-/// How many may wait; what comes on top is dropped, since Events tell a story and hold nothing up.
-const ROOM: usize = 200;
-/// What is off where they may not be written.
-const EVENTS: &str = "Events are not told";
+/// Size of the buffer; Events beyond it are dropped, since nothing depends on them.
+const BUFFER: usize = 200;
+/// Name of the disabled feature if Events may not be written.
+const EVENTS: &str = "Events are not recorded";
 
-/// Tells what happens, if there is room.
+/// Records Events, if the buffer is not full.
 #[derive(Clone, Debug)]
-pub struct Teller(mpsc::Sender<KubeEvent>);
+pub struct EventRecorder(mpsc::Sender<KubeEvent>);
 
-impl Teller {
-    /// Starts telling, as this instance.
-    pub fn start(client: Client, instance: String, lacking: Arc<Lacking>, supervisor: &Supervisor) -> Self {
-        let (sender, receiver) = mpsc::channel(ROOM);
-        supervisor.spawn("events", tell(client, instance, lacking, receiver));
+impl EventRecorder {
+    /// Starts the recorder, with this reporting instance.
+    pub fn start(client: Client, instance: String, degraded: Arc<Degraded>, supervisor: &Supervisor) -> Self {
+        let (sender, receiver) = mpsc::channel(BUFFER);
+        supervisor.spawn("events", record(client, instance, degraded, receiver));
         Self(sender)
     }
 
-    /// Tells one thing about one object.
-    pub fn tell(&self, kind: Kind, about: &ObjectMeta, event: &Event) {
-        // A full channel means that we are behind: the newest is the one to drop, the rest is on its way.
+    /// Records one Event on one object.
+    pub fn record(&self, kind: Kind, about: &ObjectMeta, event: &Event) {
+        // If the buffer is full, the newest Event is dropped.
         let _ = self.0.try_send(shape(kind, about, event));
     }
 }
 
-async fn tell(
+async fn record(
     client: Client,
     instance: String,
-    lacking: Arc<Lacking>,
+    degraded: Arc<Degraded>,
     mut events: mpsc::Receiver<KubeEvent>,
 ) {
     let mut pace = interval(Duration::from_secs(1) / BUDGET);
@@ -60,12 +60,13 @@ async fn tell(
         let namespace = event.metadata.namespace.clone().unwrap_or_default();
         let api: Api<KubeEvent> = Api::namespaced(client.clone(), &namespace);
         match api.create(&PostParams::default(), &event).await {
-            Ok(_) => lacking.on(EVENTS),
-            // No right to write Events, or a namespace on its way out: the conditions say the same.
+            Ok(_) => degraded.enable(EVENTS),
+            // No permission to write Events, or the namespace is being deleted: the conditions hold the same
+            // information.
             Err(error) => {
-                debug!(%error, namespace, "an Event was not written");
-                if let Some(answer) = status(&error).filter(|status| is_missing_right(status)) {
-                    lacking.off(EVENTS, &answer.message);
+                debug!(%error, namespace, "Event could not be written; dropped");
+                if let Some(answer) = status(&error).filter(|status| is_missing_permission(status)) {
+                    degraded.disable(EVENTS, &answer.message);
                 }
             }
         }
@@ -77,7 +78,7 @@ fn shape(kind: Kind, about: &ObjectMeta, event: &Event) -> KubeEvent {
     let now = Timestamp::now();
     KubeEvent {
         metadata: ObjectMeta {
-            // As kubelet and kubectl name theirs: unique by the nanosecond.
+            // Named as kubelet and kubectl do: unique by the nanosecond.
             name: Some(format!("{name}.{:x}", now.as_nanosecond())),
             namespace: about.namespace.clone(),
             ..ObjectMeta::default()

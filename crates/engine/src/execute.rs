@@ -15,8 +15,8 @@ use runtime::{Flight, Outcome, Reply, Request};
 use serde_json::json;
 
 use crate::cluster::Cluster;
+use crate::degraded::is_missing_permission;
 use crate::error::Failure;
-use crate::lacking::is_missing_right;
 
 /// The field manager. It is an identity: renaming it would orphan the fields it owns.
 pub(crate) const MANAGER: &str = "nacre";
@@ -29,14 +29,14 @@ pub struct Executor {
     writes: Arc<Writes>,
 }
 
-/// How many writes were tried and how many of them met a conflict.
+/// Number of writes, and of conflicts among them.
 #[derive(Debug, Default)]
 pub struct Writes {
-    /// All of them.
+    /// All writes.
     pub tried: AtomicU64,
-    /// Those that met a conflict.
+    /// Writes that were answered with a conflict (409).
     pub conflicts: AtomicU64,
-    /// All of them, by the namespace of the object that was decided about.
+    /// Writes by the namespace of the reconciled object.
     by_namespace: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -50,7 +50,7 @@ impl Writes {
         }
     }
 
-    /// How many there were for each namespace; those that are gone are forgotten.
+    /// Writes by namespace; deleted namespaces are dropped.
     pub fn by_namespace(&self, is_gone: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
         let mut counts = self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner);
         counts.retain(|namespace, _| !is_gone(namespace));
@@ -69,7 +69,7 @@ impl Executor {
         Self::new(client, Arc::new(Cluster::new(namespace)))
     }
 
-    /// What was written so far.
+    /// The write counters.
     pub fn writes(&self) -> Arc<Writes> {
         self.writes.clone()
     }
@@ -83,7 +83,7 @@ impl Executor {
 
     /// Carries out a plan that was made elsewhere. The first action that fails ends it: what follows may rest on it.
     pub async fn execute(&self, about: &Key, plan: &Plan) -> Result<(), Failure> {
-        let mut flight = self.cluster.drive(|runtime, _| runtime.carry_out(about, plan.clone()));
+        let mut flight = self.cluster.drive(|runtime, _| runtime.execute_plan(about, plan.clone()));
         self.send_all(&mut flight).await.map_or(Ok(()), Err)
     }
 
@@ -121,7 +121,7 @@ impl Executor {
             if writes {
                 failed = None;
                 if let Some(action) = &action {
-                    self.cluster.lacking().on(action);
+                    self.cluster.degraded().enable(action);
                 }
             }
         }
@@ -133,14 +133,14 @@ impl Executor {
         if status.code == 409 {
             self.writes.conflicts.fetch_add(1, Ordering::Relaxed);
         }
-        if let (true, Some(action)) = (is_missing_right(status), action) {
-            self.cluster.lacking().off(action, &status.message);
+        if let (true, Some(action)) = (is_missing_permission(status), action) {
+            self.cluster.degraded().disable(action, &status.message);
         }
         if let (422, Some(Action::PatchStatus(target, _))) = (status.code, flight.action()) {
-            let what = format!("{} are shown without some of Velero's words", target.kind.plural());
+            let what = format!("{} are shown without some of Velero's status fields", target.kind.plural());
             let why =
                 status.message.split_once(" is invalid: ").map_or(status.message.as_str(), |(_, why)| why);
-            self.cluster.lacking().off(&what, &format!("the definition refuses them: {why}"));
+            self.cluster.degraded().disable(&what, &format!("the CRD rejects them: {why}"));
         }
     }
 
@@ -231,7 +231,9 @@ fn described(request: &Request) -> String {
 fn permission(action: &Action) -> String {
     let (verb, part) = match action {
         Action::Create(_) => ("create", ""),
-        Action::Apply(_) | Action::Hold(..) | Action::Release(..) | Action::Patch(..) => ("patch", ""),
+        Action::Apply(_) | Action::AddFinalizer(..) | Action::RemoveFinalizer(..) | Action::Patch(..) => {
+            ("patch", "")
+        }
         Action::PatchStatus(..) => ("patch", "/status"),
         Action::Delete(_) | Action::DeleteUnchanged(_) => ("delete", ""),
     };

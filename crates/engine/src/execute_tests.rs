@@ -13,7 +13,7 @@ use serde_json::json;
 use super::Executor;
 use crate::cluster::Cluster;
 
-/// An API server that does what it is asked, and whose answers to writes get lost.
+/// An API server that executes every request, and whose responses to writes get lost.
 #[derive(Clone)]
 struct Mute;
 
@@ -42,7 +42,7 @@ impl tower::Service<Request<Body>> for Mute {
     }
 }
 
-/// Whoever took a write for not done could do it, or what comes before it, a second time.
+/// A write that counts as not done could be repeated.
 #[tokio::test]
 async fn after_any_write_without_an_answer_it_is_looked_at_what_is_there() {
     let about = Key::new(Kind::NonAdminBackup, "shop", "daily");
@@ -58,7 +58,7 @@ async fn after_any_write_without_an_answer_it_is_looked_at_what_is_there() {
     for action in [
         Action::PatchStatus(target(), json!({"status": {"phase": "Created"}})),
         Action::Patch(target(), json!({})),
-        Action::Hold(target(), "held"),
+        Action::AddFinalizer(target(), "held"),
         Action::Create(Object { kind: Kind::NonAdminBackup, body: made }),
     ] {
         let cluster = Arc::new(Cluster::new("velero"));
@@ -73,7 +73,7 @@ async fn after_any_write_without_an_answer_it_is_looked_at_what_is_there() {
     }
 }
 
-/// Whoever decides next tells what lasts, and knows by this how long it has.
+/// The next decision reports what persists, and its `times` say for how long.
 #[tokio::test]
 async fn trouble_in_a_row_is_counted_until_all_that_was_wanted_is_done() {
     let about = Key::new(Kind::NonAdminBackup, "shop", "daily");
@@ -83,8 +83,8 @@ async fn trouble_in_a_row_is_counted_until_all_that_was_wanted_is_done() {
     let plan = Plan::done().then(Action::Create(Object { kind: Kind::Backup, body }));
     for times in 1..=3 {
         executor.execute(&about, &plan).await.unwrap_err();
-        assert_eq!(cluster.look().trouble(&about).unwrap().times, times);
+        assert_eq!(cluster.look().rejected_write(&about).unwrap().times, times);
     }
     executor.execute(&about, &Plan::done()).await.unwrap();
-    assert_eq!(cluster.look().trouble(&about), None);
+    assert_eq!(cluster.look().rejected_write(&about), None);
 }

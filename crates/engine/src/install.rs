@@ -1,5 +1,5 @@
-//! Looking at an installation of nacre, and trying changes to it before making them. It changes so seldom that it is read
-//! afresh for each decision.
+//! Reads an installation of nacre, and tries changes with a dry run before making them. It changes so rarely that it is
+//! read from the API server for each decision.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use kube::api::ListParams;
 use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt as _};
-use planner::copies::COPIED;
 use planner::install::uninstall::{FINALIZERS, left_behind};
 use planner::install::{
     CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, OPERATOR, RECORD, Settings, objects,
 };
+use planner::velero_view::COPIED;
 use planner::{Action, Key, Object, Plan, Target};
 use serde_json::Value;
 
@@ -47,16 +47,16 @@ pub async fn found(client: &Client, namespace: &str) -> Result<Vec<Found>, kube:
     Ok(found)
 }
 
-/// Everything that bears nacre's mark.
+/// Every object with nacre's labels.
 pub async fn marked(client: &Client) -> Result<Vec<Found>, kube::Error> {
     let ours = ListParams::default().labels(&format!("{}={}", labels::PART_OF, labels::PART_OF_VALUE));
     let lists = KINDS.map(|kind| list(client, kind, ours.clone()));
     Ok(try_join_all(lists).await?.into_iter().flatten().collect())
 }
 
-/// Everything that has to do with an installation beside Velero in this namespace, for whoever takes it away.
+/// Every object of an installation in Velero's namespace, for the uninstaller.
 pub async fn remains(client: &Client, namespace: &str) -> Result<Vec<Found>, kube::Error> {
-    // Where an operator runs, its lease is its own.
+    // If `nacre operator` runs, its lease is not the controller's.
     let operator = get(client, Kind::Deployment, namespace.to_owned(), OPERATOR.to_owned()).await?.is_some();
     let left = left_behind(namespace).into_iter();
     let left = left.filter(|(kind, _, name)| !(operator && *kind == Kind::Lease && name == OPERATOR));
@@ -64,8 +64,8 @@ pub async fn remains(client: &Client, namespace: &str) -> Result<Vec<Found>, kub
     Ok(marked(client).await?.into_iter().chain(left.into_iter().flatten()).collect())
 }
 
-/// Every request that is held by finalizers.
-pub async fn held(client: &Client) -> Result<Vec<Target>, kube::Error> {
+/// Every request with finalizers.
+pub async fn with_finalizer(client: &Client) -> Result<Vec<Target>, kube::Error> {
     let kinds = FINALIZERS.iter().map(|(kind, _)| *kind);
     let all = listed(client, kinds, &ListParams::default()).await?;
     let targets = all.iter().map(|(kind, meta)| Target::of(*kind, meta));
@@ -77,12 +77,12 @@ pub async fn copies(client: &Client, namespace: &str) -> Result<Vec<Target>, kub
     let elsewhere = format!("metadata.namespace!={namespace}");
     let marked = ListParams::default().labels(labels::SHOWN).fields(&elsewhere);
     let all = listed(client, COPIED.into_iter(), &marked).await?;
-    // What is on its way out needs no more.
+    // Objects that are being deleted need nothing more.
     let stay = all.iter().filter(|(_, meta)| meta.deletion_timestamp.is_none());
     Ok(stay.map(|(kind, meta)| Target::of(*kind, meta)).collect())
 }
 
-/// What there is of these kinds, page by page.
+/// The objects of these kinds, listed page by page.
 async fn listed(
     client: &Client,
     kinds: impl Iterator<Item = Kind>,
@@ -95,7 +95,7 @@ async fn listed(
         loop {
             let list = match api.list_metadata(&page).await {
                 Ok(list) => list,
-                // There are none of a kind nobody has defined.
+                // A kind without CRD has no objects.
                 Err(error) if is_unknown(&error) => break,
                 Err(error) => return Err(error),
             };
@@ -107,7 +107,7 @@ async fn listed(
     Ok(found)
 }
 
-/// Who may still act as the controller: a pod of its Deployment, or whoever holds the lease.
+/// Who may still be an active controller: a pod of its Deployment, or the holder of the lease.
 pub async fn at_work(client: &Client, namespace: &str) -> Result<Option<String>, kube::Error> {
     if let Some(pod) = pod_at_work(client, namespace).await? {
         return Ok(Some(pod));
@@ -129,7 +129,7 @@ pub(crate) async fn pod_at_work(client: &Client, namespace: &str) -> Result<Opti
     Ok(pod.map(|pod| format!("pod {} in {namespace}", pod.name_any())))
 }
 
-/// Who holds a lease that has not run out.
+/// The holder of a lease that has not expired.
 fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
     let spec = lease.spec.as_ref()?;
     let holder = spec.holder_identity.as_ref().filter(|holder| !holder.is_empty())?;
@@ -139,20 +139,20 @@ fn holder(lease: &Lease, now: Timestamp) -> Option<String> {
     (since < Duration::from_secs(seconds)).then(|| format!("{holder}, which holds the lease,"))
 }
 
-/// Carries out a plan made on what was read afresh.
-pub async fn carry_out(client: &Client, settings: &Settings, plan: &Plan) -> Result<(), Failure> {
+/// Executes a plan that was made without the cache.
+pub async fn execute_plan(client: &Client, settings: &Settings, plan: &Plan) -> Result<(), Failure> {
     let executor = Executor::uncached(client.clone(), &settings.namespace);
     executor.execute(&Key::new(Kind::Deployment, &settings.namespace, CONTROLLER), plan).await
 }
 
-/// Sends every change of a plan without making it, and returns what the API server refuses. So that somebody without the
-/// rights is told so before anything is half done.
+/// Sends every change of a plan as a server-side dry run, and returns what the API server rejects. So a missing
+/// permission is reported before anything is half done.
 pub async fn rehearse(client: &Client, plan: &Plan) -> Result<Vec<Failure>, kube::Error> {
     let mut refused = Vec::new();
     for action in &plan.actions {
         let Action::Apply(object) = action else { continue };
         if let Err(source) = rehearse_one(client, object).await {
-            // The namespace is yet to be made.
+            // The namespace does not exist yet.
             if !is_unknown(&source) {
                 let what = format!("apply {} {}/{}", object.kind.name(), object.namespace(), object.name());
                 refused.push(Failure { what, source });
@@ -206,7 +206,7 @@ fn is_unknown(error: &kube::Error) -> bool {
     status(error).is_some_and(|status| status.code == 404)
 }
 
-/// What stays once nacre is gone, in words.
+/// What stays after nacre is uninstalled, as text.
 pub async fn kept(
     client: &Client,
     namespace: &str,
@@ -220,9 +220,7 @@ pub async fn kept(
                 kept.push(format!("{number} {} of tenants", kind.plural()));
             }
         }
-        kept.push(
-            "the definitions of nacre's kinds; --crds removes them, and every request with them".to_owned(),
-        );
+        kept.push("nacre's CRDs; --crds removes them, and every request with them".to_owned());
     }
     for kind in [Kind::Backup, Kind::Restore, Kind::BackupStorageLocation] {
         let number = count(client, kind, namespace).await?;
@@ -230,8 +228,8 @@ pub async fn kept(
             kept.push(format!("{number} {} of Velero in {namespace}, and what is in storage", kind.plural()));
         }
     }
-    if crate::migration::is_asked_for(client).await? {
-        kept.push("KubeVirt roles, grants and guard, which nobody keeps as they are from now on".to_owned());
+    if crate::live_migration::is_configured(client).await? {
+        kept.push("KubeVirt roles, grants and guard, which are not maintained any more".to_owned());
     }
     kept.push(format!("the namespace {namespace}, with what is in it"));
     Ok(kept)
@@ -279,14 +277,17 @@ mod tests {
     #[test]
     fn a_lease_counts_until_it_runs_out_or_is_handed_back() {
         let now: Timestamp = "2026-01-01T00:00:20Z".parse().unwrap();
-        let held = |by: &str, renewed: &str| -> Option<String> {
+        let with_finalizer = |by: &str, renewed: &str| -> Option<String> {
             let lease: Lease = serde_json::from_value(json!({"metadata": {}, "spec": {
                 "holderIdentity": by, "leaseDurationSeconds": 15, "renewTime": renewed}}))
             .unwrap();
             holder(&lease, now)
         };
-        assert!(held("pod-a", "2026-01-01T00:00:10.000000Z").is_some_and(|who| who.starts_with("pod-a")));
-        assert_eq!(held("pod-a", "2026-01-01T00:00:04.000000Z"), None);
-        assert_eq!(held("", "2026-01-01T00:00:10.000000Z"), None);
+        assert!(
+            with_finalizer("pod-a", "2026-01-01T00:00:10.000000Z")
+                .is_some_and(|who| who.starts_with("pod-a"))
+        );
+        assert_eq!(with_finalizer("pod-a", "2026-01-01T00:00:04.000000Z"), None);
+        assert_eq!(with_finalizer("", "2026-01-01T00:00:10.000000Z"), None);
     }
 }

@@ -1,5 +1,5 @@
-//! Whether this process may write. The gate stands on the line to the API server, behind every queue of ours, so that no
-//! writer can forget to ask and none asks too early.
+//! Whether this process is leader. The check is a layer of the client, behind every queue, so that no writer can bypass
+//! it or check too early.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tower::{BoxError, Layer, Service};
 
-/// Says whether this process may write, and counts the writes that are on their way.
+/// Whether this process may write, and the number of writes in flight.
 #[derive(Clone, Debug)]
 pub struct Leadership(Arc<watch::Sender<State>>);
 
-/// A write was not sent, because somebody else may be acting.
+/// A write was not sent, because this process is not leader.
 #[derive(Clone, Copy, Debug, Error)]
 #[error("this process does not hold the lease (any more), so it writes nothing")]
 pub struct NotLeading;
@@ -27,8 +27,8 @@ pub struct NotLeading;
 #[derive(Debug)]
 struct State {
     term: Term,
-    standing: Standing,
-    /// Nothing new is begun.
+    leader_status: LeaderStatus,
+    /// Shutting down: no new writes are sent.
     closed: bool,
     in_flight: usize,
 }
@@ -36,36 +36,36 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 enum Term {
     None,
-    /// Whichever comes first: the monotonic clock stands still while a machine sleeps, the other can be set.
+    /// Whichever comes first: the monotonic clock stops while a machine is suspended, the wall clock can be changed.
     Until(Instant, SystemTime),
     Unlimited,
 }
 
-/// How things stand, in words for people.
+/// Leader or standby, as shown in the log and in `/readyz`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
-    /// The lease was not looked at yet.
+pub enum LeaderStatus {
+    /// The lease was not read yet.
     #[default]
     Starting,
-    /// This process acts.
+    /// This process is leader.
     Leading,
-    /// Somebody else does.
-    Behind(String),
-    /// It cannot be told who does.
-    Unclear(String),
-    /// We may not use leases, so this process acts, and would not notice another.
-    Without(String),
+    /// Another process is leader.
+    Standby(String),
+    /// The leader is unknown.
+    Unknown(String),
+    /// nacre is not permitted to use leases: this process writes without leader election.
+    NoLease(String),
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for LeaderStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Starting => f.write_str("standing by: the lease was not looked at yet"),
-            Self::Leading => f.write_str("leading: this process holds the lease"),
-            Self::Behind(holder) => write!(f, "standing by: {holder} holds the lease"),
-            Self::Unclear(why) => write!(f, "standing by: {why}"),
-            Self::Without(why) => {
-                write!(f, "leading without a lease, so a second controller would not be noticed: {why}")
+            Self::Starting => f.write_str("standby: the lease was not read yet"),
+            Self::Leading => f.write_str("leader: this process holds the lease"),
+            Self::Standby(holder) => write!(f, "standby: {holder} holds the lease"),
+            Self::Unknown(why) => write!(f, "standby: {why}"),
+            Self::NoLease(why) => {
+                write!(f, "leader without a lease; a second controller would not be detected: {why}")
             }
         }
     }
@@ -73,75 +73,76 @@ impl fmt::Display for Standing {
 
 impl Default for Leadership {
     fn default() -> Self {
-        let state = State { term: Term::None, standing: Standing::Starting, closed: false, in_flight: 0 };
+        let state =
+            State { term: Term::None, leader_status: LeaderStatus::Starting, closed: false, in_flight: 0 };
         Self(Arc::new(watch::Sender::new(state)))
     }
 }
 
 impl Leadership {
-    /// Whether a write may begin now.
-    pub fn leads(&self) -> bool {
+    /// Whether this process is leader now.
+    pub fn is_leader(&self) -> bool {
         self.0.borrow().admits()
     }
 
-    /// Waits until writes may begin.
-    pub async fn granted(&self) {
-        // The sender is ours, so the channel does not close.
+    /// Waits until this process is leader.
+    pub async fn until_leader(&self) {
+        // This struct owns the sender, so the channel does not close.
         let _ = self.0.subscribe().wait_for(State::admits).await;
     }
 
-    /// Begins nothing new. What is on its way comes to its end.
+    /// Sends no new writes. Writes in flight finish.
     pub fn close(&self) {
         self.0.send_modify(|state| state.closed = true);
     }
 
-    /// How things stand.
-    pub fn standing(&self) -> Standing {
+    /// Leader or standby.
+    pub fn leader_status(&self) -> LeaderStatus {
         let state = self.0.borrow();
-        match &state.standing {
-            Standing::Leading if !state.valid() => {
-                Standing::Unclear("the lease could not be renewed in time".to_owned())
+        match &state.leader_status {
+            LeaderStatus::Leading if !state.valid() => {
+                LeaderStatus::Unknown("the lease could not be renewed in time".to_owned())
             }
-            standing => standing.clone(),
+            leader_status => leader_status.clone(),
         }
     }
 
-    /// From now on.
+    /// Becomes leader until this time.
     pub(crate) fn lead_until(&self, end: Instant, wall: SystemTime) {
-        self.set(Term::Until(end, wall), Standing::Leading);
+        self.set(Term::Until(end, wall), LeaderStatus::Leading);
     }
 
-    pub(crate) fn lead_without(&self, why: String) {
-        self.set(Term::Unlimited, Standing::Without(why));
+    pub(crate) fn lead_without_lease(&self, why: String) {
+        self.set(Term::Unlimited, LeaderStatus::NoLease(why));
     }
 
-    pub(crate) fn stand_by(&self, standing: Standing) {
-        self.set(Term::None, standing);
+    pub(crate) fn become_standby(&self, leader_status: LeaderStatus) {
+        self.set(Term::None, leader_status);
     }
 
-    /// What we hold runs out by itself.
+    /// Records why the lease could not be renewed. A lease that is held stays valid until it expires.
     pub(crate) fn explain(&self, why: String) {
         self.0.send_if_modified(|state| {
             let silent = state.valid();
             if !silent {
-                state.standing = Standing::Unclear(why);
+                state.leader_status = LeaderStatus::Unknown(why);
             }
             false
         });
     }
 
-    /// Waits until nothing new begins and nothing is on its way.
+    /// Waits until shutdown was requested and no write is in flight.
     pub(crate) async fn finished(&self) {
         let _ = self.0.subscribe().wait_for(|state| state.closed && state.in_flight == 0).await;
     }
 
-    fn set(&self, term: Term, standing: Standing) {
+    fn set(&self, term: Term, leader_status: LeaderStatus) {
         self.0.send_modify(|state| {
-            if state.standing != standing {
-                tracing::info!("{standing}");
+            if state.leader_status != leader_status {
+                tracing::info!("{leader_status}");
             }
             state.term = term;
-            state.standing = standing;
+            state.leader_status = leader_status;
         });
     }
 
@@ -155,7 +156,7 @@ impl Leadership {
         admitted.then(|| Permit(self.clone()))
     }
 
-    /// Waits until somebody else may act.
+    /// Waits until this process is not leader any more.
     async fn over(&self) {
         let mut news = self.0.subscribe();
         loop {
@@ -190,7 +191,7 @@ impl State {
     }
 }
 
-/// One write on its way.
+/// One write in flight.
 struct Permit(Leadership);
 
 impl Drop for Permit {
@@ -202,7 +203,7 @@ impl Drop for Permit {
     }
 }
 
-/// The gate, as a layer of a client.
+/// The leader check, as a layer of the client.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate(pub(crate) Leadership);
 
@@ -214,7 +215,7 @@ impl<S> Layer<S> for Gate {
     }
 }
 
-/// A client's service behind the gate.
+/// The client's service behind the leader check.
 #[derive(Clone, Debug)]
 pub(crate) struct Gated<S> {
     inner: S,
@@ -245,7 +246,8 @@ where
         async move {
             let _permit = permit;
             tokio::select! {
-                // First of all, so that a process that stood still past its lease does not send what it was about to.
+                // Checked immediately before sending, so that a process that was paused past its lease does not send a
+                // stale write.
                 biased;
                 () = leadership.over() => Err(NotLeading.into()),
                 answer = answer => answer,
@@ -255,7 +257,7 @@ where
     }
 }
 
-/// Reads, and questions about rights, which are asked by creating something that is not kept.
+/// Reads and access reviews, which are created but not stored.
 fn changes_nothing(request: &Request<Body>) -> bool {
     let path = request.uri().path();
     matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS)
@@ -273,7 +275,7 @@ mod tests {
     use tokio::time::{Instant, advance, sleep};
     use tower::{BoxError, Layer, Service};
 
-    use super::{Gate, Gated, Leadership, NotLeading, Standing};
+    use super::{Gate, Gated, LeaderStatus, Leadership, NotLeading};
 
     /// Answers after a second.
     #[derive(Clone)]
@@ -335,12 +337,12 @@ mod tests {
         lead_for(&leadership, 10);
         let begun = send(&mut server, Method::POST, "/x");
         advance(Duration::from_secs(11)).await;
-        assert!(!leadership.leads());
+        assert!(!leadership.is_leader());
         assert!(refused(begun.await), "what was about to be sent is not");
         assert!(refused(send(&mut server, Method::POST, "/x").await));
         assert_eq!(
-            leadership.standing(),
-            Standing::Unclear("the lease could not be renewed in time".to_owned())
+            leadership.leader_status(),
+            LeaderStatus::Unknown("the lease could not be renewed in time".to_owned())
         );
     }
 
@@ -375,6 +377,6 @@ mod tests {
         assert!(leadership.finished().now_or_never().is_none(), "one is on its way");
         assert!(begun.await.unwrap().is_ok());
         leadership.finished().await;
-        assert!(leadership.granted().now_or_never().is_none(), "nothing begins any more");
+        assert!(leadership.until_leader().now_or_never().is_none(), "nothing begins any more");
     }
 }

@@ -1,4 +1,4 @@
-//! Holding the Lease: what `planner::lease` decides, carried out.
+//! Leader election: executes what `planner::lease` decides.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -15,51 +15,50 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::error::status;
-use crate::leadership::{Leadership, Standing};
+use crate::leadership::{LeaderStatus, Leadership};
 
-/// How often to ask again for a right that nobody gave.
+/// Retry period while a permission is missing.
 const NO_RIGHT: Duration = Duration::from_mins(1);
 
-/// Which Lease, and who would hold it.
+/// The Lease, and the identity of this process.
 #[derive(Clone, Debug)]
-pub struct Seat {
-    /// Where the Lease is.
+pub struct LeaseConfig {
+    /// The Lease's namespace.
     pub namespace: String,
-    /// What it is called.
+    /// The Lease's name.
     pub name: String,
-    /// Who we are: nobody else, at no time, has the same name.
+    /// The holder identity of this process; unique, also over restarts.
     pub me: String,
-    /// How long things take.
+    /// Durations of leader election.
     pub times: Times,
 }
 
-/// A name for this run of the program: where it is installed, on which host or in which pod it runs, and something that
-/// no other run has.
+/// The holder identity: the namespace of the installation, the host or pod, and a random part.
 pub fn identity(namespace: &str, host: &str) -> String {
     format!("{namespace}/{host}_{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
-/// Takes part in who leads until the process is told to stop and has nothing on its way any more; then hands the Lease
-/// back. The client must not be behind the gate, since holding on is what opens it.
-pub async fn campaign(client: Client, seat: Seat, leadership: Leadership) {
-    let leases = Api::<Lease>::namespaced(client, &seat.namespace);
-    let candidate = Candidate::new(seat.me.clone(), seat.times);
+/// Takes part in leader election until shutdown, waits until no write is in flight, and releases the Lease. The client
+/// must not be behind the leader check: acquiring the Lease is what opens it.
+pub async fn run_election(client: Client, lease_config: LeaseConfig, leadership: Leadership) {
+    let leases = Api::<Lease>::namespaced(client, &lease_config.namespace);
+    let candidate = Candidate::new(lease_config.me.clone(), lease_config.times);
     let mut run =
-        Run { leases, candidate, lease: None, held: false, began: Instant::now(), seat, leadership };
+        Run { leases, candidate, lease: None, held: false, began: Instant::now(), lease_config, leadership };
     run.until_finished().await;
-    run.hand_back().await;
+    run.release().await;
 }
 
 struct Run {
     leases: Api<Lease>,
-    seat: Seat,
+    lease_config: LeaseConfig,
     leadership: Leadership,
     candidate: Candidate,
     /// As last read or written.
     lease: Option<Lease>,
-    /// Whether we have ever held it.
+    /// Whether this process was ever leader.
     held: bool,
-    /// Where our own clock counts from.
+    /// Start of this process's own clock.
     began: Instant,
 }
 
@@ -78,12 +77,13 @@ impl Run {
     }
 
     async fn look(&mut self) {
-        match self.limited(self.leases.get_opt(&self.seat.name)).await {
+        match self.limited(self.leases.get_opt(&self.lease_config.name)).await {
             Ok(found) => {
                 self.candidate.saw(self.began.elapsed(), found.as_ref().map(record));
                 self.lease = found;
-                if let Some(holder) = self.candidate.holder().filter(|holder| *holder != self.seat.me) {
-                    self.leadership.stand_by(Standing::Behind(holder.to_owned()));
+                if let Some(holder) = self.candidate.holder().filter(|holder| *holder != self.lease_config.me)
+                {
+                    self.leadership.become_standby(LeaderStatus::Standby(holder.to_owned()));
                 }
             }
             Err(error) => self.failed(error).await,
@@ -91,15 +91,15 @@ impl Run {
     }
 
     async fn write(&mut self) {
-        // Both before the question is asked: from then on the others may count, if it comes through.
+        // Both clocks are read before the request is sent: standbys may count from that moment.
         let (sent, wall) = (self.began.elapsed(), SystemTime::now());
-        let wanted = claim(self.lease.as_ref(), &self.seat, Timestamp::now());
+        let wanted = claim(self.lease.as_ref(), &self.lease_config, Timestamp::now());
         let params = PostParams::default();
         let new = self.lease.is_none();
         let answer = if new {
             self.limited(self.leases.create(&params, &wanted)).await
         } else {
-            self.limited(self.leases.replace(&self.seat.name, &params, &wanted)).await
+            self.limited(self.leases.replace(&self.lease_config.name, &params, &wanted)).await
         };
         match answer {
             Ok(written) => {
@@ -107,28 +107,28 @@ impl Run {
                 self.lease = Some(written);
                 self.held = true;
                 if let Some(end) = self.candidate.acts_until() {
-                    self.leadership.lead_until(self.began + end, wall + self.seat.times.acts());
+                    self.leadership.lead_until(self.began + end, wall + self.lease_config.times.acts());
                 }
             }
-            // Somebody else was faster, or it is gone.
-            Err(Trouble::Api(error))
+            // Another process wrote first, or the Lease is gone.
+            Err(LeaseError::Api(error))
                 if status(&error)
                     .is_some_and(|status| status.code == 409 || (status.code == 404 && !new)) =>
             {
-                debug!(%error, "somebody else wrote the lease");
+                debug!(%error, "lease: changed by another process; reading it again");
                 self.candidate.beaten(self.began.elapsed());
             }
             Err(error) => self.failed(error).await,
         }
     }
 
-    async fn failed(&mut self, trouble: Trouble) {
-        if let Trouble::Api(error) = &trouble
+    async fn failed(&mut self, lease_error: LeaseError) {
+        if let LeaseError::Api(error) = &lease_error
             && !self.held
             && let Some(status) = status(error).filter(|status| status.code == 403)
         {
-            // A role without leases, such as OADP's own.
-            self.leadership.lead_without(status.message.clone());
+            // A role without permission for leases, such as OADP's own.
+            self.leadership.lead_without_lease(status.message.clone());
             tokio::select! {
                 () = self.leadership.finished() => {}
                 () = sleep(NO_RIGHT) => {}
@@ -136,37 +136,41 @@ impl Run {
             self.candidate.beaten(self.began.elapsed());
             return;
         }
-        let Seat { namespace, name, .. } = &self.seat;
-        warn!(%trouble, "the lease {namespace}/{name}; it is tried again");
-        self.leadership.explain(format!("the lease {namespace}/{name} cannot be had: {trouble}"));
+        let LeaseConfig { namespace, name, .. } = &self.lease_config;
+        warn!(%lease_error, "lease {namespace}/{name}: request failed; retrying");
+        self.leadership.explain(format!("the lease {namespace}/{name} cannot be acquired: {lease_error}"));
         self.candidate.failed(self.began.elapsed());
     }
 
-    /// So that whoever comes next need not wait for it to run out.
-    async fn hand_back(&mut self) {
-        let ours = self.candidate.holder() == Some(&self.seat.me);
+    /// Releases the Lease, so that the next leader need not wait for its expiry.
+    async fn release(&mut self) {
+        let ours = self.candidate.holder() == Some(&self.lease_config.me);
         let Some(mut lease) = self.lease.take().filter(|_| ours) else { return };
         if let Some(spec) = &mut lease.spec {
             spec.holder_identity = None;
             spec.renew_time = Some(later_than(spec.renew_time.as_ref(), Timestamp::now()));
         }
-        match self.limited(self.leases.replace(&self.seat.name, &PostParams::default(), &lease)).await {
-            Ok(_) => debug!("the lease is handed back"),
-            Err(trouble) => warn!(%trouble, "the lease was not handed back; it runs out by itself"),
+        match self.limited(self.leases.replace(&self.lease_config.name, &PostParams::default(), &lease)).await
+        {
+            Ok(_) => debug!("lease: released"),
+            Err(lease_error) => warn!(%lease_error, "lease: could not be released; it will expire"),
         }
     }
 
-    /// An answer that takes so long that there is just time to ask twice more before the lease runs out.
-    async fn limited<T>(&self, asking: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Trouble> {
-        match timeout(self.seat.times.acts() / 3, asking).await {
-            Ok(answer) => answer.map_err(Trouble::Api),
-            Err(_) => Err(Trouble::NoAnswer),
+    /// Limits a request to a third of the lease, which leaves time for two retries before it expires.
+    async fn limited<T>(
+        &self,
+        asking: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, LeaseError> {
+        match timeout(self.lease_config.times.acts() / 3, asking).await {
+            Ok(answer) => answer.map_err(LeaseError::Api),
+            Err(_) => Err(LeaseError::NoAnswer),
         }
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+enum LeaseError {
     #[error(transparent)]
     Api(kube::Error),
     #[error("the API server did not answer in time")]
@@ -183,21 +187,21 @@ pub(crate) fn record(lease: &Lease) -> Record {
     }
 }
 
-/// The Lease with our name in it.
-fn claim(found: Option<&Lease>, seat: &Seat, now: Timestamp) -> Lease {
+/// The Lease with this process as holder.
+fn claim(found: Option<&Lease>, lease_config: &LeaseConfig, now: Timestamp) -> Lease {
     let metadata = ObjectMeta {
-        name: Some(seat.name.clone()),
-        namespace: Some(seat.namespace.clone()),
+        name: Some(lease_config.name.clone()),
+        namespace: Some(lease_config.namespace.clone()),
         ..ObjectMeta::default()
     };
     let mut lease = found.cloned().unwrap_or_else(|| Lease { metadata, ..Lease::default() });
     let before = lease.spec.take().unwrap_or_default();
     let renewed = later_than(before.renew_time.as_ref(), now);
-    let same = before.holder_identity.as_ref() == Some(&seat.me);
+    let same = before.holder_identity.as_ref() == Some(&lease_config.me);
     let changes = before.lease_transitions.unwrap_or_default();
     lease.spec = Some(LeaseSpec {
-        holder_identity: Some(seat.me.clone()),
-        lease_duration_seconds: Some(seat.times.promise()),
+        holder_identity: Some(lease_config.me.clone()),
+        lease_duration_seconds: Some(lease_config.times.promise()),
         acquire_time: before.acquire_time.clone().filter(|_| same).or_else(|| Some(renewed.clone())),
         lease_transitions: Some(if same || found.is_none() { changes } else { changes.saturating_add(1) }),
         renew_time: Some(renewed),
@@ -206,8 +210,7 @@ fn claim(found: Option<&Lease>, seat: &Seat, now: Timestamp) -> Lease {
     lease
 }
 
-/// A write that changes nothing is none, and nobody would see that the holder lives: whatever the clock says, the time
-/// moves.
+/// A write without a change is not stored, and standbys would not see the renewal. So renewTime always increases.
 fn later_than(before: Option<&MicroTime>, now: Timestamp) -> MicroTime {
     let moved = before.and_then(|before| before.0.checked_add(SignedDuration::from_micros(1)).ok());
     MicroTime(moved.map_or(now, |moved| moved.max(now)))
@@ -220,12 +223,12 @@ mod tests {
     use jiff::Timestamp;
     use planner::lease::Times;
 
-    use super::{Seat, claim, identity, record};
+    use super::{LeaseConfig, claim, identity, record};
 
-    fn seat(me: &str) -> Seat {
+    fn lease_config(me: &str) -> LeaseConfig {
         let second = Duration::from_secs(1);
         let times = Times { duration: 10 * second, renew: 3 * second, retry: second };
-        Seat { namespace: "kube-system".into(), name: "nacre".into(), me: me.into(), times }
+        LeaseConfig { namespace: "kube-system".into(), name: "nacre".into(), me: me.into(), times }
     }
 
     fn at(second: i64) -> Timestamp {
@@ -234,8 +237,8 @@ mod tests {
 
     #[test]
     fn a_renewal_always_changes_the_lease_even_if_the_clock_goes_back() {
-        let first = claim(None, &seat("one"), at(1000));
-        let again = claim(Some(&first), &seat("one"), at(10));
+        let first = claim(None, &lease_config("one"), at(1000));
+        let again = claim(Some(&first), &lease_config("one"), at(10));
         assert_ne!(first, again);
         let (first, again) = (first.spec.unwrap(), again.spec.unwrap());
         assert_eq!(first.acquire_time, again.acquire_time);
@@ -244,8 +247,8 @@ mod tests {
 
     #[test]
     fn a_change_of_hands_is_counted() {
-        let first = claim(None, &seat("one"), at(1000));
-        let second = claim(Some(&first), &seat("two"), at(1001));
+        let first = claim(None, &lease_config("one"), at(1000));
+        let second = claim(Some(&first), &lease_config("two"), at(1001));
         assert_eq!(record(&second).holder, "two");
         assert_eq!(record(&second).promised, Some(Duration::from_secs(10)));
         let spec = second.spec.unwrap();

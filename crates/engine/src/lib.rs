@@ -1,4 +1,4 @@
-//! The effects of nacre: watching a cluster, remembering what was seen and written, and carrying out plans.
+//! The effects of nacre: watching a cluster, caching what was observed and written, and executing plans.
 //!
 //! There is no choice here. [`Cluster`] holds the runtime, which decides; [`watch`] keeps it current, and [`Executor`]
 //! sends what it asks for and passes on what the API server answers.
@@ -8,31 +8,31 @@ mod certificate;
 mod client;
 mod cluster;
 mod credentials;
+mod degraded;
 mod error;
 mod events;
 mod execute;
 pub mod install;
-mod lacking;
 mod leadership;
 mod lease;
-pub mod migration;
-mod shown;
+pub mod live_migration;
 mod supervisor;
+mod velero_view;
 mod version;
 mod watch;
 
-pub use certificate::{Presenter, Which, make as make_certificate, soundness};
+pub use certificate::{CertificateSlot, Presenter, make as make_certificate, validity};
 pub use client::{api_server, connect, connect_behind, everything, user_agent};
 pub use cluster::{Cluster, Look};
-pub use credentials::{look_after_credentials, with_credential};
+pub use credentials::{watch_credentials, with_credential};
+pub use degraded::Degraded;
 pub use error::Failure;
-pub use events::Teller;
+pub use events::EventRecorder;
 pub use execute::{Executor, Writes};
-pub use lacking::Lacking;
-pub use leadership::{Leadership, NotLeading, Standing};
-pub use lease::{Seat, campaign, identity};
+pub use leadership::{LeaderStatus, Leadership, NotLeading};
+pub use lease::{LeaseConfig, identity, run_election};
 pub use runtime::Retry;
-pub use shown::show_velero;
 pub use supervisor::{Supervisor, TaskEnded};
-pub use version::ask_velero;
+pub use velero_view::run_velero_view;
+pub use version::poll_velero_version;
 pub use watch::{Progress, watch};

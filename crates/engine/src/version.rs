@@ -1,4 +1,4 @@
-//! Asking Velero which version it is: what it does with what it finds in a bucket depends on it.
+//! Asks Velero for its version: how Velero imports backups from a bucket depends on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,31 +11,36 @@ use tokio::time::sleep;
 use tracing::{debug, info};
 
 use crate::cluster::Cluster;
+use crate::degraded::{Degraded, is_missing_permission};
 use crate::error::status;
-use crate::lacking::{Lacking, is_missing_right};
 use crate::leadership::Leadership;
 
-/// How long Velero may take to answer.
-const PATIENCE: u32 = 30;
-/// How long to leave it alone when nobody answered.
+/// Number of tries before Velero counts as not answering.
+const ANSWER_TRIES: u32 = 30;
+/// Pause after Velero did not answer.
 const NO_ANSWER: Duration = Duration::from_mins(10);
-/// How long an answer is believed: Velero may be upgraded.
+/// How long an answer is valid: Velero may be upgraded.
 const ANSWERED: Duration = Duration::from_hours(1);
 const SECOND: Duration = Duration::from_secs(1);
-/// What is off where it may not be asked.
+/// Name of the disabled feature if Velero may not be asked.
 const UNKNOWN: &str = "backups are not looked for in tenants' storage unless the policy says import: on, since Velero may not be asked for its version";
 
-/// Asks Velero for its version, once there is a tenant's location, and now and then again.
-pub async fn ask_velero(client: Client, namespace: String, cluster: Arc<Cluster>, leadership: Leadership) {
+/// Asks Velero for its version once a tenant has a location, and periodically again.
+pub async fn poll_velero_version(
+    client: Client,
+    namespace: String,
+    cluster: Arc<Cluster>,
+    leadership: Leadership,
+) {
     let requests: Api<ServerStatusRequest> = Api::namespaced(client, &namespace);
     loop {
         while !cluster.look().has_locations() {
             sleep(SECOND).await;
         }
-        leadership.granted().await;
-        let Some(version) = ask(&requests, cluster.lacking()).await else {
-            if !leadership.leads() {
-                // It was not asked at all.
+        leadership.until_leader().await;
+        let Some(version) = ask(&requests, cluster.degraded()).await else {
+            if !leadership.is_leader() {
+                // The request was not created.
                 continue;
             }
             sleep(NO_ANSWER).await;
@@ -49,23 +54,23 @@ pub async fn ask_velero(client: Client, namespace: String, cluster: Arc<Cluster>
     }
 }
 
-async fn ask(requests: &Api<ServerStatusRequest>, lacking: &Lacking) -> Option<String> {
+async fn ask(requests: &Api<ServerStatusRequest>, degraded: &Degraded) -> Option<String> {
     let metadata = ObjectMeta { generate_name: Some("nacre-".to_owned()), ..ObjectMeta::default() };
     let request = ServerStatusRequest { metadata, ..ServerStatusRequest::default() };
     let made = match requests.create(&PostParams::default(), &request).await {
         Ok(made) => made,
         Err(error) => {
-            debug!(%error, "Velero could not be asked for its version");
-            if let Some(answer) = status(&error).filter(|status| is_missing_right(status)) {
-                lacking.off(UNKNOWN, &answer.message);
+            debug!(%error, "Velero: version request failed; retrying");
+            if let Some(answer) = status(&error).filter(|status| is_missing_permission(status)) {
+                degraded.disable(UNKNOWN, &answer.message);
             }
             return None;
         }
     };
-    lacking.on(UNKNOWN);
+    degraded.enable(UNKNOWN);
     let name = made.metadata.name.unwrap_or_default();
     let mut version = None;
-    for _ in 0..PATIENCE {
+    for _ in 0..ANSWER_TRIES {
         sleep(SECOND).await;
         let found = requests.get_opt(&name).await.ok().flatten();
         version = found.and_then(|found| found.status?.server_version).filter(|version| !version.is_empty());
@@ -73,7 +78,7 @@ async fn ask(requests: &Api<ServerStatusRequest>, lacking: &Lacking) -> Option<S
             break;
         }
     }
-    // Velero removes what it has answered by itself, only later.
+    // Velero deletes answered requests by itself, only later.
     let _ = requests.delete(&name, &DeleteParams::default()).await;
     version
 }

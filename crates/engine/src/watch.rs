@@ -1,4 +1,4 @@
-//! Keeping the cluster as seen current.
+//! Watches: keep the cache current.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use tracing::warn;
 use crate::client::everything;
 use crate::cluster::Cluster;
 
-/// How far a watch has got.
+/// State of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The first list is not complete.
     Listing,
-    /// Everything that exists is known.
+    /// The cache is synced.
     Current,
-    /// We may not look, or there is no such kind: it counts as empty.
+    /// Not permitted, or the kind does not exist: it counts as empty.
     Closed,
 }
 
-/// How often to list what may not be watched.
+/// List period for kinds that may be listed but not watched.
 const BETWEEN_LISTS: Duration = Duration::from_secs(5);
-/// The longest to wait before trying again to watch.
+/// Maximum backoff of a watch.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Watches one kind for ever and wakes whom each change concerns.
+/// Watches one kind for the lifetime of the process, and enqueues the affected objects.
 pub async fn watch<K: WatchedKind>(
     client: Client,
     namespace: Option<String>,
@@ -44,18 +44,18 @@ pub async fn watch<K: WatchedKind>(
         None => Api::all_with(client, &kind),
     };
     let config = match K::KIND {
-        // Of the administrators' Secrets, only the copies of tenants' credentials are any of our business.
+        // In Velero's namespace, only the Secrets that nacre created for tenants are watched.
         Kind::Secret => everything().labels(labels::NABSL_NACUUID),
         _ => everything(),
     };
     loop {
         follow::<K>(api.clone(), config.clone(), &cluster, &progress).await;
-        // It may be listed but not watched: then it is listed again and again.
+        // Permitted to list but not to watch: it is listed periodically.
         sleep(BETWEEN_LISTS).await;
     }
 }
 
-/// Lists and watches one kind, until it turns out that it may only be listed.
+/// Lists and watches one kind, until a watch is rejected as forbidden.
 async fn follow<K: WatchedKind>(
     api: Api<RawObject>,
     config: watcher::Config,
@@ -72,8 +72,8 @@ async fn follow<K: WatchedKind>(
             Ok(event) => {
                 pause = Duration::ZERO;
                 match event {
-                    Event::InitDone => cluster.lacking().on(&unseen),
-                    Event::Apply(_) | Event::Delete(_) => cluster.lacking().on(&unwatched),
+                    Event::InitDone => cluster.degraded().enable(&unseen),
+                    Event::Apply(_) | Event::Delete(_) => cluster.degraded().enable(&unwatched),
                     Event::Init | Event::InitApply(_) => {}
                 }
                 let complete = matches!(event, Event::InitDone);
@@ -90,13 +90,13 @@ async fn follow<K: WatchedKind>(
         match (&*progress.borrow(), &error, &reason) {
             (Progress::Current, watcher::Error::WatchStartFailed(_), Some(reason)) => {
                 let why = format!("it is listed every {} s instead: {reason}", BETWEEN_LISTS.as_secs());
-                cluster.lacking().off(&unwatched, &why);
+                cluster.degraded().disable(&unwatched, &why);
                 return;
             }
             (Progress::Listing | Progress::Closed, _, Some(reason)) => {
-                cluster.lacking().off(&unseen, &format!("it counts as empty: {reason}"));
+                cluster.degraded().disable(&unseen, &format!("it counts as empty: {reason}"));
             }
-            _ => warn!(kind = K::KIND.name(), %error, "the watch broke; it is tried again"),
+            _ => warn!(kind = K::KIND.name(), %error, "watch failed; retrying"),
         }
         progress.send_if_modified(|progress| {
             let closes = reason.is_some() && *progress == Progress::Listing;
@@ -119,7 +119,7 @@ pub(crate) fn update(event: &Event<RawObject>) -> Update<'_, RawObject> {
     }
 }
 
-/// Whether the API server does not let us look, or has nothing to look at.
+/// Whether listing is forbidden, or the kind does not exist.
 pub(crate) fn closed(error: &watcher::Error) -> Option<String> {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
         return None;

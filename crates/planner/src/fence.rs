@@ -12,7 +12,7 @@ const MIGRATIONS: &str = "virtualmachineinstancemigrations.kubevirt.io";
 /// Resources inside a namespace that are always left out of a backup, as group-resources.
 pub(crate) fn namespaced_out_of_backups() -> Vec<String> {
     let mut out = own_kinds();
-    // In a tenant's namespace these are copies, which are made anew from what they are copies of.
+    // In a tenant namespace these are copies, which are generated again.
     out.extend(veleros_kinds());
     out.push(MIGRATIONS.to_owned());
     out
@@ -69,16 +69,16 @@ mod tests {
     #[test]
     fn the_user_guide_lists_what_does_not_come_back_and_what_does() {
         let guide = include_str!("../../../docs/user-guide.md");
-        let told = |name: &str| {
+        let reported = |name: &str| {
             let group = name.split_once('.').map(|(_, group)| format!("`*.{group}`"));
             guide.contains(&format!("`{name}`")) || group.is_some_and(|group| guide.contains(&group))
         };
         let policy = crate::Policy::default().restore;
         let away = super::out_of_restores().into_iter().chain(policy.excluded_from_platform_storage);
         for name in away.chain(policy.from_tenant_storage.allowed_resources) {
-            assert!(told(&name), "{name} is not in the user guide");
+            assert!(reported(&name), "{name} is not in the user guide");
         }
-        assert!(!told("pods") && !told("configmaps.example.com"), "anything would be found");
+        assert!(!reported("pods") && !reported("configmaps.example.com"), "anything would be found");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(crate) fn refusal(
     Some(Refusal::new(fields.0, format!("{both:?} is also in {}; take it out of one of them", fields.1)))
 }
 
-/// Refuses a list that names what is always left out: Velero would not take it in both lists.
+/// Refuses a list that names what is always left out: Velero rejects a name in both lists.
 pub(crate) fn fenced_off(field: String, included: Option<&[String]>, fence: &[String]) -> Option<Refusal> {
     let named = included?.iter().find(|name| fence.iter().any(|out| same(name, out)))?;
     Some(Refusal::new(field, format!("{named:?} is always left out; remove it from the list")))

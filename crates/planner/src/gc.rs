@@ -1,7 +1,7 @@
 //! What is left in the administrators' namespace of requests that are no more.
 //!
-//! Owners are told by uid. Nothing goes whose owner lives, nothing that waits for an administrator, and nothing that
-//! would be found in storage again.
+//! Owners are identified by uid. Nothing goes whose owner lives, nothing that waits for an administrator, and nothing
+//! that would be found in storage again.
 
 use api::velero::Backup;
 use api::{Kind, labels};
@@ -12,7 +12,7 @@ use crate::queue::{Queued, Stage};
 use crate::state::State;
 use crate::{Target, backup};
 
-/// Everything that has outlived its owner.
+/// Every object whose owner is gone.
 pub fn leftovers(view: &State) -> Vec<Target> {
     let mut found = Vec::new();
     let mut left = |kind: Kind, meta: &ObjectMeta, is: bool| {
@@ -85,7 +85,7 @@ fn lost_its_backup(view: &State, meta: &ObjectMeta) -> bool {
 /// not there any more. Every other is found by its owner again, now or when the namespace comes back.
 fn is_left_backup(view: &State, velero: &Backup) -> bool {
     let name = velero.metadata.name.as_deref().unwrap_or_default();
-    if label(&velero.metadata, labels::NAB_NACUUID).is_none() || velero.stage() != Stage::Over {
+    if label(&velero.metadata, labels::NAB_NACUUID).is_none() || velero.stage() != Stage::Finished {
         return false;
     }
     let Some(owner) = annotation(&velero.metadata, labels::NAB_NAMESPACE) else { return false };

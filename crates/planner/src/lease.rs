@@ -1,4 +1,4 @@
-//! Who acts: one controller per cluster, by a Lease that all of them know.
+//! Leader election: one active controller per cluster, by a Lease that all replicas use.
 //!
 //! Clocks of different machines are never compared. A holder promises in the Lease for how long it acts after each
 //! renewal, and counts from before it sent that renewal. Everybody else counts from after they saw it, and takes the
@@ -23,7 +23,7 @@ pub struct Times {
 /// The Lease as it was read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Who holds it; empty if it was handed back.
+    /// The holder; empty if it was released.
     pub holder: String,
     /// For how long its holder acts without renewing it, as the holder says.
     pub promised: Option<Duration>,
@@ -31,7 +31,7 @@ pub struct Record {
     pub version: String,
 }
 
-/// What the decision reads.
+/// Everything the decision reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// The Lease, if there is one.
@@ -44,7 +44,7 @@ pub struct Observed<'a> {
     pub times: Times,
 }
 
-/// What to do about the Lease.
+/// The next step about the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Write our name into it, for the first time or again.
@@ -106,7 +106,7 @@ pub enum Step {
     Wait(Duration),
 }
 
-/// One of those who would act, and what it knows.
+/// A candidate, and what it knows.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     me: String,
@@ -119,7 +119,7 @@ pub struct Candidate {
     informed: bool,
     /// When to do something next.
     next: Duration,
-    /// When to stop acting.
+    /// When its leadership ends.
     acts_until: Option<Duration>,
 }
 
@@ -197,7 +197,7 @@ impl Candidate {
         self.next = now + self.times.retry;
     }
 
-    /// Until when this one may act, if it may at all.
+    /// Until when this candidate is leader, if it is.
     pub fn acts_until(&self) -> Option<Duration> {
         self.acts_until
     }

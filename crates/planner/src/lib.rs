@@ -1,18 +1,17 @@
 //! The decisions of nacre.
 //!
-//! The one rule of this crate: everything here is a synchronous, total function of what was seen. There is no
-//! client, no clock and no randomness, so that every decision can be tested without a cluster, explained to a
-//! user, and made again after a crash.
+//! The one rule of this crate: everything here is a synchronous, total function of the observed state. There is no
+//! client, no clock and no randomness, so that every decision can be tested without a cluster, explained to a user, and
+//! repeated after a crash.
 //!
-//! For each controller there is one module with `observe` (what the decision reads), `decide` (what shall be
-//! done) and the facts in between. [`State`] is what `observe` looks at: the cluster as it was last seen, kept
-//! current by the engine, or by a simulated cluster in tests. [`concern`] says whom a change concerns.
+//! For each controller there is one module with `observe` (gathers what the decision reads) and `decide` (returns the
+//! plan). [`State`] is what `observe` looks at: the cluster as it was last seen, kept current by the engine, or by a
+//! simulated cluster in tests. [`affected`] says which objects a change affects.
 
 pub mod admission;
+pub mod affected;
 pub mod backup;
 mod common;
-pub mod concern;
-pub mod copies;
 pub mod doctor;
 pub mod download;
 pub mod dpa_operator;
@@ -23,26 +22,27 @@ pub mod gc;
 pub mod install;
 pub mod last_good;
 pub mod lease;
+pub mod live_migration;
 pub mod location;
 pub mod measure;
 mod merge;
-pub mod migration;
 pub mod ownership;
 pub mod plan;
 pub mod policy;
 pub mod queue;
 pub mod refresh;
 mod refusal;
+mod rejected_write;
 pub mod restore;
 pub mod state;
 pub mod sync;
-mod tell;
-mod trouble;
 mod vap;
+mod velero_status;
+pub mod velero_view;
 pub mod view;
 
 pub use plan::{Action, Again, Event, Key, Object, Plan, Target};
 pub use policy::Policy;
 pub use refusal::Refusal;
+pub use rejected_write::RejectedWrite;
 pub use state::State;
-pub use trouble::Trouble;

@@ -37,8 +37,8 @@ pub fn is_default(location: &BackupStorageLocation) -> bool {
     location.spec.default == Some(true) && tenant_of(location).is_none()
 }
 
-/// Whether this namespace owns a Velero Backup. What a namespace of the same name once made, before it was deleted
-/// and made anew, is not its own in platform storage.
+/// Whether this namespace owns a Velero Backup. What a namespace of the same name once made, before it was deleted and
+/// re-created, is not its own in platform storage.
 pub fn owns_backup(namespace: &Namespace, backup: &Backup, location: Option<&BackupStorageLocation>) -> bool {
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
     let origin = annotation(&backup.metadata, labels::NAB_NAMESPACE);

@@ -1,4 +1,4 @@
-//! What a decision is made of: actions in order, events to tell, and when to look again.
+//! The result of a decision: actions in order, Events, and when to reconcile again.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use api::Kind;
 use kube::core::ObjectMeta;
 use serde_json::Value;
 
-/// What shall be done about one object. Nothing in it leaves a choice to whoever carries it out.
+/// The plan for one object. It leaves no choice to the executor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Carried out in order; each is safe to repeat, and each may be the last before a crash.
+    /// Executed in order; each is safe to repeat, and each may be the last before a crash.
     pub actions: Vec<Action>,
-    /// Told to the owner of the object, if there is room: losing one changes nothing.
+    /// Recorded on the object, as far as the rate limit allows; a lost Event changes nothing.
     pub events: Vec<Event>,
     /// When to decide again.
     pub again: Again,
@@ -30,73 +30,73 @@ pub enum Again {
     AtOnce,
 }
 
-/// Which object a decision is about.
+/// The object a decision is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// What it is.
+    /// The object's kind.
     pub kind: Kind,
-    /// Where it is.
+    /// The object's namespace.
     pub namespace: String,
-    /// What it is called.
+    /// The object's name.
     pub name: String,
 }
 
 /// One write to the API server.
 #[derive(Clone, PartialEq)]
 pub enum Action {
-    /// Put a finalizer on an object that exists.
-    Hold(Target, &'static str),
-    /// Take a finalizer off; an object that is gone already counts as done.
-    Release(Target, &'static str),
-    /// Create an object under a fixed name; one that exists already counts as done.
+    /// Add a finalizer to an existing object.
+    AddFinalizer(Target, &'static str),
+    /// Remove a finalizer; an object that is gone counts as done.
+    RemoveFinalizer(Target, &'static str),
+    /// Create an object with a fixed name; one that exists counts as done.
     Create(Object),
-    /// Make the fields of this object so, and drop those that were made so before and are no more in it. With a uid in its
-    /// metadata it means exactly that one; without, it is made if it is not there.
+    /// Server-side apply. With a uid in its metadata, only that object; without, it is created if it does not exist.
     Apply(Object),
     /// Merge a change into an object that exists.
     Patch(Target, Value),
     /// Merge a change into the status of an object that exists.
     PatchStatus(Target, Value),
-    /// Delete exactly this object; one that is gone already counts as done.
+    /// Delete exactly this object (by uid); one that is gone counts as done.
     Delete(Target),
-    /// Delete this object only as it was seen; if somebody changed it meanwhile, that is decided about anew.
+    /// Delete this object only in the observed resourceVersion; if it was changed meanwhile, decide again.
     DeleteUnchanged(Target),
 }
 
-/// An object to be created, whole.
+/// A complete object to be created.
 #[derive(Clone, PartialEq)]
 pub struct Object {
-    /// What it is.
+    /// The object's kind.
     pub kind: Kind,
     /// Its manifest, with apiVersion, kind and metadata.
     pub body: Value,
 }
 
-/// An object that was seen. The uid goes with every write, so that a namesake made later is never meant.
+/// An observed object. Its uid is sent with every write, so that an object re-created under the same name is never
+/// changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// What it is.
+    /// The object's kind.
     pub kind: Kind,
-    /// Where it is; empty for a kind without namespaces.
+    /// The object's namespace; empty for a cluster-scoped kind.
     pub namespace: String,
-    /// What it is called.
+    /// The object's name.
     pub name: String,
-    /// Which one of that name.
+    /// Its uid.
     pub uid: String,
-    /// As of when; sent where a list is replaced as a whole.
+    /// Its resourceVersion; sent where a list is replaced as a whole.
     pub resource_version: String,
-    /// The finalizers it had when seen.
+    /// Its finalizers when observed.
     pub finalizers: Vec<String>,
 }
 
 /// A Kubernetes Event on the object the plan is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Whether somebody should look.
+    /// Whether it is a Warning.
     pub warning: bool,
-    /// One word, from `api::condition`.
+    /// The Event's reason, from `api::condition`.
     pub reason: &'static str,
-    /// One sentence.
+    /// The Event's message.
     pub note: String,
 }
 
@@ -122,30 +122,30 @@ impl Plan {
         Self::default()
     }
 
-    /// And then this.
+    /// Adds an action.
     #[must_use]
     pub fn then(mut self, action: Action) -> Self {
         self.actions.push(action);
         self
     }
 
-    /// And then this, if there is anything.
+    /// Adds an action, if there is one.
     #[must_use]
     pub fn then_if(mut self, action: Option<Action>) -> Self {
         self.actions.extend(action);
         self
     }
 
-    /// And tell the owner.
+    /// Adds an Event.
     #[must_use]
-    pub fn telling(mut self, event: Event) -> Self {
+    pub fn with_event(mut self, event: Event) -> Self {
         self.events.push(event);
         self
     }
 
     /// And decide again after this time; of several, the shortest counts.
     #[must_use]
-    pub fn waking_in(mut self, delay: Duration) -> Self {
+    pub fn requeue_after(mut self, delay: Duration) -> Self {
         self.again = match self.again {
             Again::OnChange => Again::After(delay),
             Again::After(earlier) => Again::After(earlier.min(delay)),
@@ -172,12 +172,12 @@ impl Plan {
 }
 
 impl Action {
-    /// What it writes.
+    /// The kind it writes.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Create(object) | Self::Apply(object) => object.kind,
-            Self::Hold(target, _)
-            | Self::Release(target, _)
+            Self::AddFinalizer(target, _)
+            | Self::RemoveFinalizer(target, _)
             | Self::Patch(target, _)
             | Self::PatchStatus(target, _)
             | Self::Delete(target)
@@ -193,8 +193,8 @@ impl Action {
             Self::Create(object) | Self::Apply(object) => {
                 Key::new(object.kind, object.namespace(), object.name())
             }
-            Self::Hold(target, _)
-            | Self::Release(target, _)
+            Self::AddFinalizer(target, _)
+            | Self::RemoveFinalizer(target, _)
             | Self::Patch(target, _)
             | Self::PatchStatus(target, _)
             | Self::Delete(target)
@@ -234,18 +234,18 @@ impl Object {
         Self { kind, body: serde_json::to_value(typed).unwrap_or_default() }
     }
 
-    /// What it will be called.
+    /// Its name.
     pub fn name(&self) -> &str {
         self.body["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// Where it will be; empty for a kind without namespaces.
+    /// Its namespace; empty for a cluster-scoped kind.
     pub fn namespace(&self) -> &str {
         self.body["metadata"]["namespace"].as_str().unwrap_or_default()
     }
 }
 
-/// Plans are shown to people; what is in a Secret is not.
+/// Debug output of plans is logged; the data of a Secret is hidden.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Object")
@@ -258,9 +258,11 @@ impl fmt::Debug for Object {
 impl fmt::Debug for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Hold(target, finalizer) => f.debug_tuple("Hold").field(target).field(finalizer).finish(),
-            Self::Release(target, finalizer) => {
-                f.debug_tuple("Release").field(target).field(finalizer).finish()
+            Self::AddFinalizer(target, finalizer) => {
+                f.debug_tuple("AddFinalizer").field(target).field(finalizer).finish()
+            }
+            Self::RemoveFinalizer(target, finalizer) => {
+                f.debug_tuple("RemoveFinalizer").field(target).field(finalizer).finish()
             }
             Self::Create(object) => f.debug_tuple("Create").field(object).finish(),
             Self::Apply(object) => f.debug_tuple("Apply").field(object).finish(),
@@ -285,12 +287,12 @@ fn shown(kind: Kind, body: &Value) -> Value {
 }
 
 impl Event {
-    /// Something went as it should.
+    /// A Normal Event.
     pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
         Self { warning: false, reason, note: note.into() }
     }
 
-    /// Somebody should look.
+    /// A Warning Event.
     pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
         Self { warning: true, reason, note: note.into() }
     }

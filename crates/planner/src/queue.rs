@@ -7,80 +7,79 @@ use indexset::BTreeSet;
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 
-/// Where somebody stands: a time, and a number among those with the same time.
-type Place = (Timestamp, u64, String);
+/// Sort key: a time, a number among those with the same time, and the name.
+type QueueKey = (Timestamp, u64, String);
 
 /// An ordered index of what waits or runs in Velero, kept current object by object. A position costs O(log n);
 /// nothing is ever listed.
 ///
-/// Velero takes things in the order in which it hears of them, and so does this: whoever comes later stands behind
-/// everybody who is there, whatever its name and to whichever second Kubernetes rounds its time. So nobody is ever
-/// overtaken. What is found in a list, when nacre starts, is put in order by age instead.
+/// Velero processes objects in the order of its watch, and so does this index: a new object goes to the end, whatever
+/// its name and creationTimestamp. So no object is ever overtaken. Objects from the initial list are ordered by age.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
-    places: BTreeSet<Place>,
-    stands: HashMap<String, Stand>,
+    keys: BTreeSet<QueueKey>,
+    entries: HashMap<String, Entry>,
     changes: u64,
 }
 
-/// Somebody in the queue.
+/// An entry of the queue.
 #[derive(Clone, Debug)]
-struct Stand {
+struct Entry {
     /// When it was made: another object of the same name has another time.
     made: Timestamp,
-    place: Place,
+    key: QueueKey,
 }
 
-/// How an object became known.
+/// Where an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// It was in a list, among others older and younger.
-    InAList,
-    /// It has just happened.
-    JustNow,
+pub enum Source {
+    /// From a list, in no particular order.
+    List,
+    /// From a watch event.
+    Watch,
 }
 
 impl Queue {
-    /// Notes what has become of an object. Returns whether the order changed.
-    pub fn note(&mut self, object: &impl Queued, heard: Heard) -> bool {
+    /// Updates an object. Returns whether the order changed.
+    pub fn note(&mut self, object: &impl Queued, source: Source) -> bool {
         let meta = object.meta();
         let name = meta.name.as_deref().unwrap_or_default();
         match (object.stage(), &meta.creation_timestamp) {
             (Stage::Waiting | Stage::Running, Some(made)) => {
-                // Of what Velero has yet to touch, this is the order in which it was made.
+                // For objects that Velero has not changed yet, the resourceVersion is the order of creation.
                 let version = meta.resource_version.as_deref().and_then(|version| version.parse().ok());
-                self.enter(name, made.0, (heard == Heard::InAList).then(|| version.unwrap_or(0)))
+                self.enter(name, made.0, (source == Source::List).then(|| version.unwrap_or(0)))
             }
             _ => self.leave(name),
         }
     }
 
-    /// Notes that an object is gone. Returns whether the order changed.
+    /// Removes an object. Returns whether the order changed.
     pub fn gone(&mut self, object: &impl Queued) -> bool {
         self.leave(object.meta().name.as_deref().unwrap_or_default())
     }
 
-    /// Puts somebody at the end, or where a list says.
+    /// Adds an entry at the end, or by age if it comes from a list.
     fn enter(&mut self, name: &str, made: Timestamp, listed: Option<u64>) -> bool {
-        if self.stands.get(name).is_some_and(|stand| stand.made == made) {
+        if self.entries.get(name).is_some_and(|entry| entry.made == made) {
             return false;
         }
         self.leave(name);
-        let (time, number) = match (listed, self.places.last()) {
+        let (time, number) = match (listed, self.keys.last()) {
             (Some(version), _) => (made, version),
             (None, Some((last, number, _))) if made <= *last => (*last, number.saturating_add(1)),
             (None, _) => (made, 0),
         };
-        let place = (time, number, name.to_owned());
+        let key = (time, number, name.to_owned());
         self.changes += 1;
-        self.stands.insert(name.to_owned(), Stand { made, place: place.clone() });
-        self.places.insert(place)
+        self.entries.insert(name.to_owned(), Entry { made, key: key.clone() });
+        self.keys.insert(key)
     }
 
     fn leave(&mut self, name: &str) -> bool {
-        let Some(stand) = self.stands.remove(name) else { return false };
+        let Some(entry) = self.entries.remove(name) else { return false };
         self.changes += 1;
-        self.places.remove(&stand.place)
+        self.keys.remove(&entry.key)
     }
 
     /// How often the order has changed so far.
@@ -91,48 +90,48 @@ impl Queue {
     /// The position to show for an object.
     pub fn position(&self, object: &impl Queued) -> i64 {
         let name = object.meta().name.as_deref().unwrap_or_default();
-        position(object.stage(), self.ahead(name).unwrap_or_else(|| self.in_line()))
+        position(object.stage(), self.ahead(name).unwrap_or_else(|| self.queue_length()))
     }
 
     /// How many are ahead of this one, if it is in the queue.
     fn ahead(&self, name: &str) -> Option<usize> {
-        self.stands.get(name).map(|stand| self.places.rank(&stand.place))
+        self.entries.get(name).map(|entry| self.keys.rank(&entry.key))
     }
 
     /// How many wait or run.
-    pub fn in_line(&self) -> usize {
-        self.stands.len()
+    pub fn queue_length(&self) -> usize {
+        self.entries.len()
     }
 
     /// All names in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.places.iter().map(|(_, _, name)| name.as_str())
+        self.keys.iter().map(|(_, _, name)| name.as_str())
     }
 }
 
-/// Where an object of Velero's stands, as far as the queue is concerned.
+/// The stage of a Velero object in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It has yet to start.
+    /// Not started.
     Waiting,
-    /// It runs, and others wait for it.
+    /// Running; the next one waits for it.
     Running,
-    /// It waits for plugins in the background, or is given its last touch, and nobody waits for it.
-    Aside,
-    /// It is over, well or badly.
-    Over,
+    /// Waiting for plugin operations or finalizing; the next one does not wait for it.
+    Finalizing,
+    /// Finished, successfully or not.
+    Finished,
 }
 
-/// Something Velero takes in turn: a Backup or a Restore.
+/// A kind that Velero processes in order: Backup or Restore.
 pub trait Queued {
     /// Its metadata.
     fn meta(&self) -> &ObjectMeta;
-    /// Velero's phase; empty before Velero has looked at it.
+    /// Velero's phase; empty if Velero has not processed it yet.
     fn phase(&self) -> &str;
-    /// Whether Velero has written down when it ended.
+    /// Whether it has a completionTimestamp.
     fn completed(&self) -> bool;
 
-    /// Where it stands.
+    /// Its stage or phase.
     fn stage(&self) -> Stage {
         stage(self.phase(), self.completed())
     }
@@ -169,14 +168,14 @@ impl Queued for Restore {
 /// Reads Velero's phase of a Backup or Restore.
 pub fn stage(phase: &str, completed: bool) -> Stage {
     match phase {
-        "FailedValidation" | "Completed" | "PartiallyFailed" | "Failed" | "Deleting" => Stage::Over,
-        _ if completed => Stage::Over,
+        "FailedValidation" | "Completed" | "PartiallyFailed" | "Failed" | "Deleting" => Stage::Finished,
+        _ if completed => Stage::Finished,
         "InProgress" => Stage::Running,
-        // Velero takes up the next one meanwhile.
+        // Velero starts the next one meanwhile.
         "WaitingForPluginOperations"
         | "WaitingForPluginOperationsPartiallyFailed"
         | "Finalizing"
-        | "FinalizingPartiallyFailed" => Stage::Aside,
+        | "FinalizingPartiallyFailed" => Stage::Finalizing,
         _ => Stage::Waiting,
     }
 }
@@ -184,15 +183,15 @@ pub fn stage(phase: &str, completed: bool) -> Stage {
 /// The position to show: 0 when over, 1 when running or next, else one more than what is ahead.
 pub(crate) fn position(stage: Stage, ahead: usize) -> i64 {
     match stage {
-        Stage::Over => 0,
-        Stage::Running | Stage::Aside => 1,
+        Stage::Finished => 0,
+        Stage::Running | Stage::Finalizing => 1,
         Stage::Waiting => i64::try_from(ahead).unwrap_or(i64::MAX - 1) + 1,
     }
 }
 
-/// What to show where this was shown before: a position is a promise, and is only ever lowered. A restart that puts
-/// those of one second in another order than before is no reason to send anybody back.
-pub(crate) fn kept(shown: Option<i64>, position: i64) -> i64 {
+/// The position to show after this one was shown: it never rises. After a restart, objects created in the same second
+/// may be ordered differently, which must not move a request back.
+pub(crate) fn never_rising(shown: Option<i64>, position: i64) -> i64 {
     shown.filter(|shown| (1..position).contains(shown)).unwrap_or(position)
 }
 
@@ -203,7 +202,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::{Queue, Queued as _, Stage, kept, position, stage};
+    use super::{Queue, Queued as _, Stage, never_rising, position, stage};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!(queue.ahead("a"), Some(2));
         assert!(queue.leave("b"));
         assert_eq!(queue.ahead("a"), Some(1));
-        assert_eq!(queue.in_line(), 2);
+        assert_eq!(queue.queue_length(), 2);
         assert!(!queue.leave("b"), "it is gone already");
         assert_eq!(queue.changes(), 4, "three came and one went");
     }
@@ -243,32 +242,32 @@ mod tests {
     fn whatever_has_ended_is_over_in_whatever_words() {
         let ended = json!({"phase": "SomethingNew", "completionTimestamp": "2026-01-01T00:00:00Z"});
         let backup = json!({"apiVersion": "velero.io/v1", "kind": "Backup", "metadata": {}, "spec": {}, "status": ended});
-        assert_eq!(serde_json::from_value::<Backup>(backup).unwrap().stage(), Stage::Over);
+        assert_eq!(serde_json::from_value::<Backup>(backup).unwrap().stage(), Stage::Finished);
         let restore = json!({"apiVersion": "velero.io/v1", "kind": "Restore", "metadata": {}, "spec": {}, "status": ended});
-        assert_eq!(serde_json::from_value::<Restore>(restore).unwrap().stage(), Stage::Over);
+        assert_eq!(serde_json::from_value::<Restore>(restore).unwrap().stage(), Stage::Finished);
     }
 
     #[test]
     fn only_what_velero_still_has_to_do_counts() {
         assert_eq!(stage("", false), Stage::Waiting);
         assert_eq!(stage("Queued", false), Stage::Waiting);
-        assert_eq!(stage("FailedValidation", false), Stage::Over, "it never gets a completion time");
-        assert_eq!(stage("WaitingForPluginOperations", false), Stage::Aside);
-        assert_eq!(stage("Finalizing", false), Stage::Aside, "the next one has begun");
-        assert_eq!(stage("SomethingNew", true), Stage::Over);
+        assert_eq!(stage("FailedValidation", false), Stage::Finished, "it never gets a completion time");
+        assert_eq!(stage("WaitingForPluginOperations", false), Stage::Finalizing);
+        assert_eq!(stage("Finalizing", false), Stage::Finalizing, "the next one has begun");
+        assert_eq!(stage("SomethingNew", true), Stage::Finished);
         assert_eq!(position(Stage::Waiting, 0), 1);
         assert_eq!(position(Stage::Waiting, 4), 5);
         assert_eq!(position(Stage::Running, 4), 1);
-        assert_eq!(position(Stage::Over, 4), 0);
+        assert_eq!(position(Stage::Finished, 4), 0);
     }
 
     #[test]
     fn what_was_shown_is_only_lowered() {
-        assert_eq!(kept(None, 5), 5);
-        assert_eq!(kept(Some(7), 5), 5);
-        assert_eq!(kept(Some(4), 5), 4);
-        assert_eq!(kept(Some(0), 5), 5, "it was over, says somebody who cannot know");
-        assert_eq!(kept(Some(-5), 5), 5);
+        assert_eq!(never_rising(None, 5), 5);
+        assert_eq!(never_rising(Some(7), 5), 5);
+        assert_eq!(never_rising(Some(4), 5), 4);
+        assert_eq!(never_rising(Some(0), 5), 5, "it was over, says somebody who cannot know");
+        assert_eq!(never_rising(Some(-5), 5), 5);
     }
 
     proptest! {
@@ -296,7 +295,7 @@ mod tests {
             for (counted, (name, _)) in plain.iter().enumerate() {
                 prop_assert_eq!(queue.ahead(name), Some(counted));
             }
-            prop_assert_eq!(queue.in_line(), plain.len());
+            prop_assert_eq!(queue.queue_length(), plain.len());
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Keeping shown queue positions fresh, as a chore with a budget.
+//! Updates the queue positions in the status of waiting requests, with a budget.
 
 use api::QueueInfo;
 
 use crate::Key;
-use crate::queue::{Queue, Queued, Stage, kept, position};
+use crate::queue::{Queue, Queued, Stage, never_rising, position};
 use crate::state::State;
 
 /// The requests whose shown position is most out of date, at most so many. Looking costs one pass over the queue,
@@ -35,7 +35,7 @@ fn wrong(
             let right = position(stage, ahead);
             shown
                 .into_iter()
-                .filter(move |(shown, _)| *shown != kept(Some(*shown), right))
+                .filter(move |(shown, _)| *shown != never_rising(Some(*shown), right))
                 .map(move |(shown, key)| (shown.abs_diff(right), key))
         },
     )

@@ -1,4 +1,4 @@
-//! Saying no, plainly.
+//! Refusals.
 
 use std::fmt;
 

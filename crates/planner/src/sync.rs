@@ -53,11 +53,11 @@ pub fn decide(view: &State, name: &str) -> Option<(Key, Plan)> {
         Finding::Settled => (this, Plan::done()),
         Finding::AtOdds(location, why) => {
             let note = format!("backup {name:?} in this storage is ignored: {why}");
-            (location, Plan::done().telling(Event::warning(IGNORED, note)))
+            (location, Plan::done().with_event(Event::warning(IGNORED, note)))
         }
         Finding::Held(request) => {
             let note = "a backup of an earlier namespace of this name is held back; an administrator can hand it over";
-            (request, Plan::done().telling(Event::warning("BackupHeldBack", note)))
+            (request, Plan::done().with_event(Event::warning("BackupHeldBack", note)))
         }
         Finding::Wanted(request, adoption) => {
             let about = Key::of(Kind::NonAdminBackup, &request.metadata);
@@ -161,7 +161,7 @@ pub fn left_by_a_namesake<'a>(
     left.then_some(request)
 }
 
-/// A namespace that exists, is not on its way out, and may ask for backups.
+/// A namespace that exists, is not being deleted, and may request backups.
 fn open_namespace(view: &State, name: &str) -> Option<Arc<Namespace>> {
     let allowed = view.policy(name)?.namespaces.allows(name) && name != view.admin_namespace();
     view.namespace(name).filter(|space| allowed && space.metadata.deletion_timestamp.is_none())
@@ -211,7 +211,7 @@ fn wanted(
     if refers(view, owner, velero) {
         return Finding::Settled;
     }
-    // Another request may have the name. Then this one is told apart by the end of the Velero Backup's name.
+    // Another request may have the name. Then this one gets the end of the Velero Backup's name as a suffix.
     let uid = own.get(own.len().saturating_sub(36)..).unwrap_or(own);
     let short = uid.split('-').next().unwrap_or(uid);
     let cut =

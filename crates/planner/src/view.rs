@@ -8,13 +8,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A tenant's object as it was seen. One that cannot be read has its metadata and what could be saved of its
-/// status, and says what is wrong with it, so that it can still be refused plainly and deleted.
+/// A tenant's object as observed. An invalid object has its metadata, its status if that is valid, and the parse error,
+/// so that it can still be refused and deleted.
 #[derive(Debug, PartialEq)]
 pub struct Seen<K> {
     /// The object, or what is left of it.
     pub object: Arc<K>,
-    /// Why it could not be read.
+    /// Why it could not be parsed; none if it could.
     pub unreadable: Option<Arc<str>>,
 }
 
@@ -50,17 +50,17 @@ impl<K> Clone for Seen<K> {
     }
 }
 
-/// What was found of a tenant's credential. Tenants' Secrets are not watched; each that is named is looked at now and
-/// then, and only the key that is needed is kept.
+/// A tenant's credential. Tenants' Secrets are not watched: each named Secret is read periodically, and only the named
+/// key is kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Credential {
-    /// Nobody has looked yet.
+    /// Not read yet.
     #[default]
     Unseen,
-    /// nacre may not look.
+    /// nacre is not permitted to read it.
     Withheld,
-    /// There is no such Secret, or no such key in it, as far as is known since then.
+    /// The Secret or the key is missing since this time.
     Missing(Timestamp),
-    /// What the key holds.
+    /// The value of the key.
     Found(Arc<Hidden>),
 }

@@ -1,4 +1,4 @@
-//! Downloads: what is allowed of which storage, what is waited for, and what becomes of a request afterwards.
+//! Downloads: what is allowed from which storage, what a request waits for, and how it ends.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -46,9 +46,9 @@ fn behind(tenants: bool) -> Behind {
     let location = json!({"apiVersion": "velero.io/v1", "kind": "BackupStorageLocation", "metadata": metadata,
         "spec": {"provider": "aws", "objectStorage": {"bucket": "b"}}});
     Behind {
-        velero: Some(("velero-daily".to_owned(), Stage::Over, "Completed".to_owned())),
+        velero: Some(("velero-daily".to_owned(), Stage::Finished, "Completed".to_owned())),
         backup: Some(read::<Backup>(backup)),
-        kept_at: Some(read::<BackupStorageLocation>(location)),
+        velero_location: Some(read::<BackupStorageLocation>(location)),
     }
 }
 
@@ -96,7 +96,7 @@ fn deleted(plan: &Plan) -> Vec<Kind> {
 }
 
 /// The condition that a plan writes, and its message.
-fn told(plan: &Plan) -> (String, String) {
+fn reported(plan: &Plan) -> (String, String) {
     let written = plan.actions.iter().find_map(|action| match action {
         Action::PatchStatus(_, body) => Some(body["status"].clone()),
         _ => None,
@@ -131,7 +131,7 @@ fn own_storage_is_open_and_the_clusters_own_as_far_as_the_policy_says() {
                 let plan = decide(&seen);
                 assert_eq!(made(&plan).is_some(), open || tenants, "{kind} {allowed:?} tenants: {tenants}");
                 if !open && !tenants {
-                    assert_eq!(told(&plan).0, condition::LOCATION_NOT_USED);
+                    assert_eq!(reported(&plan).0, condition::LOCATION_NOT_USED);
                 }
             }
         }
@@ -177,7 +177,7 @@ fn what_is_not_there_yet_is_waited_for() {
         ..behind(true)
     };
     let lost = |behind: Behind| Behind { backup: None, ..behind };
-    let nowhere = Behind { kept_at: None, ..behind(true) };
+    let nowhere = Behind { velero_location: None, ..behind(true) };
     let backup = |behind| Sought::Backup(Some(behind));
     for (sought, type_, says) in [
         (Sought::Unknown, condition::PROCESSED, "is not a kind of file"),
@@ -190,7 +190,7 @@ fn what_is_not_there_yet_is_waited_for() {
             "is not finished",
         ),
         (
-            backup(unfinished(Stage::Over, "FailedValidation")),
+            backup(unfinished(Stage::Finished, "FailedValidation")),
             condition::BACKUP_NOT_AVAILABLE,
             "left nothing",
         ),
@@ -199,7 +199,7 @@ fn what_is_not_there_yet_is_waited_for() {
     ] {
         let plan = decide(&seen("BackupLog", sought));
         assert_eq!(made(&plan), None, "{says}");
-        let (condition, message) = told(&plan);
+        let (condition, message) = reported(&plan);
         assert_eq!(condition, type_, "{message}");
         assert!(message.contains(says), "{message}");
     }
@@ -216,7 +216,7 @@ fn a_link_is_shown_until_its_time_is_over_and_then_everything_goes() {
 
     seen.velero = Some(velero(&answer(1600)));
     let plan = decide(&seen);
-    assert_eq!(told(&plan).0, condition::PROCESSED);
+    assert_eq!(reported(&plan).0, condition::PROCESSED);
     assert_eq!(plan.delay(), Some(Duration::from_mins(10)));
 
     // Shown, there is nothing to write, whatever has become of the backup; not even if Velero's side is gone.
@@ -237,7 +237,7 @@ fn a_name_that_is_taken_is_not_taken_over() {
     seen.name_taken = true;
     let plan = decide(&seen);
     assert_eq!(made(&plan), None);
-    assert!(told(&plan).1.contains("under another name"));
+    assert!(reported(&plan).1.contains("under another name"));
 }
 
 #[test]

@@ -16,7 +16,7 @@ struct World {
     applications: Vec<DataProtectionApplication>,
     elsewhere: Vec<String>,
     found: Vec<Found>,
-    held: Vec<Target>,
+    with_finalizer: Vec<Target>,
     acting: Acting<'static>,
     oadp: bool,
     contested: bool,
@@ -59,7 +59,7 @@ impl World {
             applications,
             elsewhere: Vec::new(),
             found: Vec::new(),
-            held: Vec::new(),
+            with_finalizer: Vec::new(),
             acting: Acting::Nobody,
             oadp: false,
             contested: false,
@@ -67,13 +67,13 @@ impl World {
         }
     }
 
-    fn observed<'a>(&'a self, held: Option<&'a [Target]>) -> Observed<'a> {
+    fn observed<'a>(&'a self, with_finalizer: Option<&'a [Target]>) -> Observed<'a> {
         Observed {
             namespace: self.namespace,
             applications: &self.applications,
             elsewhere: &self.elsewhere,
             found: &self.found,
-            held,
+            with_finalizer,
             acting: self.acting,
             oadp: self.oadp,
             contested: self.contested,
@@ -84,7 +84,7 @@ impl World {
 
     fn decide(&self) -> Decision {
         let decision = decide(&self.observed(None));
-        if decision.look_at_held { decide(&self.observed(Some(&self.held))) } else { decision }
+        if decision.needs_finalizers { decide(&self.observed(Some(&self.with_finalizer))) } else { decision }
     }
 
     /// Runs until there is nothing to do, or something is waited for. Returns the steps.
@@ -129,8 +129,8 @@ impl World {
             }
             Action::PatchStatus(target, body) => {
                 let conditions = &body["status"]["conditions"];
-                let told = format!(
-                    "tell {} {}={}: {}",
+                let reported = format!(
+                    "condition {} {}={}: {}",
                     target.name, conditions[0]["type"], conditions[0]["status"], conditions[0]["message"]
                 );
                 let one = self
@@ -139,10 +139,10 @@ impl World {
                     .find(|one| one.metadata.name.as_deref() == Some(&*target.name))
                     .unwrap();
                 one.status = Some(serde_json::from_value(body["status"].clone()).unwrap());
-                told.replace('"', "")
+                reported.replace('"', "")
             }
-            Action::Release(target, finalizer) => {
-                let one = self.held.iter_mut().find(|one| one.name == target.name).unwrap();
+            Action::RemoveFinalizer(target, finalizer) => {
+                let one = self.with_finalizer.iter_mut().find(|one| one.name == target.name).unwrap();
                 one.finalizers.retain(|found| found != finalizer);
                 format!("release {}", target.name)
             }
@@ -164,7 +164,7 @@ impl World {
         self.found.iter().find(|one| one.kind == Kind::Deployment).map(|one| &one.body)
     }
 
-    fn told(&self, name: &str) -> (bool, String) {
+    fn reported(&self, name: &str) -> (bool, String) {
         let one = self.applications.iter().find(|one| one.metadata.name.as_deref() == Some(name)).unwrap();
         let found = condition::get(&one.status.as_ref().unwrap().conditions, condition::RECONCILED).unwrap();
         (found.status == "True", found.message.clone())
@@ -175,7 +175,7 @@ impl World {
 fn nobody_gets_a_controller_who_did_not_ask_for_it() {
     for spec in [json!({}), off(), json!({"features": {"nonAdmin": {}}}), json!({"nonAdmin": {}})] {
         let mut world = World::with(vec![application("velero", "dpa", 1, &spec)]);
-        assert_eq!(world.settle(), ["tell dpa Reconciled=True: Reconcile complete"]);
+        assert_eq!(world.settle(), ["condition dpa Reconciled=True: Reconcile complete"]);
         assert_eq!(world.settle(), [""; 0], "and then there is silence");
     }
     assert_eq!(World::with(Vec::new()).settle(), [""; 0]);
@@ -184,7 +184,8 @@ fn nobody_gets_a_controller_who_did_not_ask_for_it() {
 #[test]
 fn enabling_installs_changing_changes_and_disabling_lets_go_before_it_removes() {
     let mut world = World::with(vec![application("velero", "dpa", 1, &on())]);
-    world.held = vec![request("daily", &["theirs/x", labels::NAB_FINALIZER]), request("free", &["theirs/x"])];
+    world.with_finalizer =
+        vec![request("daily", &["theirs/x", labels::NAB_FINALIZER]), request("free", &["theirs/x"])];
     let steps = world.settle();
     assert_eq!(
         steps,
@@ -192,7 +193,7 @@ fn enabling_installs_changing_changes_and_disabling_lets_go_before_it_removes() 
             "make Service",
             "make Deployment",
             "make PodDisruptionBudget",
-            "tell dpa Reconciled=True: Reconcile complete"
+            "condition dpa Reconciled=True: Reconcile complete"
         ]
     );
     let image = |world: &World| {
@@ -217,8 +218,8 @@ fn enabling_installs_changing_changes_and_disabling_lets_go_before_it_removes() 
         world.settle(),
         ["release daily", "delete Service", "delete PodDisruptionBudget", "delete Deployment"]
     );
-    assert_eq!(world.held[0].finalizers, ["theirs/x"]);
-    assert!(world.told("dpa").0);
+    assert_eq!(world.with_finalizer[0].finalizers, ["theirs/x"]);
+    assert!(world.reported("dpa").0);
 
     // The other place to say it.
     world.edit("dpa", json!({"features": {"nonAdmin": {"enable": true}}}));
@@ -231,13 +232,13 @@ fn enabling_installs_changing_changes_and_disabling_lets_go_before_it_removes() 
 #[test]
 fn an_application_that_is_deleted_takes_the_controller_with_it_after_any_interruption() {
     let mut whole = World::with(vec![application("velero", "dpa", 1, &on())]);
-    whole.held = vec![request("daily", &[labels::NAB_FINALIZER])];
+    whole.with_finalizer = vec![request("daily", &[labels::NAB_FINALIZER])];
     whole.settle();
     // Interrupted after any number of steps, it goes on from there.
     for before in 0..6 {
         let mut world = World::with(Vec::new());
         world.found.clone_from(&whole.found);
-        world.held.clone_from(&whole.held);
+        world.with_finalizer.clone_from(&whole.with_finalizer);
         for _ in 0..before {
             if let Some(action) = world.decide().plan.actions.into_iter().next() {
                 world.act(action);
@@ -245,7 +246,7 @@ fn an_application_that_is_deleted_takes_the_controller_with_it_after_any_interru
         }
         world.settle();
         assert!(world.found.is_empty(), "after {before} steps: {:?}", world.found);
-        assert!(world.held[0].finalizers.is_empty(), "after {before} steps");
+        assert!(world.with_finalizer[0].finalizers.is_empty(), "after {before} steps");
     }
 }
 
@@ -256,23 +257,23 @@ fn of_two_that_want_it_in_two_namespaces_one_has_it_and_the_other_is_told_where(
     let mut world = World::with(vec![here, there]);
     world.elsewhere = vec!["other".to_owned()];
     assert_eq!(world.settle().len(), 1);
-    let (done, words) = world.told("here");
+    let (done, words) = world.reported("here");
     assert!(!done && words.contains("namespace other") && words.contains("nonAdmin.enable"), "{words}");
 
     // It heals by itself once the other is off.
     world.edit("there", off());
     assert_eq!(world.settle().len(), 4);
-    assert!(world.told("here").0);
+    assert!(world.reported("here").0);
 
     // Enabled at the same moment, both are installed: the older one stays, and lets nobody go.
     world.edit("there", on());
-    world.held = vec![request("daily", &[labels::NAB_FINALIZER])];
+    world.with_finalizer = vec![request("daily", &[labels::NAB_FINALIZER])];
     world.acting = Acting::Elsewhere("other/pod");
     let steps = world.settle();
     assert_eq!(steps[0], "scale to 0", "{steps:?}");
     assert!(!steps.iter().any(|step| step.starts_with("release")), "{steps:?}");
-    assert!(!world.told("here").0 && world.deployment().is_none());
-    assert_eq!(world.held[0].finalizers, [labels::NAB_FINALIZER]);
+    assert!(!world.reported("here").0 && world.deployment().is_none());
+    assert_eq!(world.with_finalizer[0].finalizers, [labels::NAB_FINALIZER]);
 }
 
 #[test]
@@ -282,7 +283,7 @@ fn the_older_of_two_installations_stays() {
     world.settle();
     world.elsewhere = vec!["other".to_owned()];
     assert_eq!(world.settle(), [""; 0]);
-    assert!(world.told("here").0);
+    assert!(world.reported("here").0);
 }
 
 #[test]
@@ -290,7 +291,7 @@ fn saying_no_beside_anothers_yes_is_fine_and_changes_nothing_there() {
     let mut world =
         World::with(vec![application("velero", "here", 1, &off()), application("other", "there", 5, &on())]);
     world.elsewhere = vec!["other".to_owned()];
-    assert_eq!(world.settle(), ["tell here Reconciled=True: Reconcile complete"]);
+    assert_eq!(world.settle(), ["condition here Reconciled=True: Reconcile complete"]);
 }
 
 #[test]
@@ -298,9 +299,9 @@ fn of_several_in_a_namespace_one_counts_and_the_others_are_told() {
     let mut world =
         World::with(vec![application("velero", "b", 1, &off()), application("velero", "a", 1, &on())]);
     world.settle();
-    assert!(world.deployment().is_some() && world.told("a").0);
+    assert!(world.deployment().is_some() && world.reported("a").0);
     assert_eq!(
-        world.told("b"),
+        world.reported("b"),
         (
             false,
             "of several DataProtectionApplications in this namespace a counts; delete this one".to_owned()
@@ -317,7 +318,7 @@ fn a_wish_that_makes_no_sense_changes_nothing_and_says_why() {
         json!({"nonAdmin": {"enable": true, "garbageCollectionPeriod": "soon"}, "logFormat": "xml"}),
     );
     assert_eq!(world.settle().len(), 1);
-    let (done, words) = world.told("dpa");
+    let (done, words) = world.reported("dpa");
     assert!(
         !done && words.contains("garbageCollectionPeriod") && words.contains("logFormat is \"xml\""),
         "{words}"
@@ -331,7 +332,7 @@ fn what_somebody_else_installed_is_theirs() {
     let mut world = World::with(vec![application("velero", "dpa", 1, &off())]);
     world.found = program(&Settings::default());
     assert_eq!(world.settle().len(), 1);
-    assert!(world.deployment().is_some() && world.told("dpa").0);
+    assert!(world.deployment().is_some() && world.reported("dpa").0);
     // Enabling takes it over.
     world.edit("dpa", on());
     assert!(world.settle().contains(&"change Deployment".to_owned()));
@@ -342,7 +343,7 @@ fn what_somebody_else_installed_is_theirs() {
     let body = json!({"metadata": {"name": CONTROLLER, "namespace": "velero"}, "spec": {"replicas": 1}});
     world.found = vec![Found { kind: Kind::Deployment, body }];
     world.settle();
-    let (done, words) = world.told("dpa");
+    let (done, words) = world.reported("dpa");
     assert!(!done && words.contains("made by somebody else"), "{words}");
     assert_eq!(world.found.len(), 1);
 }
@@ -365,7 +366,7 @@ fn a_failure_is_told_in_the_api_servers_words() {
     for action in failed(&world.observed(None), "quota exceeded").actions {
         world.act(action);
     }
-    assert_eq!(world.told("dpa"), (false, "quota exceeded".to_owned()));
+    assert_eq!(world.reported("dpa"), (false, "quota exceeded".to_owned()));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Several processes and one Lease, with clocks that neither agree nor run alike, answers that come late or never, and
-//! processes that stand still: at no moment may two of them act.
+//! Several processes and one Lease, with clocks that neither agree nor run alike, responses that come late or never,
+//! and paused processes: two of them are never leader at the same time.
 
 #![expect(clippy::unwrap_used, reason = "a helper's failure is a test's failure")]
 
@@ -15,7 +15,7 @@ const TICK: u64 = 5;
 const CHAOS: u64 = 30_000;
 const PEACE: u64 = 30_000;
 /// When an answer is no longer waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What is built wrong on purpose, so that the property shows that it can fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +39,7 @@ struct Machine {
 
 /// From `at` for a while, a process stands still or its requests take long.
 #[derive(Clone, Debug)]
-struct Trouble {
+struct Fault {
     who: usize,
     at: u64,
     lasts: u64,
@@ -77,7 +77,7 @@ struct World {
     lease: Option<Record>,
     versions: u64,
     processes: Vec<Process>,
-    troubles: Vec<Trouble>,
+    faults: Vec<Fault>,
 }
 
 impl Machine {
@@ -92,22 +92,21 @@ impl Machine {
 }
 
 impl World {
-    fn new(flaw: Flaw, machines: &[Machine], troubles: &[Trouble]) -> Self {
+    fn new(flaw: Flaw, machines: &[Machine], faults: &[Fault]) -> Self {
         let process = |(number, machine): (usize, &Machine)| Process {
             machine: machine.clone(),
             candidate: Candidate::new(format!("process-{number}"), machine.times()),
             calls: Vec::new(),
         };
         let processes = machines.iter().enumerate().map(process).collect();
-        Self { flaw, lease: None, versions: 0, processes, troubles: troubles.to_vec() }
+        Self { flaw, lease: None, versions: 0, processes, faults: faults.to_vec() }
     }
 
-    fn trouble(&self, who: usize, now: u64, which: impl Fn(&What) -> Option<u64>) -> Option<u64> {
-        let current = self.troubles.iter().filter(|trouble| {
-            trouble.who % self.processes.len() == who
-                && (trouble.at..trouble.at + trouble.lasts).contains(&now)
+    fn fault(&self, who: usize, now: u64, which: impl Fn(&What) -> Option<u64>) -> Option<u64> {
+        let current = self.faults.iter().filter(|fault| {
+            fault.who % self.processes.len() == who && (fault.at..fault.at + fault.lasts).contains(&now)
         });
-        current.filter_map(|trouble| which(&trouble.what)).max()
+        current.filter_map(|fault| which(&fault.what)).max()
     }
 
     /// The server takes what has arrived.
@@ -133,10 +132,10 @@ impl World {
 
     /// One process hears its answers and does what is next.
     fn run(&mut self, who: usize, now: u64) {
-        if self.trouble(who, now, |what| (*what == What::Stands).then_some(0)).is_some() {
+        if self.fault(who, now, |what| (*what == What::Stands).then_some(0)).is_some() {
             return;
         }
-        let late = |which: fn(&What) -> Option<u64>| self.trouble(who, now, which).unwrap_or_default();
+        let late = |which: fn(&What) -> Option<u64>| self.fault(who, now, which).unwrap_or_default();
         let asks = late(|what| if let What::Asks(late) = what { Some(*late) } else { None });
         let hears = late(|what| if let What::Hears(late) = what { Some(*late) } else { None });
         let flaw = self.flaw;
@@ -154,7 +153,7 @@ impl World {
                     }
                     (Err(()), _) => candidate.beaten(clock),
                 }
-            } else if clock > call.sent + PATIENCE {
+            } else if clock > call.sent + TIMEOUT {
                 call.given_up = true;
                 candidate.failed(clock);
             }
@@ -198,7 +197,7 @@ impl World {
     }
 
     /// Runs the story. Says when two were acting, or that in the end nobody was.
-    fn tell(&mut self) -> Result<(), TestCaseError> {
+    fn run_all(&mut self) -> Result<(), TestCaseError> {
         for now in (0..CHAOS + PEACE).step_by(usize::try_from(TICK).unwrap()) {
             self.serve(now);
             for who in 0..self.processes.len() {
@@ -219,19 +218,19 @@ fn machines() -> impl Strategy<Value = Vec<Machine>> {
     prop::collection::vec(machine, 2..4)
 }
 
-fn troubles() -> impl Strategy<Value = Vec<Trouble>> {
+fn faults() -> impl Strategy<Value = Vec<Fault>> {
     let what = prop_oneof![
         Just(What::Stands),
         (0_u64..3000).prop_map(What::Asks),
         (0_u64..3000).prop_map(What::Hears)
     ];
-    let trouble = (0_usize..4, 0..CHAOS, 0_u64..10_000, what).prop_map(|(who, at, lasts, what)| Trouble {
+    let fault = (0_usize..4, 0..CHAOS, 0_u64..10_000, what).prop_map(|(who, at, lasts, what)| Fault {
         who,
         at,
         lasts,
         what,
     });
-    prop::collection::vec(trouble, 0..12)
+    prop::collection::vec(fault, 0..12)
 }
 
 fn try_all(flaw: Flaw, cases: u32) -> Result<(), String> {
@@ -240,9 +239,9 @@ fn try_all(flaw: Flaw, cases: u32) -> Result<(), String> {
         config,
         proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
     );
-    let told = runner
-        .run(&(machines(), troubles()), |(machines, troubles)| World::new(flaw, &machines, &troubles).tell());
-    told.map_err(|error| error.to_string())
+    let reported = runner
+        .run(&(machines(), faults()), |(machines, faults)| World::new(flaw, &machines, &faults).run_all());
+    reported.map_err(|error| error.to_string())
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `deploy/operator.yaml` is what the planner says.
+//! `deploy/operator.yaml` matches the planner.
 
 use std::fs;
 use std::path::Path;

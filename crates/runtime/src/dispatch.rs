@@ -25,12 +25,12 @@ pub fn decide(state: &State, key: &Key, publish_position: bool) -> Option<Decisi
         }
         Kind::NonAdminBackup => {
             let seen = backup::observe(state, namespace, name)?;
-            let seen = backup::Observed { position_due: publish_position, ..seen };
+            let seen = backup::Observed { publish_position: publish_position, ..seen };
             decided(&seen.backup.metadata, backup::decide(&seen))
         }
         Kind::NonAdminRestore => {
             let seen = restore::observe(state, namespace, name)?;
-            let seen = restore::Observed { position_due: publish_position, ..seen };
+            let seen = restore::Observed { publish_position: publish_position, ..seen };
             decided(&seen.restore.metadata, restore::decide(&seen))
         }
         Kind::NonAdminBackupStorageLocation => {
@@ -58,10 +58,10 @@ pub fn decide(state: &State, key: &Key, publish_position: bool) -> Option<Decisi
 /// The same for an object of Velero's kinds in a tenant's namespace.
 fn decide_velero_view(state: &State, key: &Key) -> Option<Decision> {
     if key.kind == Kind::DownloadRequest {
-        let seen = download::observe_shown(state, &key.namespace, &key.name)?;
+        let seen = download::observe_velero_view(state, &key.namespace, &key.name)?;
         let meta = seen.request.metadata.clone();
         return Some(Decision { kind: key.kind, meta, plan: download::decide(&seen) });
     }
-    let seen = planner::copies::observe(state, key)?;
-    Some(Decision { kind: key.kind, meta: seen.about(), plan: planner::copies::decide(&seen) })
+    let seen = planner::velero_view::observe(state, key)?;
+    Some(Decision { kind: key.kind, meta: seen.about(), plan: planner::velero_view::decide(&seen) })
 }

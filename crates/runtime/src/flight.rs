@@ -21,7 +21,7 @@ pub struct Flight {
     /// The object its Events are about.
     subject: Option<(Kind, ObjectMeta)>,
     reports: Vec<Report>,
-    wake: Option<Duration>,
+    requeue_after: Option<Duration>,
     pub(crate) failure: Option<Failure>,
 }
 
@@ -86,7 +86,7 @@ pub struct Outcome {
     /// Events to record.
     pub reports: Vec<Report>,
     /// When to decide again even if nothing changes.
-    pub wake: Option<Duration>,
+    pub requeue_after: Option<Duration>,
     /// Why the plan was not carried out to its end, and what was tried.
     pub failure: Option<Failure>,
     /// The action that failed.
@@ -102,7 +102,7 @@ impl Flight {
             done: 0,
             subject: None,
             reports: Vec::new(),
-            wake: None,
+            requeue_after: None,
             failure: None,
         }
     }
@@ -151,7 +151,7 @@ impl Flight {
         match self.plan.again {
             Again::OnChange => false,
             Again::After(delay) => {
-                self.wake = Some(delay);
+                self.requeue_after = Some(delay);
                 false
             }
             // Without anything written, the next decision would be the same.
@@ -174,7 +174,7 @@ impl Flight {
         Outcome {
             about: self.about,
             reports: self.reports,
-            wake: self.wake,
+            requeue_after: self.requeue_after,
             failure: self.failure,
             failed_action,
         }

@@ -85,19 +85,19 @@ impl Runtime {
     /// Takes what a watch or a list reports about objects of one kind, and wakes the requests it affects.
     pub fn on_event<O: Incoming>(&mut self, kind: Kind, update: Update<'_, O>, now: Moment) {
         let affected = self.state.update(kind, update, now);
-        self.work.wake(affected);
+        self.work.enqueue(affected);
     }
 
     /// The same for Velero's kinds in tenants' namespaces.
     pub fn on_velero_view_event<O: Incoming>(&mut self, kind: Kind, update: Update<'_, O>, now: Moment) {
         let affected = self.state.update_velero_view(kind, update, now);
-        self.work.wake(affected);
+        self.work.enqueue(affected);
     }
 
     /// These requests may publish their queue position by their next decision; it is made soon.
     pub fn publish_positions(&mut self, keys: Vec<Key>) {
         self.publish.extend(keys.iter().cloned());
-        self.work.wake(keys);
+        self.work.enqueue(keys);
     }
 
     /// The objects whose last write has an unknown outcome, by the object that was decided about.
@@ -125,7 +125,7 @@ impl Runtime {
     }
 
     /// Carries out a plan that was made elsewhere.
-    pub fn carry_out(&mut self, about: &Key, plan: Plan) -> Flight {
+    pub fn execute_plan(&mut self, about: &Key, plan: Plan) -> Flight {
         let mut flight = Flight::new(about.clone());
         flight.load(plan, None);
         self.advance(&mut flight);
@@ -160,8 +160,8 @@ impl Runtime {
         match action {
             Action::Create(object) => Request::Create(object.clone()),
             Action::Apply(object) => Request::Apply(object.clone()),
-            Action::Hold(target, finalizer) => self.set_finalizer(target, finalizer, true),
-            Action::Release(target, finalizer) => self.set_finalizer(target, finalizer, false),
+            Action::AddFinalizer(target, finalizer) => self.set_finalizer(target, finalizer, true),
+            Action::RemoveFinalizer(target, finalizer) => self.set_finalizer(target, finalizer, false),
             Action::Patch(target, body) => {
                 Request::Patch { target: self.state.latest(target), status: false, body: body.clone() }
             }
@@ -193,7 +193,7 @@ impl Runtime {
                 if let (Reply::Object(object), Some(key)) = (reply, flight.action().map(Action::key)) {
                     // The watch will not report what is known already, so everybody affected is woken here.
                     let affected = self.state.update(key.kind, Update::Wrote(object), now);
-                    self.work.wake(affected);
+                    self.work.enqueue(affected);
                 }
                 flight.fail();
             }
@@ -213,7 +213,7 @@ impl Runtime {
             Reply::Object(object) => {
                 let mut affected = self.state.update(written.kind, Update::Wrote(object), now);
                 affected.retain(|key| *key != flight.about);
-                self.work.wake(affected);
+                self.work.enqueue(affected);
             }
             Reply::Gone => {}
             Reply::Failed(failure) if failure.code() == Some(404) => {}
@@ -231,7 +231,7 @@ impl Runtime {
             Reply::Gone => self.forget::<O>(&action, now),
             Reply::Failed(failure) => match (failure.code(), &action) {
                 (Some(404), _) if deletes => self.forget::<O>(&action, now),
-                (Some(404), Action::Release(..)) => Vec::new(),
+                (Some(404), Action::RemoveFinalizer(..)) => Vec::new(),
                 _ => return self.failed(flight, &action, failure),
             },
         };
@@ -239,7 +239,7 @@ impl Runtime {
         if !deletes {
             affected.retain(|key| *key != flight.about);
         }
-        self.work.wake(affected);
+        self.work.enqueue(affected);
         flight.next_action();
         self.advance(flight);
     }
@@ -260,8 +260,8 @@ impl Runtime {
         flight.stage = match action {
             // What is really there is fetched, so that the next decision is made on that.
             Action::Create(_)
-            | Action::Hold(..)
-            | Action::Release(..)
+            | Action::AddFinalizer(..)
+            | Action::RemoveFinalizer(..)
             | Action::Patch(..)
             | Action::PatchStatus(..)
                 if conflict =>
@@ -287,7 +287,7 @@ impl Runtime {
         }
         flight.failure = None;
         let affected = self.forget::<O>(&Action::Delete(target), now);
-        self.work.wake(affected);
+        self.work.enqueue(affected);
         flight.stage = Stage::Writing;
         flight.next_action();
         self.advance(flight);
@@ -305,7 +305,7 @@ impl Runtime {
         }
         self.state.clear_rejected(&flight.about);
         if flight.complete() {
-            // What is half done is gone on with before anything else is begun.
+            // A plan that is half done continues before the next object.
             self.decide(flight);
         }
     }
@@ -320,11 +320,11 @@ impl Runtime {
     pub fn finish(&mut self, flight: Flight, now: Moment) -> Outcome {
         let outcome = flight.outcome();
         let failures = self.work.done(&outcome.about, outcome.failure.is_none());
-        let wake = match &outcome.failure {
+        let requeue_after = match &outcome.failure {
             Some(failure) => (self.delay)(failure.retry(), failures),
-            None => outcome.wake,
+            None => outcome.requeue_after,
         };
-        self.work.set_timer(&outcome.about, wake, now.uptime);
+        self.work.set_timer(&outcome.about, requeue_after, now.uptime);
         outcome
     }
 }

@@ -26,7 +26,7 @@ pub enum Failure {
     NotLeading,
 }
 
-/// When to decide again after a failure.
+/// When to reconcile again after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// At once: what we knew was out of date, and now it is not; or we were not the leader, and whoever decides waits
@@ -34,9 +34,9 @@ pub enum Retry {
     Now,
     /// After the time the server asked for.
     After(Duration),
-    /// Later and later.
+    /// With exponential backoff.
     BackOff,
-    /// When something changes.
+    /// Only when the object changes.
     WhenItChanges,
 }
 
@@ -52,7 +52,7 @@ impl Failure {
         }
     }
 
-    /// When to decide again.
+    /// When to reconcile again.
     pub fn retry(&self) -> Retry {
         match self {
             Self::NotLeading => Retry::Now,
@@ -71,7 +71,7 @@ impl Failure {
 }
 
 impl Retry {
-    /// How long to wait, after so many failures in a row; none to wait for a change.
+    /// The delay after this many failures in a row; none to wait for a change.
     pub fn delay(self, failures: u32) -> Option<Duration> {
         match self {
             Self::Now if failures <= 3 => Some(Duration::ZERO),
@@ -82,7 +82,7 @@ impl Retry {
     }
 }
 
-/// From a tenth of a second, doubling, to a minute.
+/// Exponential backoff from 100 ms to one minute.
 fn back_off(failures: u32) -> Duration {
     let doubled = Duration::from_millis(100).saturating_mul(2_u32.saturating_pow(failures.min(16)));
     doubled.min(Duration::from_mins(1))

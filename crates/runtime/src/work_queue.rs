@@ -14,7 +14,7 @@ pub struct WorkQueue {
     /// The keys in `ready`.
     queued: HashSet<Key>,
     running: HashSet<Key>,
-    /// Woken while a worker was at it: decided about once more afterwards.
+    /// Enqueued while a worker processed it: processed once more afterwards.
     again: HashSet<Key>,
     timers: BTreeSet<(Duration, Key)>,
     due: BTreeMap<Key, Duration>,
@@ -22,8 +22,8 @@ pub struct WorkQueue {
 }
 
 impl WorkQueue {
-    /// Decide about these soon.
-    pub fn wake(&mut self, keys: impl IntoIterator<Item = Key>) {
+    /// Enqueues these keys.
+    pub fn enqueue(&mut self, keys: impl IntoIterator<Item = Key>) {
         for key in keys {
             if self.running.contains(&key) {
                 self.again.insert(key);
@@ -41,7 +41,7 @@ impl WorkQueue {
         }
         match delay {
             None => {}
-            Some(Duration::ZERO) => self.wake([key.clone()]),
+            Some(Duration::ZERO) => self.enqueue([key.clone()]),
             Some(delay) => {
                 let due = uptime.saturating_add(delay);
                 self.due.insert(key.clone(), due);
@@ -55,7 +55,7 @@ impl WorkQueue {
         while let Some(first) = self.timers.first().filter(|(at, _)| *at <= uptime).cloned() {
             self.timers.remove(&first);
             self.due.remove(&first.1);
-            self.wake([first.1]);
+            self.enqueue([first.1]);
         }
     }
 
@@ -82,7 +82,7 @@ impl WorkQueue {
     pub fn done(&mut self, key: &Key, well: bool) -> u32 {
         self.running.remove(key);
         if self.again.remove(key) {
-            self.wake([key.clone()]);
+            self.enqueue([key.clone()]);
         }
         if well {
             self.failures.remove(key);
@@ -131,9 +131,9 @@ mod tests {
     #[test]
     fn an_object_is_in_the_queue_once_and_worked_on_once_at_a_time() {
         let mut work = WorkQueue::default();
-        work.wake([key("a"), key("b"), key("a")]);
+        work.enqueue([key("a"), key("b"), key("a")]);
         assert_eq!(work.next(START), Some(key("a")));
-        work.wake([key("a")]);
+        work.enqueue([key("a")]);
         assert_eq!(work.next(START), Some(key("b")));
         assert_eq!((work.next(START), work.ready().len()), (None, 0), "a is being worked on");
         assert_eq!(work.done(&key("a"), true), 0);
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn an_object_can_be_taken_out_of_turn() {
         let mut work = WorkQueue::default();
-        work.wake([key("a"), key("b")]);
+        work.enqueue([key("a"), key("b")]);
         assert!(work.take(&key("b")) && !work.take(&key("b")));
         assert_eq!((work.next(START), work.next(START)), (Some(key("a")), None));
     }

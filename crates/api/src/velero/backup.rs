@@ -86,7 +86,7 @@ pub struct BackupSpec {
     /// How long to wait for operations that plugins run in the background.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "zero")]
     pub item_operation_timeout: Option<Duration>,
-    /// A ConfigMap of the administrators that says how volumes are treated. It must be marked for tenants.
+    /// An administrator's ConfigMap with Velero's resource policy for volumes. It must be marked for tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_policy: Option<TypedLocalObjectReference>,
     /// Whether snapshots are moved into the storage location.

@@ -35,10 +35,10 @@ pub struct BackupStorageLocationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero")]
     #[schemars(schema_with = "schema::access_mode")]
     pub access_mode: Option<String>,
-    /// How often Velero looks for backups in it.
+    /// How often Velero imports backups from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_sync_period: Option<Duration>,
-    /// How often Velero checks that it can be reached.
+    /// How often Velero validates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation_frequency: Option<Duration>,
 }
@@ -49,7 +49,7 @@ pub struct BackupStorageLocationSpec {
 pub struct ObjectStorageLocation {
     /// The bucket.
     pub bucket: String,
-    /// The folder in it; nacre puts the namespace before it.
+    /// Prefix in the bucket; nacre puts the namespace before it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "zero")]
     pub prefix: Option<String>,
     /// The certificate authority of the endpoint, in PEM, base64.

@@ -67,10 +67,10 @@ pub struct RestoreSpec {
     /// How long to wait for operations that plugins run in the background.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "zero")]
     pub item_operation_timeout: Option<Duration>,
-    /// A ConfigMap of the administrators that changes objects on their way. It must be marked for tenants.
+    /// An administrator's ConfigMap with resource modifiers for restored objects. It must be marked for tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_modifier: Option<TypedLocalObjectReference>,
-    /// A ConfigMap of the administrators that says how volumes are treated. It must be marked for tenants.
+    /// An administrator's ConfigMap with Velero's resource policy for volumes. It must be marked for tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_policy: Option<TypedLocalObjectReference>,
     /// How files are downloaded.
@@ -94,7 +94,7 @@ pub struct RestoreStatusSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UploaderConfigForRestore {
-    /// Whether holes in files stay holes.
+    /// Whether to write sparse files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_sparse_files: Option<bool>,
     /// How many files are downloaded at a time.

@@ -1,4 +1,4 @@
-//! What Velero does about single volumes. nacre counts these by phase, and shows them as they are.
+//! Velero's objects for single volumes. nacre counts them by phase, and copies them unchanged.
 
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};

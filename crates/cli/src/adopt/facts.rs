@@ -1,4 +1,4 @@
-//! What is held back for whom, and what was handed over.
+//! Which backups of deleted namespaces exist, and which were adopted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,10 +58,10 @@ pub(super) enum State {
 impl State {
     pub(super) fn cell(self) -> Cell {
         match self {
-            Self::HeldBack => Cell::painted(style::ODD, "held back"),
-            Self::HandedOver => Cell::painted(style::GOOD, "handed over"),
+            Self::HeldBack => Cell::painted(style::WARNING, "held back"),
+            Self::HandedOver => Cell::painted(style::GOOD, "adopted"),
             Self::Gone => Cell::painted(style::QUIET, "namespace gone"),
-            Self::Outdated => Cell::painted(style::ODD, "namespace made anew since"),
+            Self::Outdated => Cell::painted(style::WARNING, "namespace re-created since"),
         }
     }
 }
@@ -81,7 +81,7 @@ pub(super) struct Row {
 impl Facts {
     pub(super) async fn read(session: &Session) -> Result<Self> {
         let spaces: Api<Namespace> = Api::all(session.client.clone());
-        let storage = session.beside_velero::<BackupStorageLocation>();
+        let storage = session.in_velero_namespace::<BackupStorageLocation>();
         let all = ListParams::default();
         let (spaces, backups, storage, record) = tokio::join!(
             spaces.list(&all),
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn what_was_handed_over_holds_for_one_namespace_only() {
         let rows = facts().overview();
-        let told: Vec<_> =
+        let reported: Vec<_> =
             rows.iter().map(|row| (row.namespace.as_str(), row.state, row.held_back)).collect();
         let wanted = [
             ("farm", State::HandedOver, 0),
@@ -218,6 +218,6 @@ mod tests {
             ("shop", State::HeldBack, 1),
             ("void", State::Gone, 0),
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(reported, wanted);
     }
 }

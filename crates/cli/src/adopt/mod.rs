@@ -1,4 +1,4 @@
-//! `kubectl nacre adopt`: the backups of a namespace that was deleted go to the one made anew under its name.
+//! `kubectl nacre adopt`: gives the backups of a deleted namespace to the re-created one.
 
 mod facts;
 mod record;
@@ -13,35 +13,35 @@ use crate::{
     connect::Session,
     output::{Format, Outcome, lines, print, remark, say},
     table::{Cell, Table},
-    words::{age, count},
+    text::{age, count},
 };
 use facts::{Facts, Left};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  kubectl nacre adopt --list                           what is held back, and what was handed over
+  kubectl nacre adopt --list                           what is not adopted yet, and what was adopted
   kubectl nacre adopt shop --dry-run                   what the owners of `shop` would get
   kubectl nacre adopt shop
-  kubectl nacre adopt shop --remove                    hold back what is found from now on
+  kubectl nacre adopt shop --remove                    revoke the adoption
 
-A namespace that was deleted and made anew belongs to somebody else, perhaps: backups of the earlier one in the
-cluster's own storage are held back until an administrator hands them over. Whoever owns the namespace then can restore
-them, Secrets included. It is written into the ConfigMap nacre-adoptions beside Velero, for just the namespace as it is
-now: if that is deleted and made anew, it is to be decided anew.")]
+A namespace that was deleted and re-created may belong to somebody else: backups of the earlier one in the
+cluster's own storage are not shown until an administrator adopts them. Whoever owns the namespace then can restore
+them, Secrets included. It is stored in the ConfigMap nacre-adoptions in Velero's namespace, for just the namespace as it is
+now: if that is deleted and re-created, it needs a new decision.")]
 pub(crate) struct Adopt {
-    /// The namespace that gets them.
+    /// The namespace that gets the backups.
     #[arg(value_name = "NAMESPACE", required_unless_present = "list")]
     name: Option<String>,
 
-    /// Only say what is held back, and what was handed over.
+    /// List backups of deleted namespaces, and what was adopted.
     #[arg(long, conflicts_with_all = ["name", "remove", "dry_run"])]
     list: bool,
 
-    /// Take it back: what is found from now on is held back again. What the namespace has already stays.
+    /// Revoke the adoption: backups found from now on are not given to the namespace. What it already has stays.
     #[arg(long)]
     remove: bool,
 
-    /// Only say what would be done.
+    /// Print what would be done; change nothing.
     #[arg(long)]
     dry_run: bool,
 
@@ -70,11 +70,11 @@ async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcom
     let facts = Facts::read(session).await?;
     let Some(namespace) = facts.namespace(name) else {
         bail!(
-            "there is no namespace {name:?}; make it first, since backups are handed to a namespace as it is"
+            "there is no namespace {name:?}; create it first, since backups are given to a namespace by uid"
         );
     };
     if namespace.metadata.deletion_timestamp.is_some() {
-        bail!("namespace {name} is being deleted; wait until it is gone, and make it anew");
+        bail!("namespace {name} is being deleted; wait until it is gone, and create it again");
     }
     let allowed = allowed::read(&session.within(name), namespace, None).await?;
     let policy = allowed.policy.as_deref().filter(|_| allowed.source != Source::Unreadable);
@@ -83,42 +83,41 @@ async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcom
     }
     let left = facts.left_for(namespace);
     let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
-    let told = |done: &'static str, words: String| {
+    let reported = |done: &'static str, words: String| {
         let answer = Answer { namespace: name, uid, done, backups: &left };
         let table = || shown(&left) + &lines([words]);
         print(session.format, &answer, table, || left.iter().map(|left| left.velero.clone()).collect())
     };
     if facts.is_given(namespace) {
-        told("already", format!("namespace {name} has been given them already; nothing was done"))?;
+        reported("already", format!("namespace {name} has been given them already; nothing was done"))?;
         return Ok(Outcome::Good);
     }
     if left.is_empty() {
-        told("nothing", format!("nothing is held back for namespace {name}; nothing was done"))?;
+        reported("nothing", format!("there is nothing to adopt for namespace {name}; nothing was changed"))?;
         return Ok(Outcome::Good);
     }
     let number = count(i64::try_from(left.len()).unwrap_or(i64::MAX), "backup");
     if args.dry_run {
-        told("dryRun", format!("{number} would be handed to namespace {name} (uid {uid})"))?;
+        reported("dryRun", format!("{number} would be given to namespace {name} (uid {uid})"))?;
         return Ok(Outcome::Good);
     }
     let people = matches!(session.format, Format::Table | Format::Wide);
     if people {
         say(&shown(&left))?;
     }
-    let question =
-        format!("Hand {number} of an earlier namespace {name} to whoever owns it now (uid {uid})?");
+    let question = format!("Give {number} of an earlier namespace {name} to its current owners (uid {uid})?");
     if !args.consent.given(&question)? {
-        remark("nothing was handed over");
+        remark("nothing was adopted");
         return Ok(Outcome::Failed);
     }
     record::write(session, name, Some(uid)).await?;
     let words = format!(
-        "{number} handed to namespace {name}; see `kubectl nacre backup get -n {name}` in a few seconds"
+        "{number} given to namespace {name}; see `kubectl nacre backup get -n {name}` in a few seconds"
     );
     if people {
         say(&lines([words]))?;
     } else {
-        told("handedOver", words)?;
+        reported("handedOver", words)?;
     }
     Ok(Outcome::Good)
 }
@@ -126,15 +125,15 @@ async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcom
 async fn take_back(session: &Session, name: &str, args: &Adopt) -> Result<Outcome> {
     let record = record::read(session).await?;
     if !record.contains_key(name) {
-        bail!("nothing was handed to namespace {name}; `kubectl nacre adopt --list` shows what was");
+        bail!("nothing was given to namespace {name}; `kubectl nacre adopt --list` shows what was");
     }
     if args.dry_run {
-        say(&format!("the word for namespace {name} would be taken back\n"))?;
+        say(&format!("the adoption for namespace {name} would be revoked\n"))?;
         return Ok(Outcome::Good);
     }
     record::write(session, name, None).await?;
     say(&format!(
-        "the word for namespace {name} was taken back: what is found from now on is held back, what it has already stays\n"
+        "the adoption for namespace {name} was revoked: backups found from now on are not given to it, what it already has stays\n"
     ))?;
     Ok(Outcome::Good)
 }
@@ -143,7 +142,7 @@ async fn list(session: &Session) -> Result<Outcome> {
     let facts = Facts::read(session).await?;
     let rows = facts.overview();
     if rows.is_empty() && !matches!(session.format, Format::Json | Format::Yaml) {
-        remark("Nothing is held back, and nothing was handed over.");
+        remark("Nothing is held back, and nothing was adopted.");
         return Ok(Outcome::Good);
     }
     let table = || {

@@ -1,4 +1,4 @@
-//! The record of what was handed over: a ConfigMap beside Velero, a namespace's uid under its name.
+//! The record of adoptions: a ConfigMap in Velero's namespace, from a namespace's name to its uid.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::connect::Session;
 
 /// What was handed over: uids by names of namespaces.
 pub(super) async fn read(session: &Session) -> Result<BTreeMap<String, String>> {
-    let map = session.beside_velero::<ConfigMap>().get_opt(ADOPTIONS).await?;
+    let map = session.in_velero_namespace::<ConfigMap>().get_opt(ADOPTIONS).await?;
     Ok(map.and_then(|map| map.data).unwrap_or_default())
 }
 
 /// Writes down whom the namespace's backups go to, or that they go to nobody. Other namespaces' lines stay as they are.
 pub(super) async fn write(session: &Session, namespace: &str, uid: Option<&str>) -> Result<()> {
-    let maps = session.beside_velero::<ConfigMap>();
+    let maps = session.in_velero_namespace::<ConfigMap>();
     let change = json!({"data": {namespace: uid}});
     let params = PatchParams { field_manager: Some("kubectl-nacre".to_owned()), ..PatchParams::default() };
     let patch = async || maps.patch(ADOPTIONS, &params, &Patch::Merge(&change)).await;

@@ -33,25 +33,25 @@ use crate::{
 A backup covers the namespace it is made in, and nothing cluster-scoped but the volumes of its claims.
 With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed or refused.")]
 pub(super) struct Create {
-    /// What to call it; `backup-` and the time if absent.
+    /// Name of the backup. Default: `backup-` and the time.
     name: Option<String>,
 
     #[command(flatten)]
     sending: Sending,
 
-    /// How long to keep it: 72h, 720h. What the administrators or Velero say if absent.
+    /// How long to keep it, such as 72h or 720h. Default: the policy's or Velero's.
     #[arg(long, value_name = "DURATION", value_parser = written_duration)]
     ttl: Option<Duration>,
 
-    /// The location of your own to keep it in; the cluster's own storage if absent.
+    /// The NonAdminBackupStorageLocation to store it in. Default: the cluster's own storage.
     #[arg(long, value_name = "LOCATION")]
     storage_location: Option<String>,
 
-    /// How long background operations of plugins may take.
+    /// Timeout of background operations of plugins.
     #[arg(long, value_name = "DURATION", value_parser = written_duration)]
     item_operation_timeout: Option<Duration>,
 
-    /// A ConfigMap of the administrators that says how volumes are treated.
+    /// An administrator's ConfigMap with Velero's resource policy for volumes.
     #[arg(long, value_name = "CONFIGMAP")]
     resource_policies_configmap: Option<String>,
 
@@ -105,7 +105,7 @@ struct What {
     #[arg(long, value_name = "LABELS", value_parser = selector::parse_several, conflicts_with = "selector")]
     or_selector: Vec<selector::Several>,
 
-    /// Which objects of a kind come first: 'pods=a,b;configmaps=c'.
+    /// Objects to back up first, by kind: 'pods=a,b;configmaps=c'.
     #[arg(long, value_name = "KIND=NAMES;...")]
     ordered_resources: Option<String>,
 }
@@ -118,7 +118,7 @@ struct Volumes {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     snapshot_volumes: Option<bool>,
 
-    /// Whether to move the snapshots into the storage. Needed to get volumes back from storage of your own.
+    /// Whether to move snapshot data into the storage. Required to restore volumes from your own storage.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     snapshot_move_data: Option<bool>,
 
@@ -126,15 +126,15 @@ struct Volumes {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     default_volumes_to_fs_backup: Option<bool>,
 
-    /// What moves the snapshots; Velero's own mover if absent.
+    /// The data mover. Default: Velero's own.
     #[arg(long, value_name = "NAME")]
     data_mover: Option<String>,
 
-    /// How many files to upload at a time.
+    /// Number of files to upload in parallel.
     #[arg(long, value_name = "NUMBER")]
     parallel_files_upload: Option<i64>,
 
-    /// How long a CSI snapshot may take.
+    /// Timeout of a CSI snapshot.
     #[arg(long, value_name = "DURATION", value_parser = written_duration)]
     csi_snapshot_timeout: Option<Duration>,
 

@@ -1,11 +1,11 @@
-//! `backup delete`: with the data, or only the record of it.
+//! `backup delete`: with or without the data.
 
 use anyhow::Result;
 use api::NonAdminBackup;
 
 use crate::{
     connect::Session,
-    delete::{How, Which},
+    delete::{DeleteArgs, How},
     output::Outcome,
 };
 
@@ -19,9 +19,9 @@ Deleting a backup with its data also deletes the records of restores made from i
 With --keep-data Velero may find the data again, and then the backup comes back.")]
 pub(super) struct Delete {
     #[command(flatten)]
-    which: Which,
+    which: DeleteArgs,
 
-    /// Leave the data in the storage.
+    /// Keep the data in the storage.
     #[arg(long)]
     keep_data: bool,
 }

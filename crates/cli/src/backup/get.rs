@@ -1,4 +1,4 @@
-//! `backup get`: how the backups stand.
+//! `backup get`: lists backups.
 
 use anyhow::Result;
 use api::NonAdminBackup;
@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use crate::{
     connect::Session,
-    list::{Found, Which},
+    list::{Found, ListArgs},
     output::{Format, Outcome},
-    story::Story,
+    progress::RequestProgress,
     table::Table,
-    words::age,
+    text::age,
 };
 
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ use crate::{
   kubectl nacre backup get -o name | tail -1")]
 pub(super) struct Get {
     #[command(flatten)]
-    which: Which,
+    which: ListArgs,
 }
 
 pub(super) async fn run(session: &Session, args: &Get) -> Result<Outcome> {
@@ -36,23 +36,23 @@ fn table(found: &Found<NonAdminBackup>, format: Format, all: bool, now: Timestam
     );
     let items = found.newest_last();
     for (backup, unreadable) in &items {
-        let story = Story::from(backup);
-        let velero = &story.velero;
+        let progress = RequestProgress::from(backup);
+        let velero = &progress.velero;
         let over = velero.completed.is_some();
         let name = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.name.clone());
         table.row_with_wide(
             [
-                story.name().into(),
-                if unreadable.is_some() { "Unreadable".into() } else { story.cell() },
-                story.items().into(),
+                progress.name().into(),
+                if unreadable.is_some() { "Unreadable".into() } else { progress.cell() },
+                progress.items().into(),
                 over.then_some(velero.errors).into(),
                 over.then_some(velero.warnings).into(),
-                story.meta.creation_timestamp.as_ref().map(|time| age(time.0, now)).into(),
+                progress.meta.creation_timestamp.as_ref().map(|time| age(time.0, now)).into(),
                 velero.expires.map(|expires| age(now, expires)).into(),
             ],
             [
                 backup.spec.backup_spec.storage_location.clone().into(),
-                story.position.filter(|position| *position > 0).into(),
+                progress.position.filter(|position| *position > 0).into(),
                 name.into(),
             ],
         );
@@ -65,7 +65,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::story::tests::{at_velero, backup, refused};
+    use crate::progress::tests::{at_velero, backup, refused};
 
     fn shown(format: Format, all: bool) -> String {
         let mut later = backup(&refused("InvalidBackupSpec", "no"));

@@ -28,18 +28,18 @@ pub(crate) struct Args {
 enum Verb {
     /// Back up the namespace.
     Create(Box<create::Create>),
-    /// List backups and how they stand.
+    /// List backups and their status.
     #[command(alias = "list")]
     Get(get::Get),
-    /// Tell the whole story of a backup: what is in effect, what happened, what to do next.
+    /// Show details of a backup: the spec in effect, its status and Events, and what to do next.
     Describe(describe::Describe),
     /// Print Velero's log of a backup.
     Logs(logs::Logs),
-    /// Save what is in a backup to a file.
+    /// Download the contents of a backup to a file.
     Download(file::Download),
-    /// Wait until a backup is over, watching how it goes.
+    /// Wait until a backup is finished, and show its progress.
     Wait(wait::Wait),
-    /// Delete backups: with their data, or only the record of them.
+    /// Delete backups, with or without their data.
     Delete(delete::Delete),
 }
 

@@ -1,8 +1,8 @@
 //! Completion: scripts for shells, and what they ask when somebody presses Tab.
 //!
 //! The scripts know nothing but how to ask `kubectl-nacre __complete -- WORDS`. `spot` finds where the cursor stands,
-//! `offer` says what could stand there, `names` asks the cluster for names. It is read only, it ends within a second,
-//! and whatever goes wrong is silence: nobody wants to be told of errors while typing.
+//! `offer` says what could stand there, `names` asks the cluster for names. It is read only, ends within a second, and
+//! reports no errors, since errors would disturb while typing.
 
 mod names;
 mod offer;
@@ -66,11 +66,11 @@ pub(crate) async fn complete(verb: &Complete) -> Result<Outcome> {
     let spot = spot::find(&command, &verb.words);
     let Offers { mut values, files, goes_on } = offer::offers(&spot).await;
     values.retain(|(value, _)| value.starts_with(spot.word));
-    let told = values.iter().map(|(value, meaning)| match meaning.lines().next() {
+    let reported = values.iter().map(|(value, meaning)| match meaning.lines().next() {
         Some(meaning) if !meaning.is_empty() => format!("{}{value}\t{meaning}", spot.before),
         _ => format!("{}{value}", spot.before),
     });
     let directive = if files { 0 } else { 4 } + if goes_on { 2 } else { 0 };
-    say(&lines(told.chain([format!(":{directive}")])))?;
+    say(&lines(reported.chain([format!(":{directive}")])))?;
     Ok(Outcome::Good)
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Who waits longer than this for a list has typed the name by then.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What could stand there, each with what it means.
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(super) enum Named {
     Namespace,
     /// An object of this kind in the namespace.
     Object(Kind),
-    /// One of this kind beside Velero.
+    /// One of this kind in Velero's namespace.
     BesideVelero(Kind),
     /// A Secret and a key in it.
     Key,
@@ -105,21 +105,21 @@ fn commands(command: &Command) -> Vec<(String, String)> {
 
 fn flags(command: &Command) -> Vec<(String, String)> {
     let shown = command.get_arguments().filter(|flag| !flag.is_hide_set());
-    let told = |flag: &Arg| {
+    let reported = |flag: &Arg| {
         let meaning = flag.get_help().map(ToString::to_string).unwrap_or_default();
         Some((format!("--{}", flag.get_long()?), meaning))
     };
-    shown.filter_map(told).collect()
+    shown.filter_map(reported).collect()
 }
 
 async fn value(spot: &Spot<'_>, arg: &Arg) -> Offers {
     let possible = arg.get_possible_values();
     if !possible.is_empty() {
         let shown = possible.iter().filter(|value| !value.is_hide_set());
-        let told = |value: &clap::builder::PossibleValue| {
+        let reported = |value: &clap::builder::PossibleValue| {
             (value.get_name().to_owned(), value.get_help().map(ToString::to_string).unwrap_or_default())
         };
-        return Offers { values: shown.map(told).collect(), ..Offers::default() };
+        return Offers { values: shown.map(reported).collect(), ..Offers::default() };
     }
     if matches!(arg.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath) {
         return Offers { files: true, ..Offers::default() };
@@ -129,7 +129,7 @@ async fn value(spot: &Spot<'_>, arg: &Arg) -> Offers {
         return Offers::default();
     };
     let given: Vec<String> = spot.values(arg.get_id().as_str());
-    let asked = timeout(PATIENCE, ask(spot, named)).await.ok().flatten().unwrap_or_default();
+    let asked = timeout(TIMEOUT, ask(spot, named)).await.ok().flatten().unwrap_or_default();
     let fresh = asked.into_iter().filter(|name| !given.contains(name));
     Offers {
         values: fresh.map(|name| (name, String::new())).collect(),

@@ -1,4 +1,4 @@
-//! What is told about a backup or a restore alike.
+//! The parts that the details of backups and restores share.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -7,18 +7,18 @@ use serde_json::Value;
 
 use super::{
     Describe,
-    events::{self, Told},
+    events::{self, EventRow},
     page::{changed, conditions, section},
     results::{self, Results},
 };
 use crate::{changes::Change, connect::Session, output::lines};
 
-/// What is told; the page is made of this, and programs get it as it is.
+/// The answer: the page is made of this, and `-o json` prints it.
 #[derive(Serialize)]
 pub(super) struct Answer {
     pub(super) object: Value,
     pub(super) changes: Vec<Change>,
-    pub(super) events: Vec<Told>,
+    pub(super) events: Vec<EventRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) results: Option<Results>,
     /// Why there are none, though they were wanted.

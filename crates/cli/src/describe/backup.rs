@@ -25,8 +25,8 @@ use crate::{
     list,
     location::known::Known,
     output::{Outcome, print},
-    preview::{Verdict, World, of_backup, storage_in_words},
-    story::Story,
+    preview::{PreviewResult, World, of_backup, storage_in_words},
+    progress::RequestProgress,
 };
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
@@ -43,7 +43,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let (results, no_results) = details(session, "BackupResults", args).await;
     let world = World { namespace, velero_namespace: session.velero_namespace.clone(), ..World::default() };
     let changes = in_effect(&world, &backup, &allowed);
-    let next = Story::from(&backup).next();
+    let next = RequestProgress::from(&backup).next();
     let answer = Answer { object: json!(backup), changes, events, results, no_results, next };
     let now = Timestamp::now();
     let not_good = why_not_good(&backup, &locations.storage(&backup), now);
@@ -63,7 +63,7 @@ fn in_effect(world: &World, backup: &NonAdminBackup, allowed: &Allowed) -> Vec<C
     plain.spec.backup_spec.storage_location = None;
     let open = World { policy: Some(Arc::new(Policy::default())), ..world.clone() };
     let mut fenced = match of_backup(&open, &plain) {
-        Verdict::Passes(spec) => spec,
+        PreviewResult::Passes(spec) => spec,
         _ => Value::Null,
     };
     let (asked, mut given) = (json!(backup.spec.backup_spec), json!(given));
@@ -89,25 +89,26 @@ fn page(
     unreadable: Option<&str>,
     now: Timestamp,
 ) -> String {
-    let story = Story::from(backup);
-    let (status, velero) = (backup.status.clone().unwrap_or_default(), &story.velero);
-    let said = status.velero_backup.as_ref().and_then(|velero| velero.status.clone()).unwrap_or_default();
+    let progress = RequestProgress::from(backup);
+    let (status, velero) = (backup.status.clone().unwrap_or_default(), &progress.velero);
+    let velero_status =
+        status.velero_backup.as_ref().and_then(|velero| velero.status.clone()).unwrap_or_default();
     let deletion = status.velero_delete_backup_request.as_ref().and_then(|request| {
         let errors = request.status.as_ref()?.errors.clone()?;
         (!errors.is_empty()).then(|| format!("Velero refused: {}", errors.join("; ")))
     });
     let time = |time: Option<Timestamp>| time.map(|time| moment(time, now));
     let head = fields(&[
-        ("Name", Some(story.name().to_owned())),
+        ("Name", Some(progress.name().to_owned())),
         ("Namespace", backup.metadata.namespace.clone()),
-        ("Status", Some(story.headline())),
+        ("Status", Some(progress.headline())),
         ("Unreadable", unreadable.map(str::to_owned)),
         ("Storage", Some(storage_in_words(backup))),
         ("Created", time(backup.metadata.creation_timestamp.as_ref().map(|time| time.0))),
         ("Started", time(velero.started)),
         ("Ended", time(velero.completed)),
         ("Expires", time(velero.expires)),
-        ("Items", story.items()),
+        ("Items", progress.items()),
         (
             "Not good",
             not_good
@@ -116,10 +117,10 @@ fn page(
         ),
         ("Errors", velero.completed.map(|_| velero.errors.to_string())),
         ("Warnings", velero.completed.map(|_| velero.warnings.to_string())),
-        ("Snapshots", volumes::snapshots(&said)),
+        ("Snapshots", volumes::snapshots(&velero_status)),
         ("Volumes", volumes::moved(status.data_mover_data_uploads)),
         ("Volumes", volumes::files(status.file_system_pod_volume_backups)),
-        ("Hooks", volumes::hooks(said.hook_status.as_ref())),
+        ("Hooks", volumes::hooks(velero_status.hook_status.as_ref())),
         ("Deletion", deletion),
         ("At Velero", status.velero_backup.as_ref().and_then(|velero| velero.name.clone())),
     ]);
@@ -136,18 +137,18 @@ const fn is_news(why: &NotGood) -> bool {
 mod tests {
     use planner::last_good::Storage;
 
-    use super::{super::events::Told, *};
-    use crate::story::tests::{at_velero, backup, refused};
+    use super::{super::events::EventRow, *};
+    use crate::progress::tests::{at_velero, backup, refused};
 
-    fn told(status: &Value, allowed: &Allowed) -> String {
+    fn reported(status: &Value, allowed: &Allowed) -> String {
         let backup = backup(status);
         let world = World {
             namespace: serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap(),
             ..World::default()
         };
         let changes = in_effect(&world, &backup, allowed);
-        let next = Story::from(&backup).next();
-        let event = Told {
+        let next = RequestProgress::from(&backup).next();
+        let event = EventRow {
             time: Some("2026-11-15T12:00:02Z".parse().unwrap()),
             warning: false,
             reason: "BackupStarted".to_owned(),
@@ -178,7 +179,7 @@ mod tests {
         status["dataMoverDataUploads"] = json!({"total": 2, "completed": 1, "failed": 1});
         status["conditions"] = json!([{"type": "Accepted", "status": "True", "reason": "BackupAccepted",
             "message": "the backup is allowed", "lastTransitionTime": "2026-11-15T12:00:01Z"}]);
-        insta::assert_snapshot!(told(&status, &unreadable()), @r"
+        insta::assert_snapshot!(reported(&status, &unreadable()), @r"
         Name:       daily
         Namespace:  shop
         Status:     PartiallyFailed - done only in part, with 1 error and 2 warnings
@@ -226,7 +227,7 @@ mod tests {
             "InvalidBackupSpec",
             "spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less",
         );
-        insta::assert_snapshot!(told(&status, &unreadable()), @r"
+        insta::assert_snapshot!(reported(&status, &unreadable()), @r"
         Name:       daily
         Namespace:  shop
         Status:     Refused - spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
@@ -245,7 +246,7 @@ mod tests {
           59m   BackupStarted   Velero has started the backup
 
         Next:
-          correct what was refused and make a new backup, or mend what it names: it is looked at again by itself
+          correct what was refused and create a new backup, or fix what it names: it is then checked again
           kubectl nacre explain backup daily
           kubectl nacre backup delete daily
         ");
@@ -258,7 +259,7 @@ mod tests {
             "progress": {"totalItems": 4, "itemsBackedUp": 4}}));
         status["veleroBackup"]["spec"] =
             json!({"includedNamespaces": ["shop"], "includedResources": ["configmaps"]});
-        let page = told(&status, &unreadable());
+        let page = reported(&status, &unreadable());
         let line = page.lines().find(|line| line.starts_with("Not good:")).unwrap_or_default();
         insta::assert_snapshot!(line, @"Not good:   not counted as the last good backup: it holds only a part of the namespace (limited by includedResources)");
     }

@@ -1,4 +1,4 @@
-//! What nacre has told about an object.
+//! The Events of an object.
 
 use anyhow::Result;
 use jiff::Timestamp;
@@ -10,20 +10,23 @@ use crate::{
     connect::Session,
     style,
     table::{Cell, Table},
-    words::age,
+    text::age,
 };
 
 /// One thing that happened.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Told {
+pub(super) struct EventRow {
     pub(super) time: Option<Timestamp>,
     pub(super) warning: bool,
     pub(super) reason: String,
     pub(super) note: String,
 }
 
-/// Everything told about an object, the oldest first; nothing if that may not be read.
-pub(super) async fn about<K: Resource<DynamicType = ()>>(session: &Session, name: &str) -> Result<Vec<Told>> {
+/// All Events of an object, the oldest first; empty if they may not be read.
+pub(super) async fn about<K: Resource<DynamicType = ()>>(
+    session: &Session,
+    name: &str,
+) -> Result<Vec<EventRow>> {
     let kind = K::kind(&());
     let fields = format!("involvedObject.name={name},involvedObject.kind={kind}");
     let api: Api<Event> = session.api();
@@ -32,14 +35,14 @@ pub(super) async fn about<K: Resource<DynamicType = ()>>(session: &Session, name
         Err(kube::Error::Api(status)) if status.is_forbidden() => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    let mut told: Vec<Told> = events.into_iter().map(read).collect();
-    told.sort_by_key(|told| told.time);
-    Ok(told)
+    let mut reported: Vec<EventRow> = events.into_iter().map(read).collect();
+    reported.sort_by_key(|reported| reported.time);
+    Ok(reported)
 }
 
-fn read(event: Event) -> Told {
+fn read(event: Event) -> EventRow {
     let time = event.event_time.map(|time| time.0).or_else(|| event.last_timestamp.map(|time| time.0));
-    Told {
+    EventRow {
         time,
         warning: event.type_.as_deref() == Some("Warning"),
         reason: event.reason.unwrap_or_default(),
@@ -47,17 +50,17 @@ fn read(event: Event) -> Told {
     }
 }
 
-pub(super) fn table(events: &[Told], now: Timestamp) -> String {
+pub(super) fn table(events: &[EventRow], now: Timestamp) -> String {
     if events.is_empty() {
         return String::new();
     }
     let mut table = Table::new(&["AGE", "REASON", "WHAT"]);
-    for told in events {
-        let style = if told.warning { style::ODD } else { anstyle::Style::new() };
+    for reported in events {
+        let style = if reported.warning { style::WARNING } else { anstyle::Style::new() };
         table.row([
-            Cell::from(told.time.map(|time| age(time, now))),
-            Cell::painted(style, told.reason.as_str()),
-            Cell::from(told.note.as_str()),
+            Cell::from(reported.time.map(|time| age(time, now))),
+            Cell::painted(style, reported.reason.as_str()),
+            Cell::from(reported.note.as_str()),
         ]);
     }
     table.to_string()

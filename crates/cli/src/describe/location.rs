@@ -7,13 +7,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    events::{self, Told},
+    events::{self, EventRow},
     page::{conditions, fields, moment, section, yaml},
 };
 use crate::{
     connect::Session,
     list,
-    location::state::Place,
+    location::state::LocationState,
     output::{Outcome, lines, print},
 };
 
@@ -22,7 +22,7 @@ struct Answer {
     object: Value,
     /// How many backups of the namespace are kept in it.
     backups: usize,
-    events: Vec<Told>,
+    events: Vec<EventRow>,
     next: Vec<String>,
 }
 
@@ -37,7 +37,8 @@ pub(crate) async fn run(session: &Session, name: &str) -> Result<Outcome> {
         backup.spec.backup_spec.storage_location.as_deref() == Some(name)
     };
     let backups = backups?.items.iter().filter(kept).count();
-    let answer = Answer { object: json!(location), backups, events, next: Place::from(&location).next(name) };
+    let answer =
+        Answer { object: json!(location), backups, events, next: LocationState::from(&location).next(name) };
     let page = || page(&location, &answer, unreadable.as_deref(), Timestamp::now());
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackupStorageLocation>(name)])?;
     Ok(Outcome::Good)
@@ -49,10 +50,10 @@ fn page(
     unreadable: Option<&str>,
     now: Timestamp,
 ) -> String {
-    let place = Place::from(location);
+    let place = LocationState::from(location);
     let status = location.status.clone().unwrap_or_default();
     let velero = status.velero_backup_storage_location.unwrap_or_default();
-    let said = velero.status.unwrap_or_default();
+    let velero_status = velero.status.unwrap_or_default();
     let storage = &location.spec.backup_storage_location_spec.object_storage;
     let namespace = location.metadata.namespace.as_deref().unwrap_or_default();
     let folder = planner::location::stored_prefix(namespace, storage.prefix.as_deref());
@@ -63,8 +64,8 @@ fn page(
         ("Unreadable", unreadable.map(str::to_owned)),
         ("Kept in", Some(format!("{}/{folder}", storage.bucket))),
         ("Created", location.metadata.creation_timestamp.as_ref().map(|time| moment(time.0, now))),
-        ("Last reached", said.last_validation_time.as_ref().map(|time| moment(time.0, now))),
-        ("Last searched", said.last_synced_time.as_ref().map(|time| moment(time.0, now))),
+        ("Last reached", velero_status.last_validation_time.as_ref().map(|time| moment(time.0, now))),
+        ("Last searched", velero_status.last_synced_time.as_ref().map(|time| moment(time.0, now))),
         ("Backups", Some(answer.backups.to_string())),
         ("At Velero", velero.name),
     ]);

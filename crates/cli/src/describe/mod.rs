@@ -1,4 +1,4 @@
-//! `describe`: the whole story of an object on one page.
+//! `describe`: all details of an object on one page.
 
 mod answer;
 mod backup;
@@ -19,12 +19,12 @@ use crate::download::Fetching;
   kubectl nacre backup describe daily --details        with every error and warning Velero wrote down
   kubectl nacre backup describe daily -o json
 
-What policy added can be told from what Velero added only by those who may read the policy.")]
+Only users who may read the policy can see whether a field was added by the policy or by Velero.")]
 pub(crate) struct Describe {
     /// Which one.
     name: String,
 
-    /// Fetch every error and warning from the storage, if downloads are allowed.
+    /// Download every error and warning from the storage, if the policy allows downloads.
     #[arg(long)]
     details: bool,
 

@@ -9,14 +9,15 @@ use crate::{
     output::lines,
     style,
     table::{Cell, Table},
-    words::{age, printable},
+    text::{age, printable},
 };
 
 /// Names and values, one below the other; what has no value is left out.
 pub(crate) fn fields(list: &[(&str, Option<String>)]) -> String {
-    let told: Vec<_> = list.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).collect();
-    let width = told.iter().map(|(name, _)| name.len() + 1).max().unwrap_or_default();
-    told.iter()
+    let reported: Vec<_> = list.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).collect();
+    let width = reported.iter().map(|(name, _)| name.len() + 1).max().unwrap_or_default();
+    reported
+        .iter()
         .map(|(name, value)| {
             let padding = width - name.len() - 1;
             format!("{}:{:padding$}  {}\n", style::paint(style::HEADING, name), "", printable(value))
@@ -36,11 +37,11 @@ pub(crate) fn section(title: &str, body: &str) -> String {
 
 /// A time, and how long ago it was or until then.
 pub(crate) fn moment(time: Timestamp, now: Timestamp) -> String {
-    let said = time.strftime("%Y-%m-%d %H:%M:%S UTC");
+    let formatted = time.strftime("%Y-%m-%d %H:%M:%S UTC");
     if time > now {
-        format!("{said}, in {}", age(now, time))
+        format!("{formatted}, in {}", age(now, time))
     } else {
-        format!("{said}, {} ago", age(time, now))
+        format!("{formatted}, {} ago", age(time, now))
     }
 }
 
@@ -76,7 +77,7 @@ pub(super) fn conditions(conditions: &[Condition], now: Timestamp) -> String {
     table.to_string()
 }
 
-/// What became of a spec on its way.
+/// How the spec in effect differs from the requested one.
 pub(super) fn changed(changes: &[Change]) -> String {
     if changes.is_empty() {
         return String::new();

@@ -16,7 +16,7 @@ use crate::{
     connect::Session,
     explain, list,
     output::{Outcome, print},
-    story::Story,
+    progress::RequestProgress,
 };
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
@@ -28,7 +28,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let ((restore, unreadable), events) = (found?, events?);
     let changes = explain::effect_of_restore(session, &restore).await?;
     let (results, no_results) = details(session, "RestoreResults", args).await;
-    let next = Story::from(&restore).next();
+    let next = RequestProgress::from(&restore).next();
     let answer = Answer { object: json!(restore), changes, events, results, no_results, next };
     let page = || page(&restore, &answer, unreadable.as_deref(), Timestamp::now());
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminRestore>(name)])?;
@@ -36,25 +36,26 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
 }
 
 fn page(restore: &NonAdminRestore, answer: &Answer, unreadable: Option<&str>, now: Timestamp) -> String {
-    let story = Story::from(restore);
-    let (status, velero) = (restore.status.clone().unwrap_or_default(), &story.velero);
-    let said = status.velero_restore.as_ref().and_then(|velero| velero.status.clone()).unwrap_or_default();
+    let progress = RequestProgress::from(restore);
+    let (status, velero) = (restore.status.clone().unwrap_or_default(), &progress.velero);
+    let velero_status =
+        status.velero_restore.as_ref().and_then(|velero| velero.status.clone()).unwrap_or_default();
     let time = |time: Option<Timestamp>| time.map(|time| moment(time, now));
     let head = fields(&[
-        ("Name", Some(story.name().to_owned())),
+        ("Name", Some(progress.name().to_owned())),
         ("Namespace", restore.metadata.namespace.clone()),
-        ("Status", Some(story.headline())),
+        ("Status", Some(progress.headline())),
         ("Unreadable", unreadable.map(str::to_owned)),
         ("Backup", restore.spec.restore_spec.backup_name.clone()),
         ("Created", time(restore.metadata.creation_timestamp.as_ref().map(|time| time.0))),
         ("Started", time(velero.started)),
         ("Ended", time(velero.completed)),
-        ("Items", story.items()),
+        ("Items", progress.items()),
         ("Errors", velero.completed.map(|_| velero.errors.to_string())),
         ("Warnings", velero.completed.map(|_| velero.warnings.to_string())),
         ("Volumes", volumes::moved(status.data_mover_data_downloads)),
         ("Volumes", volumes::files(status.file_system_pod_volume_restores)),
-        ("Hooks", volumes::hooks(said.hook_status.as_ref())),
+        ("Hooks", volumes::hooks(velero_status.hook_status.as_ref())),
         ("At Velero", status.velero_restore.as_ref().and_then(|velero| velero.name.clone())),
     ]);
     let asked = yaml(&restore.spec.restore_spec, "everything in the backup");

@@ -9,7 +9,7 @@ use crate::{
     connect::Session,
     download::{Fetching, logs::whole},
     output::lines,
-    words::printable,
+    text::printable,
 };
 
 /// What went wrong, by where.

@@ -5,7 +5,7 @@ use api::{
     velero::{BackupStatus, HookStatus},
 };
 
-use crate::words::count;
+use crate::text::count;
 
 /// How far a data mover is.
 pub(super) fn moved(counts: Option<DataMoverCounts>) -> Option<String> {
@@ -49,25 +49,29 @@ fn listed(parts: &[(u32, &str)]) -> String {
 }
 
 /// Snapshots that Velero took.
-pub(super) fn snapshots(said: &BackupStatus) -> Option<String> {
+pub(super) fn snapshots(velero_status: &BackupStatus) -> Option<String> {
     let kinds = [
-        (said.volume_snapshots_completed, said.volume_snapshots_attempted, "snapshot"),
-        (said.csi_volume_snapshots_completed, said.csi_volume_snapshots_attempted, "CSI snapshot"),
+        (velero_status.volume_snapshots_completed, velero_status.volume_snapshots_attempted, "snapshot"),
+        (
+            velero_status.csi_volume_snapshots_completed,
+            velero_status.csi_volume_snapshots_attempted,
+            "CSI snapshot",
+        ),
     ];
-    let told: Vec<String> = kinds
+    let reported: Vec<String> = kinds
         .into_iter()
         .filter_map(|(done, tried, noun)| {
             let tried = tried.filter(|tried| *tried > 0)?;
             Some(format!("{} of {}", done.unwrap_or_default(), count(tried, noun)))
         })
         .collect();
-    (!told.is_empty()).then(|| told.join(", "))
+    (!reported.is_empty()).then(|| reported.join(", "))
 }
 
 /// Hooks that were run.
-pub(super) fn hooks(said: Option<&HookStatus>) -> Option<String> {
-    let tried = said?.hooks_attempted.filter(|tried| *tried > 0)?;
-    let failed = said?.hooks_failed.unwrap_or_default();
+pub(super) fn hooks(velero_status: Option<&HookStatus>) -> Option<String> {
+    let tried = velero_status?.hooks_attempted.filter(|tried| *tried > 0)?;
+    let failed = velero_status?.hooks_failed.unwrap_or_default();
     Some(format!("{} run, {failed} failed", count(tried, "hook")))
 }
 

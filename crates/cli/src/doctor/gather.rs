@@ -1,11 +1,11 @@
-//! Reading what the doctor looks at, with the caller's own rights.
+//! Reads what the doctor checks, with the caller's own permissions.
 
 use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::Result;
 use api::{HiddenSecret, Kind, velero::BackupStorageLocation};
-use engine::{Which, soundness};
+use engine::{CertificateSlot, validity};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -41,7 +41,7 @@ use crate::{
 const AT_A_TIME: usize = 8;
 /// A certificate that ends sooner than this ends soon: nacre replaces its own weeks before.
 const SOON: Duration = Duration::from_hours(24);
-/// What tells that KubeVirt is there.
+/// The CRD that shows that KubeVirt is installed.
 const MIGRATIONS: &str = "virtualmachineinstancemigrations.kubevirt.io";
 
 /// Reads everything.
@@ -61,7 +61,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         list::<Deployment>(session, None, &controllers),
         everywhere::<ValidatingWebhookConfiguration>(session, CONFIGURATION),
         kubevirt(session),
-        async { seen(engine::migration::rbac(&session.client).await) },
+        async { seen(engine::live_migration::rbac(&session.client).await) },
         installed(session, namespace),
     )?;
     let record = object(session, Kind::ConfigMap, namespace, RECORD).await?;
@@ -160,7 +160,7 @@ fn certificate(
     match secret {
         Reading::Found(secret) => Reading::Found(Certificate {
             bundle: stored(&secret, "ca.crt").to_vec(),
-            soundness: soundness(&secret, Which::Current, &names, SOON),
+            validity: validity(&secret, CertificateSlot::Current, &names, SOON),
         }),
         Reading::Absent => Reading::Absent,
         Reading::Forbidden => Reading::Forbidden,

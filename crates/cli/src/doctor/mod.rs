@@ -1,10 +1,10 @@
-//! `doctor`: whether the cluster is fit for nacre, and what would mend what is not. Nothing is changed.
+//! `doctor`: whether the cluster is ready for nacre, and how to fix what is not. Nothing is changed.
 
 mod gather;
 mod show;
 
 use anyhow::Result;
-use planner::doctor::{Finding, Verdict, examine};
+use planner::doctor::{CheckStatus, Finding, examine};
 use serde::Serialize;
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
   kubectl nacre doctor -n backup                   where Velero is in namespace backup
   kubectl nacre doctor -o json | jq '.findings[] | select(.verdict == \"problem\")'
 
-Reads only. What you may not read is not checked, and said so.
+Reads only. What you are not permitted to read is reported as not checked.
 Exit code 1 if there is a problem; warnings alone do not count.")]
 pub(crate) struct Doctor {}
 
@@ -33,11 +33,14 @@ struct Diagnosis {
 /// Looks at the cluster with Velero in the given namespace, or where it is said to be.
 pub(crate) async fn run(session: &Session, given: Option<&str>) -> Result<Outcome> {
     let velero_namespace = given.unwrap_or(&session.velero_namespace).to_owned();
-    let beside = Session { velero_namespace, ..session.clone() };
-    let findings = examine(&Box::pin(gather::observe(&beside)).await?);
+    let session_at_velero = Session { velero_namespace, ..session.clone() };
+    let findings = examine(&Box::pin(gather::observe(&session_at_velero)).await?);
     let number = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let diagnosis =
-        Diagnosis { problems: number(Verdict::Problem), warnings: number(Verdict::Warning), findings };
+    let diagnosis = Diagnosis {
+        problems: number(CheckStatus::Problem),
+        warnings: number(CheckStatus::Warning),
+        findings,
+    };
     let names = || diagnosis.findings.iter().map(show::line).collect();
     print(session.format, &diagnosis, || show::page(&diagnosis), names)?;
     Ok(if diagnosis.problems > 0 { Outcome::Failed } else { Outcome::Good })

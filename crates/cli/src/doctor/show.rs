@@ -1,13 +1,13 @@
 //! The diagnosis on a screen: what is wrong catches the eye, and its fix is right below.
 
 use anstyle::Style;
-use planner::doctor::{Area, Finding, Verdict};
+use planner::doctor::{Area, CheckStatus, Finding};
 
 use super::Diagnosis;
 use crate::{
     output::lines,
     style,
-    words::{count, printable},
+    text::{count, printable},
 };
 
 /// The width of the verdict on the left.
@@ -34,18 +34,19 @@ pub(super) fn page(diagnosis: &Diagnosis) -> String {
 /// How it stands in all.
 fn end(diagnosis: &Diagnosis) -> String {
     let number = |number: usize, noun: &str| count(i64::try_from(number).unwrap_or(i64::MAX), noun);
-    let unseen = diagnosis.findings.iter().filter(|finding| finding.verdict == Verdict::NotChecked).count();
+    let unseen =
+        diagnosis.findings.iter().filter(|finding| finding.verdict == CheckStatus::NotChecked).count();
     let but = if unseen > 0 { format!("; {} not checked", number(unseen, "thing")) } else { String::new() };
-    let (style, told) = match (diagnosis.problems, diagnosis.warnings) {
+    let (style, reported) = match (diagnosis.problems, diagnosis.warnings) {
         (0, 0) if unseen > 0 => (style::QUIET, "nothing wrong was seen".to_owned()),
         (0, 0) => (style::GOOD, "nothing is wrong".to_owned()),
-        (0, warnings) => (style::ODD, number(warnings, "warning")),
+        (0, warnings) => (style::WARNING, number(warnings, "warning")),
         (problems, 0) => (style::BAD, number(problems, "problem")),
         (problems, warnings) => {
             (style::BAD, format!("{}, {}", number(problems, "problem"), number(warnings, "warning")))
         }
     };
-    format!("{}{but}", style::paint(style, told))
+    format!("{}{but}", style::paint(style, reported))
 }
 
 /// A finding on one line, for shells.
@@ -68,12 +69,12 @@ fn heading(area: Area) -> &'static str {
     }
 }
 
-fn verdict(verdict: Verdict) -> (Style, &'static str) {
+fn verdict(verdict: CheckStatus) -> (Style, &'static str) {
     match verdict {
-        Verdict::Ok => (style::GOOD, "ok"),
-        Verdict::Note => (style::QUIET, "note"),
-        Verdict::NotChecked => (style::QUIET, "not checked"),
-        Verdict::Warning => (style::ODD, "warning"),
-        Verdict::Problem => (style::BAD, "problem"),
+        CheckStatus::Ok => (style::GOOD, "ok"),
+        CheckStatus::Note => (style::QUIET, "note"),
+        CheckStatus::NotChecked => (style::QUIET, "not checked"),
+        CheckStatus::Warning => (style::WARNING, "warning"),
+        CheckStatus::Problem => (style::BAD, "problem"),
     }
 }

@@ -27,11 +27,11 @@ pub(crate) struct Download {
     /// Which backup.
     name: String,
 
-    /// Where to; the backup's name and `-data.tar.gz` in this folder if absent, and `-` for standard output.
+    /// Output file, or `-` for standard output. Default: `NAME-data.tar.gz` in the current directory.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 
-    /// Replace a file that is there.
+    /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(session: &Session, args: &Download) -> Result<Outcome> {
     let to = args.to.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-data.tar.gz")));
     let piped = to.as_os_str() == "-";
     if !piped && !args.force && to.exists() {
-        bail!("{} is there already; say --force to replace it, or --to another file", to.display());
+        bail!("{} exists already; use --force to overwrite it, or --to another file", to.display());
     }
     let done = args
         .fetching

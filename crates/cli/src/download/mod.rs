@@ -29,15 +29,15 @@ const CLEANING: Duration = Duration::from_secs(5);
 /// What every download takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Fetching {
-    /// How long to wait for the link.
+    /// How long to wait for the download URL.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     timeout: Duration,
 
-    /// A file with the certificates of the storage's authority, in PEM; your location's own if absent.
+    /// A PEM file with the CA certificates of the storage. Default: the location's.
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 
-    /// Do not check who the storage is. Somebody in between could read and change everything.
+    /// Do not verify the storage's certificate. Insecure.
     #[arg(long)]
     insecure_skip_tls_verify: bool,
 }
@@ -123,7 +123,7 @@ fn forbidden(kind: &str, namespace: &str, message: &str) -> anyhow::Error {
 
 async fn wait_for(session: &Session, name: &str, timeout: Duration) -> Result<Option<String>> {
     let ended = until(session, name, Some(timeout), |request: Option<NonAdminDownloadRequest>| {
-        let Some(request) = request else { bail!("somebody has removed the download request") };
+        let Some(request) = request else { bail!("the download request was deleted") };
         answer(&request).transpose().map_err(|why| anyhow!("{why}"))
     })
     .await?;
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    fn told(status: Value) -> Option<Result<String, String>> {
+    fn reported(status: Value) -> Option<Result<String, String>> {
         let mut request = request("BackupLog", "daily");
         request.status = serde_json::from_value(status).unwrap();
         answer(&request)
@@ -196,22 +196,22 @@ mod tests {
 
     #[test]
     fn a_link_a_reason_or_neither() {
-        assert_eq!(told(json!({"phase": "New"})), None);
+        assert_eq!(reported(json!({"phase": "New"})), None);
         let link = json!({"phase": "Created", "conditions": one("Processed", "True", ""), "velero": {"status": {"downloadURL": "u"}}});
-        assert_eq!(told(link), Some(Ok("u".to_owned())));
+        assert_eq!(reported(link), Some(Ok("u".to_owned())));
         let missing = one(
             "NonAdminBackupNotAvailable",
             "True",
             "spec.target.name: there is no NonAdminBackup \"daily\"",
         );
-        let refused = told(json!({"phase": "BackingOff", "conditions": missing}));
+        let refused = reported(json!({"phase": "BackingOff", "conditions": missing}));
         assert_eq!(refused, Some(Err("there is no NonAdminBackup \"daily\"".to_owned())));
     }
 
     #[test]
     fn what_policy_forbids_is_said_in_a_sentence() {
         let conditions = one("NonAdminBackupStorageLocationNotUsed", "True", "spec.target.kind: no");
-        let Some(Err(why)) = told(json!({"phase": "BackingOff", "conditions": conditions})) else {
+        let Some(Err(why)) = reported(json!({"phase": "BackingOff", "conditions": conditions})) else {
             panic!("it is refused")
         };
         insta::assert_snapshot!(why, @"the log cannot be fetched: daily is kept in the cluster's own storage, and the administrators do not allow downloads from there. Keep backups in a location of your own (kubectl nacre location create), or ask them to allow it");

@@ -17,7 +17,7 @@ pub(super) enum Manifest {
     Restore(Box<NonAdminRestore>),
     Location(Box<NonAdminBackupStorageLocation>),
     /// One that cannot be read.
-    Odd {
+    Malformed {
         noun: &'static str,
         meta: Box<ObjectMeta>,
         why: String,
@@ -73,7 +73,7 @@ impl Manifest {
         let whole = make(Box::new(object));
         match unreadable {
             None => whole,
-            Some(why) => Self::Odd { noun: whole.noun(), meta, why },
+            Some(why) => Self::Malformed { noun: whole.noun(), meta, why },
         }
     }
 
@@ -82,7 +82,7 @@ impl Manifest {
             Self::Backup(_) => "backup",
             Self::Restore(_) => "restore",
             Self::Location(_) => "location",
-            Self::Odd { noun, .. } => noun,
+            Self::Malformed { noun, .. } => noun,
         }
     }
 
@@ -91,7 +91,7 @@ impl Manifest {
             Self::Backup(object) => &object.metadata,
             Self::Restore(object) => &object.metadata,
             Self::Location(object) => &object.metadata,
-            Self::Odd { meta, .. } => meta,
+            Self::Malformed { meta, .. } => meta,
         };
         meta.name.clone().or_else(|| meta.generate_name.clone()).unwrap_or_else(|| "(no name)".to_owned())
     }
@@ -102,7 +102,7 @@ impl Manifest {
             Self::Backup(object) => serde_json::to_value(&object.spec.backup_spec),
             Self::Restore(object) => serde_json::to_value(&object.spec.restore_spec),
             Self::Location(object) => serde_json::to_value(&object.spec.backup_storage_location_spec),
-            Self::Odd { .. } => Ok(Value::Null),
+            Self::Malformed { .. } => Ok(Value::Null),
         };
         value.unwrap_or_default()
     }
@@ -111,7 +111,7 @@ impl Manifest {
     pub(super) fn not_checked(&self, policy: Source) -> Vec<String> {
         let mut open = Vec::new();
         if policy == Source::Unreadable {
-            open.push("the administrators' policy: you have no right to read it".to_owned());
+            open.push("the administrators' policy: you are not permitted to read it".to_owned());
         }
         let marked =
             |name: &str| format!("whether the ConfigMap {name} is one the administrators let you use");
@@ -128,7 +128,7 @@ impl Manifest {
                 open.push("whether another location uses this place in the bucket".to_owned());
                 open.push("whether Velero can reach the bucket with this key".to_owned());
             }
-            Self::Odd { .. } => {}
+            Self::Malformed { .. } => {}
         }
         open
     }
@@ -145,7 +145,7 @@ mod tests {
         let found = parse(text, "shop").unwrap();
         assert!(matches!(found[0], Manifest::Backup(_)));
         assert!(
-            matches!(&found[1], Manifest::Odd { noun: "restore", why, .. } if why.contains("bakcupName"))
+            matches!(&found[1], Manifest::Malformed { noun: "restore", why, .. } if why.contains("bakcupName"))
         );
         assert!(parse("kind: Pod", "shop").is_err());
         let elsewhere = text.replace("{name: a}", "{name: a, namespace: other}");

@@ -21,7 +21,7 @@ use crate::{
     connect::Session,
     list,
     output::{Outcome, print, remark},
-    preview::{Verdict, World, of_backup, of_location, of_restore},
+    preview::{PreviewResult, World, of_backup, of_location, of_restore},
 };
 use manifest::Manifest;
 
@@ -32,22 +32,22 @@ use manifest::Manifest;
   kubectl nacre explain backup daily                   as if it were sent again
   kubectl nacre explain -f daily.yaml --policy policy.yaml
 
-Nothing is changed. Without the right to read the administrators' policy, what holds if they have set nothing is shown,
-and the API server is asked by a dry run, so that nacre's webhook, where there is one, answers for the policy.
+Nothing is changed. Without permission to read the administrators' policy, the defaults are used,
+and a server-side dry run asks nacre's webhook, if it is installed, about the policy.
 Exit code 3 if it would be refused or have to wait.")]
 pub(crate) struct Explain {
-    /// What it is, if it is in the cluster.
+    /// Kind of an object in the cluster.
     #[arg(value_enum, required_unless_present = "filename", requires = "name")]
     kind: Option<Kind>,
 
     /// What it is called.
     name: Option<String>,
 
-    /// A file with one or more manifests; - for standard input.
+    /// A file with one or more manifests; `-` for standard input.
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["kind", "name"])]
     filename: Option<PathBuf>,
 
-    /// Go by this policy instead of the cluster's.
+    /// Use this policy instead of the cluster's.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 }
@@ -82,7 +82,7 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     velero_spec: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    api_server: Option<server::Said>,
+    api_server: Option<server::ServerAnswer>,
     not_checked: Vec<String>,
 }
 
@@ -139,7 +139,7 @@ pub(crate) async fn effect_of_restore(session: &Session, restore: &NonAdminResto
 
 impl Answer {
     fn needs_attention(&self) -> bool {
-        let denied = self.api_server.as_ref().is_some_and(|said| said.denied.is_some());
+        let denied = self.api_server.as_ref().is_some_and(|server_answer| server_answer.denied.is_some());
         denied || matches!(self.verdict, "refused" | "waits")
     }
 }
@@ -159,7 +159,7 @@ async fn look_around(session: &Session, manifest: &Manifest, allowed: &Allowed) 
     let mut world = World::default();
     let mut location = None;
     match manifest {
-        Manifest::Odd { .. } => {}
+        Manifest::Malformed { .. } => {}
         Manifest::Backup(backup) => {
             location.clone_from(&backup.spec.backup_spec.storage_location);
             let limited = allowed.policy.as_ref().is_some_and(|policy| {
@@ -207,20 +207,20 @@ async fn maybe<K: list::Readable>(session: &Session, name: &str) -> Result<Optio
 /// The planner's word, the rule behind it, and what would become of the spec.
 fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
     let verdict = judge(world, manifest);
-    // What nacre does whatever the policy, to tell it from what the policy does.
+    // What nacre does independent of the policy, to separate it from what the policy does.
     let open = World { policy: Some(std::sync::Arc::default()), ..world.clone() };
     let fenced = match judge(&open, manifest) {
-        Verdict::Passes(spec) => spec,
+        PreviewResult::Passes(spec) => spec,
         _ => Value::Null,
     };
     let rules = world.policy.as_deref().map(|policy| match manifest {
         Manifest::Backup(_) => changes::backup_rules(policy),
         Manifest::Restore(_) => changes::restore_rules(policy),
         Manifest::Location(_) => changes::location_rules(policy),
-        Manifest::Odd { .. } => Vec::new(),
+        Manifest::Malformed { .. } => Vec::new(),
     });
     let rule = match &verdict {
-        Verdict::Refused(_) | Verdict::Waits(_) => {
+        PreviewResult::Refused(_) | PreviewResult::Waits(_) => {
             rule::behind(&verdict, world.policy.as_deref(), |policy| {
                 judge(&World { policy: Some(std::sync::Arc::new(policy)), ..world.clone() }, manifest)
             })
@@ -228,10 +228,10 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         _ => None,
     };
     let (named, reason, spec) = match verdict {
-        Verdict::Passes(spec) => ("passes", None, Some(spec)),
-        Verdict::NeedsApproval => ("needsApproval", None, None),
-        Verdict::Refused(why) => ("refused", Some(why), None),
-        Verdict::Waits(why) => ("waits", Some(why), None),
+        PreviewResult::Passes(spec) => ("passes", None, Some(spec)),
+        PreviewResult::NeedsApproval => ("needsApproval", None, None),
+        PreviewResult::Refused(why) => ("refused", Some(why), None),
+        PreviewResult::Waits(why) => ("waits", Some(why), None),
     };
     let asked = manifest.asked();
     let known = Known { fenced, rules, velero: false };
@@ -250,12 +250,12 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
     }
 }
 
-fn judge(world: &World, manifest: &Manifest) -> Verdict {
+fn judge(world: &World, manifest: &Manifest) -> PreviewResult {
     match manifest {
         Manifest::Backup(backup) => of_backup(world, backup),
         Manifest::Restore(restore) => of_restore(world, restore),
         Manifest::Location(location) => of_location(world, location),
-        Manifest::Odd { why, .. } => Verdict::Refused(format!("spec: cannot be read: {why}")),
+        Manifest::Malformed { why, .. } => PreviewResult::Refused(format!("spec: cannot be read: {why}")),
     }
 }
 
@@ -267,10 +267,10 @@ mod tests {
     use super::*;
     use crate::preview::tests::{backup, shop};
 
-    fn told(policy: Policy, spec: &Value, source: Source) -> String {
+    fn reported(policy: Policy, spec: &Value, source: Source) -> String {
         let answer = explain(&shop(policy), &Manifest::Backup(Box::new(backup(spec))), source);
         let text = anstream::adapter::strip_str(&show::page(&answer)).to_string();
-        // How much is always left out is told where that is decided.
+        // What is always left out is reported elsewhere.
         let mut words: Vec<&str> = text.split(' ').collect();
         for at in 1..words.len().saturating_sub(1) {
             if words[at - 1] == "and" && words[at + 1] == "more" {
@@ -290,17 +290,17 @@ mod tests {
 
     #[test]
     fn a_refusal_names_field_rule_and_what_would_do() {
-        insta::assert_snapshot!(told(strict(), &json!({"ttl": "72h"}), Source::Cluster), @r"
+        insta::assert_snapshot!(reported(strict(), &json!({"ttl": "72h"}), Source::Cluster), @r"
         backup daily in namespace shop: would be refused
           spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
           rule: backup.ttl of the administrators' policy
 
         policy: the cluster's, as it is now
         ");
-        insta::assert_snapshot!(told(strict(), &json!({"excludedNamespaces": ["a"]}), Source::File), @r"
+        insta::assert_snapshot!(reported(strict(), &json!({"excludedNamespaces": ["a"]}), Source::File), @r"
         backup daily in namespace shop: would be refused
           spec.backupSpec.excludedNamespaces: not available to namespace owners; leave the field out
-          rule: nacre's own, whatever the administrators' policy says
+          rule: built into nacre, independent of the administrators' policy
 
         policy: from the file
         ");
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn what_passes_is_shown_as_velero_gets_it() {
-        insta::assert_snapshot!(told(strict(), &json!({"includedResources": ["configmaps"]}), Source::Cluster), @r"
+        insta::assert_snapshot!(reported(strict(), &json!({"includedResources": ["configmaps"]}), Source::Cluster), @r"
         backup daily in namespace shop: would pass
           FIELD                BECOMES                                       BY
           excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
@@ -322,14 +322,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_known_is_said() {
-        insta::assert_snapshot!(told(Policy::default(), &json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r"
+        insta::assert_snapshot!(reported(Policy::default(), &json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r"
         backup daily in namespace shop: would pass
           FIELD                BECOMES                                       BY
           excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
           includedNamespaces   shop                                          nacre, always
 
         policy: unknown; this is what holds if the administrators have set nothing
-        not checked: the administrators' policy: you have no right to read it
+        not checked: the administrators' policy: you are not permitted to read it
         not checked: whether the ConfigMap x is one the administrators let you use
         ");
     }

@@ -1,4 +1,4 @@
-//! Which part of a policy stands behind a refusal: the one without which it would not be.
+//! Which part of a policy causes a refusal: the one without which there would be none.
 
 use api::velero::{BackupSpec, RestoreSpec};
 use planner::{
@@ -7,7 +7,7 @@ use planner::{
     policy::{Bounds, EnforcedLocation, NamespacePolicy, StorageMode, StoragePolicy},
 };
 
-use crate::preview::Verdict;
+use crate::preview::PreviewResult;
 
 type Relax = fn(&mut Policy);
 
@@ -38,9 +38,9 @@ const PARTS: &[(&str, Relax)] = &[
 
 /// The part of the policy without which the verdict would be another; none if it is nacre's own rule.
 pub(super) fn behind(
-    verdict: &Verdict,
+    verdict: &PreviewResult,
     policy: Option<&Policy>,
-    judge: impl Fn(Policy) -> Verdict,
+    judge: impl Fn(Policy) -> PreviewResult,
 ) -> Option<&'static str> {
     let policy = policy?;
     let matters = |relax: &Relax| {

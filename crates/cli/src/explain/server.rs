@@ -1,4 +1,4 @@
-//! The API server's word: a dry run, in which nacre's webhook is asked where there is one.
+//! A server-side dry run, which also asks nacre's webhook if it is installed.
 
 use anyhow::Result;
 use api::{NonAdminBackup, NonAdminBackupSpec, velero::BackupSpec};
@@ -10,22 +10,22 @@ use crate::{connect::Session, list::Readable};
 
 /// What the API server says.
 #[derive(Debug, Serialize)]
-pub(super) struct Said {
-    /// Why it would not take the request.
+pub(super) struct ServerAnswer {
+    /// Why it would reject the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) denied: Option<String>,
     /// Whether nacre's webhook had a say.
     pub(super) webhook: bool,
 }
 
-pub(super) async fn ask(session: &Session, manifest: &Manifest) -> Result<Said> {
+pub(super) async fn ask(session: &Session, manifest: &Manifest) -> Result<ServerAnswer> {
     let denied = match manifest {
         Manifest::Backup(object) => dry_run(session, object.as_ref().clone()).await?,
         Manifest::Restore(object) => dry_run(session, object.as_ref().clone()).await?,
         Manifest::Location(object) => dry_run(session, object.as_ref().clone()).await?,
-        Manifest::Odd { .. } => None,
+        Manifest::Malformed { .. } => None,
     };
-    // What every nacre refuses tells whether one is listening.
+    // A request that nacre always refuses shows whether its webhook is listening.
     let forbidden =
         BackupSpec { excluded_namespaces: Some(vec!["none".to_owned()]), ..BackupSpec::default() };
     let probe = NonAdminBackup {
@@ -34,10 +34,10 @@ pub(super) async fn ask(session: &Session, manifest: &Manifest) -> Result<Said> 
         status: None,
     };
     let webhook = dry_run(session, probe).await?.is_some_and(|why| why.contains("webhook"));
-    Ok(Said { denied, webhook })
+    Ok(ServerAnswer { denied, webhook })
 }
 
-/// Why the API server would not take an object, if it would not.
+/// Why the API server would reject an object, if it would.
 async fn dry_run<K: Readable>(session: &Session, mut object: K) -> Result<Option<String>> {
     let meta = object.meta();
     let name = meta.name.clone().or_else(|| meta.generate_name.clone()).unwrap_or_default();

@@ -1,13 +1,13 @@
 //! The answer, for people.
 
-use super::{Answer, server::Said};
+use super::{Answer, server::ServerAnswer};
 use crate::{
     allowed::Source,
     changes::brief,
     output::{lines, without_webhook},
     style,
     table::{Cell, Table},
-    words::printable,
+    text::printable,
 };
 
 pub(super) fn page(answer: &Answer) -> String {
@@ -25,13 +25,13 @@ pub(super) fn page(answer: &Answer) -> String {
 }
 
 fn headline(answer: &Answer) -> String {
-    let denied = answer.api_server.as_ref().is_some_and(|said| said.denied.is_some());
+    let denied = answer.api_server.as_ref().is_some_and(|server_answer| server_answer.denied.is_some());
     match answer.verdict {
         "passes" if denied => style::bad("would be refused by the API server"),
         "passes" => style::paint(style::GOOD, "would pass"),
-        "needsApproval" => style::paint(style::ODD, "would pass once an administrator approves it"),
+        "needsApproval" => style::paint(style::WARNING, "would pass once an administrator approves it"),
         "refused" => style::bad("would be refused"),
-        _ => style::paint(style::ODD, "would have to wait"),
+        _ => style::paint(style::WARNING, "would have to wait"),
     }
 }
 
@@ -41,13 +41,13 @@ fn rule(answer: &Answer) -> String {
         (None, Source::Unreadable) => {
             "  rule: nacre's own, unless the administrators have changed it".to_owned()
         }
-        (None, _) => "  rule: nacre's own, whatever the administrators' policy says".to_owned(),
+        (None, _) => "  rule: built into nacre, independent of the administrators' policy".to_owned(),
     }
 }
 
-fn api_server(said: &Said) -> String {
-    match (&said.denied, said.webhook) {
-        (Some(why), _) => format!("API server: {} {}", style::bad("would not take it:"), printable(&without_webhook(why))),
+fn api_server(server_answer: &ServerAnswer) -> String {
+    match (&server_answer.denied, server_answer.webhook) {
+        (Some(why), _) => format!("API server: {} {}", style::bad("would reject it:"), printable(&without_webhook(why))),
         (None, true) => "API server: would take it; nacre's webhook was asked and had nothing against it".to_owned(),
         (None, false) => {
             "API server: would take it, but has no nacre webhook to ask: the policy is checked after it is sent".to_owned()

@@ -1,27 +1,27 @@
-//! `install`: look, decide, try, carry out; again until nothing is left to do.
+//! `install`: observe, decide, dry run, execute; repeated until nothing is left to do.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use engine::Retry;
-use engine::install::{carry_out, found, marked, rehearse};
+use engine::install::{execute_plan, found, marked, rehearse};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use planner::install::{CONTROLLER, Observed, Settings, Values, decide, place, settle};
 use tokio::time::{Instant, sleep};
 
-use super::settings::{Wishes, patience};
-use super::words::{Answer, changes};
+use super::changes::{Answer, changes};
+use super::settings::{InstallArgs, patience};
 use crate::connect::Session;
 use crate::output::{Outcome, print, remark};
 
-/// What changed meanwhile is decided about anew, but not for ever.
+/// Changes meanwhile lead to another round, up to this many.
 const ROUNDS: usize = 10;
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  kubectl nacre install --image registry.example/nacre:0.1.0    beside Velero in namespace velero
+  kubectl nacre install --image registry.example/nacre:0.1.0    in Velero's namespace velero
   kubectl nacre install -n backup --replicas 3 --wait           where Velero is in namespace backup
   kubectl nacre install --dry-run                               what it would change, field by field
   kubectl nacre install --aggregate-to admin                    only admins of namespaces may use nacre
@@ -32,17 +32,17 @@ the values are kept in the ConfigMap nacre-install-values next to Velero. Defini
 as OADP does, are left alone.")]
 pub(crate) struct Install {
     #[command(flatten)]
-    wishes: Wishes,
+    wishes: InstallArgs,
 
     /// Only show what would be done, field by field: what is there -> what would be.
     #[arg(long)]
     dry_run: bool,
 
-    /// Only print the manifests.
+    /// Print the manifests; change nothing.
     #[arg(long, conflicts_with = "dry_run")]
     render: bool,
 
-    /// Wait until the program runs.
+    /// Wait until the Deployment is available.
     #[arg(long)]
     wait: bool,
 
@@ -67,12 +67,12 @@ pub(crate) async fn install(
     install: &Install,
     namespace: Option<&str>,
 ) -> Result<Outcome> {
-    let said = install.wishes.said()?;
+    let print_changes = install.wishes.said()?;
     let looking = "looking at what is installed";
     let namespace = place(namespace, &marked(&session.client).await.context(looking)?);
     let seen = found(&session.client, &namespace).await.context(looking)?;
     // Settled once: what is changed below is not what was there before.
-    let Values { settings, remarks } = match settle(&said, &seen, &namespace) {
+    let Values { settings, remarks } = match settle(&print_changes, &seen, &namespace) {
         Ok(values) => values,
         Err(refusals) => bail!("{}", refusals.join("\n       ")),
     };
@@ -102,7 +102,7 @@ pub(crate) async fn install(
             }
             return Ok(Outcome::Good);
         }
-        match carry_out(&session.client, &settings, &decision.plan).await {
+        match execute_plan(&session.client, &settings, &decision.plan).await {
             Ok(()) => done.extend(changes(&decision.plan, &seen)),
             // Somebody else is at it too.
             Err(failure) if matches!(failure.retry(), Retry::Now | Retry::WhenItChanges) => {}

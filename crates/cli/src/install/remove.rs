@@ -1,16 +1,16 @@
-//! `uninstall`: stop the program, let go of every request, remove the rest, and say what stays.
+//! `uninstall`: stops the controller, removes finalizers, deletes the rest, and prints what stays.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use engine::Retry;
-use engine::install::{at_work, carry_out, copies, held, kept, marked, remains, requests};
+use engine::install::{at_work, copies, execute_plan, kept, marked, remains, requests, with_finalizer};
 use planner::install::uninstall::{Observed, Scope, decide, helm_release};
 use planner::install::{Settings, place};
 use tokio::time::{Instant, sleep};
 
+use super::changes::{Answer, Change, changes};
 use super::settings::patience;
-use super::words::{Answer, Change, changes};
 use crate::confirm::Consent;
 use crate::connect::Session;
 use crate::output::{Outcome, print, remark};
@@ -24,8 +24,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
   kubectl nacre uninstall --crds --yes the same without asking, where nobody can be asked
   kubectl nacre uninstall --dry-run    what the first step would be, and what stays
 
-Requests lose nacre's finalizers, so that nothing is stuck. Backups, restores and locations of Velero stay; copies of them
-in tenants' namespaces go. It can be run after `helm uninstall`, for what Helm knows nothing of, or before.")]
+nacre's finalizers are removed, so that nothing is stuck. Velero's backups, restores and locations stay; copies of them
+in tenant namespaces are deleted. Run it before or after `helm uninstall`, for the objects that Helm does not know.")]
 pub(crate) struct Uninstall {
     /// Also remove the CRDs of nacre's kinds, and with them every request of every tenant. Asks first.
     #[arg(long)]
@@ -34,7 +34,7 @@ pub(crate) struct Uninstall {
     #[command(flatten)]
     consent: Consent,
 
-    /// Only say what would be done.
+    /// Print what would be done; change nothing.
     #[arg(long)]
     dry_run: bool,
 
@@ -61,15 +61,20 @@ pub(crate) async fn uninstall(
     }
     let deadline = Instant::now() + uninstall.timeout;
     let mut done = Vec::new();
-    let mut told = String::new();
+    let mut reported = String::new();
     loop {
         let found = remains(client, &settings.namespace).await.context("looking at what is installed")?;
         let working = at_work(client, &settings.namespace).await.context("looking for the program")?;
-        let requests = held(client).await.context("looking for requests")?;
+        let requests = with_finalizer(client).await.context("looking for requests")?;
         let shown =
             copies(client, &settings.namespace).await.context("looking for copies of Velero's objects")?;
-        let seen =
-            Observed { scope, found: &found, held: &requests, copies: &shown, at_work: working.as_deref() };
+        let seen = Observed {
+            scope,
+            found: &found,
+            with_finalizer: &requests,
+            copies: &shown,
+            at_work: working.as_deref(),
+        };
         let decision = decide(&seen);
         if !decision.refusals.is_empty() {
             bail!("{}", decision.refusals.join("\n       "));
@@ -81,9 +86,9 @@ pub(crate) async fn uninstall(
             if Instant::now() > deadline {
                 bail!("{who} did not end in time, and would put back what is taken away; try again");
             }
-            if told != who {
+            if reported != who {
                 remark(format_args!("waiting for {who} to end"));
-                told = who;
+                reported = who;
             }
             sleep(LOOK_AGAIN).await;
             continue;
@@ -111,7 +116,7 @@ pub(crate) async fn uninstall(
                  enables it: stop that first"
             );
         }
-        match carry_out(client, &settings, &decision.plan).await {
+        match execute_plan(client, &settings, &decision.plan).await {
             Ok(()) => done.extend(changes(&decision.plan, &found)),
             // A request changed between the look and the hand, or is gone.
             Err(failure) if matches!(failure.retry(), Retry::Now | Retry::WhenItChanges) => {}
@@ -147,14 +152,14 @@ fn agreed(consent: &Consent, lost: &str) -> Result<bool> {
 /// Every step from here, as if each went through at once.
 fn all_steps(seen: &Observed<'_>) -> Vec<Change> {
     let mut left: Vec<_> = seen.found.to_vec();
-    let mut held = seen.held.to_vec();
+    let mut with_finalizer = seen.with_finalizer.to_vec();
     let mut copies = seen.copies.to_vec();
     let mut steps = Vec::new();
     loop {
         let next = decide(&Observed {
             scope: seen.scope,
             found: &left,
-            held: &held,
+            with_finalizer: &with_finalizer,
             copies: &copies,
             at_work: None,
         });
@@ -164,7 +169,7 @@ fn all_steps(seen: &Observed<'_>) -> Vec<Change> {
         steps.extend(changes(&next.plan, &left));
         for action in &next.plan.actions {
             match action {
-                planner::Action::Release(target, finalizer) => held
+                planner::Action::RemoveFinalizer(target, finalizer) => with_finalizer
                     .iter_mut()
                     .filter(|one| one.uid == target.uid)
                     .for_each(|one| one.finalizers.retain(|other| other != finalizer)),

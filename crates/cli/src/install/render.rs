@@ -7,20 +7,20 @@ use planner::Object;
 use planner::install::{Settings, objects};
 use serde_json::{Value, json};
 
-use super::settings::Wishes;
+use super::settings::InstallArgs;
 use crate::output::{Format, Outcome, lines};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   kubectl nacre render -n velero > nacre.yaml       for kubectl apply, or a repository
-  kubectl nacre render --no-definitions             all but the definitions of nacre's kinds
+  kubectl nacre render --no-definitions             without nacre's CRDs
 
-No cluster is asked. Velero's namespace is not among the manifests: deleting them must not delete every backup.")]
+Needs no cluster. Velero's namespace is not among the manifests: deleting them must not delete every backup.")]
 pub(crate) struct Render {
     #[command(flatten)]
-    wishes: Wishes,
+    wishes: InstallArgs,
 
-    /// Leave the definitions of nacre's kinds out.
+    /// Leave out nacre's CRDs.
     #[arg(long)]
     no_definitions: bool,
 }
@@ -49,7 +49,7 @@ pub(super) fn print(settings: &Settings, no_definitions: bool, format: Format) -
             let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
             format!("{}\n", serde_json::to_string_pretty(&list)?)
         }
-        Format::Name => lines(objects.iter().map(super::words::named)),
+        Format::Name => lines(objects.iter().map(super::changes::named)),
     };
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(Outcome::Good)

@@ -9,20 +9,20 @@ use serde_json::{Map, Value, json};
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Installation")]
-pub(super) struct Wishes {
+pub(super) struct InstallArgs {
     /// A file with the fields of the Helm chart's values.yaml. What is not in it stays as it is installed.
     #[arg(short = 'f', long, value_name = "FILE")]
     values: Option<PathBuf>,
 
-    /// The image that holds the program nacre. The first installation needs it.
+    /// The image of the controller. The first installation needs it.
     #[arg(long)]
     image: Option<String>,
 
-    /// How many pods; one acts, the others stand by.
+    /// Number of replicas; one is leader, the others are standby.
     #[arg(long)]
     replicas: Option<u32>,
 
-    /// How much to log: 0 (nothing but the end) to 6 (everything).
+    /// How much to log: 0 (only fatal errors) to 6 (everything).
     #[arg(long)]
     log_level: Option<u8>,
 
@@ -38,7 +38,7 @@ pub(super) struct Wishes {
     #[arg(long, conflicts_with = "webhook")]
     no_webhook: bool,
 
-    /// Give nacre and namespace owners the rights for Velero's own tools in tenants' namespaces. Off at first;
+    /// Give nacre and namespace owners the permissions for Velero's own tools in tenant namespaces. Off at first;
     /// --velero-view=false takes them away.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     velero_view: Option<bool>,
@@ -55,7 +55,7 @@ enum Included {
     None,
 }
 
-impl Wishes {
+impl InstallArgs {
     /// What is said, by the names of the chart's values.yaml, and nothing else.
     pub(super) fn said(&self) -> Result<Map<String, Value>> {
         let mut said = match &self.values {

@@ -26,10 +26,10 @@ use crate::{
 
 An administrator may have to approve it: --wait waits for that too. It cannot be changed later; make a new one instead.")]
 pub(super) struct Create {
-    /// What to call it.
+    /// Name of the location.
     name: String,
 
-    /// Who keeps the bytes: aws (and everything that speaks S3), azure or gcp.
+    /// Storage provider: aws (and everything S3-compatible), azure or gcp.
     #[arg(long)]
     provider: String,
 
@@ -37,11 +37,11 @@ pub(super) struct Create {
     #[arg(long)]
     bucket: String,
 
-    /// The folder in it; nacre puts the namespace before it.
+    /// Prefix in the bucket; nacre puts the namespace before it.
     #[arg(long)]
     prefix: Option<String>,
 
-    /// The Secret of this namespace with the key to the bucket, and the key in it.
+    /// Secret of this namespace with the credential, and the key in it.
     #[arg(long, value_name = "SECRET=KEY", value_parser = pair)]
     credential: (String, String),
 
@@ -49,11 +49,11 @@ pub(super) struct Create {
     #[arg(long)]
     region: Option<String>,
 
-    /// What else the provider needs to know: s3Url=...,s3ForcePathStyle=true.
+    /// More settings of the provider: s3Url=...,s3ForcePathStyle=true.
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = pair)]
     config: Vec<(String, String)>,
 
-    /// A file with the certificates of the endpoint's authority, in PEM.
+    /// A PEM file with the CA certificates of the endpoint.
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 
@@ -61,11 +61,11 @@ pub(super) struct Create {
     #[arg(long, value_name = "MODE", value_parser = ["ReadWrite", "ReadOnly"])]
     access_mode: Option<String>,
 
-    /// How often Velero looks for backups in it.
+    /// How often Velero imports backups from it.
     #[arg(long, value_name = "DURATION", value_parser = written_duration)]
     backup_sync_period: Option<Duration>,
 
-    /// How often Velero checks that it can be reached.
+    /// How often Velero validates it.
     #[arg(long, value_name = "DURATION", value_parser = written_duration)]
     validation_frequency: Option<Duration>,
 

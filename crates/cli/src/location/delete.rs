@@ -5,7 +5,7 @@ use api::NonAdminBackupStorageLocation;
 
 use crate::{
     connect::Session,
-    delete::{How, Which},
+    delete::{DeleteArgs, How},
     output::Outcome,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 The backups kept in the location go with it, and so does an administrator's approval. What is in the bucket stays there.")]
 pub(super) struct Delete {
     #[command(flatten)]
-    which: Which,
+    which: DeleteArgs,
 }
 
 pub(super) async fn run(session: &Session, args: &Delete) -> Result<Outcome> {

@@ -1,16 +1,16 @@
-//! `location get`: how the locations stand.
+//! `location get`: lists locations.
 
 use anyhow::Result;
 use api::NonAdminBackupStorageLocation;
 use jiff::Timestamp;
 
-use super::state::Place;
+use super::state::LocationState;
 use crate::{
     connect::Session,
-    list::{Found, Which},
+    list::{Found, ListArgs},
     output::{Format, Outcome},
     table::Table,
-    words::age,
+    text::age,
 };
 
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ use crate::{
   kubectl nacre location get -A -o wide")]
 pub(super) struct Get {
     #[command(flatten)]
-    which: Which,
+    which: ListArgs,
 }
 
 pub(super) async fn run(session: &Session, args: &Get) -> Result<Outcome> {
@@ -34,7 +34,7 @@ fn table(found: &Found<NonAdminBackupStorageLocation>, format: Format, all: bool
         format,
     );
     for (location, unreadable) in &found.items {
-        let place = Place::from(location);
+        let place = LocationState::from(location);
         let spec = &location.spec.backup_storage_location_spec;
         let velero =
             location.status.as_ref().and_then(|status| status.velero_backup_storage_location.as_ref());

@@ -20,16 +20,16 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Ask for a bucket of your own to be used.
+    /// Request to use your own bucket.
     Create(Box<create::Create>),
-    /// List locations and how they stand.
+    /// List locations and their status.
     #[command(alias = "list")]
     Get(get::Get),
-    /// Tell the whole story of a location: what was asked for, what happened, what to do next.
+    /// Show details of a location: its spec, its status and Events, and what to do next.
     Describe(Describe),
-    /// Wait until a location can be used, or is refused.
+    /// Wait until a location is available, or is refused.
     Wait(wait::Wait),
-    /// Delete locations: the backups in them go too, what is in the bucket stays.
+    /// Delete locations and the backup objects in them; the data in the bucket stays.
     Delete(delete::Delete),
 }
 

@@ -1,13 +1,13 @@
-//! Where a location stands, in words.
+//! The state of a location, as text.
 
 use api::{NonAdminBackupStorageLocation, Phase, condition};
 
 use crate::{output::Outcome, style, table::Cell};
 
-/// Where a location stands.
+/// The state of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
-    /// nacre has not looked at it yet.
+pub(crate) enum LocationState<'a> {
+    /// nacre has not processed it yet.
     New,
     /// An administrator has to approve it.
     Pending,
@@ -21,14 +21,14 @@ pub(crate) enum Place<'a> {
     Available,
     /// Velero cannot reach it, and why.
     Unavailable(&'a str),
-    /// It is on its way out.
-    Leaving,
+    /// It is being deleted.
+    Deleting,
 }
 
-impl<'a> From<&'a NonAdminBackupStorageLocation> for Place<'a> {
+impl<'a> From<&'a NonAdminBackupStorageLocation> for LocationState<'a> {
     fn from(location: &'a NonAdminBackupStorageLocation) -> Self {
         if location.metadata.deletion_timestamp.is_some() {
-            return Self::Leaving;
+            return Self::Deleting;
         }
         let Some(status) = &location.status else { return Self::New };
         let find = |type_| condition::get(&status.conditions, type_);
@@ -38,10 +38,11 @@ impl<'a> From<&'a NonAdminBackupStorageLocation> for Place<'a> {
             Some((condition::BSL_SPEC_REJECTED, words)) => return Self::Rejected(words),
             _ => {}
         }
-        let said = status.velero_backup_storage_location.as_ref().and_then(|velero| velero.status.as_ref());
+        let velero_status =
+            status.velero_backup_storage_location.as_ref().and_then(|velero| velero.status.as_ref());
         match status.phase {
             None | Some(Phase::New) => Self::New,
-            Some(Phase::Deleting) => Self::Leaving,
+            Some(Phase::Deleting) => Self::Deleting,
             Some(Phase::BackingOff) => {
                 let types = [
                     condition::SPEC_UPDATE_APPROVED,
@@ -53,18 +54,22 @@ impl<'a> From<&'a NonAdminBackupStorageLocation> for Place<'a> {
                 let no = types.into_iter().filter_map(find).find(|found| found.status == "False");
                 Self::Refused(no.map_or("", |no| no.message.as_str()))
             }
-            Some(Phase::Created) => match said.and_then(|said| said.phase.as_deref()) {
-                Some("Available") => Self::Available,
-                Some("Unavailable") => {
-                    Self::Unavailable(said.and_then(|said| said.message.as_deref()).unwrap_or_default())
+            Some(Phase::Created) => {
+                match velero_status.and_then(|velero_status| velero_status.phase.as_deref()) {
+                    Some("Available") => Self::Available,
+                    Some("Unavailable") => Self::Unavailable(
+                        velero_status
+                            .and_then(|velero_status| velero_status.message.as_deref())
+                            .unwrap_or_default(),
+                    ),
+                    _ => Self::Checking,
                 }
-                _ => Self::Checking,
-            },
+            }
         }
     }
 }
 
-impl Place<'_> {
+impl LocationState<'_> {
     /// One word for a table.
     pub(crate) const fn word(self) -> &'static str {
         match self {
@@ -75,7 +80,7 @@ impl Place<'_> {
             Self::Checking => "Checking",
             Self::Available => "Available",
             Self::Unavailable(_) => "Unavailable",
-            Self::Leaving => "Deleting",
+            Self::Deleting => "Deleting",
         }
     }
 
@@ -83,10 +88,10 @@ impl Place<'_> {
     pub(crate) fn cell(self) -> Cell {
         let style = match self {
             Self::Available => style::GOOD,
-            Self::Pending => style::ODD,
+            Self::Pending => style::WARNING,
             Self::Rejected(_) | Self::Refused(_) | Self::Unavailable(_) => style::BAD,
             Self::New | Self::Checking => style::BUSY,
-            Self::Leaving => style::QUIET,
+            Self::Deleting => style::QUIET,
         };
         Cell::painted(style, self.word())
     }
@@ -94,7 +99,7 @@ impl Place<'_> {
     /// A sentence, without its name.
     pub(crate) fn sentence(self) -> String {
         match self {
-            Self::New => "nacre has not looked at it yet".to_owned(),
+            Self::New => "nacre has not processed it yet".to_owned(),
             Self::Pending => "waiting for an administrator to approve it".to_owned(),
             Self::Rejected("") => "an administrator has rejected it".to_owned(),
             Self::Rejected(words) => words.to_owned(),
@@ -102,7 +107,7 @@ impl Place<'_> {
             Self::Checking => "Velero has it and is trying to reach it".to_owned(),
             Self::Available => "ready: Velero can use it".to_owned(),
             Self::Unavailable(why) => format!("Velero cannot reach it: {why}"),
-            Self::Leaving => "being deleted".to_owned(),
+            Self::Deleting => "being deleted".to_owned(),
         }
     }
 
@@ -116,7 +121,7 @@ impl Place<'_> {
                 format!("kubectl nacre location delete {name}"),
             ],
             Self::Refused(_) => vec![
-                "mend what it names, or delete it and make a new one: a location cannot be changed once asked for"
+                "fix what it names, or delete it and create a new one: a location cannot be changed once it is requested"
                     .to_owned(),
                 format!("kubectl nacre explain location {name}"),
             ],
@@ -124,7 +129,7 @@ impl Place<'_> {
                 vec!["check bucket, endpoint and credential; Velero tries again every minute".to_owned()]
             }
             Self::Available => vec![format!("kubectl nacre backup create --storage-location {name}")],
-            Self::Leaving => Vec::new(),
+            Self::Deleting => Vec::new(),
         }
     }
 
@@ -132,7 +137,7 @@ impl Place<'_> {
     pub(crate) const fn outcome(self) -> Option<Outcome> {
         match self {
             Self::Available => Some(Outcome::Good),
-            Self::Rejected(_) | Self::Refused(_) | Self::Unavailable(_) | Self::Leaving => {
+            Self::Rejected(_) | Self::Refused(_) | Self::Unavailable(_) | Self::Deleting => {
                 Some(Outcome::Failed)
             }
             Self::New | Self::Pending | Self::Checking => None,

@@ -1,4 +1,4 @@
-//! `policy check`: what is wrong with a policy before anybody applies it.
+//! `policy check`: the problems of a policy before it is applied.
 
 use std::{io::Read as _, path::PathBuf};
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     output::{Format, Outcome, lines, print, remark},
     style,
-    words::{count, printable},
+    text::{count, printable},
 };
 
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub(super) struct Check {
 
 /// A problem for programs.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ReportedProblem<'a> {
     severity: &'static str,
     source: String,
     field: &'a str,
@@ -44,7 +44,7 @@ struct Told<'a> {
 struct Answer<'a> {
     found: &'a [String],
     usable: bool,
-    problems: Vec<Told<'a>>,
+    problems: Vec<ReportedProblem<'a>>,
 }
 
 pub(super) fn run(args: &Check, format: Format) -> Result<Outcome> {
@@ -62,9 +62,9 @@ pub(super) fn run(args: &Check, format: Format) -> Result<Outcome> {
     let answer = Answer {
         found: &examined.found,
         usable: examined.policies.is_some(),
-        problems: examined.problems.iter().map(Told::from).collect(),
+        problems: examined.problems.iter().map(ReportedProblem::from).collect(),
     };
-    let fields = || answer.problems.iter().map(|told| told.field.to_owned()).collect();
+    let fields = || answer.problems.iter().map(|reported| reported.field.to_owned()).collect();
     print(format, &answer, || page(&name, &examined), fields)?;
     let errors = examined.problems.iter().filter(|problem| problem.is_error()).count();
     let warnings = examined.problems.len() - errors;
@@ -84,15 +84,15 @@ fn page(name: &str, examined: &Examined) -> String {
 
 /// As compilers do it, so that editors find the place. A text within a manifest has places of its own.
 fn line(name: &str, examined: &Examined, problem: &Problem) -> String {
-    let told = printable(&problem.to_string());
+    let reported = printable(&problem.to_string());
     match (problem.position, examined.plain) {
-        (Some(_), true) => format!("{name}:{told}"),
-        (Some(_), false) => format!("{name}, {}:{told}", planner::policy::KEY),
-        (None, _) => format!("{name}: {told}"),
+        (Some(_), true) => format!("{name}:{reported}"),
+        (Some(_), false) => format!("{name}, {}:{reported}", planner::policy::KEY),
+        (None, _) => format!("{name}: {reported}"),
     }
 }
 
-impl<'a> From<&'a Problem> for Told<'a> {
+impl<'a> From<&'a Problem> for ReportedProblem<'a> {
     fn from(problem: &'a Problem) -> Self {
         Self {
             severity: match problem.severity {

@@ -1,4 +1,4 @@
-//! `kubectl nacre policy`: what administrators allow, as it holds and before it does.
+//! `kubectl nacre policy`: shows the policy in effect, and checks one before it is applied.
 
 mod check;
 mod show;
@@ -19,10 +19,10 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Show the policy that holds, and who says what in it.
+    /// Show the policy in effect, and the source of each setting.
     #[command(alias = "get")]
     Show(show::Show),
-    /// Say what is wrong with a policy, in the controller's own words; no cluster is asked.
+    /// Check a policy, with the same messages as the controller; needs no cluster.
     Check(check::Check),
 }
 

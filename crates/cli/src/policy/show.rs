@@ -1,4 +1,4 @@
-//! `policy show`: what holds, and who says so.
+//! `policy show`: the settings in effect, and their source.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ use crate::{
   kubectl nacre policy show -n shop                    as it holds in this namespace
   kubectl nacre policy show -n shop -o yaml
 
-FROM says who wants it so: the ConfigMap nacre-policy with line and column, the DataProtectionApplication, or nobody
-(default). What is not listed is not limited. Exit code 3 if something is wrong with what was said.")]
+FROM is the source: the ConfigMap nacre-policy with line and column, the DataProtectionApplication, or none
+(default). What is not listed is not limited. Exit code 3 if a source has a problem.")]
 pub(super) struct Show {}
 
 /// What holds, for programs.
@@ -93,9 +93,7 @@ pub(super) async fn run(session: &Session, given: Option<&str>) -> Result<Outcom
         remark(format_args!("policy: {problem}"));
     }
     if answer.policy.is_none() {
-        remark(
-            "what was said makes no sense: nacre goes on with the last policy that did, which only nacre knows",
-        );
+        remark("the policy is invalid: nacre continues with the last valid one, which only nacre knows");
     }
     Ok(Outcome::attention_if(!answer.problems.is_empty()))
 }
@@ -150,7 +148,7 @@ fn page(answer: &Answer, format: Format) -> String {
     };
     let mut text = String::new();
     if answer.open == Some(false) {
-        let closed = "closed: nobody may ask for anything in this namespace, whatever is said below";
+        let closed = "closed: the policy allows no requests in this namespace, whatever is listed below";
         text += &lines([style::bad(closed)]);
     }
     text += &section(&title, &table(&answer.settings, format));

@@ -1,4 +1,4 @@
-//! `request approve`, `reject` and `revoke`: an administrator's word.
+//! `request approve`, `reject` and `revoke`: decisions of an administrator.
 
 use anyhow::{Context as _, Result, bail};
 use api::{
@@ -6,7 +6,7 @@ use api::{
     NonAdminBackupStorageLocationRequest as Request, labels,
 };
 use kube::api::{Patch, PatchParams};
-use planner::location::review::{Asked, Weighed, Word, weigh};
+use planner::location::review::{StorageRequest, Weighed, Word, weigh};
 use serde_json::{Value, json};
 
 use super::facts::Facts;
@@ -14,21 +14,21 @@ use crate::{
     allowed::{self, Source},
     connect::Session,
     list::qualified,
-    live::{self, Told as _},
-    location::state::Place,
+    live::{self, ShowsProgress as _},
+    location::state::LocationState,
     output::{Format, Outcome, lines, print, remark},
     send::Waiting,
-    words::printable,
+    text::printable,
 };
 
 /// Which requests, and how sure to be of them.
 #[derive(Debug, clap::Args)]
-struct Which {
-    /// NAMESPACE/NAME of the location, its name alone if nobody else has one so called, or the name of the request.
+struct RequestArgs {
+    /// NAMESPACE/NAME of the location, its name alone if that is unique, or the name of the request.
     #[arg(value_name = "REQUEST", required = true)]
     names: Vec<String>,
 
-    /// Only if the request is still the one that was shown under this version.
+    /// Only if the request still has this resourceVersion.
     #[arg(long, value_name = "VERSION")]
     resource_version: Option<String>,
 
@@ -48,9 +48,9 @@ A name that fits several requests lists them, and nothing is done. What is appro
 that was changed since is not used. With --wait: 0 Velero can use it, 1 it cannot, 4 not known in time.")]
 pub(super) struct Decide {
     #[command(flatten)]
-    which: Which,
+    which: RequestArgs,
 
-    /// Why, for whoever looks at the request later.
+    /// Reason, stored in the request.
     #[arg(long)]
     reason: Option<String>,
 }
@@ -63,9 +63,9 @@ pub(super) struct Decide {
 A rejection holds even if approval is switched off later. What is in the bucket stays.")]
 pub(super) struct Reject {
     #[command(flatten)]
-    which: Which,
+    which: RequestArgs,
 
-    /// Why; the owners of the namespace can read it in the location's conditions.
+    /// Reason, shown to the namespace owners in the location's conditions.
     #[arg(long)]
     reason: Option<String>,
 }
@@ -79,7 +79,7 @@ Backups in it stay, and work again once it is approved again. Where the policy d
 approve it at once; reject it instead.")]
 pub(super) struct Revoke {
     #[command(flatten)]
-    which: Which,
+    which: RequestArgs,
 }
 
 pub(super) async fn approve(session: &Session, args: &Decide, given: Option<&str>) -> Result<Outcome> {
@@ -96,7 +96,7 @@ pub(super) async fn revoke(session: &Session, args: &Revoke, given: Option<&str>
 
 async fn decide(
     session: &Session,
-    which: &Which,
+    which: &RequestArgs,
     given: Option<&str>,
     word: Word,
     reason: Option<&str>,
@@ -113,7 +113,7 @@ async fn decide(
             meant.push((request, weighed(session, request, word).await?));
         }
     }
-    let mut said = Vec::new();
+    let mut decisions = Vec::new();
     for (request, weighed) in &meant {
         let summary = facts.summary(request, None);
         let name = format!("{}/{}", summary.namespace, summary.location);
@@ -124,19 +124,19 @@ async fn decide(
         }
         let verb = done(word);
         let place = if word == Word::Approve { format!(": {}", summary.place()) } else { String::new() };
-        said.push((
+        decisions.push((
             qualified::<Request>(&summary.request),
             if before { format!("{name} is {verb} already") } else { format!("{name} {verb}{place}") },
         ));
         if word == Word::Approve && summary.differences.is_some_and(|list| !list.is_empty()) {
             remark(format_args!(
-                "{name} says something else by now, and is not used until what was asked for is put back"
+                "{name} was changed meanwhile, and is not used until its requested spec is restored"
             ));
         }
     }
-    let names: Vec<&String> = said.iter().map(|(name, _)| name).collect();
+    let names: Vec<&String> = decisions.iter().map(|(name, _)| name).collect();
     let format = if session.format == Format::Wide { Format::Table } else { session.format };
-    let table = || lines(said.iter().map(|(_, words)| printable(words)));
+    let table = || lines(decisions.iter().map(|(_, words)| printable(words)));
     print(format, &names, table, || names.iter().map(ToString::to_string).collect())?;
     let mut outcome = Outcome::Good;
     if which.waiting.wait {
@@ -160,7 +160,7 @@ const fn done(word: Word) -> &'static str {
 
 /// What the planner makes of it; an error if there is no point in writing it.
 async fn weighed(session: &Session, request: &Request, word: Word) -> Result<Weighed> {
-    let asked = Asked::from(request);
+    let asked = StorageRequest::from(request);
     let asking = session.within(asked.namespace);
     let policy = if word == Word::Revoke {
         let allowed = allowed::read(&asking, &allowed::namespace(&asking).await, None).await?;
@@ -194,7 +194,7 @@ fn patch(word: Word, version: Option<&str>, reason: Option<&str>) -> Value {
 async fn write(session: &Session, request: &Request, body: &Value, name: &str) -> Result<()> {
     let own = request.metadata.name.as_deref().unwrap_or_default();
     let params = PatchParams { field_manager: Some("kubectl-nacre".to_owned()), ..PatchParams::default() };
-    match session.beside_velero::<Request>().patch(own, &params, &Patch::Merge(body)).await {
+    match session.in_velero_namespace::<Request>().patch(own, &params, &Patch::Merge(body)).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_conflict() => bail!(
             "the request of {name} has changed since it was shown, and nothing was done; \
@@ -205,10 +205,10 @@ async fn write(session: &Session, request: &Request, body: &Value, name: &str) -
 }
 
 /// Waits until the location is what the decision makes of it, or says why not.
-async fn wait(session: &Session, request: &Request, word: Word, which: &Which) -> Result<Outcome> {
-    let asked = Asked::from(request);
+async fn wait(session: &Session, request: &Request, word: Word, which: &RequestArgs) -> Result<Outcome> {
+    let asked = StorageRequest::from(request);
     let there = session.within(asked.namespace);
-    let over = |location: &Location| reached(word, Place::from(location));
+    let over = |location: &Location| reached(word, LocationState::from(location));
     let (outcome, last) = live::follow_until(&there, asked.location, which.waiting.timeout, over).await?;
     if let Some(last) = last {
         remark(live::verdict::<Location>(asked.location, &last.moment()).trim_end());
@@ -217,13 +217,19 @@ async fn wait(session: &Session, request: &Request, word: Word, which: &Which) -
 }
 
 /// How a wait for a location ends. What stood there before the decision is not its end.
-const fn reached(word: Word, place: Place<'_>) -> Option<Outcome> {
+const fn reached(word: Word, place: LocationState<'_>) -> Option<Outcome> {
     match (word, place) {
-        (_, Place::New | Place::Checking)
-        | (Word::Approve, Place::Pending | Place::Rejected(_))
-        | (Word::Reject, Place::Pending | Place::Available | Place::Unavailable(_))
-        | (Word::Revoke, Place::Rejected(_) | Place::Available | Place::Unavailable(_)) => None,
-        (Word::Approve, Place::Unavailable(_) | Place::Refused(_) | Place::Leaving) => Some(Outcome::Failed),
+        (_, LocationState::New | LocationState::Checking)
+        | (Word::Approve, LocationState::Pending | LocationState::Rejected(_))
+        | (Word::Reject, LocationState::Pending | LocationState::Available | LocationState::Unavailable(_))
+        | (
+            Word::Revoke,
+            LocationState::Rejected(_) | LocationState::Available | LocationState::Unavailable(_),
+        ) => None,
+        (
+            Word::Approve,
+            LocationState::Unavailable(_) | LocationState::Refused(_) | LocationState::Deleting,
+        ) => Some(Outcome::Failed),
         // Velero can use it, or has not got it any more, whatever else is wrong with it.
         _ => Some(Outcome::Good),
     }
@@ -249,19 +255,19 @@ mod tests {
     #[test]
     fn a_wait_ends_with_what_the_decision_makes_of_the_location() {
         let cases = [
-            (Word::Approve, Place::Rejected(""), None),
-            (Word::Approve, Place::Pending, None),
-            (Word::Approve, Place::Checking, None),
-            (Word::Approve, Place::Available, Some(Outcome::Good)),
-            (Word::Approve, Place::Unavailable(""), Some(Outcome::Failed)),
-            (Word::Approve, Place::Refused(""), Some(Outcome::Failed)),
-            (Word::Reject, Place::Available, None),
-            (Word::Reject, Place::Pending, None),
-            (Word::Reject, Place::Rejected(""), Some(Outcome::Good)),
-            (Word::Reject, Place::Refused(""), Some(Outcome::Good)),
-            (Word::Revoke, Place::Available, None),
-            (Word::Revoke, Place::Pending, Some(Outcome::Good)),
-            (Word::Revoke, Place::Leaving, Some(Outcome::Good)),
+            (Word::Approve, LocationState::Rejected(""), None),
+            (Word::Approve, LocationState::Pending, None),
+            (Word::Approve, LocationState::Checking, None),
+            (Word::Approve, LocationState::Available, Some(Outcome::Good)),
+            (Word::Approve, LocationState::Unavailable(""), Some(Outcome::Failed)),
+            (Word::Approve, LocationState::Refused(""), Some(Outcome::Failed)),
+            (Word::Reject, LocationState::Available, None),
+            (Word::Reject, LocationState::Pending, None),
+            (Word::Reject, LocationState::Rejected(""), Some(Outcome::Good)),
+            (Word::Reject, LocationState::Refused(""), Some(Outcome::Good)),
+            (Word::Revoke, LocationState::Available, None),
+            (Word::Revoke, LocationState::Pending, Some(Outcome::Good)),
+            (Word::Revoke, LocationState::Deleting, Some(Outcome::Good)),
         ];
         for (word, place, ends) in cases {
             assert_eq!(reached(word, place), ends, "{word:?} {place:?}");

@@ -1,4 +1,4 @@
-//! What is known about requests: who asks for what, and whether that is still what the location says.
+//! Facts about requests: namespace, location and spec, and whether the location was changed since.
 
 use anyhow::{Result, bail};
 use api::{
@@ -8,7 +8,7 @@ use api::{
 use jiff::Timestamp;
 use planner::location::{
     endpoint_of,
-    review::{Asked, Difference, approved_by_policy, differences, meant, phase, said},
+    review::{Difference, StorageRequest, approved_by_policy, differences, last_decision, meant, phase},
     stored_prefix,
 };
 use serde::Serialize;
@@ -77,7 +77,8 @@ impl Facts {
     /// nothing done.
     pub(super) fn find(&self, text: &str, given: Option<&str>) -> Result<&Request> {
         let requests = self.requests.iter().map(|(request, _)| request);
-        let here = |request: &&Request| given.is_none_or(|given| Asked::from(*request).namespace == given);
+        let here =
+            |request: &&Request| given.is_none_or(|given| StorageRequest::from(*request).namespace == given);
         let several = match meant(requests.filter(here), text) {
             Ok(request) => return Ok(request),
             Err(several) => several,
@@ -89,11 +90,11 @@ impl Facts {
         let lines: Vec<String> = several
             .iter()
             .map(|request| {
-                let asked = Asked::from(*request);
+                let asked = StorageRequest::from(*request);
                 format!("  {}/{}   {}", asked.namespace, asked.location, asked.request)
             })
             .collect();
-        bail!("{text:?} fits several requests, and nothing was done; say which:\n{}", lines.join("\n"))
+        bail!("{text:?} matches several requests, and nothing was changed; choose one:\n{}", lines.join("\n"))
     }
 
     /// The location that a request was made for.
@@ -110,20 +111,20 @@ impl Facts {
     }
 
     pub(super) fn summary(&self, request: &Request, unreadable: Option<&str>) -> Summary {
-        let asked = Asked::from(request);
+        let asked = StorageRequest::from(request);
         let location = self.location(request);
         let differences = asked
             .spec
             .zip(location)
             .map(|(spec, location)| differences(spec, &location.spec.backup_storage_location_spec));
-        let decision = said(request);
-        let told = request.status.as_ref().and_then(|status| status.phase);
+        let decision = last_decision(request);
+        let reported = request.status.as_ref().and_then(|status| status.phase);
         let storage = asked.spec.map(|spec| &spec.object_storage);
         Summary {
             namespace: asked.namespace.to_owned(),
             location: asked.location.to_owned(),
             request: asked.request.to_owned(),
-            state: told.unwrap_or_else(|| phase(decision)),
+            state: reported.unwrap_or_else(|| phase(decision)),
             decision,
             approved_by_policy: approved_by_policy(request),
             provider: asked.spec.map(|spec| spec.provider.clone()),
@@ -145,7 +146,7 @@ impl Summary {
             return Cell::painted(style::BAD, "Unreadable");
         }
         let (style, word) = match self.state {
-            RequestPhase::Pending => (style::ODD, "Pending"),
+            RequestPhase::Pending => (style::WARNING, "Pending"),
             RequestPhase::Approved if self.approved_by_policy => (style::GOOD, "Approved by policy"),
             RequestPhase::Approved => (style::GOOD, "Approved"),
             RequestPhase::Rejected => (style::BAD, "Rejected"),
@@ -228,10 +229,10 @@ pub(super) mod tests {
         let facts = facts();
         let find = |text, given| facts.find(text, given).map_err(|error| error.to_string());
         assert!(find("shop/mine", None).is_ok() && find("gone", None).is_ok());
-        let told = find("mine", None).unwrap_err();
+        let reported = find("mine", None).unwrap_err();
         assert_eq!(
-            told,
-            "\"mine\" fits several requests, and nothing was done; say which:\n  shop/mine   shop-mine-uid\n  farm/mine   farm-mine-uid"
+            reported,
+            "\"mine\" matches several requests, and nothing was changed; choose one:\n  shop/mine   shop-mine-uid\n  farm/mine   farm-mine-uid"
         );
         assert!(find("yours", None).unwrap_err().contains("no request fits \"yours\""));
         assert_eq!(find("mine", Some("farm")).unwrap().metadata.name.as_deref(), Some("farm-mine-uid"));

@@ -11,7 +11,7 @@ use crate::{
     list::qualified,
     output::{Format, Outcome, print, remark},
     table::Table,
-    words::age,
+    text::age,
 };
 
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ use crate::{
 
 ENDPOINT is where the store is, in one spelling only, and PREFIX where in the bucket Velero would keep backups.
 STATE is \"Approved by policy\" where the policy required no approval, and nobody has approved it by hand.
-CHANGED names what the location says now where that is not what was asked for: such a location is not used.")]
+CHANGED names fields of the location that differ from the request: such a location is not used.")]
 pub(super) struct List {
     /// Only requests in this state.
     #[arg(long, value_enum)]
@@ -87,7 +87,7 @@ fn table(rows: &[(&Request, Summary)], format: Format, now: Timestamp) -> Table 
         format,
     );
     for (request, summary) in rows {
-        let asked = planner::location::review::Asked::from(*request);
+        let asked = planner::location::review::StorageRequest::from(*request);
         let key = asked.spec.and_then(|spec| spec.credential.as_ref());
         table.row_with_wide(
             [

@@ -18,17 +18,17 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// List who asks for which storage, and where the decision stands.
+    /// List requests for storage and their approval status.
     #[command(alias = "get")]
     List(list::List),
-    /// Tell all there is to know before deciding about a request.
+    /// Show everything needed to decide about a request.
     #[command(alias = "describe")]
     Show(show::Show),
-    /// Let Velero use the storage.
+    /// Approve the storage for Velero.
     Approve(decide::Decide),
-    /// Do not let Velero use the storage; what was approved is taken from it.
+    /// Reject the storage; if it was approved, Velero loses it.
     Reject(decide::Reject),
-    /// Take an approval back, so that it is to be decided anew: the storage is taken from Velero, backups stay.
+    /// Revoke an approval: Velero loses the storage until a new decision; backups stay.
     Revoke(decide::Revoke),
 }
 

@@ -7,7 +7,7 @@ use api::{
 use jiff::Timestamp;
 use kube::api::ListParams;
 use planner::{
-    location::review::{Asked, Weighed, Word, obstacle, remarkable, weigh},
+    location::review::{StorageRequest, Weighed, Word, obstacle, remarkable, weigh},
     ownership::annotation,
 };
 use serde::Serialize;
@@ -20,10 +20,10 @@ use crate::{
     connect::Session,
     describe::page::{fields, moment, section, yaml},
     list::qualified,
-    location::state::Place,
+    location::state::LocationState,
     output::{Outcome, lines, print},
     table::Table,
-    words::printable,
+    text::printable,
 };
 
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ use crate::{
   kubectl nacre request show mine                      if nobody else has one of that name
   kubectl nacre request show shop/mine -o yaml
 
-The approval it proposes at the end holds for just what is shown: if the request changes before, it is not approved.")]
+The approval command at the end is valid for just what is shown: if the request changes before, it is not approved.")]
 pub(super) struct Show {
     /// NAMESPACE/NAME of the location, its name alone, or the name of the request.
     #[arg(value_name = "REQUEST")]
@@ -77,11 +77,11 @@ pub(super) async fn run(session: &Session, args: &Show, given: Option<&str>) -> 
     let facts = Facts::read(session).await?;
     let name = facts.find(&args.name, given)?.metadata.name.clone().unwrap_or_default();
     // Once more, alone: now it comes with who wrote what.
-    let request = session.beside_velero::<Request>().get(&name).await?;
-    let asking = session.within(Asked::from(&request).namespace);
+    let request = session.in_velero_namespace::<Request>().get(&name).await?;
+    let asking = session.within(StorageRequest::from(&request).namespace);
     let namespace = allowed::namespace(&asking).await;
     let all = ListParams::default();
-    let storage = session.beside_velero::<BackupStorageLocation>();
+    let storage = session.in_velero_namespace::<BackupStorageLocation>();
     let (allowed, storage) = tokio::join!(allowed::read(&asking, &namespace, None), storage.list(&all));
     let storage = storage.map(|list| list.items).unwrap_or_default();
     let answer = answer(&facts, &request, &allowed?, &storage, &session.velero_namespace);
@@ -97,14 +97,15 @@ fn answer<'a>(
     storage: &[BackupStorageLocation],
     velero_namespace: &str,
 ) -> Answer<'a> {
-    let asked = Asked::from(request);
+    let asked = StorageRequest::from(request);
     let summary = facts.summary(request, None);
     let policy = allowed.policy.as_deref().filter(|_| allowed.source != Source::Unreadable);
     let mut attention: Vec<String> =
         asked.spec.map(remarkable).unwrap_or_default().into_iter().map(str::to_owned).collect();
     if summary.differences.as_ref().is_some_and(|differences| !differences.is_empty()) {
         attention.push(
-            "the location says something else by now, and is not used until that is put back".to_owned(),
+            "the location was changed meanwhile, and is not used until its requested spec is restored"
+                .to_owned(),
         );
     }
     if summary.gone {
@@ -129,7 +130,7 @@ fn answer<'a>(
         decided: decided(&json!(request.metadata.managed_fields)),
         reason: annotation(&request.metadata, key).map(str::to_owned),
         stands: facts.location(request).map(|location| {
-            let place = Place::from(location);
+            let place = LocationState::from(location);
             format!("{} - {}", place.word(), place.sentence())
         }),
         allows: allows(&asked, &summary),
@@ -143,7 +144,7 @@ fn answer<'a>(
 }
 
 /// What approving it lets Velero and the tenant do.
-fn allows(asked: &Asked<'_>, summary: &Summary) -> Vec<String> {
+fn allows(asked: &StorageRequest<'_>, summary: &Summary) -> Vec<String> {
     let Some(spec) = asked.spec else { return Vec::new() };
     let (namespace, location) = (asked.namespace, asked.location);
     let verb = if spec.access_mode.as_deref() == Some("ReadOnly") { "read" } else { "read and write" };
@@ -185,7 +186,7 @@ fn next(request: &Request, summary: &Summary, allowed: &Allowed) -> Vec<String> 
 fn page(answer: &Answer<'_>, now: Timestamp) -> String {
     let summary = &answer.summary;
     let state = match summary.state {
-        RequestPhase::Pending => "Pending - nobody has decided, and Velero has not got it",
+        RequestPhase::Pending => "Pending - not decided yet, and not in Velero",
         RequestPhase::Approved if summary.approved_by_policy => {
             "Approved by policy - Velero may use it; nobody has approved it by hand"
         }
@@ -197,7 +198,7 @@ fn page(answer: &Answer<'_>, now: Timestamp) -> String {
         let what = json!(summary.decision);
         format!("{} ({when}with {})", what.as_str().unwrap_or_default(), decided.with)
     });
-    let spec = Asked::from(answer.object).spec;
+    let spec = StorageRequest::from(answer.object).spec;
     let mut text = fields(&[
         ("Location", Some(format!("{}/{}", summary.namespace, summary.location))),
         ("Request", Some(summary.request.clone())),
@@ -280,12 +281,12 @@ mod tests {
         insta::assert_snapshot!(shown(0, Some(planner::Policy::default())), @r"
         Location:     shop/mine
         Request:      shop-mine-uid
-        State:        Pending - nobody has decided, and Velero has not got it
+        State:        Pending - not decided yet, and not in Velero
         Asked:        2026-11-15 12:00:00 UTC, 60m ago
         Endpoint:     http://store.example.com
         Bucket:       backups
         Prefix:       shop/daily
-        Location is:  New - nacre has not looked at it yet
+        Location is:  New - nacre has not processed it yet
 
         Asked for:
           provider: aws
@@ -321,7 +322,7 @@ mod tests {
         let text = shown(1, None);
         assert!(text.contains("objectStorage.bucket   backups     another"), "{text}");
         assert!(
-            text.contains("says something else by now") && text.contains("the administrators' policy"),
+            text.contains("was changed meanwhile") && text.contains("the administrators' policy"),
             "{text}"
         );
     }

@@ -11,8 +11,8 @@ use crate::{
     list,
     location::known::Known,
     output::remark,
-    story::Story,
-    words::{age, count, printable},
+    progress::RequestProgress,
+    text::{age, count, printable},
 };
 
 /// The last good backup, after saying which it is. Where a newer one is not taken, somebody has to agree; none if they
@@ -61,21 +61,21 @@ fn taken<'a>(found: &LastGood<'a>, namespace: &str) -> Result<&'a NonAdminBackup
 
 /// How old it is and what is in it.
 fn facts(good: &NonAdminBackup, now: Timestamp) -> String {
-    let story = Story::from(good);
+    let progress = RequestProgress::from(good);
     let ended = last_good::ended(good).map_or_else(String::new, |ended| format!("{} old, ", age(ended, now)));
-    format!("{ended}the whole namespace, {}", count(story.velero.done.unwrap_or_default(), "item"))
+    format!("{ended}the whole namespace, {}", count(progress.velero.done.unwrap_or_default(), "item"))
 }
 
 /// Newer backups that somebody may have meant, each with the reason why it is not taken.
 fn newer(found: &LastGood<'_>, now: Timestamp) -> Vec<String> {
     let meant = found.not_counted.iter().filter(|(_, why)| why.could_be_meant());
-    let told = meant.map(|(backup, why)| {
+    let reported = meant.map(|(backup, why)| {
         let name = backup.metadata.name.as_deref().unwrap_or_default();
         let ended =
             last_good::ended(backup).map_or_else(String::new, |ended| format!(", {} old", age(ended, now)));
         format!("{name}{ended}, because {}", printable(&why.to_string()))
     });
-    told.collect()
+    reported.collect()
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::story::tests::{at_velero, backup};
+    use crate::progress::tests::{at_velero, backup};
 
     fn at(name: &str, phase: &str, time: &str, items: i64, spec: &Value) -> NonAdminBackup {
         let mut status = at_velero(
@@ -111,9 +111,9 @@ mod tests {
         let find = |backups| last_good::find(backups, |_| Storage::Usable, now);
         let found = find(&backups[..]);
         let good = taken(&found, "shop").unwrap();
-        let mut told = vec![format!("{}: {}", good.metadata.name.as_deref().unwrap(), facts(good, now))];
-        told.extend(newer(&found, now));
-        insta::assert_snapshot!(told.join("\n"), @r"
+        let mut reported = vec![format!("{}: {}", good.metadata.name.as_deref().unwrap(), facts(good, now))];
+        reported.extend(newer(&found, now));
+        insta::assert_snapshot!(reported.join("\n"), @r"
         good: 120m old, the whole namespace, 7 items
         empty, 30m old, because it holds 0 items
         part, 40m old, because it holds only a part of the namespace (limited by includedResources)

@@ -28,15 +28,15 @@ use crate::{
   kubectl nacre restore create back --from-backup daily --include-resources configmaps -l app=shop
   kubectl nacre restore create --from-backup daily --existing-resource-policy update
 
-Objects that exist stay as they are unless you say --existing-resource-policy update.
+Existing objects stay as they are unless --existing-resource-policy update is set.
 Without --from-backup the last good backup is taken: the newest that is Completed, holds something, covers the
 namespace (no filters) and can be restored now. If a newer one is not good, you are asked first.
 With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed or refused.")]
 pub(super) struct Create {
-    /// What to call it; the backup's name and the time if absent.
+    /// Name of the restore. Default: the backup's name and the time.
     name: Option<String>,
 
-    /// The backup to restore; the last good one if absent.
+    /// The backup to restore. Default: the last completed one.
     #[arg(long, value_name = "BACKUP")]
     from_backup: Option<String>,
 
@@ -62,7 +62,7 @@ pub(super) struct Create {
     #[arg(long, value_name = "LABELS", value_parser = selector::parse_several, conflicts_with = "selector")]
     or_selector: Vec<selector::Several>,
 
-    /// What happens to objects that exist: none leaves them, update changes them.
+    /// Existing objects: `none` keeps them, `update` changes them.
     #[arg(long, value_name = "POLICY", value_parser = ["none", "update"])]
     existing_resource_policy: Option<String>,
 
@@ -74,23 +74,23 @@ pub(super) struct Create {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     preserve_nodeports: Option<bool>,
 
-    /// Whether holes in files stay holes.
+    /// Whether to write sparse files.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     write_sparse_files: Option<bool>,
 
-    /// How many files to download at a time.
+    /// Number of files to download in parallel.
     #[arg(long, value_name = "NUMBER")]
     parallel_files_download: Option<i64>,
 
-    /// How long background operations of plugins may take.
+    /// Timeout of background operations of plugins.
     #[arg(long, value_name = "DURATION", value_parser = written_duration)]
     item_operation_timeout: Option<Duration>,
 
-    /// A ConfigMap of the administrators that changes objects on their way.
+    /// An administrator's ConfigMap with resource modifiers for restored objects.
     #[arg(long, value_name = "CONFIGMAP")]
     resource_modifier_configmap: Option<String>,
 
-    /// A ConfigMap of the administrators that says how volumes are treated.
+    /// An administrator's ConfigMap with Velero's resource policy for volumes.
     #[arg(long, value_name = "CONFIGMAP")]
     resource_policies_configmap: Option<String>,
 

@@ -1,11 +1,11 @@
-//! `restore delete`: the record of it, not what it has brought back.
+//! `restore delete`: deletes the restore; the restored objects stay.
 
 use anyhow::Result;
 use api::NonAdminRestore;
 
 use crate::{
     connect::Session,
-    delete::{How, Which},
+    delete::{DeleteArgs, How},
     output::Outcome,
 };
 
@@ -17,7 +17,7 @@ use crate::{
 What the restore has brought back stays.")]
 pub(super) struct Delete {
     #[command(flatten)]
-    which: Which,
+    which: DeleteArgs,
 }
 
 pub(super) async fn run(session: &Session, args: &Delete) -> Result<Outcome> {

@@ -1,4 +1,4 @@
-//! `restore get`: how the restores stand.
+//! `restore get`: lists restores.
 
 use anyhow::Result;
 use api::NonAdminRestore;
@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use crate::{
     connect::Session,
-    list::{Found, Which},
+    list::{Found, ListArgs},
     output::{Format, Outcome},
-    story::Story,
+    progress::RequestProgress,
     table::Table,
-    words::age,
+    text::age,
 };
 
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ use crate::{
   kubectl nacre restore get -A -o wide")]
 pub(super) struct Get {
     #[command(flatten)]
-    which: Which,
+    which: ListArgs,
 }
 
 pub(super) async fn run(session: &Session, args: &Get) -> Result<Outcome> {
@@ -35,21 +35,21 @@ fn table(found: &Found<NonAdminRestore>, format: Format, all: bool, now: Timesta
     );
     let items = found.newest_last();
     for (restore, unreadable) in &items {
-        let story = Story::from(restore);
-        let velero = &story.velero;
+        let progress = RequestProgress::from(restore);
+        let velero = &progress.velero;
         let over = velero.completed.is_some();
         let name = restore.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.name.clone());
         table.row_with_wide(
             [
-                story.name().into(),
+                progress.name().into(),
                 restore.spec.restore_spec.backup_name.clone().into(),
-                if unreadable.is_some() { "Unreadable".into() } else { story.cell() },
-                story.items().into(),
+                if unreadable.is_some() { "Unreadable".into() } else { progress.cell() },
+                progress.items().into(),
                 over.then_some(velero.errors).into(),
                 over.then_some(velero.warnings).into(),
-                story.meta.creation_timestamp.as_ref().map(|time| age(time.0, now)).into(),
+                progress.meta.creation_timestamp.as_ref().map(|time| age(time.0, now)).into(),
             ],
-            [story.position.filter(|position| *position > 0).into(), name.into()],
+            [progress.position.filter(|position| *position > 0).into(), name.into()],
         );
     }
     table.by_namespace(all, items.iter().map(|(restore, _)| &restore.metadata))

@@ -21,16 +21,16 @@ pub(crate) struct Args {
 enum Verb {
     /// Restore a backup into the namespace.
     Create(Box<create::Create>),
-    /// List restores and how they stand.
+    /// List restores and their status.
     #[command(alias = "list")]
     Get(get::Get),
-    /// Tell the whole story of a restore: what is in effect, what happened, what to do next.
+    /// Show details of a restore: the spec in effect, its status and Events, and what to do next.
     Describe(describe::Describe),
     /// Print Velero's log of a restore.
     Logs(logs::Logs),
-    /// Wait until a restore is over, watching how it goes.
+    /// Wait until a restore is finished, and show its progress.
     Wait(wait::Wait),
-    /// Delete restores: the records of them, not what they brought back.
+    /// Delete restores; the restored objects stay.
     Delete(delete::Delete),
 }
 

@@ -1,4 +1,4 @@
-//! `status`: how the backups of a namespace stand, on one screen.
+//! `status`: the status of a namespace's backups, on one screen.
 
 mod show;
 mod summary;
@@ -61,7 +61,7 @@ async fn all<K: Readable>(session: &Session) -> Result<Vec<K>> {
     Ok(found.items.into_iter().map(|(object, _)| object).collect())
 }
 
-/// How many backups of an earlier namespace of this name wait for an administrator, as far as Events tell.
+/// How many backups of an earlier namespace of this name wait for an administrator, according to Events.
 async fn held_back(session: &Session) -> Result<usize> {
     let api: Api<Event> = session.api();
     match api.list(&ListParams::default().fields("reason=BackupHeldBack")).await {

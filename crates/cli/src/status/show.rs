@@ -6,7 +6,7 @@ use super::summary::{Limits, Line, Summary};
 use crate::{
     output::lines,
     style,
-    words::{age, count, printable},
+    text::{age, count, printable},
 };
 
 /// How many of a sort are listed; the rest is counted.
@@ -18,10 +18,10 @@ pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
     let mut text =
         format!("{}\n\n", style::paint(style::HEADING, format_args!("Namespace {}", summary.namespace)));
     text += &row("Last good backup", &[last_good(summary, now)]);
-    text += &shown("Not counted", &newest_first(&not_counted(summary)), now, |_| style::ODD);
+    text += &shown("Not counted", &newest_first(&not_counted(summary)), now, |_| style::WARNING);
     text += &shown("Running", &summary.running, now, |_| style::BUSY);
     text += &shown("Queued", &summary.queued, now, |_| style::BUSY);
-    text += &shown("Waiting", &newest_first(&summary.waiting), now, |_| style::ODD);
+    text += &shown("Waiting", &newest_first(&summary.waiting), now, |_| style::WARNING);
     text += &shown("Refused", &newest_first(&summary.refused), now, |_| style::BAD);
     text += &shown("Failed since", &newest_first(&summary.failed), now, |_| style::BAD);
     text += &shown("Restores", &newest_first(&summary.restores), now, mixed);
@@ -29,9 +29,8 @@ pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
     text += &row("Limits", &limits(summary));
     if summary.held_back > 0 {
         let backups = count(i64::try_from(summary.held_back).unwrap_or(i64::MAX), "backup");
-        let told =
-            format!("{backups} of an earlier namespace of this name: an administrator can hand them over");
-        text += &row("Held back", &[style::paint(style::ODD, told)]);
+        let told = format!("{backups} of an earlier namespace of this name: an administrator can adopt them");
+        text += &row("Held back", &[style::paint(style::WARNING, told)]);
     }
     text
 }
@@ -57,7 +56,7 @@ fn last_good(summary: &Summary, now: Timestamp) -> String {
     let expires =
         good.expires.map_or_else(String::new, |expires| format!("; expires in {}", age(now, expires)));
     let told = format!("{}{ended} ({}){expires}", good.name, good.told);
-    if summary.last_was_good { style::paint(style::GOOD, told) } else { style::paint(style::ODD, told) }
+    if summary.last_was_good { style::paint(style::GOOD, told) } else { style::paint(style::WARNING, told) }
 }
 
 /// Those that are not shown elsewhere: the newest is named where a good one is missing, and failures have their own row.
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
     use crate::{
         location::known::Known,
-        story::tests::{at_velero, backup, refused},
+        progress::tests::{at_velero, backup, refused},
     };
 
     fn named(name: &str, created: &str, status: &Value) -> NonAdminBackup {
@@ -146,7 +145,7 @@ mod tests {
         Last good backup  none: nothing could be brought back (kubectl nacre backup create --wait)
         Limits            0 backups, 0 unfinished backups, 0 locations
                           what the administrators allow is not for you to read
-        Held back         2 backups of an earlier namespace of this name: an administrator can hand them over
+        Held back         2 backups of an earlier namespace of this name: an administrator can adopt them
         attention: true
         ");
     }

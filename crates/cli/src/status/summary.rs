@@ -6,9 +6,9 @@ use planner::last_good;
 use serde::Serialize;
 
 use crate::{
-    location::{known::Known, state::Place},
+    location::{known::Known, state::LocationState},
     preview::World,
-    story::{End, State, Story},
+    progress::{End, RequestProgress, State},
 };
 
 /// What matters about a namespace.
@@ -77,28 +77,28 @@ pub(super) struct Limits {
     pub(super) locations: Option<usize>,
 }
 
-fn line(story: &Story<'_>) -> Line {
+fn line(progress: &RequestProgress<'_>) -> Line {
     Line {
-        name: story.name().to_owned(),
-        status: story.word().to_owned(),
-        told: story.sentence(),
+        name: progress.name().to_owned(),
+        status: progress.word().to_owned(),
+        told: progress.sentence(),
         waits_for: None,
         not_good: None,
-        ended: story.velero.completed,
-        expires: story.velero.expires,
-        good: story.state() == State::Over(End::Completed),
+        ended: progress.velero.completed,
+        expires: progress.velero.expires,
+        good: progress.state() == State::Finished(End::Completed),
     }
 }
 
-/// What holds a backup back, and the words it was told in. A location that is not there yet counts: making it is enough.
+/// Why a backup waits, and the message. A location that does not exist yet counts: creating it is enough.
 fn held_by<'a>(
-    story: &Story<'a>,
+    progress: &RequestProgress<'a>,
     locations: &[NonAdminBackupStorageLocation],
     named: Option<&str>,
 ) -> Option<(&'static str, &'a str)> {
-    match story.state() {
+    match progress.state() {
         State::Waiting(why) => {
-            let reason = condition::get(story.conditions, condition::ACCEPTED)?.reason.as_str();
+            let reason = condition::get(progress.conditions, condition::ACCEPTED)?.reason.as_str();
             Some(match reason {
                 condition::NAMESPACE_LIMIT_REACHED => ("room", why),
                 condition::POLICY_UNAVAILABLE => ("the policy", why),
@@ -108,7 +108,7 @@ fn held_by<'a>(
         State::Refused(why) if why.starts_with(LOCATION) => {
             let named = named?;
             let found = locations.iter().find(|one| one.metadata.name.as_deref() == Some(named));
-            let there = found.is_some_and(|one| Place::from(one) == Place::Available);
+            let there = found.is_some_and(|one| LocationState::from(one) == LocationState::Available);
             (!there).then_some(("its location", why))
         }
         _ => None,
@@ -118,9 +118,9 @@ fn held_by<'a>(
 /// How refusals begin that are about the location.
 const LOCATION: &str = "spec.backupSpec.storageLocation: ";
 
-fn waiting((for_what, why): (&'static str, &str), story: &Story<'_>) -> Line {
+fn waiting((for_what, why): (&'static str, &str), progress: &RequestProgress<'_>) -> Line {
     let told = format!("for {for_what}: {why}");
-    Line { status: "Waiting".to_owned(), told, waits_for: Some(for_what), ..line(story) }
+    Line { status: "Waiting".to_owned(), told, waits_for: Some(for_what), ..line(progress) }
 }
 
 impl Line {
@@ -140,21 +140,22 @@ impl Summary {
         limits: Option<Limits>,
         now: Timestamp,
     ) -> Self {
-        let mut stories: Vec<Story<'_>> = backups.iter().map(Story::from).collect();
-        stories.sort_by_key(|story| (story.meta.creation_timestamp.clone(), story.name()));
+        let mut stories: Vec<RequestProgress<'_>> = backups.iter().map(RequestProgress::from).collect();
+        stories.sort_by_key(|progress| (progress.meta.creation_timestamp.clone(), progress.name()));
         let which = |wanted: fn(State<'_>) -> bool| {
-            stories.iter().filter(|story| wanted(story.state())).map(line).collect::<Vec<_>>()
+            stories.iter().filter(|progress| wanted(progress.state())).map(line).collect::<Vec<_>>()
         };
-        let location = |story: &Story<'_>| {
-            let meant = backups.iter().find(|backup| backup.metadata.name.as_deref() == Some(story.name()));
+        let location = |progress: &RequestProgress<'_>| {
+            let meant =
+                backups.iter().find(|backup| backup.metadata.name.as_deref() == Some(progress.name()));
             meant.and_then(|backup| backup.spec.backup_spec.storage_location.clone())
         };
-        let held = |story: &Story<'_>| {
-            held_by(story, &locations.own, location(story).as_deref()).map(|by| waiting(by, story))
+        let held = |progress: &RequestProgress<'_>| {
+            held_by(progress, &locations.own, location(progress).as_deref()).map(|by| waiting(by, progress))
         };
-        let refused = |story: &Story<'_>| match story.state() {
-            State::Refused(why) if held(story).is_none() => {
-                Some(Line { told: why.to_owned(), ..line(story) })
+        let refused = |progress: &RequestProgress<'_>| match progress.state() {
+            State::Refused(why) if held(progress).is_none() => {
+                Some(Line { told: why.to_owned(), ..line(progress) })
             }
             _ => None,
         };
@@ -165,34 +166,34 @@ impl Summary {
             .iter()
             .rev()
             .map(|(backup, why)| {
-                let line = line(&Story::from(*backup));
+                let line = line(&RequestProgress::from(*backup));
                 let ended = last_good::ended(backup);
                 Line { told: why.to_string(), not_good: Some(why.reason()), ended, ..line }
             })
             .collect();
         let failed = |line: &&Line| line.has_failed();
         let sentence = |failed: &Line| {
-            let story = stories.iter().find(|story| story.name() == failed.name);
-            story.map_or_else(|| failed.clone(), line)
+            let progress = stories.iter().find(|progress| progress.name() == failed.name);
+            progress.map_or_else(|| failed.clone(), line)
         };
-        let mut back: Vec<Story<'_>> = restores.iter().map(Story::from).collect();
-        back.sort_by_key(|story| (story.meta.creation_timestamp.clone(), story.name()));
-        let last = back.iter().rposition(|story| matches!(story.state(), State::Over(_)));
-        let back = back.iter().enumerate().filter(|(at, story)| {
-            Some(*at) == last || !matches!(story.state(), State::Over(_) | State::Leaving(_))
+        let mut back: Vec<RequestProgress<'_>> = restores.iter().map(RequestProgress::from).collect();
+        back.sort_by_key(|progress| (progress.meta.creation_timestamp.clone(), progress.name()));
+        let last = back.iter().rposition(|progress| matches!(progress.state(), State::Finished(_)));
+        let back = back.iter().enumerate().filter(|(at, progress)| {
+            Some(*at) == last || !matches!(progress.state(), State::Finished(_) | State::Deleting(_))
         });
         let others = World { backups: backups.to_vec(), ..World::default() }.others();
         Self {
             namespace: namespace.to_owned(),
             last_was_good: found.good.is_some() && !attention,
-            last_good: found.good.map(|good| line(&Story::from(good))),
+            last_good: found.good.map(|good| line(&RequestProgress::from(good))),
             running: which(|state| matches!(state, State::Running | State::Finishing)),
             queued: which(|state| matches!(state, State::Queued(_) | State::New)),
             waiting: stories.iter().filter_map(held).collect(),
             refused: stories.iter().filter_map(refused).collect(),
             failed: not_counted.iter().filter(failed).map(sentence).collect(),
             not_counted,
-            restores: back.map(|(_, story)| line(story)).collect(),
+            restores: back.map(|(_, progress)| line(progress)).collect(),
             locations: locations.own.iter().map(place).collect(),
             used: Used { backups: others.alive, unfinished: others.active, locations: locations.own.len() },
             limits,
@@ -207,7 +208,7 @@ impl Summary {
 }
 
 fn place(location: &NonAdminBackupStorageLocation) -> Line {
-    let place = Place::from(location);
+    let place = LocationState::from(location);
     Line {
         name: location.metadata.name.clone().unwrap_or_default(),
         status: place.word().to_owned(),
@@ -216,6 +217,6 @@ fn place(location: &NonAdminBackupStorageLocation) -> Line {
         not_good: None,
         ended: None,
         expires: None,
-        good: place == Place::Available,
+        good: place == LocationState::Available,
     }
 }

@@ -20,7 +20,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one, as far as the kernel tells.
+    /// This machine, as reported by the kernel.
     pub(super) fn here() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {

@@ -1,4 +1,4 @@
-//! The page that tells the figures, and what lies beside it.
+//! The page with the figures, and its plots.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +10,7 @@ use super::chart::{Line, Point, draw};
 use super::results::{Load, Record, Results, Who};
 use super::{findings, table};
 
-/// What is between these is written anew by every run; the words around it are not.
+/// The part between these is rewritten by every run; the text around it is not.
 const BEGIN: &str = "<!-- begin: written by make bench -->";
 const END: &str = "<!-- end: written by make bench -->";
 
@@ -62,7 +62,7 @@ pub fn read(docs: &Path) -> Result<Results> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Writes the figures, the plots, and the part of the page that tells them.
+/// Writes the figures, the plots, and their part of the page.
 pub fn write(results: &Results, docs: &Path) -> Result<()> {
     let folder = docs.join("benchmarks");
     fs::create_dir_all(&folder)?;
@@ -77,13 +77,13 @@ pub fn write(results: &Results, docs: &Path) -> Result<()> {
     let text = fs::read_to_string(&page).with_context(|| format!("reading {}", page.display()))?;
     let (before, rest) = text.split_once(BEGIN).context("the page does not say where figures begin")?;
     let (_, after) = rest.split_once(END).context("the page does not say where figures end")?;
-    let told = told(results);
-    fs::write(page, format!("{before}{BEGIN}\n\n{told}{plots}\n{}{END}{after}", table::tables(results)))?;
+    let reported = reported(results);
+    fs::write(page, format!("{before}{BEGIN}\n\n{reported}{plots}\n{}{END}{after}", table::tables(results)))?;
     Ok(())
 }
 
 /// Where and how it was measured, and the verdict.
-fn told(results: &Results) -> String {
+fn reported(results: &Results) -> String {
     let Results { command, date, machine, versions, notes, .. } = results;
     let versions: Vec<_> = versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! The figures, as they are kept: whatever is told or drawn can be told and drawn again from them.
+//! The stored figures: tables and plots can be generated from them again.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub enum Who {
 }
 
 impl Who {
-    /// Everybody, in the order in which they are told.
+    /// All of them, in the order of the tables.
     pub const ALL: [Self; 4] = [Self::BareClient, Self::Nacre, Self::Peer, Self::PeerFast];
 
     /// What it is called.
@@ -59,7 +59,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order of the tables.
     pub const ALL: [Self; 8] = [
         Self::Burst,
         Self::Ticks,
@@ -71,7 +71,7 @@ impl Load {
         Self::AtRest,
     ];
 
-    /// Whether what it costs is told for each object.
+    /// Whether its cost is shown per object.
     pub fn is_per_object(self) -> bool {
         !matches!(self, Self::Ticks | Self::Restart | Self::AtRest)
     }

@@ -1,4 +1,4 @@
-//! What is promised, beside what was measured.
+//! The promised figures, compared with the measured ones.
 
 use super::results::{Load, Record, Results, Who};
 

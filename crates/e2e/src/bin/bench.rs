@@ -10,8 +10,8 @@ use clap::Parser;
 use e2e::bench::{Bench, Load, Results, SLACK, THOUSAND, Who, beside_bare, findings, read, say, write};
 use e2e::load::Contender;
 
-/// A machine that is busy with something else for a moment only ever makes a measurement worse: so often nacre is measured
-/// beside the bare client, until it is as near as promised.
+/// A machine that is busy with something else for a moment only ever makes a measurement worse: so often nacre is
+/// measured compared with the bare client, until it is as close as promised.
 const ATTEMPTS: usize = 3;
 
 /// Puts nacre under load on real clusters, and says what that costs.
@@ -32,10 +32,10 @@ struct Args {
     /// How many seconds each load may take.
     #[arg(long, env = "LIMIT", default_value_t = 600)]
     limit: u64,
-    /// Words that belong to the figures, such as what exactly was measured beside nacre.
+    /// A note for the figures, such as what nacre was compared with.
     #[arg(long, env = "NOTE")]
     note: Option<String>,
-    /// Only tells and draws the figures of the last run again.
+    /// Only writes the tables and plots of the last run again.
     #[arg(long)]
     redraw: bool,
 }
@@ -79,11 +79,11 @@ fn verdict(results: &Results, docs: &Path) -> Result<()> {
 async fn measure(args: &Args, docs: &Path) -> Result<Results> {
     let sizes: Vec<_> = args.sizes.iter().map(ToString::to_string).collect();
     let command = format!("make bench N=\"{}\"", sizes.join(" "));
-    let beside = args.peer.as_ref().map_or("", |_| " PEER=...");
+    let peer_argument = args.peer.as_ref().map_or("", |_| " PEER=...");
     let lifted = args.peer_fast.as_ref().map_or("", |_| " PEER_FAST=...");
-    let mut results = Results::new(format!("{command}{beside}{lifted}"));
+    let mut results = Results::new(format!("{command}{peer_argument}{lifted}"));
     results.notes.extend(args.note.clone());
-    let mut bench = Bench { results, patience: Duration::from_secs(args.limit) };
+    let mut bench = Bench { results, timeout: Duration::from_secs(args.limit) };
     let peers = [(Who::Peer, &args.peer), (Who::PeerFast, &args.peer_fast)];
     let peers: Vec<_> =
         peers.into_iter().filter_map(|(who, path)| Some((who, Contender::Peer(path.clone()?)))).collect();

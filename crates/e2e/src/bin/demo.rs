@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use api::{NonAdminRestore, condition};
-use e2e::{House, Tenant};
+use e2e::{Tenant, TestCluster};
 
 const SHOP: &str = "
 apiVersion: v1
@@ -48,11 +48,11 @@ spec: { restoreSpec: { backupName: daily } }
 #[tokio::main]
 async fn main() -> ExitCode {
     let began = Instant::now();
-    let told = tokio::select! {
-        told = story() => told,
+    let reported = tokio::select! {
+        reported = story() => reported,
         _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted; the cluster is gone")),
     };
-    match told {
+    match reported {
         Ok(()) => {
             say(&format!(
                 "SUCCESS: the whole story took {:.0} s; the cluster is gone again.",
@@ -70,11 +70,11 @@ async fn main() -> ExitCode {
 
 async fn story() -> Result<()> {
     say("A real cluster: etcd, kube-apiserver, kube-controller-manager, an S3 store and Velero");
-    let house = House::build().await?;
+    let test_cluster = TestCluster::build().await?;
     say("nacre, running as its own ServiceAccount");
-    let _nacre = house.start_nacre().await?;
-    let shop = house.tenant("shop", "ada").await?;
-    let rival = house.tenant("rival", "bob").await?;
+    let _nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let rival = test_cluster.tenant("rival", "bob").await?;
 
     say("ada owns the namespace shop, and has no right anywhere else");
     apply(&shop, SHOP).await?;
@@ -86,7 +86,7 @@ async fn story() -> Result<()> {
     let outcome = shop.backup_ends("daily").await?;
     ensure!(outcome == "Completed", "the backup ended as {outcome}");
     show(&shop, &["get", "nonadminbackups", "-n", "shop"]).await?;
-    let stored = house.bed.store()?.keys(bed::BUCKET)?;
+    let stored = test_cluster.bed.store()?.keys(bed::BUCKET)?;
     line(&format!(
         "   {} objects are in the bucket, for example {}",
         stored.len(),
@@ -114,7 +114,7 @@ async fn story() -> Result<()> {
         .await?;
     line(&format!("   refused: {reason}"));
 
-    say("And the cluster told each of them what happened");
+    say("And the Events show what happened");
     show(&shop, &["get", "events", "-n", "shop", "-o", EVENTS]).await?;
     show(&rival, &["get", "events", "-n", "rival", "-o", EVENTS]).await
 }

@@ -1,4 +1,4 @@
-//! Who is put under load: nacre, or another controller that does the same.
+//! The program under load: nacre, or another controller to compare with.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use bed::Bed;
 
 use super::meter::ACCOUNT;
-use crate::{House, Nacre, VELERO};
+use crate::{Nacre, TestCluster, VELERO};
 
 /// A controller to measure.
 #[derive(Debug, Clone)]
@@ -19,37 +19,37 @@ pub enum Contender {
 
 impl Contender {
     /// A cluster of its own, as whoever installs it leaves it behind. Velero's server stands still.
-    pub async fn house(&self) -> Result<House> {
+    pub async fn test_cluster(&self) -> Result<TestCluster> {
         match self {
-            Self::Nacre => House::build_with_idle_velero().await,
+            Self::Nacre => TestCluster::build_with_idle_velero().await,
             Self::Peer(_) => {
-                let house = House::build_as_oadp_on(Bed::builder().with_idle_velero()).await?;
+                let test_cluster = TestCluster::build_as_oadp_on(Bed::builder().with_idle_velero()).await?;
                 // It ends at once if it may not read its configuration yet.
                 let kinds = [("oadp.openshift.io", "dataprotectionapplications"), ("velero.io", "backups")];
                 for (group, kind) in kinds {
-                    house.bed.wait_allowed(ACCOUNT, VELERO, "list", group, kind).await?;
+                    test_cluster.bed.wait_allowed(ACCOUNT, VELERO, "list", group, kind).await?;
                 }
-                Ok(house)
+                Ok(test_cluster)
             }
         }
     }
 
     /// Starts it, and waits for nothing.
-    pub async fn launch(&self, house: &House) -> Result<Nacre> {
-        let account = house.account().await?;
+    pub async fn launch(&self, test_cluster: &TestCluster) -> Result<Nacre> {
+        let account = test_cluster.account().await?;
         match self {
             Self::Nacre => {
-                house.forget_lease().await?;
-                // As talkative as it is unless told otherwise.
-                house.launch("nacre", VELERO, &account, &[("LOG_LEVEL", "4")])
+                test_cluster.forget_lease().await?;
+                // With its default log level.
+                test_cluster.launch("nacre", VELERO, &account, &[("LOG_LEVEL", "4")])
             }
-            Self::Peer(program) => house.launch_peer(program, &account),
+            Self::Peer(program) => test_cluster.launch_peer(program, &account),
         }
     }
 
     /// Starts it and waits until it says that it is ready.
-    pub async fn start(&self, house: &House) -> Result<Nacre> {
-        let running = self.launch(house).await?;
+    pub async fn start(&self, test_cluster: &TestCluster) -> Result<Nacre> {
+        let running = self.launch(test_cluster).await?;
         running.until_ready().await?;
         Ok(running)
     }

@@ -1,4 +1,4 @@
-//! Locations at rest: Velero writes down its looks at them as often as if there were five hundred.
+//! Idle locations: Velero's validations of them, as often as with five hundred.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{interval, sleep};
 
 use super::{Cost, Meter, Reached, each, make_namespaces, namespace};
-use crate::{House, Nacre, VELERO};
+use crate::{Nacre, TestCluster, VELERO};
 
 /// As many as Velero writes in a second where there are five hundred: each location twice a minute.
 const LOOKS_A_SECOND: usize = 500 * 2 / 60;
@@ -30,9 +30,9 @@ fn location(number: usize) -> Value {
 }
 
 /// Tenants bring so many locations; returns when Velero has them all.
-pub async fn bring(meter: &mut Meter<'_>, many: usize, patience: Duration) -> Result<Reached> {
-    make_namespaces(&meter.house.bed, "many").await?;
-    let client = meter.house.bed.client().await?;
+pub async fn bring(meter: &mut Meter<'_>, many: usize, timeout: Duration) -> Result<Reached> {
+    make_namespaces(&meter.test_cluster.bed, "many").await?;
+    let client = meter.test_cluster.bed.client().await?;
     each(many, |number| {
         let secrets = Api::<Secret>::namespaced(client.clone(), &namespace("many", number));
         let locations =
@@ -51,7 +51,7 @@ pub async fn bring(meter: &mut Meter<'_>, many: usize, patience: Duration) -> Re
     loop {
         let took = meter.elapsed();
         let done = handed_over(&storages).await?.len();
-        if done >= many || took > patience || (done == 0 && took > NEVER) {
+        if done >= many || took > timeout || (done == 0 && took > NEVER) {
             return Ok(Reached { done, of: many, took });
         }
         sleep(COUNT_AGAIN).await;
@@ -74,12 +74,12 @@ pub struct AtRest {
 
 /// Velero looks at all locations for the first time, and then for so long as it always does.
 pub async fn at_rest(
-    house: &House,
+    test_cluster: &TestCluster,
     running: &Nacre,
     watched: Duration,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<AtRest> {
-    let storages = Api::<BackupStorageLocation>::namespaced(house.bed.client().await?, VELERO);
+    let storages = Api::<BackupStorageLocation>::namespaced(test_cluster.bed.client().await?, VELERO);
     let names = handed_over(&storages).await?;
     let look = async |name: &str, first: bool| -> Result<()> {
         let now = Timestamp::now().to_string();
@@ -94,10 +94,10 @@ pub async fn at_rest(
     for name in &names {
         look(name, true).await?;
     }
-    // Events are told at leisure, and Velero, which is not there, is waited for before it is left alone.
-    Meter::start(house, running).await?.until_quiet(patience).await?;
+    // Events are rate-limited, and nacre waits for Velero's version until it gives up.
+    Meter::start(test_cluster, running).await?.until_quiet(timeout).await?;
 
-    let mut meter = Meter::start(house, running).await?;
+    let mut meter = Meter::start(test_cluster, running).await?;
     let mut pace = interval(Duration::from_secs(1));
     for turn in names.chunks(LOOKS_A_SECOND).cycle() {
         pace.tick().await;

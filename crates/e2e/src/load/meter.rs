@@ -10,8 +10,8 @@ use kube::Api;
 use kube::api::ListParams;
 use tokio::time::sleep;
 
-use super::{Asked, SAMPLE};
-use crate::{House, Nacre};
+use super::{LoadKind, SAMPLE};
+use crate::{Nacre, TestCluster};
 
 /// Who writes, whichever controller it is: both are installed with an account of this name.
 pub(crate) const ACCOUNT: &str = "system:serviceaccount:velero:non-admin-controller";
@@ -89,7 +89,7 @@ impl Reached {
 
 /// Measures one running controller from the moment it is made.
 pub struct Meter<'a> {
-    pub(super) house: &'a House,
+    pub(super) test_cluster: &'a TestCluster,
     running: &'a Nacre,
     log: Follow,
     began: Timestamp,
@@ -99,22 +99,22 @@ pub struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     /// Begins to measure.
-    pub async fn start(house: &'a House, running: &'a Nacre) -> Result<Self> {
+    pub async fn start(test_cluster: &'a TestCluster, running: &'a Nacre) -> Result<Self> {
         let cpu_before = running.process.usage()?.cpu_seconds;
-        let mark = house.bed.audit().mark().await?;
-        Self::from(house, running, mark, Timestamp::now(), cpu_before)
+        let mark = test_cluster.bed.audit().mark().await?;
+        Self::from(test_cluster, running, mark, Timestamp::now(), cpu_before)
     }
 
     /// Measures from an earlier moment.
     pub(super) fn from(
-        house: &'a House,
+        test_cluster: &'a TestCluster,
         running: &'a Nacre,
         mark: Mark,
         began: Timestamp,
         cpu_before: f64,
     ) -> Result<Self> {
-        let log = house.bed.audit().follow(mark)?;
-        Ok(Self { house, running, log, began, cpu_before, cost: Cost::default() })
+        let log = test_cluster.bed.audit().follow(mark)?;
+        Ok(Self { test_cluster, running, log, began, cpu_before, cost: Cost::default() })
     }
 
     /// How long it has measured.
@@ -140,19 +140,19 @@ impl<'a> Meter<'a> {
 
     /// Waits until so many requests show what they should, or patience ends.
     ///
-    /// Watching them all from here would cost the machine as much as the work that is measured, and so would looking at them
-    /// all again and again. So it is the log that tells when each has been written to, and only then they are looked at.
-    pub async fn until_shown<K: Asked>(
+    /// Watching them all from here would cost the machine as much as the work that is measured, and so would looking at
+    /// them all again and again. So the audit log shows when each has been written, and only then they are read.
+    pub async fn until_shown<K: LoadKind>(
         &mut self,
         of: usize,
-        patience: Duration,
+        timeout: Duration,
         shows: impl Fn(&K) -> bool,
     ) -> Result<Reached> {
-        let requests = Api::<K>::all(self.house.bed.client().await?);
+        let requests = Api::<K>::all(self.test_cluster.bed.client().await?);
         let status = format!("{}/status", K::plural(&()));
         loop {
             self.read()?;
-            let (late, last) = (self.elapsed() > patience, self.until_last_write());
+            let (late, last) = (self.elapsed() > timeout, self.until_last_write());
             let written = self.cost.touched.get(&status).copied().unwrap_or_default();
             if !late && written < of {
                 sleep(LOOK_AGAIN).await;
@@ -168,16 +168,16 @@ impl<'a> Meter<'a> {
             if late {
                 return Ok(Reached { done, of, took: self.elapsed() });
             }
-            // Looking must stay cheap beside what is looked at.
+            // Measuring must stay cheap compared with the load.
             sleep(LOOK_AGAIN.max(looked.elapsed() * 3)).await;
         }
     }
 
     /// Waits until it has written nothing for a while, not even an Event. False if patience ends before.
-    pub async fn until_quiet(&mut self, patience: Duration) -> Result<bool> {
+    pub async fn until_quiet(&mut self, timeout: Duration) -> Result<bool> {
         let began = Instant::now();
         let (mut last, mut seen) = (Instant::now(), None);
-        while began.elapsed() < patience {
+        while began.elapsed() < timeout {
             self.read()?;
             let now = Some(self.cost.total() + self.cost.events);
             if now != seen {
@@ -194,7 +194,7 @@ impl<'a> Meter<'a> {
     pub async fn cost(&mut self) -> Result<Cost> {
         let usage = self.running.process.usage()?;
         // Whatever was answered by now is in the log then.
-        self.house.bed.audit().mark().await?;
+        self.test_cluster.bed.audit().mark().await?;
         self.read()?;
         self.cost.cpu_seconds = usage.cpu_seconds - self.cpu_before;
         self.cost.peak_rss = usage.peak_rss;

@@ -1,9 +1,9 @@
-//! Loads, and what they cost. The tests that require figures and the benchmark that tells them share every line of it.
-//! Velero's server is stopped, and Velero is played by hand: what is measured is the controller and the API server.
+//! Loads, and what they cost. The tests that require figures and the benchmark share this code. Velero's server is
+//! stopped, and Velero is played by hand: what is measured is the controller and the API server.
 
-mod asked;
 mod contender;
 mod drain;
+mod kinds;
 mod locations;
 mod meter;
 pub mod raw;
@@ -14,12 +14,12 @@ mod ticks;
 use anyhow::Result;
 use futures::{StreamExt, TryStreamExt, stream};
 
-pub use asked::{
-    Asked, NAMESPACES, SAMPLE, SHOPS, Sample, done, finished_backups, make_namespaces, namespace, numbered,
-    sample, velero_says,
-};
 pub use contender::Contender;
 pub use drain::{drain, ended, in_order};
+pub use kinds::{
+    LoadKind, NAMESPACES, SAMPLE, SHOPS, Sample, done, finished_backups, make_namespaces, namespace,
+    numbered, sample, velero_says,
+};
 pub use locations::{AtRest, at_rest, bring};
 pub use meter::{Cost, Meter, Reached};
 pub use requests::{burst, delete};

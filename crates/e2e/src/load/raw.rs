@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::{Asked, Sample, done, each, make_namespaces, namespace, numbered};
+use super::{LoadKind, Sample, done, each, make_namespaces, namespace, numbered};
 use crate::VELERO;
 
 /// Where a bare client writes.
@@ -19,7 +19,7 @@ fn object(number: usize) -> String {
 }
 
 /// Writes for each of so many, with a client for requests and one for Velero's objects, and says how long that took.
-async fn timed<K: Asked, F: Future<Output = Result<()>>>(
+async fn timed<K: LoadKind, F: Future<Output = Result<()>>>(
     bed: &Bed,
     many: usize,
     step: impl Fn(usize, Api<K>, Api<K::Velero>) -> F,
@@ -35,7 +35,7 @@ async fn timed<K: Asked, F: Future<Output = Result<()>>>(
 }
 
 /// Four writes for each from a bare client: submit, finalizer, Velero's object, status.
-pub async fn create<K: Asked>(bed: &Bed, sample: &Sample, many: usize) -> Result<Duration> {
+pub async fn create<K: LoadKind>(bed: &Bed, sample: &Sample, many: usize) -> Result<Duration> {
     make_namespaces(bed, SERIES).await?;
     timed::<K, _>(bed, many, |number, requests, objects| async move {
         let request = K::request(&numbered(number), number)?;
@@ -54,7 +54,7 @@ pub async fn create<K: Asked>(bed: &Bed, sample: &Sample, many: usize) -> Result
 }
 
 /// Two writes for each: Velero's status, and the same in the request.
-pub async fn drain<K: Asked>(bed: &Bed, many: usize) -> Result<Duration> {
+pub async fn drain<K: LoadKind>(bed: &Bed, many: usize) -> Result<Duration> {
     timed::<K, _>(bed, many, |number, requests, objects| async move {
         let said = Patch::Merge(json!({ "status": done() }));
         objects.patch(&object(number), &PatchParams::default(), &said).await?;
@@ -67,7 +67,7 @@ pub async fn drain<K: Asked>(bed: &Bed, many: usize) -> Result<Duration> {
 }
 
 /// Four writes for each, after which all is gone: delete, status, Velero's object, finalizer.
-pub async fn delete<K: Asked>(bed: &Bed, many: usize) -> Result<Duration> {
+pub async fn delete<K: LoadKind>(bed: &Bed, many: usize) -> Result<Duration> {
     timed::<K, _>(bed, many, |number, requests, objects| async move {
         let name = numbered(number);
         requests.delete(&name, &DeleteParams::default()).await?;

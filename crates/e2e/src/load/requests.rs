@@ -7,14 +7,14 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use tokio::time::sleep;
 
-use super::{Asked, Meter, Reached, SAMPLE, SHOPS, each, namespace, numbered};
+use super::{LoadKind, Meter, Reached, SAMPLE, SHOPS, each, namespace, numbered};
 
 /// How soon to count again what is left.
 const COUNT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Submits so many requests and waits until the last is `Created`.
-pub async fn burst<K: Asked>(meter: &mut Meter<'_>, many: usize, patience: Duration) -> Result<Reached> {
-    let client = meter.house.bed.client().await?;
+pub async fn burst<K: LoadKind>(meter: &mut Meter<'_>, many: usize, timeout: Duration) -> Result<Reached> {
+    let client = meter.test_cluster.bed.client().await?;
     each(many, |number| {
         let requests = Api::<K>::namespaced(client.clone(), &namespace(SHOPS, number));
         async move {
@@ -24,12 +24,12 @@ pub async fn burst<K: Asked>(meter: &mut Meter<'_>, many: usize, patience: Durat
         }
     })
     .await?;
-    meter.until_shown::<K>(many, patience, |request| request.created_as().is_some()).await
+    meter.until_shown::<K>(many, timeout, |request| request.created_as().is_some()).await
 }
 
 /// Deletes all of them and waits until the last is gone.
-pub async fn delete<K: Asked>(meter: &mut Meter<'_>, many: usize, patience: Duration) -> Result<Reached> {
-    let client = meter.house.bed.client().await?;
+pub async fn delete<K: LoadKind>(meter: &mut Meter<'_>, many: usize, timeout: Duration) -> Result<Reached> {
+    let client = meter.test_cluster.bed.client().await?;
     each(many, |number| {
         let requests = Api::<K>::namespaced(client.clone(), &namespace(SHOPS, number));
         async move {
@@ -47,7 +47,7 @@ pub async fn delete<K: Asked>(meter: &mut Meter<'_>, many: usize, patience: Dura
         let found = requests.list(&one).await?;
         let more = usize::try_from(found.metadata.remaining_item_count.unwrap_or_default())?;
         let left = (found.items.len() + more).saturating_sub(samples);
-        if left == 0 || elapsed > patience {
+        if left == 0 || elapsed > timeout {
             return Ok(Reached { done: many.saturating_sub(left), of: many, took: elapsed });
         }
         sleep(COUNT_AGAIN).await;

@@ -1,4 +1,4 @@
-//! Bytes in the attacker's own bucket, which Velero reads by itself.
+//! Forged data in the attacker's own bucket, which Velero imports.
 
 use std::process::Command;
 
@@ -11,14 +11,14 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, PATIENCE, VICTIM};
+use crate::attack_cluster::{AttackCluster, TIMEOUT, VICTIM};
 
 /// A genuine backup in the attacker's bucket, to be copied and forged; its folder and its name.
-async fn genuine(ground: &Ground, mallory: &Tenant<'_>) -> Result<(String, String)> {
+async fn genuine(attack_cluster: &AttackCluster, mallory: &Tenant<'_>) -> Result<(String, String)> {
     let spec = json!({"spec": {"backupSpec": {"storageLocation": "own"}}});
     mallory.create::<NonAdminBackup>("genuine", spec).await?;
     ensure!(mallory.backup_ends("genuine").await? == "Completed", "the backup did not complete");
-    let keys = ground.house.bed.store()?.keys(&mallory.namespace)?;
+    let keys = attack_cluster.test_cluster.bed.store()?.keys(&mallory.namespace)?;
     let metadata = keys.iter().find(|key| key.ends_with("/velero-backup.json")).context("a stored backup")?;
     let folder = metadata.trim_end_matches("/velero-backup.json").to_owned();
     let name = folder.rsplit('/').next().unwrap_or_default().to_owned();
@@ -27,13 +27,13 @@ async fn genuine(ground: &Ground, mallory: &Tenant<'_>) -> Result<(String, Strin
 
 /// Copies the genuine backup under another name and changes what Velero will read about it.
 fn plant(
-    ground: &Ground,
+    attack_cluster: &AttackCluster,
     mallory: &Tenant<'_>,
     (folder, name): &(String, String),
     forged: &str,
     change: impl Fn(&mut Value),
 ) -> Result<()> {
-    let (store, bucket) = (ground.house.bed.store()?, &mallory.namespace);
+    let (store, bucket) = (attack_cluster.test_cluster.bed.store()?, &mallory.namespace);
     for key in store.keys(bucket)?.iter().filter(|key| key.starts_with(folder.as_str())) {
         let path = store.path(bucket, &key.replace(name.as_str(), forged));
         std::fs::create_dir_all(path.parent().context("a folder")?)?;
@@ -50,28 +50,28 @@ fn plant(
 }
 
 /// Waits until Velero has looked at the bucket: the control, which is harmless, has been imported.
-async fn looked_at(ground: &Ground, control: &str) -> Result<()> {
-    let backups = ground.house.admin::<Backup>().await?;
-    wait_until("Velero to import from the bucket", PATIENCE, backups, control, |backup| backup.map(|_| ()))
+async fn looked_at(attack_cluster: &AttackCluster, control: &str) -> Result<()> {
+    let backups = attack_cluster.test_cluster.admin::<Backup>().await?;
+    wait_until("Velero to import from the bucket", TIMEOUT, backups, control, |backup| backup.map(|_| ()))
         .await
 }
 
-pub(crate) async fn a1_a_planted_backup_of_the_whole_cluster(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker_with_bucket("a1").await?;
-    let genuine = genuine(ground, &mallory).await?;
+pub(crate) async fn a1_a_planted_backup_of_the_whole_cluster(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker_with_bucket("a1").await?;
+    let genuine = genuine(attack_cluster, &mallory).await?;
     for (number, phase) in ["New", "", "Queued", "ReadyToStart", "InProgress"].into_iter().enumerate() {
-        plant(ground, &mallory, &genuine, &format!("a1-greedy-{number}"), |backup| {
+        plant(attack_cluster, &mallory, &genuine, &format!("a1-greedy-{number}"), |backup| {
             backup["spec"]["includedNamespaces"] = json!(["*"]);
             backup["spec"]["includeClusterResources"] = json!(true);
             backup["status"] = json!({ "phase": phase });
         })?;
     }
-    plant(ground, &mallory, &genuine, "a1-control", |_| ())?;
-    looked_at(ground, "a1-control").await?;
+    plant(attack_cluster, &mallory, &genuine, "a1-control", |_| ())?;
+    looked_at(attack_cluster, "a1-control").await?;
     // Nothing ran: no tarball of ours was overwritten and no request appeared for it.
     let shown = mallory.api::<NonAdminBackup>().list(&ListParams::default()).await?;
     ensure!(!shown.iter().any(|request| request.name_any().contains("greedy")), "a planted one is shown");
-    let running = ground.house.admin::<Backup>().await?.list(&ListParams::default()).await?;
+    let running = attack_cluster.test_cluster.admin::<Backup>().await?.list(&ListParams::default()).await?;
     for backup in running.iter().filter(|backup| backup.name_any().starts_with("a1-greedy")) {
         let phase = backup.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
         ensure!(!matches!(phase.as_str(), "Completed" | "InProgress"), "{} ran: {phase}", backup.name_any());
@@ -79,37 +79,38 @@ pub(crate) async fn a1_a_planted_backup_of_the_whole_cluster(ground: &Ground) ->
     Ok(())
 }
 
-pub(crate) async fn a2_a_planted_copy_of_somebody_elses_volume(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker_with_bucket("a2").await?;
-    let genuine = genuine(ground, &mallory).await?;
-    plant(ground, &mallory, &genuine, "a2-volumes", |_| ())?;
+pub(crate) async fn a2_a_planted_copy_of_somebody_elses_volume(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker_with_bucket("a2").await?;
+    let genuine = genuine(attack_cluster, &mallory).await?;
+    plant(attack_cluster, &mallory, &genuine, "a2-volumes", |_| ())?;
     let volume = json!([{"apiVersion": "velero.io/v1", "kind": "PodVolumeBackup",
         "metadata": {"name": "a2-loot", "namespace": "velero", "labels": {"velero.io/backup-name": "a2-volumes"}},
         "spec": {"node": "node-1", "pod": {"kind": "Pod", "namespace": VICTIM, "name": "till"}, "volume": "data",
             "backupStorageLocation": "x", "repoIdentifier": "x"},
         "status": {"phase": "New"}}]);
-    let store = ground.house.bed.store()?;
+    let store = attack_cluster.test_cluster.bed.store()?;
     let folder = genuine.0.replace(&genuine.1, "a2-volumes");
     let path = store.path(&mallory.namespace, &format!("{folder}/a2-volumes-podvolumebackups.json"));
     std::fs::write(&path, serde_json::to_vec(&volume)?)?;
     ensure!(Command::new("gzip").arg("--force").arg(&path).status()?.success(), "gzip failed");
-    plant(ground, &mallory, &genuine, "a2-control", |_| ())?;
-    looked_at(ground, "a2-volumes").await?;
-    looked_at(ground, "a2-control").await?;
-    let volumes = ground.house.admin::<PodVolumeBackup>().await?.list(&ListParams::default()).await?;
+    plant(attack_cluster, &mallory, &genuine, "a2-control", |_| ())?;
+    looked_at(attack_cluster, "a2-volumes").await?;
+    looked_at(attack_cluster, "a2-control").await?;
+    let volumes =
+        attack_cluster.test_cluster.admin::<PodVolumeBackup>().await?.list(&ListParams::default()).await?;
     let loot = volumes.iter().find(|volume| volume.name_any() == "a2-loot");
     ensure!(loot.is_none(), "Velero was given a volume of the victim's to copy: {loot:?}");
     Ok(())
 }
 
-pub(crate) async fn a3_a_backup_planted_for_the_victim(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker_with_bucket("a3").await?;
-    let genuine = genuine(ground, &mallory).await?;
-    plant(ground, &mallory, &genuine, "a3-gift", |backup| {
+pub(crate) async fn a3_a_backup_planted_for_the_victim(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker_with_bucket("a3").await?;
+    let genuine = genuine(attack_cluster, &mallory).await?;
+    plant(attack_cluster, &mallory, &genuine, "a3-gift", |backup| {
         backup["metadata"]["annotations"][labels::NAB_NAMESPACE] = json!(VICTIM);
         backup["metadata"]["annotations"][labels::NAB_NAME] = json!("daily-2026-09-01");
     })?;
-    looked_at(ground, "a3-gift").await?;
-    // That the victim was shown nothing is looked at after every scenario; the owner of the bucket is told.
+    looked_at(attack_cluster, "a3-gift").await?;
+    // That the victim was shown nothing is looked at after every scenario; the owner of the bucket gets the Event.
     Ok(())
 }

@@ -12,30 +12,32 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::ground::{Ground, PATIENCE, VICTIM};
+use crate::attack_cluster::{AttackCluster, TIMEOUT, VICTIM};
 
-pub(crate) async fn c11_a_namespace_that_bears_a_dead_ones_name(ground: &Ground) -> Result<()> {
-    let first = ground.house.tenant("reused", "first").await?;
+pub(crate) async fn c11_a_namespace_that_bears_a_dead_ones_name(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
+    let first = attack_cluster.test_cluster.tenant("reused", "first").await?;
     first.create::<ConfigMap>("plans", json!({"data": {"a": "b"}})).await?;
     first.back_up("daily").await?;
     ensure!(first.backup_ends("daily").await? == "Completed", "the backup did not complete");
     let velero = first.backup_starts("daily").await?;
-    let stored = ground.house.admin::<Backup>().await?.get(&velero).await?;
-    let namespaces = Api::<Namespace>::all(ground.house.bed.client().await?);
+    let stored = attack_cluster.test_cluster.admin::<Backup>().await?.get(&velero).await?;
+    let namespaces = Api::<Namespace>::all(attack_cluster.test_cluster.bed.client().await?);
     namespaces.delete("reused", &DeleteParams::default()).await?;
-    wait_until("the namespace to be gone", PATIENCE, namespaces, "reused", |found| {
+    wait_until("the namespace to be gone", TIMEOUT, namespaces, "reused", |found| {
         found.is_none().then_some(())
     })
     .await?;
 
     // Velero finds it again in the cluster's own storage, as after a disaster; the new owner gets nothing.
-    let second = ground.house.tenant("reused", "second").await?;
+    let second = attack_cluster.test_cluster.tenant("reused", "second").await?;
     let mut again = serde_json::to_value(&stored)?;
     again["metadata"] = json!({"name": velero, "namespace": VELERO,
         "labels": stored.metadata.labels, "annotations": stored.metadata.annotations});
-    let backups = ground.house.admin::<Backup>().await?;
+    let backups = attack_cluster.test_cluster.admin::<Backup>().await?;
     if backups.get_opt(&velero).await?.is_none() {
-        ground.house.bed.apply(&[serde_json::from_value(again)?]).await?;
+        attack_cluster.test_cluster.bed.apply(&[serde_json::from_value(again)?]).await?;
     }
     ensure!(second.restore("back", "daily").await.is_ok(), "a restore can be asked for");
     let words = second.restore_refused("back").await?;
@@ -48,49 +50,58 @@ pub(crate) async fn c11_a_namespace_that_bears_a_dead_ones_name(ground: &Ground)
     Ok(())
 }
 
-fn copied(ground: &Ground) -> serde_json::Value {
-    json!({"labels": {labels::SYNCED_FROM: ground.loot, labels::NAB_NACUUID: ground.loot},
+fn copied(attack_cluster: &AttackCluster) -> serde_json::Value {
+    json!({"labels": {labels::SYNCED_FROM: attack_cluster.loot, labels::NAB_NACUUID: attack_cluster.loot},
         "annotations": {labels::NAB_NAME: "daily", labels::NAB_NAMESPACE: VICTIM}})
 }
 
-pub(crate) async fn d1_a_copied_label_and_the_wish_to_delete(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker("d1").await?;
-    let body = json!({"metadata": copied(ground), "spec": {"backupSpec": {}, "deleteBackup": true}});
-    let sent = ground.send(&mallory, Kind::NonAdminBackup, "theft", body).await;
+pub(crate) async fn d1_a_copied_label_and_the_wish_to_delete(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker("d1").await?;
+    let body = json!({"metadata": copied(attack_cluster), "spec": {"backupSpec": {}, "deleteBackup": true}});
+    let sent = attack_cluster.send(&mallory, Kind::NonAdminBackup, "theft", body).await;
     // A policy of the API server's may refuse the label already; the controller must not need it.
     let Ok(_) = sent else { return Ok(()) };
     mallory.gone::<NonAdminBackup>("theft").await
 }
 
-pub(crate) async fn d2_a_copied_label_and_the_wish_to_download(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker_with_bucket("d2").await?;
-    let body = json!({"metadata": copied(ground), "spec": {"backupSpec": {"storageLocation": "own"}}});
-    let _ = ground.send(&mallory, Kind::NonAdminBackup, "theft", body).await;
-    for (name, of) in [("by-label", "theft"), ("by-name", "daily"), ("by-velero", ground.loot.as_str())] {
+pub(crate) async fn d2_a_copied_label_and_the_wish_to_download(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker_with_bucket("d2").await?;
+    let body =
+        json!({"metadata": copied(attack_cluster), "spec": {"backupSpec": {"storageLocation": "own"}}});
+    let _ = attack_cluster.send(&mallory, Kind::NonAdminBackup, "theft", body).await;
+    for (name, of) in
+        [("by-label", "theft"), ("by-name", "daily"), ("by-velero", attack_cluster.loot.as_str())]
+    {
         let target = json!({"spec": {"target": {"kind": "BackupContents", "name": of}}});
         let _ = mallory.create::<NonAdminDownloadRequest>(name, target).await;
     }
     let _ = mallory.restore("by-restore", "theft").await;
-    ground.house.bed.audit().quiet(NACRE, Duration::from_millis(500)).await.ok();
+    attack_cluster.test_cluster.bed.audit().quiet(NACRE, Duration::from_millis(500)).await.ok();
     for name in ["by-label", "by-name", "by-velero"] {
         let Some(request) = mallory.api::<NonAdminDownloadRequest>().get_opt(name).await? else { continue };
-        let told = serde_json::to_string(&request.status)?;
-        ensure!(!told.contains(&format!("{}/{}", ground.loot, ground.loot)), "{told}");
+        let reported = serde_json::to_string(&request.status)?;
+        ensure!(
+            !reported.contains(&format!("{}/{}", attack_cluster.loot, attack_cluster.loot)),
+            "{reported}"
+        );
     }
     Ok(())
 }
 
-pub(crate) async fn d3_a_forged_status(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker("d3").await?;
+pub(crate) async fn d3_a_forged_status(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker("d3").await?;
     let made = mallory.back_up("own").await?;
     ensure!(mallory.backup_ends("own").await? == "Completed", "the backup did not complete");
     // The `admin` role does not reach statuses; somebody with more rights in the namespace might.
     let forged = json!({"status": {"phase": "Created", "veleroBackup":
-        {"nacuuid": ground.loot, "name": ground.loot, "namespace": VELERO}}});
+        {"nacuuid": attack_cluster.loot, "name": attack_cluster.loot, "namespace": VELERO}}});
     let own = mallory.api::<NonAdminBackup>();
     let refused = own.patch_status("own", &PatchParams::default(), &Patch::Merge(forged.clone())).await;
     ensure!(refused.is_err(), "a tenant can write statuses");
-    let as_root = Api::<NonAdminBackup>::namespaced(ground.house.bed.client().await?, &mallory.namespace);
+    let as_root = Api::<NonAdminBackup>::namespaced(
+        attack_cluster.test_cluster.bed.client().await?,
+        &mallory.namespace,
+    );
     as_root.patch_status("own", &PatchParams::default(), &Patch::Merge(forged)).await?;
     mallory.restore("theft", "own").await?;
     // Either its own data comes back or nothing does; what it was pointed at stays out of reach (see `unharmed`).
@@ -102,28 +113,29 @@ pub(crate) async fn d3_a_forged_status(ground: &Ground) -> Result<()> {
     mallory.edit::<NonAdminBackup>("own", json!({"spec": {"deleteBackup": true}})).await?;
     mallory.gone::<NonAdminBackup>("own").await?;
     let uid = made.metadata.uid.context("a uid")?;
-    let left = ground.house.admin::<Backup>().await?.list(&ListParams::default()).await?;
+    let left = attack_cluster.test_cluster.admin::<Backup>().await?.list(&ListParams::default()).await?;
     let own_left =
         left.iter().any(|backup| backup.metadata.name.as_deref().is_some_and(|name| name.ends_with(&uid)));
     ensure!(!own_left, "its own backup was not deleted");
     Ok(())
 }
 
-pub(crate) async fn d9_requests_in_veleros_own_namespace(ground: &Ground) -> Result<()> {
+pub(crate) async fn d9_requests_in_veleros_own_namespace(attack_cluster: &AttackCluster) -> Result<()> {
     // Tenants have no rights there; whoever got some, by a mistake, still gets nothing out of nacre.
     for namespace in [VELERO, "kube-system", "kube-public"] {
-        let requests = Api::<NonAdminBackup>::namespaced(ground.house.bed.client().await?, namespace);
+        let requests =
+            Api::<NonAdminBackup>::namespaced(attack_cluster.test_cluster.bed.client().await?, namespace);
         let body = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
             "metadata": {"name": "all"}, "spec": {"backupSpec": {}}});
         requests.create(&kube::api::PostParams::default(), &serde_json::from_value(body)?).await?;
-        wait_until("it to be refused", PATIENCE, requests.clone(), "all", |request| {
+        wait_until("it to be refused", TIMEOUT, requests.clone(), "all", |request| {
             let status = request?.status.as_ref()?;
             let accepted = api::condition::get(&status.conditions, api::condition::ACCEPTED)?;
             (accepted.status == "False" && accepted.message.contains("metadata.namespace")).then_some(())
         })
         .await?;
         requests.delete("all", &DeleteParams::default()).await?;
-        wait_until("it to be gone", PATIENCE, requests, "all", |request| request.is_none().then_some(()))
+        wait_until("it to be gone", TIMEOUT, requests, "all", |request| request.is_none().then_some(()))
             .await?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Too much, too soon, or not what it should be.
+//! Exceeding limits, and invalid objects.
 
 use anyhow::{Result, ensure};
 use api::velero::{Backup, DownloadRequest};
@@ -7,10 +7,10 @@ use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::json;
 
-use crate::ground::Ground;
+use crate::attack_cluster::AttackCluster;
 
-pub(crate) async fn e1_contents_of_the_clusters_own_storage(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker("e1").await?;
+pub(crate) async fn e1_contents_of_the_clusters_own_storage(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker("e1").await?;
     mallory.back_up("own").await?;
     ensure!(mallory.backup_ends("own").await? == "Completed", "the backup did not complete");
     for kind in ["BackupContents", "BackupLog", "BackupResourceList"] {
@@ -20,29 +20,30 @@ pub(crate) async fn e1_contents_of_the_clusters_own_storage(ground: &Ground) -> 
         mallory
             .wait("it to be refused", &name, |request: Option<&NonAdminDownloadRequest>| {
                 let status = request?.status.as_ref()?;
-                let told = condition::get(&status.conditions, condition::LOCATION_NOT_USED)?;
-                (status.phase == Some(Phase::BackingOff)).then(|| told.message.clone())
+                let reported = condition::get(&status.conditions, condition::LOCATION_NOT_USED)?;
+                (status.phase == Some(Phase::BackingOff)).then(|| reported.message.clone())
             })
             .await?;
     }
-    let links = ground.house.admin::<DownloadRequest>().await?.list(&ListParams::default()).await?;
+    let links =
+        attack_cluster.test_cluster.admin::<DownloadRequest>().await?.list(&ListParams::default()).await?;
     let mine =
         |link: &DownloadRequest| link.annotations().get(labels::NADR_NAMESPACE) == Some(&mallory.namespace);
     ensure!(!links.iter().any(mine), "a link was asked for");
     Ok(())
 }
 
-pub(crate) async fn e3_an_end_that_comes_too_soon(ground: &Ground) -> Result<()> {
+pub(crate) async fn e3_an_end_that_comes_too_soon(attack_cluster: &AttackCluster) -> Result<()> {
     // Whoever steals a right to ask for backups cannot make them vanish by their own age, where there is a bound.
-    let mallory = ground.attacker("e3").await?;
+    let mallory = attack_cluster.attacker("e3").await?;
     let spec = json!({"backupSpec": {"ttl": "1s"}});
-    let words = ground.refused(&mallory, Kind::NonAdminBackup, "brief", spec).await?;
+    let words = attack_cluster.refused(&mallory, Kind::NonAdminBackup, "brief", spec).await?;
     ensure!(words.contains("spec.backupSpec.ttl") && words.contains("1h"), "{words}");
-    ground.nothing_made_for(&mallory).await
+    attack_cluster.nothing_made_for(&mallory).await
 }
 
-pub(crate) async fn f1_more_backups_than_their_share(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker("f1").await?;
+pub(crate) async fn f1_more_backups_than_their_share(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker("f1").await?;
     for number in 0..12 {
         mallory.back_up(&format!("b{number}")).await?;
     }
@@ -50,12 +51,12 @@ pub(crate) async fn f1_more_backups_than_their_share(ground: &Ground) -> Result<
         mallory
             .wait("it to be decided about", &format!("b{number}"), |backup: Option<&NonAdminBackup>| {
                 let status = backup?.status.as_ref()?;
-                let told = condition::get(&status.conditions, condition::ACCEPTED)?;
-                (status.phase == Some(Phase::Created) || told.status == "False").then_some(())
+                let reported = condition::get(&status.conditions, condition::ACCEPTED)?;
+                (status.phase == Some(Phase::Created) || reported.status == "False").then_some(())
             })
             .await?;
     }
-    let backups = ground.house.admin::<Backup>().await?.list(&ListParams::default()).await?;
+    let backups = attack_cluster.test_cluster.admin::<Backup>().await?.list(&ListParams::default()).await?;
     let mine = |backup: &&Backup| backup.annotations().get(labels::NAB_NAMESPACE) == Some(&mallory.namespace);
     let count = backups.iter().filter(mine).count();
     ensure!(count <= 5, "{count} backups at once where five are allowed");
@@ -63,8 +64,8 @@ pub(crate) async fn f1_more_backups_than_their_share(ground: &Ground) -> Result<
     Ok(())
 }
 
-pub(crate) async fn f5_a_flood_of_downloads(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker("f5").await?;
+pub(crate) async fn f5_a_flood_of_downloads(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker("f5").await?;
     let body =
         |number: usize| json!({"spec": {"target": {"kind": "BackupLog", "name": format!("no-{number}")}}});
     for number in 0..50 {
@@ -77,11 +78,13 @@ pub(crate) async fn f5_a_flood_of_downloads(ground: &Ground) -> Result<()> {
             })
             .await?;
     }
-    ground.nothing_made_for(&mallory).await
+    attack_cluster.nothing_made_for(&mallory).await
 }
 
-pub(crate) async fn x1_objects_that_are_not_what_they_should_be(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker("x1").await?;
+pub(crate) async fn x1_objects_that_are_not_what_they_should_be(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
+    let mallory = attack_cluster.attacker("x1").await?;
     let long = "x".repeat(200_000);
     let odd = [
         (
@@ -104,15 +107,15 @@ pub(crate) async fn x1_objects_that_are_not_what_they_should_be(ground: &Ground)
     for (number, (kind, body)) in odd.into_iter().enumerate() {
         let name = format!("odd-{number}");
         // What the API server refuses is refused.
-        if ground.send(&mallory, kind, &name, body).await.is_err() {
+        if attack_cluster.send(&mallory, kind, &name, body).await.is_err() {
             continue;
         }
-        let api = ground.requests(&mallory, kind).await?;
+        let api = attack_cluster.requests(&mallory, kind).await?;
         api.delete(&name, &kube::api::DeleteParams::default()).await?;
         let gone = |object: Option<&DynamicObject>| object.is_none().then_some(());
-        bed::wait_until("it to be gone", crate::ground::PATIENCE, api, &name, gone).await?;
+        bed::wait_until("it to be gone", crate::attack_cluster::TIMEOUT, api, &name, gone).await?;
     }
-    // A Secret of any shape, beside a location without a credential, has stopped others from serving anybody.
+    // An arbitrary Secret and a location without a credential have stopped other controllers.
     let own = mallory.api::<k8s_openapi::api::core::v1::Secret>();
     let secret =
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "odd"}, "data": {"x": "AA=="}});

@@ -3,8 +3,8 @@
 //!
 //! All scenarios share one cluster, each with a namespace of its own; so the program has a main of its own.
 
+mod attack_cluster;
 mod bucket;
-mod ground;
 mod identity;
 mod limits;
 mod specs;
@@ -18,16 +18,16 @@ use futures::future::LocalBoxFuture;
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
-use crate::ground::Ground;
+use crate::attack_cluster::AttackCluster;
 
-type Scenario = for<'a> fn(&'a Ground) -> LocalBoxFuture<'a, Result<()>>;
+type Scenario = for<'a> fn(&'a AttackCluster) -> LocalBoxFuture<'a, Result<()>>;
 
 /// Names each scenario by its function.
 macro_rules! scenarios {
     ($($module:ident :: { $($name:ident),* $(,)? }),* $(,)?) => {
         [$($((
             stringify!($name),
-            (|ground| Box::pin($module::$name(ground))) as Scenario,
+            (|attack_cluster| Box::pin($module::$name(attack_cluster))) as Scenario,
         )),*),*]
     };
 }
@@ -81,16 +81,17 @@ fn main() -> Result<ExitCode> {
     let runtime = Arc::new(Runtime::new()?);
     let asked_only = arguments.list;
     // Listing the names needs no cluster.
-    let ground = if asked_only { None } else { Some(Arc::new(runtime.block_on(Ground::prepare())?)) };
+    let attack_cluster =
+        if asked_only { None } else { Some(Arc::new(runtime.block_on(AttackCluster::prepare())?)) };
     let trials = scenarios.into_iter().map(|(name, scenario)| {
-        let (runtime, ground) = (runtime.clone(), ground.clone());
+        let (runtime, attack_cluster) = (runtime.clone(), attack_cluster.clone());
         Trial::test(name, move || {
-            let ground = ground.ok_or("there is no cluster to attack")?;
-            let told = runtime.block_on(async {
-                scenario(&ground).await?;
-                ground.unharmed().await
+            let attack_cluster = attack_cluster.ok_or("there is no cluster to attack")?;
+            let reported = runtime.block_on(async {
+                scenario(&attack_cluster).await?;
+                attack_cluster.unharmed().await
             });
-            told.map_err(|error| Failed::from(format!("{error:?}")))
+            reported.map_err(|error| Failed::from(format!("{error:?}")))
         })
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());

@@ -1,64 +1,68 @@
-//! What a tenant writes into a spec, hoping that it is handed on.
+//! Forbidden fields in a spec.
 
 use anyhow::{Result, ensure};
 use api::velero::Backup;
 use api::{Kind, NonAdminBackup};
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, VICTIM};
+use crate::attack_cluster::{AttackCluster, VICTIM};
 
 /// Sends each, expects words about the field, and nothing made for it.
 async fn all_refused(
-    ground: &Ground,
+    attack_cluster: &AttackCluster,
     scenario: &str,
     kind: Kind,
     attempts: impl IntoIterator<Item = (&str, Value)>,
 ) -> Result<()> {
-    let mallory = ground.attacker(scenario).await?;
+    let mallory = attack_cluster.attacker(scenario).await?;
     let spec_name = if kind == Kind::NonAdminBackup { "backupSpec" } else { "restoreSpec" };
     for (number, (field, mut spec)) in attempts.into_iter().enumerate() {
         if kind == Kind::NonAdminRestore {
             spec["backupName"] = json!("daily");
         }
-        let words = ground.refused(&mallory, kind, &format!("r{number}"), json!({ spec_name: spec })).await?;
+        let words =
+            attack_cluster.refused(&mallory, kind, &format!("r{number}"), json!({ spec_name: spec })).await?;
         ensure!(words.contains(field), "{field} is not named in {words:?}");
         ensure!(!words.contains("1234"), "{words}");
     }
-    ground.nothing_made_for(&mallory).await
+    attack_cluster.nothing_made_for(&mallory).await
 }
 
-pub(crate) async fn b1_a_hook_that_brings_its_own_container(ground: &Ground) -> Result<()> {
+pub(crate) async fn b1_a_hook_that_brings_its_own_container(attack_cluster: &AttackCluster) -> Result<()> {
     let container = json!({"name": "x", "image": "x", "securityContext": {"privileged": true}});
     let hook = json!({"init": {"initContainers": [container]}});
     let hooks = json!({"hooks": {"resources": [{"name": "x", "postHooks": [hook]}]}});
-    all_refused(ground, "b1", Kind::NonAdminRestore, [("init", hooks)]).await
+    all_refused(attack_cluster, "b1", Kind::NonAdminRestore, [("init", hooks)]).await
 }
 
-pub(crate) async fn b3_a_field_nobody_has_decided_about(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker("b3").await?;
+pub(crate) async fn b3_a_field_nobody_has_decided_about(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker("b3").await?;
     // The API server prunes what the definition does not know; so it reaches neither nacre nor Velero.
     for (kind, spec) in [
         (Kind::NonAdminBackup, json!({"backupSpec": {"runAs": "cluster-admin"}})),
         (Kind::NonAdminRestore, json!({"restoreSpec": {"backupName": "daily", "runAs": "cluster-admin"}})),
     ] {
-        let kept = ground.send(&mallory, kind, "odd", json!({ "spec": spec })).await?;
+        let kept = attack_cluster.send(&mallory, kind, "odd", json!({ "spec": spec })).await?;
         ensure!(!kept.data.to_string().contains("runAs"), "{}", kept.data);
     }
     Ok(())
 }
 
-pub(crate) async fn b4_an_administrators_config_map_by_its_name(ground: &Ground) -> Result<()> {
-    ground.administrators_config_map("secret-plans", json!({})).await?;
-    let mallory = ground.attacker("b4").await?;
-    let mut told = Vec::new();
+pub(crate) async fn b4_an_administrators_config_map_by_its_name(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
+    attack_cluster.administrators_config_map("secret-plans", json!({})).await?;
+    let mallory = attack_cluster.attacker("b4").await?;
+    let mut reported = Vec::new();
     for name in ["secret-plans", "there-is-no-such-map"] {
         let reference = json!({"kind": "configmap", "name": name});
         let spec = json!({"backupSpec": {"resourcePolicy": reference}});
-        let words = ground.refused(&mallory, Kind::NonAdminBackup, &format!("by-{name}"), spec).await?;
-        told.push(words.replace(name, "it"));
+        let words =
+            attack_cluster.refused(&mallory, Kind::NonAdminBackup, &format!("by-{name}"), spec).await?;
+        reported.push(words.replace(name, "it"));
     }
-    ensure!(told[0] == told[1], "the refusals tell which exists: {told:#?}");
-    ground.nothing_made_for(&mallory).await
+    ensure!(reported[0] == reported[1], "the refusals reveal which exists: {reported:#?}");
+    attack_cluster.nothing_made_for(&mallory).await
 }
 
 fn hooks_in(namespace: &str) -> Value {
@@ -66,7 +70,9 @@ fn hooks_in(namespace: &str) -> Value {
         "pre": [{"exec": {"command": ["x"]}}]}]})
 }
 
-pub(crate) async fn b5_somebody_elses_namespace_anywhere_in_a_backup(ground: &Ground) -> Result<()> {
+pub(crate) async fn b5_somebody_elses_namespace_anywhere_in_a_backup(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
     let lists =
         [json!([VICTIM]), json!(["attacker-b5a", VICTIM]), json!(["*"]), json!(["att*"]), json!([""])];
     let lists = lists.map(|list| ("includedNamespaces", json!({ "includedNamespaces": list })));
@@ -77,10 +83,12 @@ pub(crate) async fn b5_somebody_elses_namespace_anywhere_in_a_backup(ground: &Gr
         ("orderedResources", json!({"orderedResources": {"pods": format!("{VICTIM}/till")}})),
         ("hooks", json!({"hooks": hooks_in(VICTIM)})),
     ];
-    all_refused(ground, "b5a", Kind::NonAdminBackup, lists.into_iter().chain(others)).await
+    all_refused(attack_cluster, "b5a", Kind::NonAdminBackup, lists.into_iter().chain(others)).await
 }
 
-pub(crate) async fn b5_somebody_elses_namespace_anywhere_in_a_restore(ground: &Ground) -> Result<()> {
+pub(crate) async fn b5_somebody_elses_namespace_anywhere_in_a_restore(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
     let hook = json!({"resources": [{"name": "x", "includedNamespaces": [VICTIM],
         "postHooks": [{"exec": {"command": ["x"]}}]}]});
     let attempts = [
@@ -90,21 +98,22 @@ pub(crate) async fn b5_somebody_elses_namespace_anywhere_in_a_restore(ground: &G
         ("includeClusterResources", json!({"includeClusterResources": true})),
         ("hooks", json!({ "hooks": hook })),
     ];
-    all_refused(ground, "b5b", Kind::NonAdminRestore, attempts).await
+    all_refused(attack_cluster, "b5b", Kind::NonAdminRestore, attempts).await
 }
 
-pub(crate) async fn b6_another_spelling_of_what_is_fenced_off(ground: &Ground) -> Result<()> {
+pub(crate) async fn b6_another_spelling_of_what_is_fenced_off(attack_cluster: &AttackCluster) -> Result<()> {
     let spellings =
         ["NonAdminBackups.oadp.openshift.io.", "nonadminbackups", "virtualmachineinstancemigrations"];
     let attempts =
         spellings.map(|name| ("includedResources", json!({"includedResources": ["configmaps", name]})));
-    all_refused(ground, "b6", Kind::NonAdminBackup, attempts).await?;
+    all_refused(attack_cluster, "b6", Kind::NonAdminBackup, attempts).await?;
     // A name that only the API server knows to be the same is not refused, and is left out by Velero all the same.
-    let mallory = ground.attacker("b6").await?;
+    let mallory = attack_cluster.attacker("b6").await?;
     let spec = json!({"spec": {"backupSpec": {"includedResources": ["configmaps", "nab", "vmim"]}}});
     mallory.create::<NonAdminBackup>("short", spec).await?;
     let name = mallory.backup_starts("short").await?;
-    let excluded = ground.house.admin::<Backup>().await?.get(&name).await?.spec.excluded_resources;
+    let excluded =
+        attack_cluster.test_cluster.admin::<Backup>().await?.get(&name).await?.spec.excluded_resources;
     let excluded = excluded.unwrap_or_default();
     for left_out in ["nonadminbackups.oadp.openshift.io", "virtualmachineinstancemigrations.kubevirt.io"] {
         ensure!(excluded.iter().any(|name| name == left_out), "{left_out} is not in {excluded:?}");
@@ -112,12 +121,12 @@ pub(crate) async fn b6_another_spelling_of_what_is_fenced_off(ground: &Ground) -
     Ok(())
 }
 
-pub(crate) async fn b7_more_than_the_policy_allows(ground: &Ground) -> Result<()> {
+pub(crate) async fn b7_more_than_the_policy_allows(attack_cluster: &AttackCluster) -> Result<()> {
     let attempts = [
         ("ttl", json!({"ttl": "876000h"})),
         ("ttl", json!({"ttl": "1s"})),
         ("ttl", json!({"ttl": "-1h"})),
         ("itemOperationTimeout", json!({"itemOperationTimeout": "-1s"})),
     ];
-    all_refused(ground, "b7", Kind::NonAdminBackup, attempts).await
+    all_refused(attack_cluster, "b7", Kind::NonAdminBackup, attempts).await
 }

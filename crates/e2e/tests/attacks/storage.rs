@@ -9,9 +9,9 @@ use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, VICTIM};
+use crate::attack_cluster::{AttackCluster, VICTIM};
 
-/// What is in a credential that must never be told to anybody.
+/// The part of a credential that must never be shown.
 const VALUE: &str = "hunter2";
 
 fn aws(mut more: Value) -> Value {
@@ -29,12 +29,12 @@ async fn keys(mallory: &Tenant<'_>) -> Result<()> {
 
 /// Keeps each text as a credential, expects words that name what is wrong and not its value, and no copy of it.
 async fn credentials_refused(
-    ground: &Ground,
+    attack_cluster: &AttackCluster,
     scenario: &str,
     provider: &str,
     texts: &[(&str, &str)],
 ) -> Result<()> {
-    let mallory = ground.attacker(scenario).await?;
+    let mallory = attack_cluster.attacker(scenario).await?;
     let config = match provider {
         "aws" => json!({"region": "eu-west-1"}),
         "azure" => json!({"resourceGroup": "group", "storageAccount": "account"}),
@@ -46,7 +46,7 @@ async fn credentials_refused(
         mallory.keep_keys(&name, text).await?;
         let spec = json!({"provider": provider, "objectStorage": {"bucket": "mine"}, "config": config,
             "credential": {"name": name, "key": "cloud"}});
-        let words = ground.location_refused(&mallory, &name, spec).await?;
+        let words = attack_cluster.location_refused(&mallory, &name, spec).await?;
         ensure!(words.contains(named), "{named} is not named in {words:?}");
         ensure!(!words.contains(VALUE), "{words}");
         mallory.delete::<NonAdminBackupStorageLocation>(&name).await?;
@@ -55,7 +55,9 @@ async fn credentials_refused(
     Ok(())
 }
 
-pub(crate) async fn c2_a_credential_that_sends_veleros_own_token_away(ground: &Ground) -> Result<()> {
+pub(crate) async fn c2_a_credential_that_sends_veleros_own_token_away(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
     let aws = [
         ("credential_process", "[default]\ncredential_process = /bin/sh -c hunter2\n"),
         ("role_arn", "[default]\nrole_arn = hunter2\nweb_identity_token_file = /var/run/token\n"),
@@ -64,7 +66,7 @@ pub(crate) async fn c2_a_credential_that_sends_veleros_own_token_away(ground: &G
             "[default]\naws_access_key_id = a\naws_secret_access_key = hunter2\nendpoint_url = x\n",
         ),
     ];
-    credentials_refused(ground, "c2a", "aws", &aws).await?;
+    credentials_refused(attack_cluster, "c2a", "aws", &aws).await?;
     let gcp = [
         (
             "service_account",
@@ -77,10 +79,10 @@ pub(crate) async fn c2_a_credential_that_sends_veleros_own_token_away(ground: &G
             "private_key": "-----BEGIN PRIVATE KEY-----\naHVudGVyMg==\n-----END PRIVATE KEY-----\n", "client_email": "a@b", "token_uri": "https://hunter2.example/token"}"#,
         ),
     ];
-    credentials_refused(ground, "c2g", "gcp", &gcp).await
+    credentials_refused(attack_cluster, "c2g", "gcp", &gcp).await
 }
 
-pub(crate) async fn c3_a_credential_that_reads_a_file(ground: &Ground) -> Result<()> {
+pub(crate) async fn c3_a_credential_that_reads_a_file(attack_cluster: &AttackCluster) -> Result<()> {
     let texts = [
         (
             "AZURE_CLIENT_CERTIFICATE_PATH",
@@ -91,29 +93,31 @@ pub(crate) async fn c3_a_credential_that_reads_a_file(ground: &Ground) -> Result
             "AZURE_STORAGE_ACCOUNT_ACCESS_KEY=hunter2\nAZURE_AUTHORITY_HOST=https://x\n",
         ),
     ];
-    credentials_refused(ground, "c3", "azure", &texts).await
+    credentials_refused(attack_cluster, "c3", "azure", &texts).await
 }
 
-pub(crate) async fn c4_a_credential_that_falls_back_to_the_clusters_own(ground: &Ground) -> Result<()> {
+pub(crate) async fn c4_a_credential_that_falls_back_to_the_clusters_own(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
     let texts = [
         ("aws_access_key_id", "[default]\n"),
         ("credential_source", "[default]\ncredential_source = Ec2InstanceMetadata\n"),
         ("no profile", ""),
     ];
-    credentials_refused(ground, "c4", "aws", &texts).await
+    credentials_refused(attack_cluster, "c4", "aws", &texts).await
 }
 
 /// Sends each, and expects words about the field.
 async fn locations_refused(
-    ground: &Ground,
+    attack_cluster: &AttackCluster,
     scenario: &str,
     attempts: impl IntoIterator<Item = (&str, Value)>,
 ) -> Result<()> {
-    let mallory = ground.attacker(scenario).await?;
+    let mallory = attack_cluster.attacker(scenario).await?;
     keys(&mallory).await?;
     for (number, (field, spec)) in attempts.into_iter().enumerate() {
         let name = format!("l{number}");
-        let words = ground.location_refused(&mallory, &name, spec).await?;
+        let words = attack_cluster.location_refused(&mallory, &name, spec).await?;
         ensure!(words.contains(field), "{field} is not named in {words:?}");
         mallory.delete::<NonAdminBackupStorageLocation>(&name).await?;
         mallory.gone::<NonAdminBackupStorageLocation>(&name).await?;
@@ -121,15 +125,17 @@ async fn locations_refused(
     Ok(())
 }
 
-pub(crate) async fn c5_a_setting_that_names_the_administrators_file(ground: &Ground) -> Result<()> {
+pub(crate) async fn c5_a_setting_that_names_the_administrators_file(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
     let settings = ["credentialsFile", "customerKeyEncryptionFile", "somethingNew"];
     let attempts =
         settings.map(|key| (key, aws(json!({"config": {"region": "eu-west-1", key: "/credentials/cloud"}}))));
-    locations_refused(ground, "c5", attempts).await
+    locations_refused(attack_cluster, "c5", attempts).await
 }
 
-pub(crate) async fn c7_an_endpoint_inside_the_cluster(ground: &Ground) -> Result<()> {
-    let api_server = ground.house.bed.server().to_owned();
+pub(crate) async fn c7_an_endpoint_inside_the_cluster(attack_cluster: &AttackCluster) -> Result<()> {
+    let api_server = attack_cluster.test_cluster.bed.server().to_owned();
     let host = api_server.trim_start_matches("https://").replace("127.0.0.1", "127.0.0.2");
     let urls = [
         "http://169.254.169.254/latest".to_owned(),
@@ -145,10 +151,10 @@ pub(crate) async fn c7_an_endpoint_inside_the_cluster(ground: &Ground) -> Result
         let config = json!({"region": "eu-west-1", "s3ForcePathStyle": "true", "s3Url": url});
         ("s3Url", aws(json!({ "config": config })))
     });
-    locations_refused(ground, "c7", attempts).await
+    locations_refused(attack_cluster, "c7", attempts).await
 }
 
-pub(crate) async fn c8_transport_security_switched_off(ground: &Ground) -> Result<()> {
+pub(crate) async fn c8_transport_security_switched_off(attack_cluster: &AttackCluster) -> Result<()> {
     let skipped =
         json!({"region": "eu-west-1", "s3Url": "https://s3.example.com", "insecureSkipTLSVerify": "true"});
     let no_pem = json!({"bucket": "mine", "caCert": "bm90IGEgY2VydGlmaWNhdGU="});
@@ -158,18 +164,20 @@ pub(crate) async fn c8_transport_security_switched_off(ground: &Ground) -> Resul
         ("caCert", aws(json!({ "objectStorage": no_pem }))),
         ("caCertRef", aws(json!({ "objectStorage": somebody_elses }))),
     ];
-    locations_refused(ground, "c8", attempts).await
+    locations_refused(attack_cluster, "c8", attempts).await
 }
 
-pub(crate) async fn c9_a_prefix_that_climbs_out(ground: &Ground) -> Result<()> {
+pub(crate) async fn c9_a_prefix_that_climbs_out(attack_cluster: &AttackCluster) -> Result<()> {
     let prefixes = ["../victim/velero", "a/../../victim", "/victim", "a//b", "./a", ".."];
     let attempts = prefixes
         .map(|prefix| ("prefix", aws(json!({"objectStorage": {"bucket": "mine", "prefix": prefix}}))));
-    locations_refused(ground, "c9", attempts).await
+    locations_refused(attack_cluster, "c9", attempts).await
 }
 
-pub(crate) async fn c13_a_request_for_approval_that_approves_itself(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker("c13").await?;
+pub(crate) async fn c13_a_request_for_approval_that_approves_itself(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
+    let mallory = attack_cluster.attacker("c13").await?;
     keys(&mallory).await?;
     let spec = json!({"spec": {"backupStorageLocationSpec": aws(json!({}))}});
     let location = mallory.create::<NonAdminBackupStorageLocation>("own", spec).await?;
@@ -189,24 +197,29 @@ pub(crate) async fn c13_a_request_for_approval_that_approves_itself(ground: &Gro
     ensure!(patched.is_err(), "the request can be decided about");
     let forged = json!({"spec": {"approvalDecision": "approve"}});
     let kind = Kind::NonAdminBackupStorageLocationRequest;
-    ensure!(ground.send(&mallory, kind, &request, forged).await.is_err(), "a request can be made");
+    ensure!(attack_cluster.send(&mallory, kind, &request, forged).await.is_err(), "a request can be made");
 
     let uid = location.uid().context("a uid")?;
-    let storages = ground.house.admin::<BackupStorageLocation>().await?.list(&ListParams::default()).await?;
+    let storages = attack_cluster
+        .test_cluster
+        .admin::<BackupStorageLocation>()
+        .await?
+        .list(&ListParams::default())
+        .await?;
     ensure!(!storages.iter().any(|storage| storage.name_any().ends_with(&uid)), "Velero has it");
-    let secrets = ground.house.admin::<Secret>().await?.list(&ListParams::default()).await?;
+    let secrets = attack_cluster.test_cluster.admin::<Secret>().await?.list(&ListParams::default()).await?;
     ensure!(!secrets.iter().any(|secret| secret.name_any().ends_with(&uid)), "its Secret was copied");
     Ok(())
 }
 
-pub(crate) async fn c15_a_provider_nobody_allowed(ground: &Ground) -> Result<()> {
+pub(crate) async fn c15_a_provider_nobody_allowed(attack_cluster: &AttackCluster) -> Result<()> {
     let providers = ["replicated.com/hostpath", "velero.io/fs", "AWS ", ""];
     let attempts = providers.map(|provider| ("provider", aws(json!({ "provider": provider }))));
-    locations_refused(ground, "c15", attempts).await
+    locations_refused(attack_cluster, "c15", attempts).await
 }
 
-pub(crate) async fn c17_a_flood_of_locations(ground: &Ground) -> Result<()> {
-    let mallory = ground.attacker("c17").await?;
+pub(crate) async fn c17_a_flood_of_locations(attack_cluster: &AttackCluster) -> Result<()> {
+    let mallory = attack_cluster.attacker("c17").await?;
     keys(&mallory).await?;
     for number in 0..8 {
         let bucket = json!({"objectStorage": {"bucket": format!("bucket-{number}")}});
@@ -226,7 +239,7 @@ pub(crate) async fn c17_a_flood_of_locations(ground: &Ground) -> Result<()> {
             status.velero_backup_storage_location.as_ref().is_some_and(|velero| velero.name.is_some())
         })
         .await?;
-    let requests = ground.house.admin::<NonAdminBackupStorageLocationRequest>().await?;
+    let requests = attack_cluster.test_cluster.admin::<NonAdminBackupStorageLocationRequest>().await?;
     let of_mallory = |request: &NonAdminBackupStorageLocationRequest| {
         request.annotations().values().any(|value| *value == mallory.namespace)
     };

@@ -1,13 +1,13 @@
-//! `doctor` by an administrator, on a healthy cluster and on a sick one, and by somebody who may read nothing of it.
+//! `doctor` by an administrator, on a healthy cluster and on a broken one, and by a user without permissions.
 
 use anyhow::{Context as _, Result, ensure};
-use e2e::House;
+use e2e::TestCluster;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::{house, person::Person, program::nacre, stage};
+use crate::{person::Person, program::nacre, stage, test_cluster};
 
 const GUIDE: &str = include_str!("../../../../docs/admin-guide.md");
 
@@ -29,19 +29,19 @@ fn in_the_guide(page: &str) {
     }
 }
 
-async fn examined(house: &House, more: &[&str], code: i32) -> Result<Value> {
-    nacre(&house.bed.kubeconfig(), &[&["doctor", "-o", "json"], more].concat()).await?.json(code)
+async fn examined(test_cluster: &TestCluster, more: &[&str], code: i32) -> Result<Value> {
+    nacre(&test_cluster.bed.kubeconfig(), &[&["doctor", "-o", "json"], more].concat()).await?.json(code)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
-    let house = house().await?;
-    // There are no nodes, and so no pods: nacre runs beside the cluster, and its Deployment is told that it is well.
+    let test_cluster = test_cluster().await?;
+    // There are no nodes, and so no pods: nacre runs outside the cluster, and the Deployment's status is set by hand.
     let pods = json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}});
-    let deployments = Api::<Deployment>::namespaced(house.bed.client().await?, e2e::VELERO);
+    let deployments = Api::<Deployment>::namespaced(test_cluster.bed.client().await?, e2e::VELERO);
     deployments.patch_status("non-admin-controller", &PatchParams::default(), &Patch::Merge(pods)).await?;
-    let mark = house.bed.audit().mark().await?;
-    let diagnosis = examined(house, &["--as", "dora", "--as-group", "system:masters"], 0).await?;
+    let mark = test_cluster.bed.audit().mark().await?;
+    let diagnosis = examined(test_cluster, &["--as", "dora", "--as-group", "system:masters"], 0).await?;
     assert!(of(&diagnosis, "warning").is_empty() && of(&diagnosis, "problem").is_empty(), "{diagnosis:#}");
     assert!(of(&diagnosis, "not-checked").is_empty(), "{diagnosis:#}");
     let fine: Vec<_> = of(&diagnosis, "ok").iter().map(|one| one["message"].to_string()).collect();
@@ -60,15 +60,15 @@ async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
         assert!(fine.iter().any(|message| message.contains(words)), "{words}: {diagnosis:#}");
     }
     // Looked at, and not touched.
-    let wrote = house.bed.audit().since(mark).await?.writes().only(|request| request.user == "dora");
+    let wrote = test_cluster.bed.audit().since(mark).await?.writes().only(|request| request.user == "dora");
     assert!(wrote.is_empty(), "{wrote:?}");
 
-    let page = nacre(&house.bed.kubeconfig(), &["doctor"]).await?.with(0)?;
+    let page = nacre(&test_cluster.bed.kubeconfig(), &["doctor"]).await?.with(0)?;
     in_the_guide(&page);
     assert!(page.starts_with("Velero\n  ok ") && page.ends_with("nothing is wrong\n"), "{page}");
 
-    // Somebody who may look at nothing is told so, line by line.
-    let otto = Person::new(house, "curious", "otto").await?;
+    // For a user without permissions, every line says "not checked".
+    let otto = Person::new(test_cluster, "curious", "otto").await?;
     let ended = otto.nacre(&["doctor"]).await?;
     assert_eq!(ended.code, Some(0), "{ended:#?}");
     for words in [
@@ -80,7 +80,7 @@ async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
     Ok(())
 }
 
-/// Everything that can be wrong at once, beside a Velero that is nobody else's.
+/// Everything that can be wrong at once, with a Velero of its own.
 const SICK: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
@@ -171,7 +171,7 @@ async fn each_thing_that_is_wrong_is_found_with_its_fix() -> Result<()> {
             "ConfigMap: 2:3: backup.tll: there is no such field",
             "kubectl edit configmap nacre-policy -n sick",
         ),
-        ("problem", "there is no policy that can be used", "policy check"),
+        ("problem", "there is no valid policy", "policy check"),
     ];
     for (verdict, message, fix) in expected {
         let found =

@@ -5,16 +5,17 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use api::{NonAdminBackup, NonAdminRestore, condition};
 use bed::eventually;
-use e2e::House;
+use e2e::TestCluster;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use serde_json::json;
 
 use crate::{
-    house, house_and_nacre,
+    house_and_nacre,
     person::Person,
     program::{Ended, nacre},
     terminal::Terminal,
+    test_cluster,
 };
 
 /// Whether these words are in what the program wrote, wherever it wrote them.
@@ -27,8 +28,8 @@ fn shows(ended: &Ended, code: i32, words: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_of_nothing_or_of_a_part_is_not_the_last_good_one() -> Result<()> {
-    let house = house().await?;
-    let ada = Person::new(house, "nothing", "ada").await?;
+    let test_cluster = test_cluster().await?;
+    let ada = Person::new(test_cluster, "nothing", "ada").await?;
     ada.tenant.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
 
     // A name that the cluster does not serve is refused at once, with the nearest that it does.
@@ -85,7 +86,7 @@ async fn a_backup_of_nothing_or_of_a_part_is_not_the_last_good_one() -> Result<(
     shows(
         &ended,
         1,
-        &["restoring from whole, the last good backup", "the whole namespace, ", newer, "say --yes"],
+        &["restoring from whole, the last good backup", "the whole namespace, ", newer, "use --yes"],
     );
     let mut terminal = Terminal::start(&ada.kubeconfig, &["restore", "create"])?;
     terminal.shows("Restore from whole all the same? [y/N]").await?;
@@ -108,16 +109,16 @@ async fn a_backup_of_nothing_or_of_a_part_is_not_the_last_good_one() -> Result<(
     Ok(())
 }
 
-async fn admin(house: &House, arguments: &[&str]) -> Result<String> {
-    nacre(&house.bed.kubeconfig(), arguments).await?.with(0)
+async fn admin(test_cluster: &TestCluster, arguments: &[&str]) -> Result<String> {
+    nacre(&test_cluster.bed.kubeconfig(), arguments).await?.with(0)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_in_a_revoked_location_is_not_the_last_good_one() -> Result<()> {
-    let (house, controller) = house_and_nacre().await?;
+    let (test_cluster, controller) = house_and_nacre().await?;
     let metric = "nacre_last_good_backup_timestamp_seconds{namespace=\"revoked\"}";
-    let bob = Person::new(house, "revoked", "bob").await?;
-    bob.tenant.keep_keys("keys", &house.bed.store()?.credentials()).await?;
+    let bob = Person::new(test_cluster, "revoked", "bob").await?;
+    bob.tenant.keep_keys("keys", &test_cluster.bed.store()?.credentials()).await?;
     bob.tenant.bring_bucket("mine", "revoked-bucket", "keys").await?;
     let pending = async || {
         let is_pending = |status: &api::NonAdminBackupStorageLocationStatus| {
@@ -127,13 +128,13 @@ async fn a_backup_in_a_revoked_location_is_not_the_last_good_one() -> Result<()>
         bob.tenant.location_is("an administrator to be asked", "mine", is_pending).await
     };
     pending().await?;
-    admin(house, &["request", "approve", "revoked/mine", "--wait", "--timeout", "2m"]).await?;
+    admin(test_cluster, &["request", "approve", "revoked/mine", "--wait", "--timeout", "2m"]).await?;
     bob.says(&["backup", "create", "kept", "--storage-location", "mine", "--wait", "--timeout", "2m"])
         .await?;
     shows(&bob.nacre(&["status"]).await?, 0, &["Last good backup  kept, "]);
     assert!(controller.metrics().await?.contains(metric));
 
-    admin(house, &["request", "revoke", "revoked/mine", "--wait", "--timeout", "2m"]).await?;
+    admin(test_cluster, &["request", "revoke", "revoked/mine", "--wait", "--timeout", "2m"]).await?;
     pending().await?;
     let because = "because its storage location \"mine\" is not approved by an administrator";
     let ended = bob.nacre(&["status"]).await?;
@@ -143,7 +144,7 @@ async fn a_backup_in_a_revoked_location_is_not_the_last_good_one() -> Result<()>
 
     assert!(!controller.metrics().await?.contains(metric));
 
-    admin(house, &["request", "approve", "revoked/mine", "--wait", "--timeout", "2m"]).await?;
+    admin(test_cluster, &["request", "approve", "revoked/mine", "--wait", "--timeout", "2m"]).await?;
     bob.tenant.location_available("mine").await?;
     shows(&bob.nacre(&["status"]).await?, 0, &["Last good backup  kept, "]);
     Ok(())

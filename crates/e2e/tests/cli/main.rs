@@ -1,4 +1,4 @@
-//! `kubectl nacre` as its users run it: the program alone, with a tenant's rights and nothing more, on a real cluster.
+//! `kubectl nacre` as its users run it: with a tenant's permissions only, on a real cluster.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -7,7 +7,7 @@ mod completion;
 mod doctor;
 mod last_good;
 mod person;
-#[path = "../migration/program.rs"]
+#[path = "../live_migration/program.rs"]
 mod program;
 mod released;
 mod screen;
@@ -17,7 +17,7 @@ mod terminal;
 
 use anyhow::Result;
 use bed::Bed;
-use e2e::{House, Nacre};
+use e2e::{Nacre, TestCluster};
 use tokio::sync::OnceCell;
 
 /// One policy for all stories of this program; each has a namespace of its own. Nothing in it is risky for everybody.
@@ -34,26 +34,27 @@ overrides:
 ";
 
 /// A cluster with Velero and nacre as an installation sets it up, webhook included, shared by the stories that need both.
-async fn house() -> Result<&'static House> {
+async fn test_cluster() -> Result<&'static TestCluster> {
     Ok(&house_and_nacre().await?.0)
 }
 
 /// The same, with the controller that runs in it.
-async fn house_and_nacre() -> Result<&'static (House, Nacre)> {
-    static HOUSE: OnceCell<(House, Nacre)> = OnceCell::const_new();
+async fn house_and_nacre() -> Result<&'static (TestCluster, Nacre)> {
+    static HOUSE: OnceCell<(TestCluster, Nacre)> = OnceCell::const_new();
     HOUSE
         .get_or_try_init(|| async {
-            let house = House::build().await?;
-            house.set_policy(POLICY).await?;
-            house.admission().await?;
-            let (nacre, _) = house.start_answering(&house.tenant("first", "first").await?, &[]).await?;
-            anyhow::Ok((house, nacre))
+            let test_cluster = TestCluster::build().await?;
+            test_cluster.set_policy(POLICY).await?;
+            test_cluster.admission().await?;
+            let (nacre, _) =
+                test_cluster.start_answering(&test_cluster.tenant("first", "first").await?, &[]).await?;
+            anyhow::Ok((test_cluster, nacre))
         })
         .await
 }
 
 /// A cluster with nacre's definitions and nobody who acts on them, so that a story can say what happens when.
-async fn stage() -> Result<&'static House> {
-    static STAGE: OnceCell<House> = OnceCell::const_new();
-    STAGE.get_or_try_init(|| async { House::build_on(Bed::builder()).await }).await
+async fn stage() -> Result<&'static TestCluster> {
+    static STAGE: OnceCell<TestCluster> = OnceCell::const_new();
+    STAGE.get_or_try_init(|| async { TestCluster::build_on(Bed::builder()).await }).await
 }

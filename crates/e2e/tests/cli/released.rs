@@ -1,5 +1,4 @@
-//! Clients that are out there: what the released oadp-cli writes and reads, kubectl, and the velero command line of an
-//! administrator.
+//! Released clients: what oadp-cli writes and reads, kubectl, and the velero command line of an administrator.
 
 use anyhow::{Context as _, Result};
 use api::{
@@ -13,13 +12,13 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{house, person::Person};
+use crate::{person::Person, test_cluster};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_oadp_cli_writes_is_understood_and_what_it_reads_is_there() -> Result<()> {
-    let house = house().await?;
-    let zoe = Person::new(house, "released", "zoe").await?;
-    let store = house.bed.store()?;
+    let test_cluster = test_cluster().await?;
+    let zoe = Person::new(test_cluster, "released", "zoe").await?;
+    let store = test_cluster.bed.store()?;
     zoe.tenant.keep_keys("keys", &store.credentials()).await?;
     zoe.tenant.bring_bucket("bsl", "released-bucket", "keys").await?;
     zoe.tenant.location_available("bsl").await?;
@@ -76,9 +75,9 @@ async fn what_oadp_cli_writes_is_understood_and_what_it_reads_is_there() -> Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_as_oadp_cli_gives_it_counts() -> Result<()> {
-    let house = house().await?;
-    let una = Person::new(house, "waits", "una").await?;
-    una.tenant.keep_keys("keys", &house.bed.store()?.credentials()).await?;
+    let test_cluster = test_cluster().await?;
+    let una = Person::new(test_cluster, "waits", "una").await?;
+    una.tenant.keep_keys("keys", &test_cluster.bed.store()?.credentials()).await?;
     una.tenant.bring_bucket("bsl", "waits-bucket", "keys").await?;
     let status = una
         .tenant
@@ -88,20 +87,20 @@ async fn an_approval_as_oadp_cli_gives_it_counts() -> Result<()> {
         })
         .await?;
 
-    // `nabsl-request get`: by the UUID that the location tells, and by the name that the request tells.
+    // `nabsl-request get`: by the UUID in the location's status, and by the request's name.
     let uuid = status.velero_backup_storage_location.and_then(|velero| velero.nacuuid).context("a UUID")?;
-    let requests = house.admin::<NonAdminBackupStorageLocationRequest>().await?;
+    let requests = test_cluster.admin::<NonAdminBackupStorageLocationRequest>().await?;
     let read = serde_json::to_value(requests.get(&uuid).await?)?;
-    let told = &read["status"]["nonAdminBackupStorageLocation"];
+    let reported = &read["status"]["nonAdminBackupStorageLocation"];
     assert_eq!(
-        (&told["name"], &told["namespace"], &told["nacuuid"]),
+        (&reported["name"], &reported["namespace"], &reported["nacuuid"]),
         (&json!("bsl"), &json!("waits"), &json!(uuid))
     );
     assert_eq!(
         (&read["spec"]["approvalDecision"], &read["status"]["phase"]),
         (&json!("pending"), &json!("Pending"))
     );
-    assert_eq!(told["requestedSpec"]["objectStorage"]["bucket"], "waits-bucket");
+    assert_eq!(reported["requestedSpec"]["objectStorage"]["bucket"], "waits-bucket");
 
     // `nabsl-request reject --reason`: an update of the whole object, and a reason that the tenant gets to read.
     let mut whole = requests.get(&uuid).await?;
@@ -128,11 +127,11 @@ async fn an_approval_as_oadp_cli_gives_it_counts() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_and_velero_see_what_nacre_made() -> Result<()> {
-    let house = house().await?;
-    let kim = Person::new(house, "plain", "kim").await?;
+    let test_cluster = test_cluster().await?;
+    let kim = Person::new(test_cluster, "plain", "kim").await?;
     kim.says(&["backup", "create", "daily", "--wait"]).await?;
     let kubectl = async |arguments: &[&str]| {
-        house.bed.kubectl(&[arguments, &["--as=kim", "-n", "plain"]].concat()).await?.ok()
+        test_cluster.bed.kubectl(&[arguments, &["--as=kim", "-n", "plain"]].concat()).await?.ok()
     };
     let table = kubectl(&["get", "nab"]).await?;
     assert!(
@@ -145,9 +144,9 @@ async fn kubectl_and_velero_see_what_nacre_made() -> Result<()> {
     // An administrator's velero, in Velero's namespace.
     let backup = kim.tenant.api::<NonAdminBackup>().get("daily").await?;
     let name = backup.status.and_then(|status| status.velero_backup?.name).context("a Velero Backup")?;
-    assert!(house.bed.velero_cli(&["backup", "get"]).await?.ok()?.contains(&name));
-    assert!(house.bed.velero_cli(&["backup", "describe", &name]).await?.ok()?.contains("Completed"));
-    assert!(house.bed.velero_cli(&["backup", "logs", &name]).await?.ok()?.contains("level=info"));
+    assert!(test_cluster.bed.velero_cli(&["backup", "get"]).await?.ok()?.contains(&name));
+    assert!(test_cluster.bed.velero_cli(&["backup", "describe", &name]).await?.ok()?.contains("Completed"));
+    assert!(test_cluster.bed.velero_cli(&["backup", "logs", &name]).await?.ok()?.contains("level=info"));
 
     // Deleted by kubectl as the README says.
     let gone = json!({"spec": {"deleteBackup": true}});

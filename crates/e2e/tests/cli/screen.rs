@@ -1,5 +1,5 @@
-//! What a person sees on a terminal. The story is played by hand, so that every step of it is there to be seen, and the
-//! same steps are in the user guide.
+//! What a user sees on a terminal. Statuses are written by the test, so that every step is visible, and the same steps
+//! are in the user guide.
 
 use anyhow::Result;
 use api::{NonAdminBackup, NonAdminDownloadRequest};
@@ -70,7 +70,7 @@ async fn a_backup_from_the_queue_to_its_end() -> Result<()> {
             "finishing",
         ),
     ];
-    let mut seen = vec![terminal.shows("has not looked at it yet").await?];
+    let mut seen = vec![terminal.shows("has not processed it yet").await?];
     for (status, words) in steps {
         play(&ada.tenant, "daily", status).await?;
         seen.push(terminal.shows(words).await?);
@@ -133,7 +133,7 @@ async fn ctrl_c_ends_the_wait_and_nothing_else() -> Result<()> {
     let stage = stage().await?;
     let ada = Person::new(stage, "stopped", "ada").await?;
     let mut terminal = Terminal::start(&ada.kubeconfig, &["backup", "create", "daily", "--wait"])?;
-    terminal.shows("has not looked at it yet").await?;
+    terminal.shows("has not processed it yet").await?;
     terminal.interrupt()?;
     assert_eq!(terminal.ends().await?, 130);
     terminal.shows("backup daily was not stopped").await?;

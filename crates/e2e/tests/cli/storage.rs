@@ -1,17 +1,17 @@
-//! Storage of one's own, by the program alone.
+//! A tenant's own storage, with the CLI alone.
 
 use anyhow::Result;
 use api::NonAdminBackupStorageLocation;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
-use crate::{house, person::Person};
+use crate::{person::Person, test_cluster};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bucket_is_brought_used_and_taken_away() -> Result<()> {
-    let house = house().await?;
-    let bob = Person::new(house, "cellar", "bob").await?;
-    let store = house.bed.store()?;
+    let test_cluster = test_cluster().await?;
+    let bob = Person::new(test_cluster, "cellar", "bob").await?;
+    let store = test_cluster.bed.store()?;
     store.make_bucket("cellar-bucket")?;
     let url = format!("s3ForcePathStyle=true,s3Url={}", store.url());
     let create = [
@@ -35,10 +35,10 @@ async fn a_bucket_is_brought_used_and_taken_away() -> Result<()> {
 
     // Explained before the Secret is there, and with it.
     let manifest = bob.says(&[&create[..13], &["--dry-run"]].concat()).await?;
-    let file = house.bed.folder().join("location.yaml");
+    let file = test_cluster.bed.folder().join("location.yaml");
     std::fs::write(&file, manifest)?;
     let file = file.display().to_string();
-    let policy = house.bed.folder().join("cellar-policy.yaml");
+    let policy = test_cluster.bed.folder().join("cellar-policy.yaml");
     std::fs::write(&policy, crate::POLICY)?;
     let policy = policy.display().to_string();
     let explain = ["explain", "-f", &file, "--policy", &policy];
@@ -59,7 +59,7 @@ async fn a_bucket_is_brought_used_and_taken_away() -> Result<()> {
     bob.tenant.create::<ConfigMap>("wine", json!({"data": {"red": "5"}})).await?;
     bob.says(&["backup", "create", "kept", "--storage-location", "mine", "--wait"]).await?;
     assert!(bob.says(&["backup", "logs", "kept"]).await?.contains("level=info"));
-    let to = house.bed.folder().join("kept.tar.gz");
+    let to = test_cluster.bed.folder().join("kept.tar.gz");
     let to = to.display().to_string();
     assert!(bob.says(&["backup", "download", "kept", "--to", &to]).await?.starts_with(&to));
     let saved = std::fs::read(&to)?;

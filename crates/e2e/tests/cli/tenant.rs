@@ -1,4 +1,4 @@
-//! A namespace owner's day, by the program alone: every verb for backups and restores.
+//! A namespace owner's tasks with the CLI alone: every verb for backups and restores.
 
 use anyhow::{Result, ensure};
 use api::{NonAdminBackup, NonAdminDownloadRequest, velero::Backup};
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::{house, person::Person};
+use crate::{person::Person, test_cluster};
 
 /// Nothing is left of what a download needed.
 async fn no_downloads_left(person: &Person<'_>) -> Result<()> {
@@ -17,8 +17,8 @@ async fn no_downloads_left(person: &Person<'_>) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_day_with_backups_and_restores() -> Result<()> {
-    let house = house().await?;
-    let ada = Person::new(house, "shop", "ada").await?;
+    let test_cluster = test_cluster().await?;
+    let ada = Person::new(test_cluster, "shop", "ada").await?;
 
     // An empty namespace.
     let ended = ada.nacre(&["status"]).await?;
@@ -94,14 +94,14 @@ async fn a_day_with_backups_and_restores() -> Result<()> {
     // Gone, with the data; not without a yes.
     let ended = ada.nacre(&["backup", "delete", "daily"]).await?;
     assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.contains("say --yes"), "{ended:#?}");
+    assert!(ended.stderr.contains("use --yes"), "{ended:#?}");
     let velero =
         ada.tenant.api::<NonAdminBackup>().get("daily").await?.status.unwrap().velero_backup.unwrap();
     ada.says(&["restore", "delete", "back", "--yes", "--wait"]).await?;
     ada.says(&["backup", "delete", "daily", "--yes", "--wait", "--timeout", "2m"]).await?;
     let velero = velero.name.unwrap();
-    assert!(house.admin::<Backup>().await?.get_opt(&velero).await?.is_none());
-    let stored = house.bed.store()?.keys(bed::BUCKET)?;
+    assert!(test_cluster.admin::<Backup>().await?.get_opt(&velero).await?.is_none());
+    let stored = test_cluster.bed.store()?.keys(bed::BUCKET)?;
     assert!(!stored.iter().any(|key| key.contains(&velero)), "{stored:?}");
     let ended = ada.nacre(&["backup", "wait", "daily"]).await?;
     assert_eq!(ended.code, Some(1));
@@ -111,8 +111,8 @@ async fn a_day_with_backups_and_restores() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_policy_says_is_told_before_and_after() -> Result<()> {
-    let house = house().await?;
-    let eve = Person::new(house, "strict", "eve").await?;
+    let test_cluster = test_cluster().await?;
+    let eve = Person::new(test_cluster, "strict", "eve").await?;
 
     // Refused at once: by the program where the rule is nacre's own, by the webhook where it is the administrators'.
     let ended = eve.nacre(&["backup", "create", "--ttl", "soon"]).await?;
@@ -140,28 +140,29 @@ async fn what_policy_says_is_told_before_and_after() -> Result<()> {
     );
     eve.says(&["backup", "delete", "lost", "--yes", "--wait"]).await?;
 
-    // eve may not read the policy, is told so, and gets the webhook's answer; an administrator sees the rule.
+    // eve may not read the policy: the output says so, with the webhook's answer; an administrator sees the rule.
     let manifest = eve.says(&["backup", "create", "long", "--ttl", "72h", "--dry-run"]).await?;
-    let file = house.bed.folder().join("long.yaml");
+    let file = test_cluster.bed.folder().join("long.yaml");
     std::fs::write(&file, manifest)?;
     let file = file.display().to_string();
     let ended = eve.nacre(&["explain", "-f", &file]).await?;
     assert_eq!(ended.code, Some(3), "{ended:#?}");
-    for words in
-        ["not checked: the administrators' policy", "would not take it: refused: spec.backupSpec.ttl"]
+    for words in ["not checked: the administrators' policy", "would reject it: refused: spec.backupSpec.ttl"]
     {
         assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
     }
     let admin =
-        crate::program::nacre(&house.bed.kubeconfig(), &["explain", "-f", &file, "-n", "strict"]).await?;
+        crate::program::nacre(&test_cluster.bed.kubeconfig(), &["explain", "-f", &file, "-n", "strict"])
+            .await?;
     assert_eq!(admin.code, Some(3));
     assert!(admin.stdout.contains("rule: backup.ttl of the administrators' policy"), "{admin:#?}");
     let spec = eve.says(&["backup", "create", "fine", "--ttl", "24h", "--dry-run", "-o", "yaml"]).await?;
-    let file = house.bed.folder().join("fine.yaml");
+    let file = test_cluster.bed.folder().join("fine.yaml");
     std::fs::write(&file, spec)?;
     let file = file.display().to_string();
     let admin =
-        crate::program::nacre(&house.bed.kubeconfig(), &["explain", "-n", "strict", "-f", &file]).await?;
+        crate::program::nacre(&test_cluster.bed.kubeconfig(), &["explain", "-n", "strict", "-f", &file])
+            .await?;
     assert!(admin.with(0)?.contains("policy, backup.enforce.snapshotVolumes"));
 
     assert!(
@@ -182,11 +183,13 @@ async fn what_policy_says_is_told_before_and_after() -> Result<()> {
     no_downloads_left(&eve).await?;
 
     // An administrator sees the limits, and what was filled in by which rule.
-    let admin = crate::program::nacre(&house.bed.kubeconfig(), &["status", "-n", "strict"]).await?;
+    let admin = crate::program::nacre(&test_cluster.bed.kubeconfig(), &["status", "-n", "strict"]).await?;
     assert!(admin.stdout.contains("1 of 3 backups"), "{admin:#?}");
-    let admin =
-        crate::program::nacre(&house.bed.kubeconfig(), &["backup", "describe", "fine", "-n", "strict"])
-            .await?;
+    let admin = crate::program::nacre(
+        &test_cluster.bed.kubeconfig(),
+        &["backup", "describe", "fine", "-n", "strict"],
+    )
+    .await?;
     assert!(admin.with(0)?.contains("policy, backup.enforce.snapshotVolumes"));
 
     // Only the record of it goes; its data stays.

@@ -20,7 +20,7 @@ use rustix::{
 
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 100;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A program on a terminal of 100 by 24.
 pub(crate) struct Terminal {
@@ -79,7 +79,7 @@ impl Terminal {
 
     /// Waits until the screen shows these words, and returns the line they are in.
     pub(crate) async fn shows(&self, words: &str) -> Result<String> {
-        eventually(&format!("the terminal to show {words:?}"), PATIENCE, async || {
+        eventually(&format!("the terminal to show {words:?}"), TIMEOUT, async || {
             let text = self.text();
             text.lines().find(|line| line.contains(words)).map(|line| line.trim_end().to_owned()).ok_or(text)
         })
@@ -99,7 +99,7 @@ impl Terminal {
     /// Waits until the program has ended, and returns its exit code.
     pub(crate) async fn ends(&mut self) -> Result<i32> {
         let child = &mut self.child;
-        let status = eventually("the program to end", PATIENCE, async || {
+        let status = eventually("the program to end", TIMEOUT, async || {
             child.try_wait().map_err(|error| error.to_string())?.ok_or_else(|| "it runs".to_owned())
         })
         .await?;

@@ -1,5 +1,5 @@
-//! nacre as it ships, on a real API server, with a line between them that loses, refuses, delays and cuts, by seed: what
-//! is there at the end is what is there without faults.
+//! nacre as it ships, on a real API server, with a fault proxy between them that loses, rejects, delays and cuts
+//! requests, by seed: what is there at the end is what is there without faults.
 //!
 //! `NACRE_SEEDS` says how many seeds are tried, `NACRE_SEED` tries a single one.
 
@@ -8,21 +8,21 @@ mod story;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use e2e::{House, NACRE, Tap};
+use e2e::{FaultProxy, NACRE, TestCluster};
 
-/// How many seeds are tried unless told otherwise.
+/// Default number of seeds.
 const SEEDS: u64 = 3;
 /// How many writes go wrong in each: nearly as many as the story needs.
 const FAULTS: u32 = 14;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_line_changes_nothing_about_the_end() -> Result<()> {
-    let house = House::build_with_idle_velero().await?;
-    let tap = Tap::open(&house.account().await?).await?;
-    let kubeconfig = tap.kubeconfig(house.bed.folder())?;
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    let fault_proxy = FaultProxy::open(&test_cluster.account().await?).await?;
+    let kubeconfig = fault_proxy.kubeconfig(test_cluster.bed.folder())?;
 
-    let mut nacre = house.start_nacre_with(&kubeconfig).await?;
-    let calm = story::tell(&house, "calm", async || Ok(())).await?;
+    let mut nacre = test_cluster.start_nacre_with(&kubeconfig).await?;
+    let calm = story::run(&test_cluster, "calm", async || Ok(())).await?;
 
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let seeds = match number("NACRE_SEED") {
@@ -32,23 +32,23 @@ async fn a_bad_line_changes_nothing_about_the_end() -> Result<()> {
     let (began, mut struck, mut slowest) = (Instant::now(), 0, (Duration::ZERO, 0));
     for seed in seeds.clone() {
         let namespace = format!("seed-{seed}");
-        tap.disturb(seed, FAULTS);
-        let told = Instant::now();
+        fault_proxy.disturb(seed, FAULTS);
+        let reported = Instant::now();
         // Every third time it also dies in the middle of it all.
-        let end = story::tell(&house, &namespace, async || {
+        let end = story::run(&test_cluster, &namespace, async || {
             if seed % 3 == 2 {
                 nacre.process.kill().await?;
-                nacre = house.start_nacre_with(&kubeconfig).await?;
+                nacre = test_cluster.start_nacre_with(&kubeconfig).await?;
             }
             Ok(())
         })
         .await;
         let again = format!("again: NACRE_SEED={seed} cargo test --package e2e --test faults");
-        struck += tap.struck();
+        struck += fault_proxy.struck();
         let end = end.with_context(|| again.clone())?;
         ensure!(end == calm, "seed {seed} ends with\n{end:#?}\nand not\n{calm:#?}\n{again}");
-        tap.relent();
-        slowest = slowest.max((told.elapsed(), seed));
+        fault_proxy.relent();
+        slowest = slowest.max((reported.elapsed(), seed));
     }
     ensure!(struck > 0, "nothing went wrong");
     eprintln!(
@@ -59,7 +59,7 @@ async fn a_bad_line_changes_nothing_about_the_end() -> Result<()> {
         slowest.0.as_secs_f64()
     );
     // And nothing is left that makes it write on.
-    house.bed.audit().quiet(NACRE, Duration::from_secs(3)).await?;
+    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(3)).await?;
     ensure!(nacre.process.is_running());
     Ok(())
 }

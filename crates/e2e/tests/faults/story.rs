@@ -8,26 +8,26 @@ use anyhow::{Result, ensure};
 use api::velero::{Backup, DeleteBackupRequest, Restore};
 use api::{NonAdminBackup, NonAdminRestore, Phase};
 use bed::eventually;
-use e2e::{House, Tenant, VELERO};
+use e2e::{Tenant, TestCluster, VELERO};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// Retries wait longer and longer, and the machine is busy.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What is left: each object by kind and name, with what matters of it.
 pub(crate) type End = BTreeMap<String, Value>;
 
 /// Tells the story in a namespace of its own and returns what is left. In the middle something else may happen.
-pub(crate) async fn tell(
-    house: &House,
+pub(crate) async fn run(
+    test_cluster: &TestCluster,
     namespace: &str,
     in_the_middle: impl AsyncFnOnce() -> Result<()>,
 ) -> Result<End> {
-    let tenant = house.tenant(namespace, "ada").await?;
-    let velero = Velero { house, namespace };
+    let tenant = test_cluster.tenant(namespace, "ada").await?;
+    let velero = Velero { test_cluster, namespace };
     tenant.back_up("kept").await?;
     tenant.back_up("dropped").await?;
     for name in ["kept", "dropped"] {
@@ -50,7 +50,7 @@ pub(crate) async fn tell(
     tenant.gone::<NonAdminRestore>("again").await?;
 
     // What is left must be so, and stay so.
-    eventually("everything of the restore to be gone", PATIENCE, async || {
+    eventually("everything of the restore to be gone", TIMEOUT, async || {
         let left = velero.all::<Restore>("nar").await.map_err(|error| error.to_string())?;
         if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
     })
@@ -98,7 +98,7 @@ async fn end(tenant: &Tenant<'_>, velero: &Velero<'_>) -> Result<End> {
 
 /// Velero, as far as one tenant is concerned.
 struct Velero<'a> {
-    house: &'a House,
+    test_cluster: &'a TestCluster,
     namespace: &'a str,
 }
 
@@ -107,7 +107,7 @@ impl Velero<'_> {
     where
         K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
     {
-        Ok(Api::namespaced(self.house.bed.client().await?, VELERO))
+        Ok(Api::namespaced(self.test_cluster.bed.client().await?, VELERO))
     }
 
     /// What was made for requests of this tenant: the request's name and the object's.
@@ -136,7 +136,7 @@ impl Velero<'_> {
             + std::fmt::Debug
             + DeserializeOwned,
     {
-        let found = eventually("Velero to be given it", PATIENCE, async || {
+        let found = eventually("Velero to be given it", TIMEOUT, async || {
             let mut all = self.all::<K>(of).await.map_err(|error| error.to_string())?;
             all.retain(|(name, _)| name == request);
             if all.is_empty() { Err("nothing yet".to_owned()) } else { Ok(all) }
@@ -173,7 +173,7 @@ impl Velero<'_> {
             let all = requests.list(&ListParams::default()).await?.items.into_iter();
             Ok(all.filter(|one| one.spec.backup_name == backup).filter_map(|one| one.metadata.name).collect())
         };
-        eventually("Velero to be asked to delete it", PATIENCE, async || {
+        eventually("Velero to be asked to delete it", TIMEOUT, async || {
             let all = named().await.map_err(|error| error.to_string())?;
             if all.is_empty() { Err("nobody asks".to_owned()) } else { Ok(()) }
         })

@@ -106,7 +106,7 @@ async fn definition_of(bed: &Bed) -> Result<CustomResourceDefinition> {
     Ok(definitions.get(&Kind::DataProtectionApplication.group_resource()).await?)
 }
 
-/// With a request that is held, and one that is on its way out and held.
+/// With a request that has finalizers, and one that is being deleted and has finalizers.
 async fn uninstalled(bed: &Bed) -> Result<()> {
     let backups = Api::<NonAdminBackup>::namespaced(bed.client().await?, "shop");
     for name in ["stays", "stuck"] {
@@ -146,7 +146,7 @@ async fn uninstalled(bed: &Bed) -> Result<()> {
         "{done}"
     );
     ensure!(kept.contains("1 nonadminbackups of tenants") && kept.contains("the namespace velero"), "{kept}");
-    ensure!(backups.get_opt("stuck").await?.is_none(), "what was on its way out is stuck");
+    ensure!(backups.get_opt("stuck").await?.is_none(), "the object being deleted is stuck");
     ensure!(backups.get("stays").await?.finalizers() == ["example.com/theirs"]);
     let (again, _) = well(bed, &["uninstall"]).await?;
     ensure!(again.contains("nacre is not installed"), "{again}");

@@ -1,11 +1,11 @@
-//! nacre into and out of a cluster: by its own command line and by Helm, who may do what once it is there, and whether it is
-//! allowed anything that it does not need.
+//! Installing and uninstalling nacre, by its CLI and by Helm; permissions after the installation; and that nacre has no
+//! permission that it does not need.
 
 mod helm;
 mod life;
 mod matrix;
 mod privileges;
-mod privileges_of_migration;
+mod privileges_of_live_migration;
 mod privileges_of_operator;
 mod privileges_of_view;
 mod traces;

@@ -165,7 +165,7 @@ async fn nacre_looks_at_secrets_by_name(bed: &Bed) -> Result<()> {
     for verb in ["list", "watch", "create", "patch", "delete"] {
         ensure!(
             bed.allowed(nacre, "velero", verb, "", "secrets").await?,
-            "nacre may not {verb} secrets beside Velero"
+            "nacre may not {verb} secrets in Velero's namespace"
         );
     }
     Ok(())

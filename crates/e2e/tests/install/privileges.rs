@@ -1,5 +1,5 @@
-//! Least privilege, by the API server's own account: tenants go through every story, with every extra on, while reads are
-//! logged too; each right of every role that nacre runs with is needed by some request, and no request is forbidden.
+//! Least privilege, by the API server's audit log: all stories run with every optional feature; each rule of nacre's
+//! roles is used by some request, and no request is forbidden.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use api::{
     NonAdminDownloadRequest, NonAdminRestore, Phase, condition,
 };
 use bed::{Bed, Request, Requests, eventually, wait_until};
-use e2e::{House, Nacre, Rights, Tap, Tenant, VELERO};
+use e2e::{FaultProxy, Nacre, Rights, Tenant, TestCluster, VELERO};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
@@ -19,68 +19,69 @@ use kube::{Resource, ResourceExt};
 use serde_json::json;
 
 use crate::traces::traces;
-use crate::{life, privileges_of_migration, privileges_of_operator, privileges_of_view, watched};
+use crate::{life, privileges_of_live_migration, privileges_of_operator, privileges_of_view, watched};
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 const ENDPOINTS: &str = "endpoints: {allow: ['127.0.0.1']}";
 const MODIFIERS: [&str; 2] = ["nacre-restore-from-tenant-storage", "nacre-restore-from-tenant-storage-pods"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_right_is_used_and_none_is_missing() -> Result<()> {
-    let house = House::build_on(Bed::builder().with_velero().audit_reads()).await?;
-    house.allow_velero_view().await?;
-    privileges_of_migration::set_up(&house).await?;
-    house.bed.wait_allowed(&account(), "", "watch", "velero.io", "datadownloads").await?;
-    house.bed.wait_allowed(&account(), "kube-system", "list", "apps", "deployments").await?;
-    let mark = house.bed.audit().mark().await?;
+    let test_cluster = TestCluster::build_on(Bed::builder().with_velero().audit_reads()).await?;
+    test_cluster.allow_velero_view().await?;
+    privileges_of_live_migration::set_up(&test_cluster).await?;
+    test_cluster.bed.wait_allowed(&account(), "", "watch", "velero.io", "datadownloads").await?;
+    test_cluster.bed.wait_allowed(&account(), "kube-system", "list", "apps", "deployments").await?;
+    let mark = test_cluster.bed.audit().mark().await?;
     // Conflicts are rare, and what they need is needed: the first write to each kind meets one.
-    let tap = Tap::open(&house.account().await?).await?;
-    tap.contradict();
-    let way = tap.kubeconfig(house.bed.folder())?;
-    policy(&house, true, false).await?;
-    house.admission().await?;
+    let fault_proxy = FaultProxy::open(&test_cluster.account().await?).await?;
+    fault_proxy.contradict();
+    let way = fault_proxy.kubeconfig(test_cluster.bed.folder())?;
+    policy(&test_cluster, true, false).await?;
+    test_cluster.admission().await?;
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-    house.ask_at(address).await?;
+    test_cluster.ask_at(address).await?;
     let webhook = address.to_string();
-    let told = [("WEBHOOK_BIND_ADDRESS", webhook.as_str())];
-    let nacre = house.start_nacre_in(&way, &told).await?;
-    let shop = house.tenant("shop", "ada").await?;
+    let reported = [("WEBHOOK_BIND_ADDRESS", webhook.as_str())];
+    let nacre = test_cluster.start_nacre_in(&way, &reported).await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
 
-    let migration = Box::pin(privileges_of_migration::is_looked_after(&house));
-    let bucket = Box::pin(a_bucket_is_brought_and_used(&house, &shop));
+    let migration = Box::pin(privileges_of_live_migration::is_looked_after(&test_cluster));
+    let bucket = Box::pin(a_bucket_is_brought_and_used(&test_cluster, &shop));
     let (location, ()) = tokio::try_join!(bucket, migration)?;
     Box::pin(files_are_fetched(&shop)).await?;
-    Box::pin(privileges_of_view::is_kept_true(&house, &shop)).await?;
-    Box::pin(things_are_deleted(&house, &shop)).await?;
-    Box::pin(watched::a_broken_policy_is_seen_in_three_places(&house, &nacre)).await?;
+    Box::pin(privileges_of_view::is_kept_true(&test_cluster, &shop)).await?;
+    Box::pin(things_are_deleted(&test_cluster, &shop)).await?;
+    Box::pin(watched::a_broken_policy_is_seen_in_three_places(&test_cluster, &nacre)).await?;
     Box::pin(watched::what_ships_names_what_there_is(&nacre)).await?;
 
     // While nacre is away, everything becomes as the Go controller leaves it, and requests are lost.
     nacre.process.terminate(Duration::from_secs(15)).await?;
     drop(nacre);
-    as_the_go_controller_leaves_it(&house, &shop, &location).await?;
-    let nacre = house.start_nacre_in(&way, &told).await?;
-    Box::pin(all_is_taken_over(&house, &shop, &location, &nacre)).await?;
-    privileges_of_view::label(&house, json!("true")).await?;
+    as_the_go_controller_leaves_it(&test_cluster, &shop, &location).await?;
+    let nacre = test_cluster.start_nacre_in(&way, &reported).await?;
+    Box::pin(all_is_taken_over(&test_cluster, &shop, &location, &nacre)).await?;
+    privileges_of_view::label(&test_cluster, json!("true")).await?;
     shop.wait("a copy", "kept", |copy: Option<&Backup>| copy.map(|_| ())).await?;
     nacre.process.terminate(Duration::from_secs(15)).await?;
     drop(nacre);
 
     let shipped = Rights::shipped(&["nacre.yaml"], ACCOUNT)?;
     let view = Rights::shipped(&["velero-view.yaml"], ACCOUNT)?;
-    let migration = privileges_of_migration::rights(&house.bed).await?;
+    let migration = privileges_of_live_migration::rights(&test_cluster.bed).await?;
     // Beside Velero, copies' rights are not needed.
     let elsewhere = |request: &Request| request.namespace != VELERO || request.resource == "configmaps";
     let all = |_: &Request| true;
-    prove(&house, mark, &account(), &[(&shipped, &all), (&view, &elsewhere), (&migration, &all)]).await?;
+    prove(&test_cluster, mark, &account(), &[(&shipped, &all), (&view, &elsewhere), (&migration, &all)])
+        .await?;
     // It can fail: without the deletions, the right to delete is found idle.
-    let requests = by(&house, mark, &account()).await?;
+    let requests = by(&test_cluster, mark, &account()).await?;
     let fewer = shipped.unused(&requests.only(|request| request.verb != "delete"));
     ensure!(fewer.iter().filter(|right| right.verb == "delete").count() >= 8, "{fewer:#?}");
 
-    nothing_is_left(&house).await?;
-    Box::pin(privileges_of_operator::every_right_is_used_and_none_is_missing(&house, &shop)).await
+    nothing_is_left(&test_cluster).await?;
+    Box::pin(privileges_of_operator::every_right_is_used_and_none_is_missing(&test_cluster, &shop)).await
 }
 
 const ACCOUNT: &str = "non-admin-controller";
@@ -89,8 +90,8 @@ fn account() -> String {
     format!("system:serviceaccount:{VELERO}:{ACCOUNT}")
 }
 
-async fn by(house: &House, mark: bed::Mark, user: &str) -> Result<Requests> {
-    let all = house.bed.audit().since(mark).await?;
+async fn by(test_cluster: &TestCluster, mark: bed::Mark, user: &str) -> Result<Requests> {
+    let all = test_cluster.bed.audit().since(mark).await?;
     Ok(all.only(|request| request.user == user && !request.resource.is_empty()))
 }
 
@@ -98,10 +99,15 @@ async fn by(house: &House, mark: bed::Mark, user: &str) -> Result<Requests> {
 type Claim<'a> = (&'a Rights, &'a (dyn Fn(&Request) -> bool + Sync));
 
 /// Each right was needed by some request since, nothing was forbidden, and nothing was allowed by anything else.
-pub(crate) async fn prove(house: &House, mark: bed::Mark, user: &str, claims: &[Claim<'_>]) -> Result<()> {
+pub(crate) async fn prove(
+    test_cluster: &TestCluster,
+    mark: bed::Mark,
+    user: &str,
+    claims: &[Claim<'_>],
+) -> Result<()> {
     // A watch is in the log once it has ended.
     let all_used = async || {
-        let requests = by(house, mark, user).await?;
+        let requests = by(test_cluster, mark, user).await?;
         let idle = claims.iter().flat_map(|(rights, counts)| {
             let unused = rights.unused(&requests.only(counts)).into_iter().map(ToString::to_string);
             unused.collect::<Vec<_>>()
@@ -128,22 +134,22 @@ pub(crate) fn is_kept(trace: &str) -> bool {
 }
 
 /// Out of the cluster with every extra on: what nacre made for itself goes too, and so do copies in tenants' namespaces.
-async fn nothing_is_left(house: &House) -> Result<()> {
-    let there = traces(&house.bed).await?;
+async fn nothing_is_left(test_cluster: &TestCluster) -> Result<()> {
+    let there = traces(&test_cluster.bed).await?;
     for trace in ["Secret velero/nacre-webhook", "ConfigMap velero/nacre-velero-view", "Backup shop/kept"] {
         ensure!(there.iter().any(|one| one == trace), "no {trace} to begin with: {there:#?}");
     }
-    let (success, said, words) = life::nacre(&house.bed, &["uninstall"]).await?;
+    let (success, said, words) = life::nacre(&test_cluster.bed, &["uninstall"]).await?;
     ensure!(success && words.contains("kept: KubeVirt roles, grants and guard"), "{said}{words}");
-    let left: Vec<_> = traces(&house.bed).await?.into_iter().filter(|one| !is_kept(one)).collect();
+    let left: Vec<_> = traces(&test_cluster.bed).await?.into_iter().filter(|one| !is_kept(one)).collect();
     ensure!(left.is_empty(), "{left:#?}");
     // What tenants asked for is held by nobody. Their rights went with the rest, so an administrator deletes it.
     let gone = ["delete", "nonadminbackup", "kept", "-n", "shop", "--timeout", "20s"];
-    house.bed.kubectl(&gone).await?.ok().map(drop)
+    test_cluster.bed.kubectl(&gone).await?.ok().map(drop)
 }
 
-async fn policy(house: &House, approval: bool, pods: bool) -> Result<()> {
-    house
+async fn policy(test_cluster: &TestCluster, approval: bool, pods: bool) -> Result<()> {
+    test_cluster
         .set_policy(&format!(
             "storageLocations: {{requireApproval: {approval}, {ENDPOINTS}}}\n\
              restore: {{fromTenantStorage: {{pods: {pods}}}}}\ndownloads: {{platformStorage: logs}}\n"
@@ -151,8 +157,8 @@ async fn policy(house: &House, approval: bool, pods: bool) -> Result<()> {
         .await
 }
 
-async fn a_bucket_is_brought_and_used(house: &House, shop: &Tenant<'_>) -> Result<String> {
-    let keys = house.bed.store()?.credentials();
+async fn a_bucket_is_brought_and_used(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<String> {
+    let keys = test_cluster.bed.store()?.credentials();
     shop.keep_keys("keys", &keys).await?;
     shop.bring_bucket("bucket", "shop-bucket", "keys").await?;
     let waiting = shop
@@ -162,7 +168,7 @@ async fn a_bucket_is_brought_and_used(house: &House, shop: &Tenant<'_>) -> Resul
         })
         .await?;
     let name = waiting.velero_backup_storage_location.and_then(|velero| velero.name).context("a name")?;
-    house.decide(&name, "approve").await?;
+    test_cluster.decide(&name, "approve").await?;
     shop.location_available("bucket").await?;
 
     let own = json!({"spec": {"backupSpec": {"storageLocation": "bucket"}}});
@@ -180,23 +186,23 @@ async fn a_bucket_is_brought_and_used(house: &House, shop: &Tenant<'_>) -> Resul
         shop.restore_ends(restore).await?;
     }
     // Without pods and with them; and each modifier is mended if somebody has changed it.
-    policy(house, true, true).await?;
+    policy(test_cluster, true, true).await?;
     shop.restore("pods", "mine").await?;
     shop.restore_ends("pods").await?;
-    let maps = house.admin::<ConfigMap>().await?;
+    let maps = test_cluster.admin::<ConfigMap>().await?;
     for modifier in MODIFIERS {
         let odd = Patch::Merge(json!({"data": {"odd": "x"}}));
         maps.patch(modifier, &PatchParams::default(), &odd).await?;
     }
     shop.restore("pods-again", "mine").await?;
     shop.restore_ends("pods-again").await?;
-    policy(house, true, false).await?;
+    policy(test_cluster, true, false).await?;
     shop.restore("home-again", "mine").await?;
     shop.restore_ends("home-again").await?;
     // Rotated: the copy and the location are changed.
     shop.keep_keys("keys", &format!("# rotated\n{keys}aws_session_token = x\n")).await?;
-    let secrets = house.admin::<Secret>().await?;
-    wait_until("the rotated key", PATIENCE, secrets, &name, |copy: Option<&Secret>| {
+    let secrets = test_cluster.admin::<Secret>().await?;
+    wait_until("the rotated key", TIMEOUT, secrets, &name, |copy: Option<&Secret>| {
         let cloud = copy?.data.as_ref()?.get("cloud")?.clone();
         String::from_utf8_lossy(&cloud.0).contains("session_token").then_some(())
     })
@@ -217,7 +223,7 @@ async fn files_are_fetched(shop: &Tenant<'_>) -> Result<()> {
     .await
 }
 
-async fn things_are_deleted(house: &House, shop: &Tenant<'_>) -> Result<()> {
+async fn things_are_deleted(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
     shop.delete::<NonAdminRestore>("back").await?;
     shop.gone::<NonAdminRestore>("back").await?;
     // With its data: the restore of it goes too.
@@ -226,7 +232,7 @@ async fn things_are_deleted(house: &House, shop: &Tenant<'_>) -> Result<()> {
     shop.gone::<NonAdminBackup>("daily").await?;
     shop.gone::<NonAdminRestore>("again").await?;
     // Withdrawn before Velero has begun.
-    house.bed.velero_stop()?;
+    test_cluster.bed.velero_stop()?;
     shop.edit::<NonAdminBackup>("extra", with_data(true)).await?;
     let request = shop
         .wait("the request to delete", "extra", |backup: Option<&NonAdminBackup>| {
@@ -234,20 +240,24 @@ async fn things_are_deleted(house: &House, shop: &Tenant<'_>) -> Result<()> {
         })
         .await?;
     shop.edit::<NonAdminBackup>("extra", with_data(false)).await?;
-    house.gone_from_velero::<DeleteBackupRequest>(&request).await?;
+    test_cluster.gone_from_velero::<DeleteBackupRequest>(&request).await?;
     shop.delete::<NonAdminBackup>("extra").await?;
     shop.gone::<NonAdminBackup>("extra").await?;
-    house.bed.velero_start().await
+    test_cluster.bed.velero_start().await
 }
 
-/// Takes the uid marks off everything beside Velero, and loses a backup's request.
-async fn as_the_go_controller_leaves_it(house: &House, shop: &Tenant<'_>, location: &str) -> Result<()> {
-    unmark::<BackupStorageLocation>(house, location).await?;
-    unmark::<Secret>(house, location).await?;
-    unmark::<NonAdminBackupStorageLocationRequest>(house, location).await?;
+/// Removes the uid annotations in Velero's namespace, and deletes a backup's request.
+async fn as_the_go_controller_leaves_it(
+    test_cluster: &TestCluster,
+    shop: &Tenant<'_>,
+    location: &str,
+) -> Result<()> {
+    unmark::<BackupStorageLocation>(test_cluster, location).await?;
+    unmark::<Secret>(test_cluster, location).await?;
+    unmark::<NonAdminBackupStorageLocationRequest>(test_cluster, location).await?;
     let home = shop.api::<NonAdminRestore>().get("home").await?;
     let name = home.status.and_then(|status| status.velero_restore?.name).context("a Restore")?;
-    unmark::<Restore>(house, &name).await?;
+    unmark::<Restore>(test_cluster, &name).await?;
     shop.back_up("kept").await?;
     // Nobody is there to see it yet: it is handed to Velero as the Go controller would have.
     free(shop, "mine").await
@@ -260,7 +270,7 @@ async fn free(shop: &Tenant<'_>, backup: &str) -> Result<()> {
     shop.gone::<NonAdminBackup>(backup).await
 }
 
-async fn unmark<K>(house: &House, name: &str) -> Result<()>
+async fn unmark<K>(test_cluster: &TestCluster, name: &str) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -269,12 +279,17 @@ where
 {
     let marks = json!({"nacre.dev/origin-uid": null, "nacre.dev/origin-namespace-uid": null});
     let unmarked = Patch::Merge(json!({"metadata": {"annotations": marks}}));
-    house.admin::<K>().await?.patch(name, &PatchParams::default(), &unmarked).await?;
+    test_cluster.admin::<K>().await?.patch(name, &PatchParams::default(), &unmarked).await?;
     Ok(())
 }
 
 /// Stamps, sync, garbage collection, a pending location approved by a change of policy, and the end of a location.
-async fn all_is_taken_over(house: &House, shop: &Tenant<'_>, location: &str, nacre: &Nacre) -> Result<()> {
+async fn all_is_taken_over(
+    test_cluster: &TestCluster,
+    shop: &Tenant<'_>,
+    location: &str,
+    nacre: &Nacre,
+) -> Result<()> {
     ensure!(
         shop.backup_ends("mine").await? == "Completed",
         "the lost request does not come back from storage"
@@ -282,14 +297,14 @@ async fn all_is_taken_over(house: &House, shop: &Tenant<'_>, location: &str, nac
     ensure!(shop.backup_ends("kept").await? == "Completed");
     let kept = shop.api::<NonAdminBackup>().get("kept").await?;
     let kept = kept.status.and_then(|status| status.velero_backup?.name).context("a Backup")?;
-    unmark::<Backup>(house, &kept).await?;
+    unmark::<Backup>(test_cluster, &kept).await?;
     for (what, name) in [("Backup", kept.as_str()), ("BackupStorageLocation", location)] {
         let stamped = async || {
-            let found = house.bed.velero_api(what).await?.get(name).await?;
+            let found = test_cluster.bed.velero_api(what).await?.get(name).await?;
             ensure!(found.annotations().contains_key("nacre.dev/origin-uid"), "{what} {name} is not stamped");
             Ok(())
         };
-        eventually("a stamp", PATIENCE, stamped).await?;
+        eventually("a stamp", TIMEOUT, stamped).await?;
     }
     // Another location waits for approval, and approval is switched off.
     shop.bring_bucket("second", "second-bucket", "keys").await?;
@@ -298,13 +313,13 @@ async fn all_is_taken_over(house: &House, shop: &Tenant<'_>, location: &str, nac
             .is_some_and(|found| found.reason == condition::BSL_SPEC_APPROVAL_PENDING)
     })
     .await?;
-    policy(house, false, false).await?;
+    policy(test_cluster, false, false).await?;
     shop.location_available("second").await?;
     for name in ["second", "bucket"] {
         shop.delete::<NonAdminBackupStorageLocation>(name).await?;
         shop.gone::<NonAdminBackupStorageLocation>(name).await?;
     }
-    house.gone_from_velero::<NonAdminBackupStorageLocationRequest>(location).await?;
+    test_cluster.gone_from_velero::<NonAdminBackupStorageLocationRequest>(location).await?;
     shop.gone::<NonAdminBackup>("mine").await?;
     ensure!(nacre.process.is_running());
     Ok(())

@@ -1,4 +1,4 @@
-//! What `nacre operator` may do, by the same account.
+//! Least privilege of `nacre operator`, by the audit log.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use api::{
     DataProtectionApplication, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, labels,
 };
 use bed::eventually;
-use e2e::{House, Rights, Tenant, VELERO, deploy};
+use e2e::{Rights, Tenant, TestCluster, VELERO, deploy};
 use kube::api::{Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
@@ -16,10 +16,16 @@ use serde_json::{Value, json};
 use crate::life::nacre;
 use crate::traces::traces;
 
-const PATIENCE: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Held as nacre would hold it.
-async fn held<K>(house: &House, shop: &Tenant<'_>, name: &str, body: Value, finalizer: &str) -> Result<()>
+async fn held<K>(
+    test_cluster: &TestCluster,
+    shop: &Tenant<'_>,
+    name: &str,
+    body: Value,
+    finalizer: &str,
+) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -28,22 +34,22 @@ where
         + serde::de::DeserializeOwned,
 {
     shop.create::<K>(name, body).await?;
-    let api = Api::<K>::namespaced(house.bed.client().await?, "shop");
+    let api = Api::<K>::namespaced(test_cluster.bed.client().await?, "shop");
     let hold = Patch::Merge(json!({"metadata": {"finalizers": [finalizer]}}));
     api.patch(name, &PatchParams::default(), &hold).await?;
     Ok(())
 }
 
-async fn ask(house: &House, spec: Value) -> Result<()> {
+async fn ask(test_cluster: &TestCluster, spec: Value) -> Result<()> {
     let body = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
         "metadata": {"name": "dpa"}, "spec": spec});
-    let api = house.admin::<DataProtectionApplication>().await?;
+    let api = test_cluster.admin::<DataProtectionApplication>().await?;
     api.patch("dpa", &PatchParams::apply("administrator").force(), &Patch::Apply(body)).await?;
     Ok(())
 }
 
-async fn image(house: &House, wanted: &str) -> Result<()> {
-    eventually("the Deployment", PATIENCE, async || {
+async fn image(test_cluster: &TestCluster, wanted: &str) -> Result<()> {
+    eventually("the Deployment", TIMEOUT, async || {
         let query = [
             "get",
             "deployment",
@@ -54,7 +60,7 @@ async fn image(house: &House, wanted: &str) -> Result<()> {
             "-o",
             "jsonpath={.spec.template.spec.containers[0].image}",
         ];
-        let found = house.bed.kubectl(&query).await?.ok()?;
+        let found = test_cluster.bed.kubectl(&query).await?.ok()?;
         ensure!(found == wanted, "{found:?}");
         anyhow::Ok(())
     })
@@ -62,40 +68,43 @@ async fn image(house: &House, wanted: &str) -> Result<()> {
 }
 
 /// On, changed, and off with requests that are held; nothing is left of it in the end.
-pub(crate) async fn every_right_is_used_and_none_is_missing(house: &House, shop: &Tenant<'_>) -> Result<()> {
-    let bed = &house.bed;
+pub(crate) async fn every_right_is_used_and_none_is_missing(
+    test_cluster: &TestCluster,
+    shop: &Tenant<'_>,
+) -> Result<()> {
+    let bed = &test_cluster.bed;
     bed.apply_path(&deploy("operator.yaml")).await?;
     let user = format!("system:serviceaccount:{VELERO}:nacre-operator");
     bed.wait_allowed(&shop.user, "shop", "create", "oadp.openshift.io", "nonadminbackups").await?;
     bed.wait_allowed(&user, VELERO, "list", "", "pods").await?;
     bed.wait_allowed(&user, "", "list", "oadp.openshift.io", "dataprotectionapplications").await?;
     let mark = bed.audit().mark().await?;
-    let operator = house.start_operator().await?;
+    let operator = test_cluster.start_operator().await?;
 
     let spec = json!({"spec": {"backupSpec": {}}});
-    held::<NonAdminBackup>(house, shop, "held", spec, labels::NAB_FINALIZER).await?;
+    held::<NonAdminBackup>(test_cluster, shop, "held", spec, labels::NAB_FINALIZER).await?;
     let spec = json!({"spec": {"restoreSpec": {"backupName": "held"}}});
-    held::<NonAdminRestore>(house, shop, "held", spec, labels::NAR_FINALIZER).await?;
+    held::<NonAdminRestore>(test_cluster, shop, "held", spec, labels::NAR_FINALIZER).await?;
     let spec = json!({"spec": {"backupStorageLocationSpec": {"provider": "aws", "objectStorage": {"bucket": "held"}}}});
-    held::<NonAdminBackupStorageLocation>(house, shop, "held", spec, labels::NABSL_FINALIZER).await?;
+    held::<NonAdminBackupStorageLocation>(test_cluster, shop, "held", spec, labels::NABSL_FINALIZER).await?;
 
-    ask(house, json!({"nonAdmin": {"enable": true}, "unsupportedOverrides": {"nonAdminControllerImageFqin": "mine:1"}})).await?;
-    image(house, "mine:1").await?;
-    ask(house, json!({"nonAdmin": {"enable": true}, "unsupportedOverrides": {"nonAdminControllerImageFqin": "mine:2"}})).await?;
-    image(house, "mine:2").await?;
-    ask(house, json!({"nonAdmin": {"enable": false}})).await?;
-    image(house, "").await?;
+    ask(test_cluster, json!({"nonAdmin": {"enable": true}, "unsupportedOverrides": {"nonAdminControllerImageFqin": "mine:1"}})).await?;
+    image(test_cluster, "mine:1").await?;
+    ask(test_cluster, json!({"nonAdmin": {"enable": true}, "unsupportedOverrides": {"nonAdminControllerImageFqin": "mine:2"}})).await?;
+    image(test_cluster, "mine:2").await?;
+    ask(test_cluster, json!({"nonAdmin": {"enable": false}})).await?;
+    image(test_cluster, "").await?;
     let finalizers = [
         shop.api::<NonAdminBackup>().get("held").await?.finalizers().len(),
         shop.api::<NonAdminRestore>().get("held").await?.finalizers().len(),
         shop.api::<NonAdminBackupStorageLocation>().get("held").await?.finalizers().len(),
     ];
     ensure!(finalizers == [0, 0, 0], "{finalizers:?}");
-    ensure!(operator.process.terminate(PATIENCE).await? == Some(0));
+    ensure!(operator.process.terminate(TIMEOUT).await? == Some(0));
     drop(operator);
 
     let rights = Rights::shipped(&["operator.yaml"], "nacre-operator")?;
-    crate::privileges::prove(house, mark, &user, &[(&rights, &|_| true)]).await?;
+    crate::privileges::prove(test_cluster, mark, &user, &[(&rights, &|_| true)]).await?;
 
     // What was applied is deleted, and what it made for itself goes with the rest.
     let file = deploy("operator.yaml").display().to_string();

@@ -1,4 +1,4 @@
-//! Velero's own tools for tenants: copies of every kind come, are mended and go.
+//! The Velero view: copies of every kind are created, repaired and deleted.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use anyhow::{Context, Result, ensure};
 use api::velero::{DeleteBackupRequest, DownloadRequest, Restore};
 use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, labels};
 use bed::eventually;
-use e2e::{House, Tenant, VELERO};
+use e2e::{Tenant, TestCluster, VELERO};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// Every kind, and the copy of it.
 const COPIES: [(&str, &str); 8] = [
     ("backups", "daily"),
@@ -25,18 +25,19 @@ const COPIES: [(&str, &str); 8] = [
     ("datadownloads", "four"),
 ];
 
-pub(crate) async fn label(house: &House, value: Value) -> Result<()> {
-    let spaces = Api::<Namespace>::all(house.bed.client().await?);
+pub(crate) async fn label(test_cluster: &TestCluster, value: Value) -> Result<()> {
+    let spaces = Api::<Namespace>::all(test_cluster.bed.client().await?);
     let label = Patch::Merge(json!({"metadata": {"labels": {labels::VELERO_VIEW: value}}}));
     spaces.patch("shop", &PatchParams::default(), &label).await?;
     Ok(())
 }
 
 /// Waits until every kind has its copy, and that says so.
-async fn shown(house: &House, what: &str, is: impl Fn(&Value) -> bool) -> Result<()> {
-    eventually(what, PATIENCE, async || {
+async fn shown(test_cluster: &TestCluster, what: &str, is: impl Fn(&Value) -> bool) -> Result<()> {
+    eventually(what, TIMEOUT, async || {
         for (kind, name) in COPIES {
-            let text = house.bed.kubectl(&["get", kind, name, "-n", "shop", "-o", "json"]).await?.ok()?;
+            let text =
+                test_cluster.bed.kubectl(&["get", kind, name, "-n", "shop", "-o", "json"]).await?.ok()?;
             ensure!(is(&serde_json::from_str(&text)?), "{kind} {name}: {text}");
         }
         anyhow::Ok(())
@@ -45,7 +46,7 @@ async fn shown(house: &House, what: &str, is: impl Fn(&Value) -> bool) -> Result
 }
 
 /// What Velero does about volumes, which needs a kubelet, and a request to delete that it refused: played.
-async fn play(house: &House, backup: (&str, &str), restore: (&str, &str)) -> Result<()> {
+async fn play(test_cluster: &TestCluster, backup: (&str, &str), restore: (&str, &str)) -> Result<()> {
     let of_backup = json!({labels::VELERO_BACKUP_NAME: backup.0, labels::VELERO_BACKUP_UID: backup.1});
     let of_restore = json!({labels::VELERO_RESTORE_NAME: restore.0, labels::VELERO_RESTORE_UID: restore.1});
     let pod = json!({"kind": "Pod", "namespace": "shop", "name": "web", "uid": "u"});
@@ -71,23 +72,25 @@ async fn play(house: &House, backup: (&str, &str), restore: (&str, &str)) -> Res
         object("v1", "DeleteBackupRequest", "refused", &of_backup, json!({"backupName": backup.0}), refused),
     ];
     let objects = objects.into_iter().map(serde_json::from_value).collect::<Result<Vec<_>, _>>()?;
-    house.bed.apply(&objects).await
+    test_cluster.bed.apply(&objects).await
 }
 
 /// Every copy comes, is mended and goes; what is asked for in Velero's words is answered, until that is over.
-pub(crate) async fn is_kept_true(house: &House, shop: &Tenant<'_>) -> Result<()> {
+pub(crate) async fn is_kept_true(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
     let daily = shop.api::<NonAdminBackup>().get("daily").await?;
     let backup = daily.status.and_then(|status| status.velero_backup?.name).context("a Backup")?;
     let back = shop.api::<NonAdminRestore>().get("back").await?;
     let restore = back.status.and_then(|status| status.velero_restore?.name).context("a Restore")?;
     let uid = async |kind: &str, name: &str| {
-        anyhow::Ok(house.bed.velero_api(kind).await?.get(name).await?.uid().unwrap_or_default())
+        anyhow::Ok(test_cluster.bed.velero_api(kind).await?.get(name).await?.uid().unwrap_or_default())
     };
     let (backup_uid, restore_uid) = (uid("Backup", &backup).await?, uid("Restore", &restore).await?);
-    play(house, (&backup, &backup_uid), (&restore, &restore_uid)).await?;
-    label(house, json!("true")).await?;
-    shown(house, "copies of every kind", |copy| copy["metadata"]["labels"]["nacre.dev/shown"] == "copy")
-        .await?;
+    play(test_cluster, (&backup, &backup_uid), (&restore, &restore_uid)).await?;
+    label(test_cluster, json!("true")).await?;
+    shown(test_cluster, "copies of every kind", |copy| {
+        copy["metadata"]["labels"]["nacre.dev/shown"] == "copy"
+    })
+    .await?;
     for (kind, name) in COPIES {
         let bent = [
             "patch",
@@ -100,10 +103,12 @@ pub(crate) async fn is_kept_true(house: &House, shop: &Tenant<'_>) -> Result<()>
             "-p",
             "{\"metadata\":{\"labels\":{\"velero.io/bent\":\"x\"}}}",
         ];
-        house.bed.kubectl(&bent).await?.ok()?;
+        test_cluster.bed.kubectl(&bent).await?.ok()?;
     }
-    shown(house, "every copy to be mended", |copy| copy["metadata"]["labels"]["velero.io/bent"].is_null())
-        .await?;
+    shown(test_cluster, "every copy to be mended", |copy| {
+        copy["metadata"]["labels"]["velero.io/bent"].is_null()
+    })
+    .await?;
 
     // In Velero's words: a restore, and a file.
     let wish = json!({"spec": {"backupName": "daily", "includedNamespaces": ["*"]}});
@@ -116,25 +121,25 @@ pub(crate) async fn is_kept_true(house: &House, shop: &Tenant<'_>) -> Result<()>
     })
     .await?;
     // Links run out: requests and Velero's requests go. Velero removes them too, so it is stopped meanwhile.
-    house.bed.velero_stop()?;
-    for link in house.admin::<DownloadRequest>().await?.list(&ListParams::default()).await?.items {
+    test_cluster.bed.velero_stop()?;
+    for link in test_cluster.admin::<DownloadRequest>().await?.list(&ListParams::default()).await?.items {
         // Soon, so that this is mirrored first, as any end is.
         let soon = jiff::Timestamp::now() + Duration::from_secs(3);
         let over = json!({"expiration": format!("{soon:.0}")});
-        house.bed.velero_status("DownloadRequest", &link.name_any(), over).await?;
+        test_cluster.bed.velero_status("DownloadRequest", &link.name_any(), over).await?;
     }
     shop.gone::<DownloadRequest>("in-veleros-words").await?;
     shop.gone::<NonAdminDownloadRequest>("log").await?;
-    house.bed.velero_start().await?;
+    test_cluster.bed.velero_start().await?;
 
     // All of it goes with the label.
-    label(house, json!(null)).await?;
-    house.gone_from_velero::<ConfigMap>("nacre-velero-view").await?;
+    label(test_cluster, json!(null)).await?;
+    test_cluster.gone_from_velero::<ConfigMap>("nacre-velero-view").await?;
     for (kind, _) in COPIES {
-        let left = house.bed.kubectl(&["get", kind, "-n", "shop", "-o", "name"]).await?.ok()?;
+        let left = test_cluster.bed.kubectl(&["get", kind, "-n", "shop", "-o", "name"]).await?.ok()?;
         ensure!(left.trim().is_empty(), "{left}");
     }
-    house
+    test_cluster
         .admin::<DeleteBackupRequest>()
         .await?
         .delete("refused", &kube::api::DeleteParams::default())

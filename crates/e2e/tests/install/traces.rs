@@ -1,10 +1,10 @@
-//! What there is of nacre in a cluster: everything that is named after it, bears its mark or is its own account's.
+//! All objects of nacre in a cluster: by name, by label, or by service account.
 
 use anyhow::Result;
 use bed::Bed;
 
-/// Every object of every kind that is nacre's, as `Kind namespace/name`. Definitions stay by design, and Events tell a story
-/// that ends by itself.
+/// Every object of every kind that is nacre's, as `Kind namespace/name`. CRDs stay by design, and Events expire that
+/// ends by itself.
 pub(crate) async fn traces(bed: &Bed) -> Result<Vec<String>> {
     let kinds = bed.kubectl(&["api-resources", "--verbs=list", "-o", "name"]).await?.ok()?;
     let kinds: Vec<&str> = kinds.lines().filter(|kind| !kind.starts_with("events")).collect();

@@ -1,4 +1,4 @@
-//! Watching over nacre: a broken policy is seen in three places, and what ships (alerts, dashboard, guide) names what
+//! Monitoring: an invalid policy is visible in three places, and what ships (alerts, dashboard, guide) names what
 //! `/metrics` really has.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use bed::eventually;
-use e2e::{House, Nacre, VELERO, deploy, root};
+use e2e::{Nacre, TestCluster, VELERO, deploy, root};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
@@ -16,25 +16,29 @@ const SOON: Duration = Duration::from_secs(10);
 /// nacre reads Secrets again, and Velero checks locations, once a minute.
 const MINUTES: Duration = Duration::from_mins(3);
 
-pub(crate) async fn a_broken_policy_is_seen_in_three_places(house: &House, nacre: &Nacre) -> Result<()> {
+pub(crate) async fn a_broken_policy_is_seen_in_three_places(
+    test_cluster: &TestCluster,
+    nacre: &Nacre,
+) -> Result<()> {
     ensure!(nacre.metric("nacre_policy_problems").await? < 0.5);
-    let good = house.admin::<k8s_openapi::api::core::v1::ConfigMap>().await?.get("nacre-policy").await?;
+    let good =
+        test_cluster.admin::<k8s_openapi::api::core::v1::ConfigMap>().await?.get("nacre-policy").await?;
     let good = good.data.and_then(|mut data| data.remove("policy.yaml")).context("a policy")?;
-    house.set_policy("backup: { ttl: { maximum: 1h } }").await?;
-    let events = Api::<Event>::namespaced(house.bed.client().await?, VELERO);
+    test_cluster.set_policy("backup: { ttl: { maximum: 1h } }").await?;
+    let events = Api::<Event>::namespaced(test_cluster.bed.client().await?, VELERO);
     eventually("a broken policy to be seen in three places", SOON, async || {
         ensure!(nacre.details().await?.contains("maximum"), "not in /readyz");
         ensure!(nacre.metric("nacre_policy_problems").await? > 0.5, "not in /metrics");
-        let told = events.list(&ListParams::default()).await?.items.into_iter().any(|event| {
+        let reported = events.list(&ListParams::default()).await?.items.into_iter().any(|event| {
             event.reason.as_deref() == Some("PolicyBroken")
                 && event.regarding.is_some_and(|about| about.name.as_deref() == Some("nacre-policy"))
                 && event.note.is_some_and(|note| note.contains("maximum"))
         });
-        ensure!(told, "no Event");
+        ensure!(reported, "no Event");
         Ok(())
     })
     .await?;
-    house.set_policy(&good).await?;
+    test_cluster.set_policy(&good).await?;
     eventually("it to be mended", SOON, async || {
         ensure!(nacre.metric("nacre_policy_problems").await? < 0.5);
         Ok(())

@@ -10,7 +10,7 @@ use api::{
     NonAdminDownloadRequest, NonAdminRestore, labels,
 };
 use bed::{Bed, eventually, wait_until};
-use e2e::{House, Tenant, VELERO, refused_by};
+use e2e::{Tenant, TestCluster, VELERO, refused_by};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, NamespaceResourceScope};
@@ -19,10 +19,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 const MARKS: &str = "nacre-reserved-marks";
 
-/// The keys that tell whose an object is, as released clients and nacre know them.
+/// The labels and annotations that name an object's owner, as released clients and nacre use them.
 const RESERVED: [&str; 17] = [
     "openshift.io/oadp",
     "openshift.io/oadp-nab-origin-nacuuid",
@@ -113,12 +113,12 @@ where
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everything_else_goes_on() -> Result<()> {
-    let house = House::build_with_idle_velero().await?;
-    house.admission().await?;
-    let shop = house.tenant("shop", "ada").await?;
-    everything_in(&house.bed, "shop", "ada").await?;
-    let root = administrator(&house.bed).await?;
-    let nacre = house.bed.service_account_client(VELERO, "non-admin-controller").await?;
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    test_cluster.admission().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    everything_in(&test_cluster.bed, "shop", "ada").await?;
+    let root = administrator(&test_cluster.bed).await?;
+    let nacre = test_cluster.bed.service_account_client(VELERO, "non-admin-controller").await?;
 
     let location = json!({"provider": "aws", "objectStorage": {"bucket": "b"}});
     refuses_marks::<NonAdminBackup>(&shop, json!({"backupSpec": {}})).await?;
@@ -145,16 +145,23 @@ async fn with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everything_e
     ] {
         refused_by(MARKS, mine.patch("found", &plain(), &merge(change)).await)?;
     }
-    let file = house.bed.folder().join("found.yaml");
+    let file = test_cluster.bed.folder().join("found.yaml");
     let file = file.display().to_string();
-    let shown =
-        house.bed.kubectl(&["get", "nab", "found", "-n", "shop", "-o", "yaml", "--as=ada"]).await?.ok()?;
+    let shown = test_cluster
+        .bed
+        .kubectl(&["get", "nab", "found", "-n", "shop", "-o", "yaml", "--as=ada"])
+        .await?
+        .ok()?;
     std::fs::write(&file, shown.replace("ttl: 1h", "ttl: 2h"))?;
-    house.bed.kubectl(&["replace", "-f", &file, "--as=ada"]).await?.ok()?;
+    test_cluster.bed.kubectl(&["replace", "-f", &file, "--as=ada"]).await?.ok()?;
     let kept = shown.lines().filter(|line| !line.contains("resourceVersion")).collect::<Vec<_>>().join("\n");
     std::fs::write(&file, kept.replace("ttl: 1h", "ttl: 2h"))?;
-    house.bed.kubectl(&["apply", "-f", &file, "--as=ada"]).await?.ok()?;
-    house.bed.kubectl(&["annotate", "nab", "found", "-n", "shop", "note=mine", "--as=ada"]).await?.ok()?;
+    test_cluster.bed.kubectl(&["apply", "-f", &file, "--as=ada"]).await?.ok()?;
+    test_cluster
+        .bed
+        .kubectl(&["annotate", "nab", "found", "-n", "shop", "note=mine", "--as=ada"])
+        .await?
+        .ok()?;
     ensure!(mine.get("found").await?.spec.backup_spec.ttl == Some("2h".into()));
 
     // Its status is nacre's, an administrator's if need be, and nobody else's.
@@ -177,8 +184,8 @@ async fn with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everything_e
     mine.delete("found", &DeleteParams::default()).await?;
     shop.gone::<NonAdminBackup>("found").await?;
 
-    labels_of_namespaces(&house.bed, &root).await?;
-    cleaners_are_not_in_the_way(&house.bed, &nacre).await
+    labels_of_namespaces(&test_cluster.bed, &root).await?;
+    cleaners_are_not_in_the_way(&test_cluster.bed, &nacre).await
 }
 
 /// What an administrator's policy may select by is not the tenant's to set, at any of a namespace's doors.
@@ -222,9 +229,9 @@ async fn cleaners_are_not_in_the_way(bed: &Bed, nacre: &Client) -> Result<()> {
     theirs.create(&PostParams::default(), &object("other", &other)?).await?;
     maps.delete("owner", &DeleteParams::foreground()).await?;
     let gone = |found: Option<&NonAdminBackup>| found.is_none().then_some(());
-    wait_until("the owned backup to be collected", PATIENCE, backups.clone(), "owned", gone).await?;
+    wait_until("the owned backup to be collected", TIMEOUT, backups.clone(), "owned", gone).await?;
     Api::<Namespace>::all(client.clone()).delete("shop", &DeleteParams::default()).await?;
-    wait_until("the namespace to go", PATIENCE, Api::<Namespace>::all(client), "shop", |found| {
+    wait_until("the namespace to go", TIMEOUT, Api::<Namespace>::all(client), "shop", |found| {
         found.is_none().then_some(())
     })
     .await
@@ -244,40 +251,40 @@ fn tenants_location(name: &str, owner: &str) -> Result<BackupStorageLocation> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_nacre_down_veleros_namespace_and_tenants_storage_are_fenced() -> Result<()> {
-    let house = House::build().await?;
-    house.admission().await?;
-    house.tenant("shop", "ada").await?;
+    let test_cluster = TestCluster::build().await?;
+    test_cluster.admission().await?;
+    test_cluster.tenant("shop", "ada").await?;
     // A slip of an administrator's: everything in Velero's namespace.
-    everything_in(&house.bed, VELERO, "ada").await?;
-    let root = administrator(&house.bed).await?;
-    let ada = house.bed.client_as("ada", &[]).await?;
-    let velero = house.bed.service_account_client(VELERO, "velero").await?;
-    let nacre = house.bed.service_account_client(VELERO, "non-admin-controller").await?;
+    everything_in(&test_cluster.bed, VELERO, "ada").await?;
+    let root = administrator(&test_cluster.bed).await?;
+    let ada = test_cluster.bed.client_as("ada", &[]).await?;
+    let velero = test_cluster.bed.service_account_client(VELERO, "velero").await?;
+    let nacre = test_cluster.bed.service_account_client(VELERO, "non-admin-controller").await?;
 
     velero_objects(&ada, &root, &nacre).await?;
     requests(&ada, &root, &nacre).await?;
 
     // Real Velero and its own command line go about their work: a backup of everything, of one namespace, a restore, a deletion.
-    house.bed.velero_cli(&["backup", "create", "all", "-n", VELERO, "--wait"]).await?.ok()?;
+    test_cluster.bed.velero_cli(&["backup", "create", "all", "-n", VELERO, "--wait"]).await?.ok()?;
     let whole = ["backup", "create", "whole", "-n", VELERO, "--include-namespaces", "shop", "--wait"];
-    house.bed.velero_cli(&whole).await?.ok()?;
+    test_cluster.bed.velero_cli(&whole).await?.ok()?;
     for name in ["all", "whole"] {
-        let shown = house.bed.velero_api("Backup").await?.get(name).await?;
+        let shown = test_cluster.bed.velero_api("Backup").await?.get(name).await?;
         ensure!(shown.data["status"]["phase"] == "Completed", "{}", shown.data["status"]);
     }
     let back = ["restore", "create", "back", "-n", VELERO, "--from-backup", "whole", "--wait"];
-    house.bed.velero_cli(&back).await?.ok()?;
-    let shown = house.bed.velero_api("Restore").await?.get("back").await?;
+    test_cluster.bed.velero_cli(&back).await?.ok()?;
+    let shown = test_cluster.bed.velero_api("Restore").await?.get("back").await?;
     ensure!(shown.data["status"]["phase"] == "Completed", "{}", shown.data["status"]);
-    house.bed.velero_cli(&["backup", "delete", "all", "-n", VELERO, "--confirm"]).await?.ok()?;
-    let backups = house.bed.velero_api("Backup").await?;
-    wait_until("Velero to delete a backup", PATIENCE, backups, "all", |found| found.is_none().then_some(()))
+    test_cluster.bed.velero_cli(&["backup", "delete", "all", "-n", VELERO, "--confirm"]).await?.ok()?;
+    let backups = test_cluster.bed.velero_api("Backup").await?;
+    wait_until("Velero to delete a backup", TIMEOUT, backups, "all", |found| found.is_none().then_some(()))
         .await?;
 
-    fence(&house.bed, &root, &nacre, &velero).await
+    fence(&test_cluster.bed, &root, &nacre, &velero).await
 }
 
-/// Nobody but Velero, nacre and administrators makes or changes Velero's objects beside Velero.
+/// Only Velero, nacre and administrators create or change Velero's objects in Velero's namespace.
 async fn velero_objects(ada: &Client, root: &Client, nacre: &Client) -> Result<()> {
     const POLICY: &str = "nacre-velero-objects";
     let spec = json!({"spec": {"includedNamespaces": ["shop"], "ttl": "1h"}});
@@ -357,7 +364,7 @@ async fn fence(bed: &Bed, root: &Client, nacre: &Client, velero: &Client) -> Res
         json!({"includedNamespaces": ["evil"], "includeClusterResources": true}),
         json!({"includedNamespaces": ["evil"], "includedClusterScopedResources": ["*"]}),
     ];
-    eventually("the locations to be known to the policy", PATIENCE, async || {
+    eventually("the locations to be known to the policy", TIMEOUT, async || {
         refused_by("nacre-tenant-backups", create(&masters, backup(json!({}), "New")).await?)
     })
     .await?;

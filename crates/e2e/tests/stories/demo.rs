@@ -1,4 +1,4 @@
-//! The demo, as whoever has just cloned the project sees it: through in time, and nothing left behind, however it ends.
+//! The demo: finishes in time, and leaves nothing behind, however it ends.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 
 /// What the second demo on a machine may take.
 const IN_TIME: Duration = Duration::from_secs(90);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The processes that have this folder in their command line or environment: all that a demo has started there.
 fn processes(folder: &Path) -> Vec<String> {
@@ -31,7 +31,7 @@ fn processes(folder: &Path) -> Vec<String> {
 }
 
 async fn all_gone(folder: &Path) -> Result<()> {
-    eventually("every process of the demo to be gone", PATIENCE, async || {
+    eventually("every process of the demo to be gone", TIMEOUT, async || {
         let left = processes(folder);
         if left.is_empty() { Ok(()) } else { Err(left) }
     })

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use api::velero::DownloadRequest;
 use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, Phase, condition, labels};
 use bed::{eventually, wait_until};
-use e2e::{House, Tenant, VELERO};
+use e2e::{Tenant, TestCluster, VELERO};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 pub(crate) async fn ask(
     tenant: &Tenant<'_>,
@@ -28,7 +28,7 @@ pub(crate) async fn ask(
 }
 
 /// Waits until a request has this condition, and returns what it says.
-async fn told(tenant: &Tenant<'_>, name: &str, type_: &str) -> Result<String> {
+async fn reported(tenant: &Tenant<'_>, name: &str, type_: &str) -> Result<String> {
     tenant
         .wait(type_, name, |request: Option<&NonAdminDownloadRequest>| {
             let status = request?.status.as_ref()?;
@@ -70,25 +70,25 @@ pub(crate) async fn fetch(link: &str) -> Result<Vec<u8>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_leads_to_the_bytes_in_the_bucket_and_only_for_the_owner() -> Result<()> {
-    let house = House::build().await?;
-    let nacre = house.start_nacre().await?;
-    let shop = house.tenant("shop", "ada").await?;
-    let rival = house.tenant("rival", "bob").await?;
-    let requests = Api::<DownloadRequest>::namespaced(house.bed.client().await?, VELERO);
+    let test_cluster = TestCluster::build().await?;
+    let nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let rival = test_cluster.tenant("rival", "bob").await?;
+    let requests = Api::<DownloadRequest>::namespaced(test_cluster.bed.client().await?, VELERO);
 
     // Asked for before there is anything, it waits and says for what.
     ask(&shop, "log", "BackupLog", "daily").await?;
-    let waits = told(&shop, "log", condition::BACKUP_NOT_AVAILABLE).await?;
+    let waits = reported(&shop, "log", condition::BACKUP_NOT_AVAILABLE).await?;
     assert!(waits.contains("there is no NonAdminBackup \"daily\""), "{waits}");
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
     shop.back_up("daily").await?;
     assert_eq!(shop.backup_ends("daily").await?, "Completed");
 
     // The cluster's own storage is closed unless the policy opens it; then the same request goes on by itself.
-    let closed = told(&shop, "log", condition::LOCATION_NOT_USED).await?;
+    let closed = reported(&shop, "log", condition::LOCATION_NOT_USED).await?;
     assert!(closed.contains("ask the administrators"), "{closed}");
     assert!(requests.list(&ListParams::default()).await?.items.is_empty());
-    house
+    test_cluster
         .bed
         .apply_yaml(
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: nacre-policy, namespace: velero}, \
@@ -98,7 +98,7 @@ async fn a_link_leads_to_the_bytes_in_the_bucket_and_only_for_the_owner() -> Res
     let url = link(&shop, "log").await?;
     let backup = shop.api::<NonAdminBackup>().get("daily").await?;
     let velero = backup.status.and_then(|status| status.velero_backup?.name).context("a reference")?;
-    let stored = house.bed.store()?.path(bed::BUCKET, &format!("backups/{velero}/{velero}-logs.gz"));
+    let stored = test_cluster.bed.store()?.path(bed::BUCKET, &format!("backups/{velero}/{velero}-logs.gz"));
     assert_eq!(fetch(&url).await?, std::fs::read(stored)?);
     let request = shop.api::<NonAdminDownloadRequest>().get("log").await?;
     let uid = request.uid().context("a uid")?;
@@ -115,34 +115,34 @@ async fn a_link_leads_to_the_bytes_in_the_bucket_and_only_for_the_owner() -> Res
     let velero_restore =
         restore.status.and_then(|status| status.velero_restore?.name).context("a reference")?;
     let key = format!("restores/{velero_restore}/restore-{velero_restore}-results.gz");
-    let stored = house.bed.store()?.path(bed::BUCKET, &key);
+    let stored = test_cluster.bed.store()?.path(bed::BUCKET, &key);
     assert_eq!(fetch(&link(&shop, "how").await?).await?, std::fs::read(stored)?);
     ask(&shop, "all", "BackupContents", "daily").await?;
-    told(&shop, "all", condition::LOCATION_NOT_USED).await?;
+    reported(&shop, "all", condition::LOCATION_NOT_USED).await?;
 
     // Somebody else, with the name, with a copied label, with a copied name of Velero's: nothing is made.
     let before = requests.list(&ListParams::default()).await?.items.len();
     ask(&rival, "theft", "BackupLog", "daily").await?;
-    told(&rival, "theft", condition::BACKUP_NOT_AVAILABLE).await?;
+    reported(&rival, "theft", condition::BACKUP_NOT_AVAILABLE).await?;
     let copied = json!({"metadata": {"labels": {labels::SYNCED_FROM: velero}}, "spec": {"backupSpec": {}}});
     rival.create::<NonAdminBackup>("copied", copied).await?;
     ask(&rival, "more", "BackupLog", "copied").await?;
-    told(&rival, "more", condition::BACKUP_NOT_AVAILABLE).await?;
+    reported(&rival, "more", condition::BACKUP_NOT_AVAILABLE).await?;
     ask(&rival, "most", "BackupLog", &velero).await?;
-    told(&rival, "most", condition::BACKUP_NOT_AVAILABLE).await?;
+    reported(&rival, "most", condition::BACKUP_NOT_AVAILABLE).await?;
     assert_eq!(requests.list(&ListParams::default()).await?.items.len(), before);
 
     // Deleted, it takes its Velero object along; also while nacre is down.
     shop.delete::<NonAdminDownloadRequest>("how").await?;
-    eventually("the Velero object to go too", PATIENCE, async || {
+    eventually("the Velero object to go too", TIMEOUT, async || {
         let left = requests.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items;
         if left.len() == 1 { Ok(()) } else { Err(format!("{} are left", left.len())) }
     })
     .await?;
     drop(nacre);
     shop.delete::<NonAdminDownloadRequest>("log").await?;
-    let _nacre = house.start_nacre().await?;
-    wait_until("the leftover to go", PATIENCE, requests.clone(), &format!("nadr-{uid}"), |left| {
+    let _nacre = test_cluster.start_nacre().await?;
+    wait_until("the leftover to go", TIMEOUT, requests.clone(), &format!("nadr-{uid}"), |left| {
         left.is_none().then_some(())
     })
     .await?;
@@ -151,12 +151,12 @@ async fn a_link_leads_to_the_bytes_in_the_bucket_and_only_for_the_owner() -> Res
     ask(&shop, "late", "BackupLog", "daily").await?;
     link(&shop, "late").await?;
     let uid = shop.api::<NonAdminDownloadRequest>().get("late").await?.uid().context("a uid")?;
-    house.bed.velero_stop()?;
+    test_cluster.bed.velero_stop()?;
     let past = Timestamp::now() - Duration::from_mins(1);
     let expired = json!({"expiration": past.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()});
-    house.bed.velero_status("DownloadRequest", &format!("nadr-{uid}"), expired).await?;
+    test_cluster.bed.velero_status("DownloadRequest", &format!("nadr-{uid}"), expired).await?;
     shop.gone::<NonAdminDownloadRequest>("late").await?;
-    wait_until("its Velero object to go", PATIENCE, requests, &format!("nadr-{uid}"), |left| {
+    wait_until("its Velero object to go", TIMEOUT, requests, &format!("nadr-{uid}"), |left| {
         left.is_none().then_some(())
     })
     .await

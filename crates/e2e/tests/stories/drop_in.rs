@@ -1,5 +1,5 @@
-//! nacre in the Go controller's place: started as OADP starts that, with its role and its definitions and nothing more.
-//! Every tenant's story works; what is missing is named.
+//! nacre as a drop-in for the Go controller: started by OADP's Deployment, with its role and its CRDs only. Everything
+//! a tenant does works; missing permissions are reported.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use api::{
     NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase, condition,
 };
 use bed::eventually;
-use e2e::{House, NACRE, Nacre, Tenant};
+use e2e::{NACRE, Nacre, Tenant, TestCluster};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ListParams;
@@ -19,23 +19,23 @@ use serde_json::{Value, json};
 
 use crate::downloads::{ask, fetch, link};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What an administrator of OADP says: which store tenants may use, and more.
-async fn configure(house: &House, more: Value) -> Result<()> {
+async fn configure(test_cluster: &TestCluster, more: Value) -> Result<()> {
     let config =
-        json!({"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": house.bed.store()?.url()});
+        json!({"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": test_cluster.bed.store()?.url()});
     let mut non_admin = json!({"enable": true, "enforceBSLSpec": {"config": config}});
     for (name, value) in more.as_object().into_iter().flatten() {
         non_admin[name] = value.clone();
     }
     let dpa = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
         "metadata": {"name": "dpa", "namespace": "velero"}, "spec": {"nonAdmin": non_admin}});
-    house.bed.apply(&[serde_json::from_value(dpa)?]).await
+    test_cluster.bed.apply(&[serde_json::from_value(dpa)?]).await
 }
 
-async fn definitions(house: &House) -> Result<BTreeMap<String, Option<String>>> {
-    let all = Api::<CustomResourceDefinition>::all(house.bed.client().await?);
+async fn definitions(test_cluster: &TestCluster) -> Result<BTreeMap<String, Option<String>>> {
+    let all = Api::<CustomResourceDefinition>::all(test_cluster.bed.client().await?);
     let all = all.list(&ListParams::default()).await?;
     Ok(all
         .into_iter()
@@ -60,8 +60,8 @@ fn said(status: &api::NonAdminBackupStatus) -> Option<&str> {
 }
 
 /// A word of Velero's that the definitions do not know is left out; the rest is shown, and nothing is tried for ever.
-async fn unknown_word(house: &House, nacre: &Nacre, shop: &Tenant<'_>) -> Result<()> {
-    house.bed.velero_stop()?;
+async fn unknown_word(test_cluster: &TestCluster, nacre: &Nacre, shop: &Tenant<'_>) -> Result<()> {
+    test_cluster.bed.velero_stop()?;
     shop.back_up("waiting").await?;
     looks(shop, "waiting", "it to be created", |status| status.phase == Some(Phase::Created)).await?;
     let reference = shop
@@ -72,10 +72,13 @@ async fn unknown_word(house: &House, nacre: &Nacre, shop: &Tenant<'_>) -> Result
         .and_then(|status| status.velero_backup?.name);
     let reference = reference.context("a reference")?;
     let queued = json!({"phase": "Queued", "queuePosition": 3});
-    house.bed.velero_status("Backup", &reference, queued).await?;
-    eventually("the unknown word to be met", PATIENCE, async || {
+    test_cluster.bed.velero_status("Backup", &reference, queued).await?;
+    eventually("the unknown word to be met", TIMEOUT, async || {
         let details = nacre.details().await?;
-        ensure!(details.contains("nonadminbackups are shown without some of Velero's words"), "{details}");
+        ensure!(
+            details.contains("nonadminbackups are shown without some of Velero's status fields"),
+            "{details}"
+        );
         anyhow::Ok(())
     })
     .await?;
@@ -85,24 +88,24 @@ async fn unknown_word(house: &House, nacre: &Nacre, shop: &Tenant<'_>) -> Result
             && condition::is_true(&status.conditions, condition::QUEUED)
     })
     .await?;
-    house.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
-    house
+    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
+    test_cluster
         .bed
         .velero_status("Backup", &reference, json!({"phase": "InProgress", "queuePosition": null}))
         .await?;
     looks(shop, "waiting", "what is known to be shown", |status| said(status) == Some("InProgress")).await?;
-    house.bed.velero_status("Backup", &reference, json!({"phase": "New"})).await?;
-    house.bed.velero_start().await?;
+    test_cluster.bed.velero_status("Backup", &reference, json!({"phase": "New"})).await?;
+    test_cluster.bed.velero_start().await?;
     ensure!(shop.backup_ends("waiting").await? == "Completed");
     Ok(())
 }
 
-/// What OADP is told counts while nacre runs, though it may not watch.
-async fn policy_by_list(house: &House, shop: &Tenant<'_>) -> Result<()> {
-    configure(house, json!({"enforceBackupSpec": {"snapshotVolumes": false}})).await?;
+/// OADP's settings take effect while nacre runs, even if it may not watch them.
+async fn policy_by_list(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
+    configure(test_cluster, json!({"enforceBackupSpec": {"snapshotVolumes": false}})).await?;
     let other = json!({"spec": {"backupSpec": {"snapshotVolumes": true}}});
     let mut tries = 0;
-    eventually("the policy to count", PATIENCE, async || {
+    eventually("the policy to count", TIMEOUT, async || {
         tries += 1;
         let name = format!("probe-{tries}");
         shop.create::<NonAdminBackup>(&name, other.clone()).await?;
@@ -119,12 +122,12 @@ async fn policy_by_list(house: &House, shop: &Tenant<'_>) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_is_named() -> Result<()> {
-    let house = House::build_as_oadp().await?;
-    configure(&house, json!({})).await?;
-    let shipped = definitions(&house).await?;
+    let test_cluster = TestCluster::build_as_oadp().await?;
+    configure(&test_cluster, json!({})).await?;
+    let shipped = definitions(&test_cluster).await?;
     let environment = [("LOG_LEVEL", "4"), ("LOG_FORMAT", "json")];
-    let nacre = house.start_nacre_in(&house.account().await?, &environment).await?;
-    let shop = house.tenant("shop", "ada").await?;
+    let nacre = test_cluster.start_nacre_in(&test_cluster.account().await?, &environment).await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
 
     // Backup and restore.
@@ -137,7 +140,7 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
     shop.api::<ConfigMap>().get("prices").await?;
 
     // Storage of one's own, at the store the administrators say; a backup in it, and its log.
-    shop.keep_keys("keys", &house.bed.store()?.credentials()).await?;
+    shop.keep_keys("keys", &test_cluster.bed.store()?.credentials()).await?;
     shop.bring_bucket("bucket", "shop-bucket", "keys").await?;
     shop.location_available("bucket").await?;
     let own = json!({"spec": {"backupSpec": {"storageLocation": "bucket"}}});
@@ -159,11 +162,11 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
     for word in [
         "configmaps is not seen: it counts as empty",
         "dataprotectionapplications is not watched: it is listed every 5 s instead",
-        "Events are not told",
+        "Events are not recorded",
         "since Velero may not be asked for its version",
         "create configmaps: ",
-        "leading without a lease",
-        "KubeVirt migration rights are not looked after",
+        "leader without a lease",
+        "KubeVirt live-migration roles are not maintained",
     ] {
         ensure!(details.contains(word), "{word:?} is not in {details}");
         ensure!(log.contains(word), "{word:?} is not in the log");
@@ -171,8 +174,8 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
     let lines = log.lines().filter(|line| line.starts_with('{'));
     ensure!(lines.count() == log.lines().count(), "LOG_FORMAT=json is JSON throughout");
 
-    unknown_word(&house, &nacre, &shop).await?;
-    policy_by_list(&house, &shop).await?;
+    unknown_word(&test_cluster, &nacre, &shop).await?;
+    policy_by_list(&test_cluster, &shop).await?;
 
     // Everything can go again, one backup with its data.
     shop.edit::<NonAdminBackup>("daily", json!({"spec": {"deleteBackup": true}})).await?;
@@ -185,8 +188,8 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
         shop.gone::<NonAdminBackup>(name).await?;
     }
     shop.gone::<NonAdminBackupStorageLocation>("bucket").await?;
-    let storages = house.admin::<BackupStorageLocation>().await?.list(&ListParams::default()).await?;
+    let storages = test_cluster.admin::<BackupStorageLocation>().await?.list(&ListParams::default()).await?;
     ensure!(storages.items.len() == 1, "{:?}", storages.items);
-    ensure!(definitions(&house).await? == shipped, "the definitions are OADP's to change");
+    ensure!(definitions(&test_cluster).await? == shipped, "the definitions are OADP's to change");
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use api::{Kind, NonAdminBackup, NonAdminRestore, condition};
 use bed::{Bed, wait_until};
-use e2e::{House, Tenant, VELERO};
+use e2e::{Tenant, TestCluster, VELERO};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Secret, Service};
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -21,15 +21,15 @@ use crate::tarball::Tarball;
 const BUCKET: &str = "tenants";
 /// Tenants may bring storage, once an administrator has said yes; the bed's own store is on this machine.
 const POLICY: &str = "storageLocations: {requireApproval: true, endpoints: {allow: [\"127.0.0.1\"]}}";
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(90);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(90);
 
 /// Velero's word that whatever an object brings along comes back, whatever the filters say.
 const MUST_INCLUDE: &str = "restore.velero.io/must-include-additional-items";
 
 /// The tenant brings a bucket, and an administrator approves it.
-async fn tenant_storage(house: &House, shop: &Tenant<'_>) -> Result<()> {
-    house.set_policy(POLICY).await?;
-    shop.keep_keys("keys", &house.bed.store()?.credentials()).await?;
+async fn tenant_storage(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
+    test_cluster.set_policy(POLICY).await?;
+    shop.keep_keys("keys", &test_cluster.bed.store()?.credentials()).await?;
     shop.bring_bucket("own", BUCKET, "keys").await?;
     let pending = shop
         .location_is("approval to be waited for", "own", |status| {
@@ -38,19 +38,19 @@ async fn tenant_storage(house: &House, shop: &Tenant<'_>) -> Result<()> {
         })
         .await?;
     let request = pending.velero_backup_storage_location.and_then(|velero| velero.name);
-    house.decide(&request.context("a name")?, "approve").await?;
+    test_cluster.decide(&request.context("a name")?, "approve").await?;
     shop.location_available("own").await.map(drop)
 }
 
 /// A genuine backup in it. Returns what Velero calls it, and where its contents are.
-async fn genuine_backup(house: &House, shop: &Tenant<'_>) -> Result<(String, PathBuf)> {
+async fn genuine_backup(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<(String, PathBuf)> {
     let spec = json!({"spec": {"backupSpec": {"storageLocation": "own"}}});
     shop.create::<NonAdminBackup>("daily", spec).await?;
     let ended = shop.backup_ends("daily").await?;
     ensure!(ended == "Completed", "the backup ended as {ended}");
     let backup = shop.api::<NonAdminBackup>().get("daily").await?;
     let name = backup.status.and_then(|status| status.velero_backup?.name).context("a reference")?;
-    let contents = house.bed.store()?.path(BUCKET, &format!("shop/backups/{name}/{name}.tar.gz"));
+    let contents = test_cluster.bed.store()?.path(BUCKET, &format!("shop/backups/{name}/{name}.tar.gz"));
     Ok((name, contents))
 }
 
@@ -181,7 +181,7 @@ async fn unfenced(bed: &Bed, backup: &str, name: &str, more: Value) -> Result<St
         "metadata": {"name": name, "namespace": VELERO}, "spec": spec});
     let restores = bed.velero_api("Restore").await?;
     restores.create(&PostParams::default(), &serde_json::from_value(restore)?).await?;
-    wait_until("the restore to end", PATIENCE, restores, name, |restore| {
+    wait_until("the restore to end", TIMEOUT, restores, name, |restore| {
         let status = &restore?.data["status"];
         status["completionTimestamp"].as_str().and_then(|_| status["phase"].as_str().map(str::to_owned))
     })
@@ -234,17 +234,17 @@ async fn arrived(client: &Client) -> Result<Vec<&'static str>> {
 async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     // The forged pod is a good one: the API server would take it.
     let bed = Bed::builder().with_velero().api_server_flag("--allow-privileged=true");
-    let house = House::build_on(bed).await?;
-    house.bed.apply_yaml(include_str!("migration.yaml")).await?;
-    let _nacre = house.start_nacre().await?;
-    let shop = house.tenant("shop", "ada").await?;
-    let client = house.bed.client().await?;
-    tenant_storage(&house, &shop).await?;
+    let test_cluster = TestCluster::build_on(bed).await?;
+    test_cluster.bed.apply_yaml(include_str!("migration.yaml")).await?;
+    let _nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let client = test_cluster.bed.client().await?;
+    tenant_storage(&test_cluster, &shop).await?;
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
     shop.create::<Secret>("till", json!({"stringData": {"pin": "1234"}})).await?;
     shop.create::<Deployment>("web", web()).await?;
     shop.create::<PersistentVolumeClaim>("data", claim()).await?;
-    let (backup, contents) = genuine_backup(&house, &shop).await?;
+    let (backup, contents) = genuine_backup(&test_cluster, &shop).await?;
     // What is in storage of one's own can be fetched whole, whatever the policy says about the cluster's.
     downloads::ask(&shop, "all", "BackupContents", "daily").await?;
     ensure!(downloads::fetch(&downloads::link(&shop, "all").await?).await? == std::fs::read(&contents)?);
@@ -272,7 +272,7 @@ async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     let data = shop.api::<PersistentVolumeClaim>().get("data").await?;
     assert_eq!(data.spec.context("a spec")?.volume_name, None, "the claim let go of its volume");
 
-    // A request that names what cannot come back is told so, and makes nothing.
+    // A request for what cannot be restored is refused, and creates nothing.
     let ask =
         json!({"spec": {"restoreSpec": {"backupName": "daily", "includedResources": ["rolebindings"]}}});
     shop.create::<NonAdminRestore>("more", ask).await?;
@@ -284,14 +284,14 @@ async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     let modifier = json!({"kind": "ConfigMap", "name": "nacre-restore-from-tenant-storage"});
     // Namespaces are made before a modifier sees them; they are left out by name.
     let more = json!({"resourceModifier": modifier, "excludedResources": ["namespaces"]});
-    let ended = unfenced(&house.bed, &backup, "modified", more).await?;
+    let ended = unfenced(&test_cluster.bed, &backup, "modified", more).await?;
     assert_eq!(ended, "PartiallyFailed", "Velero says that something was not brought back");
     assert_eq!(arrived(&client).await?, [""; 0]);
     shop.api::<Service>().get("front").await?;
 
     // The same without any fence: the forgery was a good one.
     empty(&shop, &client).await?;
-    unfenced(&house.bed, &backup, "unfenced", json!({"includedNamespaces": ["*"]})).await?;
+    unfenced(&test_cluster.bed, &backup, "unfenced", json!({"includedNamespaces": ["*"]})).await?;
     let arrived = arrived(&client).await?;
     for expected in [
         "ClusterRoleBinding",
@@ -372,17 +372,17 @@ async fn snapshots_arrived(client: &Client) -> Result<Vec<String>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_forged_snapshots_nothing_comes_back() -> Result<()> {
-    let house =
-        House::build_on(Bed::builder().with_idle_velero().velero_flag("--features=EnableCSI")).await?;
-    house.bed.apply_yaml(include_str!("snapshots.yaml")).await?;
+    let test_cluster =
+        TestCluster::build_on(Bed::builder().with_idle_velero().velero_flag("--features=EnableCSI")).await?;
+    test_cluster.bed.apply_yaml(include_str!("snapshots.yaml")).await?;
     // Velero looks for new kinds when it starts.
-    house.bed.velero_start().await?;
-    let _nacre = house.start_nacre().await?;
-    let shop = house.tenant("shop", "ada").await?;
-    let client = house.bed.client().await?;
-    tenant_storage(&house, &shop).await?;
+    test_cluster.bed.velero_start().await?;
+    let _nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let client = test_cluster.bed.client().await?;
+    tenant_storage(&test_cluster, &shop).await?;
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
-    let (backup, contents) = genuine_backup(&house, &shop).await?;
+    let (backup, contents) = genuine_backup(&test_cluster, &shop).await?;
     let tarball = Tarball::open(&contents)?;
     forge_snapshots(&tarball)?;
     tarball.save()?;
@@ -395,7 +395,7 @@ async fn of_forged_snapshots_nothing_comes_back() -> Result<()> {
     // Without the fence: the forgery was a good one, even for a restore of claims alone.
     drop_claim(&shop, &client).await?;
     let more = json!({"includeClusterResources": false, "includedResources": ["persistentvolumeclaims"]});
-    unfenced(&house.bed, &backup, "unfenced", more).await?;
+    unfenced(&test_cluster.bed, &backup, "unfenced", more).await?;
     let arrived = snapshots_arrived(&client).await?;
     for expected in ["VolumeSnapshot", "VolumeSnapshotContent", "Secret"] {
         assert!(arrived.iter().any(|kind| kind == expected), "{expected} is not in {arrived:?}");

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use api::velero::{Backup, DownloadRequest, Restore};
 use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, condition, labels};
 use bed::eventually;
-use e2e::{House, NACRE, Nacre, Tap, Tenant};
+use e2e::{FaultProxy, NACRE, Nacre, Tenant, TestCluster};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::core::NamespaceResourceScope;
@@ -20,20 +20,21 @@ use tokio::time::timeout;
 /// More writes than any path has.
 const ENOUGH: usize = 12;
 /// How long what is gone from a tenant's view may take to be gone from Velero's.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A cluster whose nacre is killed again and again.
 struct Stage<'a> {
-    house: &'a House,
-    tap: Tap,
+    test_cluster: &'a TestCluster,
+    fault_proxy: FaultProxy,
     nacre: Nacre,
 }
 
 impl<'a> Stage<'a> {
-    async fn set(house: &'a House) -> Result<Self> {
-        let tap = Tap::open(&house.account().await?).await?;
-        let nacre = house.start_nacre_with(&tap.kubeconfig(house.bed.folder())?).await?;
-        Ok(Self { house, tap, nacre })
+    async fn set(test_cluster: &'a TestCluster) -> Result<Self> {
+        let fault_proxy = FaultProxy::open(&test_cluster.account().await?).await?;
+        let nacre =
+            test_cluster.start_nacre_with(&fault_proxy.kubeconfig(test_cluster.bed.folder())?).await?;
+        Ok(Self { test_cluster, fault_proxy, nacre })
     }
 
     /// Kills nacre after so many writes about something that `step` begins, or when it has come to its `end`, and starts it
@@ -45,17 +46,20 @@ impl<'a> Stage<'a> {
         step: impl Future<Output = Result<()>>,
         end: impl Future<Output = Result<()>>,
     ) -> Result<bool> {
-        self.tap.cut_after_writes_about(about, writes);
+        self.fault_proxy.cut_after_writes_about(about, writes);
         step.await?;
         tokio::select! {
-            () = self.tap.silent() => {}
+            () = self.fault_proxy.silent() => {}
             ended = end => ended?,
         }
         // The end may be seen before the tap has heard that the last write went through.
-        let died = timeout(Duration::from_millis(500), self.tap.silent()).await.is_ok();
+        let died = timeout(Duration::from_millis(500), self.fault_proxy.silent()).await.is_ok();
         self.nacre.process.kill().await?;
-        self.tap.relent();
-        self.nacre = self.house.start_nacre_with(&self.tap.kubeconfig(self.house.bed.folder())?).await?;
+        self.fault_proxy.relent();
+        self.nacre = self
+            .test_cluster
+            .start_nacre_with(&self.fault_proxy.kubeconfig(self.test_cluster.bed.folder())?)
+            .await?;
         Ok(died)
     }
 }
@@ -78,26 +82,26 @@ async fn restored(shop: &Tenant<'_>, name: &str) -> Result<()> {
 }
 
 /// The objects of Velero's that were made for a request of this name, by the annotation that says so.
-async fn made_for<K>(house: &House, name: &str, key: &str) -> Result<Vec<String>>
+async fn made_for<K>(test_cluster: &TestCluster, name: &str, key: &str) -> Result<Vec<String>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
-    let all = house.admin::<K>().await?.list(&ListParams::default()).await?.items;
+    let all = test_cluster.admin::<K>().await?.list(&ListParams::default()).await?.items;
     let own = all.iter().filter(|object| object.annotations().get(key).is_some_and(|origin| origin == name));
     Ok(own.map(ResourceExt::name_any).collect())
 }
 
 /// How many objects of this Velero Backup are in the bucket.
-fn keys_of(house: &House, backup: &str) -> Result<usize> {
+fn keys_of(test_cluster: &TestCluster, backup: &str) -> Result<usize> {
     let folder = format!("backups/{backup}/");
-    Ok(house.bed.store()?.keys(bed::BUCKET)?.iter().filter(|key| key.starts_with(&folder)).count())
+    Ok(test_cluster.bed.store()?.keys(bed::BUCKET)?.iter().filter(|key| key.starts_with(&folder)).count())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn death_between_any_two_writes_changes_nothing_in_the_end() -> Result<()> {
-    let house = House::build().await?;
-    let mut stage = Stage::set(&house).await?;
-    let shop = house.tenant("shop", "ada").await?;
+    let test_cluster = TestCluster::build().await?;
+    let mut stage = Stage::set(&test_cluster).await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
 
     // Creating: finalizer, Velero Backup, status. Mirroring: one status for each thing Velero says. One write more than
     // there are shows that all were tried.
@@ -107,7 +111,7 @@ async fn death_between_any_two_writes_changes_nothing_in_the_end() -> Result<()>
         let step = async { shop.back_up(&name).await.map(drop) };
         let died = stage.kill_after(writes, &name, step, backed_up(&shop, &name)).await?;
         backed_up(&shop, &name).await?;
-        let made = made_for::<Backup>(&house, &name, labels::NAB_NAME).await?;
+        let made = made_for::<Backup>(&test_cluster, &name, labels::NAB_NAME).await?;
         ensure!(made.len() == 1, "{name}: {made:?}");
         finished.push(name);
         if !died {
@@ -126,8 +130,8 @@ async fn death_between_any_two_writes_changes_nothing_in_the_end() -> Result<()>
                 shop.back_up(&name).await?;
                 backed_up(&shop, &name).await?;
             }
-            let stored = made_for::<Backup>(&house, &name, labels::NAB_NAME).await?.remove(0);
-            ensure!(keys_of(&house, &stored)? > 0, "its data is in the bucket");
+            let stored = made_for::<Backup>(&test_cluster, &name, labels::NAB_NAME).await?.remove(0);
+            ensure!(keys_of(&test_cluster, &stored)? > 0, "its data is in the bucket");
             let step = async {
                 if with_data {
                     let change = json!({"spec": {"deleteBackup": true}});
@@ -138,9 +142,9 @@ async fn death_between_any_two_writes_changes_nothing_in_the_end() -> Result<()>
             };
             let died = stage.kill_after(writes, &name, step, shop.gone::<NonAdminBackup>(&name)).await?;
             shop.gone::<NonAdminBackup>(&name).await?;
-            let left = made_for::<Backup>(&house, &name, labels::NAB_NAME).await?;
+            let left = made_for::<Backup>(&test_cluster, &name, labels::NAB_NAME).await?;
             ensure!(left.is_empty(), "after {writes} writes, with data {with_data}: {left:?}");
-            let data_gone = keys_of(&house, &stored)? == 0;
+            let data_gone = keys_of(&test_cluster, &stored)? == 0;
             ensure!(
                 data_gone == with_data,
                 "after {writes} writes: the data goes exactly when it was asked for"
@@ -151,15 +155,15 @@ async fn death_between_any_two_writes_changes_nothing_in_the_end() -> Result<()>
         }
         ensure!((4..ENOUGH - 1).contains(&tried), "deleting takes {} writes", tried - 1);
     }
-    house.bed.audit().quiet(NACRE, Duration::from_secs(2)).await
+    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(2)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn death_between_any_two_writes_of_a_restore_or_download_changes_nothing_in_the_end() -> Result<()> {
-    let house = House::build().await?;
-    house.set_policy("downloads: {platformStorage: logs}").await?;
-    let mut stage = Stage::set(&house).await?;
-    let shop = house.tenant("shop", "ada").await?;
+    let test_cluster = TestCluster::build().await?;
+    test_cluster.set_policy("downloads: {platformStorage: logs}").await?;
+    let mut stage = Stage::set(&test_cluster).await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
     shop.back_up("daily").await?;
     backed_up(&shop, "daily").await?;
@@ -172,7 +176,7 @@ async fn death_between_any_two_writes_of_a_restore_or_download_changes_nothing_i
         let step = async { shop.restore(&name, "daily").await.map(drop) };
         let died = stage.kill_after(writes, &name, step, restored(&shop, &name)).await?;
         restored(&shop, &name).await?;
-        let made = made_for::<Restore>(&house, &name, labels::NAR_NAME).await?;
+        let made = made_for::<Restore>(&test_cluster, &name, labels::NAR_NAME).await?;
         ensure!(made.len() == 1, "{name}: {made:?}");
         shop.api::<ConfigMap>().get("prices").await?;
         finished.push(name);
@@ -188,11 +192,11 @@ async fn death_between_any_two_writes_of_a_restore_or_download_changes_nothing_i
         let died = stage.kill_after(writes, name, step, shop.gone::<NonAdminRestore>(name)).await?;
         ensure!(died == (writes <= 3), "deleting takes three writes, and not {writes}");
         shop.gone::<NonAdminRestore>(name).await?;
-        let left = made_for::<Restore>(&house, name, labels::NAR_NAME).await?;
+        let left = made_for::<Restore>(&test_cluster, name, labels::NAR_NAME).await?;
         ensure!(left.is_empty(), "{name}: {left:?}");
     }
     downloads(&mut stage, &shop).await?;
-    house.bed.audit().quiet(NACRE, Duration::from_secs(2)).await
+    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(2)).await
 }
 
 /// Waits for the link.
@@ -204,7 +208,7 @@ async fn linked(shop: &Tenant<'_>, name: &str) -> Result<()> {
 }
 
 async fn downloads(stage: &mut Stage<'_>, shop: &Tenant<'_>) -> Result<()> {
-    let house = stage.house;
+    let test_cluster = stage.test_cluster;
     // Asking Velero, and showing the link.
     for writes in 1..=3 {
         let name = name("log", writes);
@@ -213,7 +217,7 @@ async fn downloads(stage: &mut Stage<'_>, shop: &Tenant<'_>) -> Result<()> {
         let died = stage.kill_after(writes, &name, step, linked(shop, &name)).await?;
         ensure!(died == (writes <= 2), "a download takes two writes, and not {writes}");
         linked(shop, &name).await?;
-        let made = made_for::<DownloadRequest>(house, &name, labels::NADR_NAME).await?;
+        let made = made_for::<DownloadRequest>(test_cluster, &name, labels::NADR_NAME).await?;
         ensure!(made.len() == 1, "{name}: {made:?}");
     }
     // Its end takes Velero's object along, also if nacre dies of it.
@@ -221,8 +225,8 @@ async fn downloads(stage: &mut Stage<'_>, shop: &Tenant<'_>) -> Result<()> {
         let name = name("log", writes);
         let uid = shop.api::<NonAdminDownloadRequest>().get(&name).await?.uid().context("a uid")?;
         let gone = || {
-            eventually("Velero's object to go", PATIENCE, async || {
-                let left = made_for::<DownloadRequest>(house, &name, labels::NADR_NAME).await?;
+            eventually("Velero's object to go", TIMEOUT, async || {
+                let left = made_for::<DownloadRequest>(test_cluster, &name, labels::NADR_NAME).await?;
                 ensure!(left.is_empty(), "{left:?}");
                 anyhow::Ok(())
             })

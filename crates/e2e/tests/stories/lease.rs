@@ -1,11 +1,11 @@
-//! One controller acts at a time, whatever happens to it; processes play the pods.
+//! Leader election: one controller is active at a time, whatever happens; processes stand for pods.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bed::eventually;
-use e2e::contest::{created, leads, only_holders_act, sender};
-use e2e::{House, NACRE, VELERO, at_length};
+use e2e::two_replicas::{created, leads, only_holders_act, sender};
+use e2e::{NACRE, TestCluster, VELERO, at_length};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -20,29 +20,29 @@ const BRISK: [(&str, &str); 3] = [
     ("NACRE_LEASE_RETRY_PERIOD", "200ms"),
 ];
 
-async fn house() -> Result<House> {
+async fn test_cluster() -> Result<TestCluster> {
     // Nobody works off what is handed over, so nothing but the lease decides who writes.
-    House::build_with_idle_velero().await
+    TestCluster::build_with_idle_velero().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_installs_started_together_one_acts_and_the_other_says_who() -> Result<()> {
-    let house = house().await?;
-    house.install_second().await?;
+    let test_cluster = test_cluster().await?;
+    test_cluster.install_second().await?;
     for round in 0..at_length(5, 50) {
-        house.contest(round).await.with_context(|| format!("round {round}"))?;
+        test_cluster.two_replicas(round).await.with_context(|| format!("round {round}"))?;
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_dies_is_followed_within_fifteen_seconds_and_one_that_ends_within_two() -> Result<()> {
-    let house = house().await?;
-    let tenant = house.tenant("shop", "ada").await?;
-    let mark = house.bed.audit().mark().await?;
-    let first = house.launch("first", VELERO, &house.account_of(VELERO).await?, &[])?;
+    let test_cluster = test_cluster().await?;
+    let tenant = test_cluster.tenant("shop", "ada").await?;
+    let mark = test_cluster.bed.audit().mark().await?;
+    let first = test_cluster.launch("first", VELERO, &test_cluster.account_of(VELERO).await?, &[])?;
     leads(&first, true).await?;
-    let second = house.launch("second", VELERO, &house.account_of(VELERO).await?, &[])?;
+    let second = test_cluster.launch("second", VELERO, &test_cluster.account_of(VELERO).await?, &[])?;
     second.until_ready().await?;
 
     // kill -9, with the times that ship.
@@ -58,9 +58,9 @@ async fn a_leader_that_dies_is_followed_within_fifteen_seconds_and_one_that_ends
     ensure!(took > Duration::from_secs(5), "{took:?}: it did not wait for the lease to run out");
 
     // A rolling update, with requests coming in all the time.
-    let third = house.launch("third", VELERO, &house.account_of(VELERO).await?, &[])?;
+    let third = test_cluster.launch("third", VELERO, &test_cluster.account_of(VELERO).await?, &[])?;
     third.until_ready().await?;
-    let rolling = house.bed.audit().mark().await?;
+    let rolling = test_cluster.bed.audit().mark().await?;
     let pace = |number: usize| {
         let tenant = &tenant;
         async move { tenant.back_up(&format!("rolling-{number}")).await.map(|_| ()) }
@@ -73,7 +73,7 @@ async fn a_leader_that_dies_is_followed_within_fifteen_seconds_and_one_that_ends
     let ((), code) = tokio::try_join!(submit, update)?;
     ensure!(code == Some(0), "it ended with {code:?}");
     created(&tenant, "rolling-199").await?;
-    let seen = house.bed.audit().since(rolling).await?.by(NACRE);
+    let seen = test_cluster.bed.audit().since(rolling).await?.by(NACRE);
     let writes = seen.writes();
     let old = sender(writes.as_slice().first().context("the old one wrote")?);
     let last =
@@ -88,28 +88,28 @@ async fn a_leader_that_dies_is_followed_within_fifteen_seconds_and_one_that_ends
     let released =
         released.as_slice().iter().filter(|lease| sender(lease) == old).map(|lease| lease.received).max();
     ensure!(released > Some(last), "the lease was handed back after everything else");
-    only_holders_act(&house.bed.audit().since(mark).await?)
+    only_holders_act(&test_cluster.bed.audit().since(mark).await?)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_stood_still_past_its_lease_starts_no_new_write() -> Result<()> {
-    let house = house().await?;
-    let tenant = house.tenant("shop", "ada").await?;
-    let mark = house.bed.audit().mark().await?;
-    let old = house.launch("old", VELERO, &house.account_of(VELERO).await?, &BRISK)?;
+    let test_cluster = test_cluster().await?;
+    let tenant = test_cluster.tenant("shop", "ada").await?;
+    let mark = test_cluster.bed.audit().mark().await?;
+    let old = test_cluster.launch("old", VELERO, &test_cluster.account_of(VELERO).await?, &BRISK)?;
     leads(&old, true).await?;
-    let new = house.launch("new", VELERO, &house.account_of(VELERO).await?, &BRISK)?;
+    let new = test_cluster.launch("new", VELERO, &test_cluster.account_of(VELERO).await?, &BRISK)?;
     new.until_ready().await?;
 
     // Settled: the leader renews, and nobody writes anything else.
     tenant.back_up("first").await?;
     created(&tenant, "first").await?;
-    let silent = async || house.bed.audit().quiet(NACRE, Duration::from_secs(1)).await;
+    let silent = async || test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(1)).await;
     eventually("silence", Duration::from_secs(20), silent).await?;
-    let settled = house.bed.audit().mark().await?;
+    let settled = test_cluster.bed.audit().mark().await?;
     let window = Duration::from_secs(5);
-    house.bed.audit().quiet(NACRE, window).await?;
-    let renewals = house.bed.audit().since(settled).await?.by(NACRE).lease_writes();
+    test_cluster.bed.audit().quiet(NACRE, window).await?;
+    let renewals = test_cluster.bed.audit().since(settled).await?.by(NACRE).lease_writes();
     ensure!((6..=13).contains(&renewals.len()), "{} renewals in {window:?}, one per 500ms", renewals.len());
     let leader = renewals.as_slice().first().map(sender);
     ensure!(
@@ -137,14 +137,14 @@ async fn a_leader_that_stood_still_past_its_lease_starts_no_new_write() -> Resul
     }
     let awake = Timestamp::now();
     old.process.signal("CONT")?;
-    let told = async || {
+    let reported = async || {
         let details = old.details().await?;
-        ensure!(details.contains("standing by: velero/new_"), "{details}");
+        ensure!(details.contains("standby: velero/new_"), "{details}");
         anyhow::Ok(())
     };
-    eventually("the old one to say who leads", Duration::from_secs(20), told).await?;
+    eventually("the old one to say who leads", Duration::from_secs(20), reported).await?;
     created(&tenant, "b229").await?;
-    let seen = house.bed.audit().since(mark).await?.by(NACRE);
+    let seen = test_cluster.bed.audit().since(mark).await?.by(NACRE);
     let writes = seen.writes();
     let by_old = sender(writes.as_slice().first().context("the old one wrote")?);
     let late = writes.only(|write| sender(write) == by_old && write.received > awake);
@@ -155,27 +155,27 @@ async fn a_leader_that_stood_still_past_its_lease_starts_no_new_write() -> Resul
     for nacre in [&old, &new] {
         nacre.process.terminate(Duration::from_secs(10)).await?;
     }
-    house.forget_lease().await?;
-    let bindings = Api::<RoleBinding>::namespaced(house.bed.client().await?, "kube-system");
+    test_cluster.forget_lease().await?;
+    let bindings = Api::<RoleBinding>::namespaced(test_cluster.bed.client().await?, "kube-system");
     bindings.delete("nacre", &DeleteParams::default()).await?;
     let user = "system:serviceaccount:velero:non-admin-controller";
     let gone = async || {
         let allowed =
-            house.bed.allowed(user, "kube-system", "create", "coordination.k8s.io", "leases").await?;
+            test_cluster.bed.allowed(user, "kube-system", "create", "coordination.k8s.io", "leases").await?;
         ensure!(!allowed, "it may still");
         anyhow::Ok(())
     };
     eventually("the right to be gone", Duration::from_secs(10), gone).await?;
-    let bare = house.launch("bare", VELERO, &house.account_of(VELERO).await?, &[])?;
+    let bare = test_cluster.launch("bare", VELERO, &test_cluster.account_of(VELERO).await?, &[])?;
     leads(&bare, true).await?;
     let details = bare.details().await?;
     ensure!(
-        details.contains("leading without a lease") && details.contains("leases.coordination"),
+        details.contains("leader without a lease") && details.contains("leases.coordination"),
         "{details}"
     );
     tenant.back_up("bare").await?;
     created(&tenant, "bare").await?;
-    let leases = Api::<Lease>::namespaced(house.bed.client().await?, "kube-system");
+    let leases = Api::<Lease>::namespaced(test_cluster.bed.client().await?, "kube-system");
     ensure!(leases.get_opt("nacre").await?.is_none(), "nobody made the lease");
     Ok(())
 }

@@ -1,36 +1,36 @@
-//! `nacre operator` on a cluster without OADP: the controller comes and goes as a DataProtectionApplication says. No kubelet
-//! runs here, so the story plays it: it starts and ends the program as the Deployment says.
+//! `nacre operator` on a cluster without OADP: the controller is installed and removed as a DataProtectionApplication
+//! says. No kubelet runs here, so the test starts and stops the program as the Deployment says.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::{DataProtectionApplication, NonAdminBackup, condition};
 use bed::eventually;
-use e2e::contest::{created, leads, only_holders_act, sender};
-use e2e::{House, NACRE, Nacre, VELERO};
+use e2e::two_replicas::{created, leads, only_holders_act, sender};
+use e2e::{NACRE, Nacre, TestCluster, VELERO};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// A standby that looks often.
 const BRISK: [(&str, &str); 1] = [("NACRE_LEASE_RETRY_PERIOD", "500ms")];
 const FINALIZER: &str = "nonadminbackup.oadp.openshift.io/finalizer";
 
-async fn ask(house: &House, namespace: &str, spec: Value) -> Result<()> {
+async fn ask(test_cluster: &TestCluster, namespace: &str, spec: Value) -> Result<()> {
     let body = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
         "metadata": {"name": "dpa"}, "spec": spec});
-    let api = Api::<DataProtectionApplication>::namespaced(house.bed.client().await?, namespace);
+    let api = Api::<DataProtectionApplication>::namespaced(test_cluster.bed.client().await?, namespace);
     api.patch("dpa", &PatchParams::apply("administrator").force(), &Patch::Apply(body)).await?;
     Ok(())
 }
 
-/// Waits until the application was told that its latest wish was carried out, or that it was not, and returns the words.
-async fn told(house: &House, well: bool) -> Result<String> {
-    let api = house.admin::<DataProtectionApplication>().await?;
-    bed::wait_until("the application to be told", PATIENCE, api, "dpa", |one| {
+/// Waits until the application's condition is current, and returns its message.
+async fn reported(test_cluster: &TestCluster, well: bool) -> Result<String> {
+    let api = test_cluster.admin::<DataProtectionApplication>().await?;
+    bed::wait_until("the application to be told", TIMEOUT, api, "dpa", |one| {
         let one: &DataProtectionApplication = one?;
         let found = condition::get(&one.status.as_ref()?.conditions, condition::RECONCILED)?;
         let current = found.observed_generation == one.metadata.generation;
@@ -40,23 +40,23 @@ async fn told(house: &House, well: bool) -> Result<String> {
 }
 
 async fn deployment(
-    house: &House,
+    test_cluster: &TestCluster,
     what: &str,
     is: impl Fn(Option<&Deployment>) -> bool,
 ) -> Result<Option<Deployment>> {
-    let api = house.admin::<Deployment>().await?;
-    bed::wait_until(what, PATIENCE, api, "non-admin-controller", |one| is(one).then(|| one.cloned())).await
+    let api = test_cluster.admin::<Deployment>().await?;
+    bed::wait_until(what, TIMEOUT, api, "non-admin-controller", |one| is(one).then(|| one.cloned())).await
 }
 
 /// What the kubelet would do.
-async fn play_pod(house: &House, deployment: &Deployment) -> Result<Nacre> {
+async fn play_pod(test_cluster: &TestCluster, deployment: &Deployment) -> Result<Nacre> {
     let spec = serde_json::to_value(&deployment.spec)?;
     let container = &spec["template"]["spec"]["containers"][0];
     ensure!(container["args"].is_null(), "OADP's operator gives no arguments either: {container}");
     let env = container["env"].as_array().cloned().unwrap_or_default();
     let watch = env.iter().find(|one| one["name"] == "WATCH_NAMESPACE").context("WATCH_NAMESPACE")?;
     ensure!(watch["value"] == VELERO, "{watch}");
-    let nacre = house.launch("pod", VELERO, &house.account_of(VELERO).await?, &[])?;
+    let nacre = test_cluster.launch("pod", VELERO, &test_cluster.account_of(VELERO).await?, &[])?;
     leads(&nacre, true).await?;
     Ok(nacre)
 }
@@ -69,49 +69,49 @@ fn image(deployment: &Deployment) -> Option<&str> {
     deployment.spec.as_ref()?.template.spec.as_ref()?.containers.first()?.image.as_deref()
 }
 
-/// Of two beside each other the first counts, and the other is told.
-async fn two_beside_each_other(house: &House) -> Result<()> {
-    let api = house.admin::<DataProtectionApplication>().await?;
+/// Of two in one namespace the first is used, and the other gets a condition.
+async fn two_beside_each_other(test_cluster: &TestCluster) -> Result<()> {
+    let api = test_cluster.admin::<DataProtectionApplication>().await?;
     let second = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
         "metadata": {"name": "second"}, "spec": {"nonAdmin": {"enable": false}}});
     api.create(&PostParams::default(), &serde_json::from_value(second)?).await?;
-    bed::wait_until("the second to be told", PATIENCE, api.clone(), "second", |one| {
+    bed::wait_until("the second to be told", TIMEOUT, api.clone(), "second", |one| {
         let found = condition::get(&one?.status.as_ref()?.conditions, condition::RECONCILED)?;
         (found.status == "False" && found.message.contains("dpa")).then_some(())
     })
     .await?;
-    deployment(house, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
+    deployment(test_cluster, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
     api.delete("second", &DeleteParams::default()).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
-    let house = House::build_for_operator().await?;
-    let mark = house.bed.audit().mark().await?;
-    let operator = house.start_operator().await?;
+    let test_cluster = TestCluster::build_for_operator().await?;
+    let mark = test_cluster.bed.audit().mark().await?;
+    let operator = test_cluster.start_operator().await?;
     leads(&operator, true).await?;
     // Of two, one acts; the other says who, and takes its place below.
-    let other = house.account_named(VELERO, "nacre-operator").await?;
-    let standby = house.launch_operator("second", &other, &BRISK)?;
+    let other = test_cluster.account_named(VELERO, "nacre-operator").await?;
+    let standby = test_cluster.launch_operator("second", &other, &BRISK)?;
     let standing_by = async || {
         let details = standby.details().await?;
-        ensure!(details.contains("standing by: velero/operator_"), "{details}");
+        ensure!(details.contains("standby: velero/operator_"), "{details}");
         anyhow::Ok(())
     };
-    eventually("the second operator to say who leads", PATIENCE, standing_by).await?;
+    eventually("the second operator to say who leads", TIMEOUT, standing_by).await?;
 
     // Off unless asked for.
-    ask(&house, VELERO, json!({"configuration": {"velero": {}}})).await?;
-    ensure!(told(&house, true).await? == "Complete: Reconcile complete");
-    deployment(&house, "no Deployment", |one| one.is_none()).await?;
+    ask(&test_cluster, VELERO, json!({"configuration": {"velero": {}}})).await?;
+    ensure!(reported(&test_cluster, true).await? == "Complete: Reconcile complete");
+    deployment(&test_cluster, "no Deployment", |one| one.is_none()).await?;
 
     // On.
-    ask(&house, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
-    let made = deployment(&house, "the Deployment", |one| one.is_some()).await?.context("it")?;
-    told(&house, true).await?;
-    let pod = play_pod(&house, &made).await?;
-    let shop = house.tenant("shop", "ada").await?;
+    ask(&test_cluster, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
+    let made = deployment(&test_cluster, "the Deployment", |one| one.is_some()).await?.context("it")?;
+    reported(&test_cluster, true).await?;
+    let pod = play_pod(&test_cluster, &made).await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
     shop.back_up("daily").await?;
     shop.back_up("weekly").await?;
     created(&shop, "daily").await?;
@@ -119,33 +119,34 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
 
     // Changed, and a wish that makes no sense changes nothing.
     let overrides = json!({"nonAdminControllerImageFqin": "mine:1"});
-    ask(&house, VELERO, json!({"nonAdmin": {"enable": true}, "unsupportedOverrides": overrides})).await?;
-    deployment(&house, "the image", |one| one.and_then(image) == Some("mine:1")).await?;
+    ask(&test_cluster, VELERO, json!({"nonAdmin": {"enable": true}, "unsupportedOverrides": overrides}))
+        .await?;
+    deployment(&test_cluster, "the image", |one| one.and_then(image) == Some("mine:1")).await?;
     let wrong = json!({"enable": true, "enforceBackupSpec": {"includedNamespaces": ["other"]}});
-    ask(&house, VELERO, json!({"nonAdmin": wrong})).await?;
-    let words = told(&house, false).await?;
+    ask(&test_cluster, VELERO, json!({"nonAdmin": wrong})).await?;
+    let words = reported(&test_cluster, false).await?;
     ensure!(words.starts_with("Error: ") && words.contains("includedNamespaces"), "{words}");
-    deployment(&house, "the image to stay", |one| one.and_then(image) == Some("mine:1")).await?;
+    deployment(&test_cluster, "the image to stay", |one| one.and_then(image) == Some("mine:1")).await?;
 
-    two_beside_each_other(&house).await?;
+    two_beside_each_other(&test_cluster).await?;
 
     // Silence, once settled; a `false` elsewhere is no reason to act.
-    ask(&house, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
-    told(&house, true).await?;
-    house.bed.namespace("elsewhere").await?;
-    ask(&house, "elsewhere", json!({"nonAdmin": {"enable": false}})).await?;
-    let silent = async || house.bed.audit().quiet(NACRE, Duration::from_secs(2)).await;
-    eventually("silence", PATIENCE, silent).await?;
+    ask(&test_cluster, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
+    reported(&test_cluster, true).await?;
+    test_cluster.bed.namespace("elsewhere").await?;
+    ask(&test_cluster, "elsewhere", json!({"nonAdmin": {"enable": false}})).await?;
+    let silent = async || test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(2)).await;
+    eventually("silence", TIMEOUT, silent).await?;
 
     // Off: to rest, and once the last pod is gone requests are let go and the Deployment is removed.
-    ask(&house, VELERO, json!({"nonAdmin": {"enable": false}})).await?;
-    deployment(&house, "rest", |one| one.and_then(replicas) == Some(0)).await?;
+    ask(&test_cluster, VELERO, json!({"nonAdmin": {"enable": false}})).await?;
+    deployment(&test_cluster, "rest", |one| one.and_then(replicas) == Some(0)).await?;
     let finalizers = async |name: &str| {
         let found = shop.api::<NonAdminBackup>().get(name).await?;
         anyhow::Ok(found.metadata.finalizers.unwrap_or_default())
     };
     // In the middle of that the other operator takes over: what was begun is there to be read.
-    ensure!(operator.process.terminate(PATIENCE).await? == Some(0), "the operator ends in peace");
+    ensure!(operator.process.terminate(TIMEOUT).await? == Some(0), "the operator ends in peace");
     let operator = standby;
     leads(&operator, true).await?;
     let patient = async || {
@@ -153,26 +154,26 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
         ensure!(log.contains("waiting for velero/pod_"), "{log}");
         Ok(())
     };
-    eventually("the operator to wait for the pod", PATIENCE, patient).await?;
+    eventually("the operator to wait for the pod", TIMEOUT, patient).await?;
     ensure!(finalizers("daily").await? == [FINALIZER], "while a pod lives, nobody takes it off");
-    ensure!(pod.process.terminate(PATIENCE).await? == Some(0), "as the kubelet ends it");
-    deployment(&house, "the Deployment to be gone", |one| one.is_none()).await?;
-    told(&house, true).await?;
+    ensure!(pod.process.terminate(TIMEOUT).await? == Some(0), "as the kubelet ends it");
+    deployment(&test_cluster, "the Deployment to be gone", |one| one.is_none()).await?;
+    reported(&test_cluster, true).await?;
     ensure!(finalizers("daily").await?.is_empty() && finalizers("weekly").await?.is_empty());
     shop.delete::<NonAdminBackup>("weekly").await?;
     shop.gone::<NonAdminBackup>("weekly").await?;
 
     // On again, said in the other place: finalizers come back.
-    ask(&house, VELERO, json!({"features": {"nonAdmin": {"enable": true}}})).await?;
-    let made = deployment(&house, "the Deployment", |one| one.is_some()).await?.context("it")?;
-    let _pod = play_pod(&house, &made).await?;
+    ask(&test_cluster, VELERO, json!({"features": {"nonAdmin": {"enable": true}}})).await?;
+    let made = deployment(&test_cluster, "the Deployment", |one| one.is_some()).await?.context("it")?;
+    let _pod = play_pod(&test_cluster, &made).await?;
     let back = async || {
         let found = finalizers("daily").await?;
         ensure!(found == [FINALIZER], "{found:?}");
         Ok(())
     };
-    eventually("the finalizer to come back", PATIENCE, back).await?;
-    let events = house.admin::<Event>().await?.list(&ListParams::default()).await?.items;
+    eventually("the finalizer to come back", TIMEOUT, back).await?;
+    let events = test_cluster.admin::<Event>().await?.list(&ListParams::default()).await?.items;
     for reason in ["NonAdminDeploymentReconciled", "NonAdminDeploymentDeleteSucceed"] {
         ensure!(events.iter().any(|event| event.reason.as_deref() == Some(reason)), "{reason}");
     }
@@ -182,18 +183,18 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
         "metadata": {"name": "openshift-adp-controller-manager", "namespace": VELERO},
         "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": {
             "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "manager", "image": "oadp:1"}]}}}});
-    house.bed.apply(&[serde_json::from_value(body)?]).await?;
+    test_cluster.bed.apply(&[serde_json::from_value(body)?]).await?;
     let aside = async || {
         let log = operator.process.output();
         ensure!(log.contains("its applications are left to it"), "{log}");
         Ok(())
     };
-    eventually("the operator to stand aside", PATIENCE, aside).await?;
-    ask(&house, VELERO, json!({"nonAdmin": {"enable": false}})).await?;
-    house.bed.audit().quiet(NACRE, Duration::from_secs(3)).await?;
-    deployment(&house, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
+    eventually("the operator to stand aside", TIMEOUT, aside).await?;
+    ask(&test_cluster, VELERO, json!({"nonAdmin": {"enable": false}})).await?;
+    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(3)).await?;
+    deployment(&test_cluster, "it to stay", |one| one.and_then(replicas) == Some(2)).await?;
     let account = format!("system:serviceaccount:{VELERO}:nacre-operator");
-    let both = house.bed.audit().since(mark).await?.only(|request| request.user == account);
+    let both = test_cluster.bed.audit().since(mark).await?.only(|request| request.user == account);
     let senders: std::collections::BTreeSet<_> =
         both.writes().as_slice().iter().map(|one| sender(one).1.to_owned()).collect();
     ensure!(senders.len() == 2, "both acted, one after the other: {senders:?}");

@@ -1,4 +1,4 @@
-//! What an administrator allows takes effect while nacre runs; a broken policy changes nothing and is visible.
+//! A changed policy takes effect while nacre runs; an invalid policy changes nothing and is reported.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +8,16 @@ use api::{
     Phase, condition, labels,
 };
 use bed::{eventually, wait_until};
-use e2e::{House, Nacre, Tenant, VELERO};
+use e2e::{Nacre, Tenant, TestCluster, VELERO};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 
-async fn write_policy(house: &House, text: &str) -> Result<()> {
+async fn write_policy(test_cluster: &TestCluster, text: &str) -> Result<()> {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "nacre-policy", "namespace": VELERO}, "data": {"policy.yaml": text}});
-    house.bed.apply(&[serde_json::from_value(map)?]).await
+    test_cluster.bed.apply(&[serde_json::from_value(map)?]).await
 }
 
 async fn ask(tenant: &Tenant<'_>, name: &str, ttl: &str) -> Result<NonAdminBackup> {
@@ -44,29 +44,29 @@ async fn created(tenant: &Tenant<'_>, name: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_policy_holds_at_once_and_a_broken_one_changes_nothing() -> Result<()> {
-    let house = House::build_with_idle_velero().await?;
-    write_policy(&house, "backup: { ttl: { max: 24h } }").await?;
-    let nacre = house.start_nacre().await?;
-    let shop = house.tenant("shop", "ada").await?;
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    write_policy(&test_cluster, "backup: { ttl: { max: 24h } }").await?;
+    let nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
 
     ask(&shop, "long", "48h").await?;
     let words = refusal(&shop, "long").await?;
     ensure!(words.contains("spec.backupSpec.ttl") && words.contains("24h"), "{words}");
 
     // What was refused goes on by itself.
-    write_policy(&house, "backup: { ttl: { max: 72h } }").await?;
+    write_policy(&test_cluster, "backup: { ttl: { max: 72h } }").await?;
     let changed = Instant::now();
     created(&shop, "long").await?;
     ensure!(changed.elapsed() < Duration::from_secs(2), "{:?}", changed.elapsed());
 
-    // A broken one: the last good one goes on counting, and whoever looks is told.
-    write_policy(&house, "backup: { ttl: { maximum: 1h } }").await?;
-    let told = async || {
+    // An invalid one: the last valid one stays in effect, and the problem is reported.
+    write_policy(&test_cluster, "backup: { ttl: { maximum: 1h } }").await?;
+    let reported = async || {
         let details = nacre.details().await?;
         ensure!(details.contains("maximum"), "{details}");
         anyhow::Ok(())
     };
-    bed::eventually("the mistake to show in /readyz", Duration::from_secs(5), told).await?;
+    bed::eventually("the mistake to show in /readyz", Duration::from_secs(5), reported).await?;
     ask(&shop, "fine", "60h").await?;
     created(&shop, "fine").await?;
     ask(&shop, "longer", "100h").await?;
@@ -93,18 +93,18 @@ async fn pending(shop: &Tenant<'_>, name: &str) -> Result<String> {
 }
 
 /// Until `/readyz`, `/metrics` and an Event agree on whether the policy has vanished.
-async fn vanished(house: &House, nacre: &Nacre, wanted: bool) -> Result<()> {
+async fn vanished(test_cluster: &TestCluster, nacre: &Nacre, wanted: bool) -> Result<()> {
     let reason = if wanted { "PolicyVanished" } else { "PolicyReturned" };
-    let events = house.admin::<Event>().await?;
+    let events = test_cluster.admin::<Event>().await?;
     eventually(reason, SOON, async || {
         let details = nacre.details().await?;
         ensure!(details.contains("policy: ConfigMap nacre-policy vanished at") == wanted, "{details}");
         ensure!((nacre.metric("nacre_policy_vanished").await? > 0.5) == wanted, "not in /metrics");
-        let told = events.list(&ListParams::default()).await?.items.into_iter().any(|event| {
+        let reported = events.list(&ListParams::default()).await?.items.into_iter().any(|event| {
             event.reason.as_deref() == Some(reason)
                 && event.regarding.is_some_and(|about| about.name.as_deref() == Some("nacre-policy"))
         });
-        ensure!(told, "no Event {reason}");
+        ensure!(reported, "no Event {reason}");
         Ok(())
     })
     .await
@@ -113,13 +113,13 @@ async fn vanished(house: &House, nacre: &Nacre, wanted: bool) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_vanishes_opens_nothing_and_survives_a_restart() -> Result<()> {
     const APPROVAL: &str = "storageLocations: { requireApproval: true }";
-    let house = House::build_with_idle_velero().await?;
-    write_policy(&house, APPROVAL).await?;
-    let nacre = house.start_nacre().await?;
-    let shop = house.tenant("shop", "ada").await?;
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    write_policy(&test_cluster, APPROVAL).await?;
+    let nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
     shop.keep_keys("keys", "[default]\naws_access_key_id=a\naws_secret_access_key=hunter2\n").await?;
     let mut names = vec![pending(&shop, "before").await?];
-    let maps = house.admin::<ConfigMap>().await?;
+    let maps = test_cluster.admin::<ConfigMap>().await?;
     let copied = |key: &'static str| {
         move |copy: Option<&ConfigMap>| copy?.data.as_ref()?.contains_key(key).then_some(())
     };
@@ -128,11 +128,11 @@ async fn a_policy_that_vanishes_opens_nothing_and_survives_a_restart() -> Result
 
     // Gone: what waits goes on waiting, and so does what comes now.
     maps.delete("nacre-policy", &DeleteParams::default()).await?;
-    vanished(&house, &nacre, true).await?;
+    vanished(&test_cluster, &nacre, true).await?;
     names.push(pending(&shop, "meanwhile").await?);
     // Back: as if nothing had been.
-    write_policy(&house, APPROVAL).await?;
-    vanished(&house, &nacre, false).await?;
+    write_policy(&test_cluster, APPROVAL).await?;
+    vanished(&test_cluster, &nacre, false).await?;
     names.push(pending(&shop, "after").await?);
 
     // Gone again, and nacre is stopped and started while it is.
@@ -140,17 +140,17 @@ async fn a_policy_that_vanishes_opens_nothing_and_survives_a_restart() -> Result
     wait_until("when it went", SOON, maps.clone(), copy, copied("policy.yaml.vanished")).await?;
     nacre.process.terminate(Duration::from_secs(15)).await?;
     drop(nacre);
-    let nacre = house.start_nacre().await?;
+    let nacre = test_cluster.start_nacre().await?;
     names.push(pending(&shop, "restarted").await?);
     ensure!(nacre.metric("nacre_policy_vanished").await? > 0.5);
-    let requests = house.admin::<NonAdminBackupStorageLocationRequest>().await?;
+    let requests = test_cluster.admin::<NonAdminBackupStorageLocationRequest>().await?;
     for name in &names {
         let decision = requests.get(name).await?.spec.approval_decision;
         ensure!(decision == Some(ApprovalDecision::Pending), "{name}: {decision:?}");
     }
 
     // An administrator who means it says so; then it is written down that nobody approved it by hand.
-    write_policy(&house, "storageLocations: { requireApproval: false }").await?;
+    write_policy(&test_cluster, "storageLocations: { requireApproval: false }").await?;
     for name in &names {
         wait_until("it to be approved", SOON, requests.clone(), name, |request| {
             let request: &NonAdminBackupStorageLocationRequest = request?;

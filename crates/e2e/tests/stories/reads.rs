@@ -1,14 +1,14 @@
-//! nacre learns everything from its watches: once it has seen the cluster, nothing is fetched or listed, whatever happens.
+//! nacre reads only from its watches: once the caches are synced, it sends no get or list.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::{NonAdminBackup, NonAdminRestore, Phase};
 use bed::{Bed, Requests, wait_until};
-use e2e::{House, NACRE, Tenant, VELERO};
+use e2e::{NACRE, Tenant, TestCluster, VELERO};
 use serde_json::json;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What nacre fetched or listed, apart from the lease it holds.
 fn fetched(requests: &Requests) -> Requests {
@@ -27,11 +27,11 @@ async fn created(tenant: &Tenant<'_>, name: &str) -> Result<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_fetched_or_listed_for_an_event() -> Result<()> {
-    let house = House::build_on(Bed::builder().with_idle_velero().audit_reads()).await?;
-    let bed = &house.bed;
-    let shop = house.tenant("shop", "ada").await?;
+    let test_cluster = TestCluster::build_on(Bed::builder().with_idle_velero().audit_reads()).await?;
+    let bed = &test_cluster.bed;
+    let shop = test_cluster.tenant("shop", "ada").await?;
     let start = bed.audit().mark().await?;
-    let nacre = house.start_nacre().await?;
+    let nacre = test_cluster.start_nacre().await?;
     let lists = fetched(&bed.audit().since(start).await?).only(|read| read.verb == "list");
     ensure!(lists.len() >= 10, "the log shows reads: {:#?}", lists.tally());
     // What is looked at now and then has had its turn.
@@ -54,7 +54,7 @@ async fn nothing_is_fetched_or_listed_for_an_event() -> Result<()> {
             json!({"phase": "InProgress", "progress": {"itemsBackedUp": tick}}),
         )
         .await?;
-        wait_until("the tick to be shown", PATIENCE, shop.api(), "b0", |backup: Option<&NonAdminBackup>| {
+        wait_until("the tick to be shown", TIMEOUT, shop.api(), "b0", |backup: Option<&NonAdminBackup>| {
             let shown = backup?.status.as_ref()?.velero_backup.as_ref()?.status.as_ref()?;
             (shown.progress.as_ref()?.items_backed_up? == tick).then_some(())
         })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use e2e::House;
+use e2e::TestCluster;
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, ResourceExt};
@@ -58,7 +58,7 @@ fn essence(object: &DynamicObject) -> Result<Value> {
     if let Some(fields) = value.as_object_mut() {
         fields.remove("status");
         if let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) {
-            // An address is given anew.
+            // The address is assigned again.
             spec.remove("clusterIP");
             spec.remove("clusterIPs");
         }
@@ -68,14 +68,14 @@ fn essence(object: &DynamicObject) -> Result<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_lost_comes_back_as_it_was() -> Result<()> {
-    let house = House::build().await?;
-    let _nacre = house.start_nacre().await?;
-    let shop = house.tenant("shop", "ada").await?;
-    house.bed.apply_yaml(NAMESPACE).await?;
+    let test_cluster = TestCluster::build().await?;
+    let _nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    test_cluster.bed.apply_yaml(NAMESPACE).await?;
     // Velero looks for new kinds when it starts, and then every five minutes.
-    house.bed.velero_stop()?;
-    house.bed.velero_start().await?;
-    let client = house.bed.client().await?;
+    test_cluster.bed.velero_stop()?;
+    test_cluster.bed.velero_start().await?;
+    let client = test_cluster.bed.client().await?;
     let before = everything(&client).await?;
     assert_eq!(before.len(), 9, "{:#?}", before.keys());
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{House, VELERO};
+use e2e::{TestCluster, VELERO};
 use tokio::time::timeout;
 
 /// One of each kind of task. The webhook's listener and server start only where a webhook is configured.
@@ -28,10 +28,10 @@ const TASKS: [&str; 16] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_panics_ends_the_process_and_is_named() -> Result<()> {
-    let house = House::build_with_idle_velero().await?;
-    let account = house.account().await?;
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    let account = test_cluster.account().await?;
     for task in TASKS {
-        let nacre = house.launch("nacre", VELERO, &account, &[("NACRE_PANIC_TASK", task)])?;
+        let nacre = test_cluster.launch("nacre", VELERO, &account, &[("NACRE_PANIC_TASK", task)])?;
         let code = timeout(Duration::from_secs(30), nacre.process.exited())
             .await
             .with_context(|| format!("{task:?} panicked and nacre went on:\n{}", nacre.process.output()))?;

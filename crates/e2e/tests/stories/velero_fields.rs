@@ -1,4 +1,4 @@
-//! Our specs have every field that the real Velero has: one it has and we have not decided about fails here.
+//! The specs have every field of the real Velero: a field that nacre does not handle fails here.
 
 use anyhow::{Context, Result};
 use bed::programs;

@@ -1,5 +1,5 @@
-//! The webhook: a bad request is refused at once in the controller's words; without it, by condition; and its certificate
-//! is replaced without anybody noticing.
+//! The webhook: an invalid request is rejected at once with the controller's message; without it, by condition; and its
+//! certificate is renewed without downtime.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use api::{NonAdminBackup, condition};
 use bed::{Bed, eventually};
-use e2e::{House, NACRE};
+use e2e::{NACRE, TestCluster};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
@@ -22,7 +22,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const BAD: &str = "apiVersion: oadp.openshift.io/v1alpha1\nkind: NonAdminBackup\n\
                    metadata: {name: bad, namespace: shop}\n\
@@ -42,40 +42,40 @@ async fn apply(bed: &Bed, name: &str, yaml: &str) -> Result<bed::Output> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_backup_is_refused_at_once_or_by_condition_in_the_same_words() -> Result<()> {
-    let house = House::build().await?;
-    house.admission().await?;
-    let shop = house.tenant("shop", "ada").await?;
-    let (nacre, _) = house.start_answering(&shop, &[]).await?;
+    let test_cluster = TestCluster::build().await?;
+    test_cluster.admission().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let (nacre, _) = test_cluster.start_answering(&shop, &[]).await?;
 
-    let refused = apply(&house.bed, "bad.yaml", BAD).await?;
+    let refused = apply(&test_cluster.bed, "bad.yaml", BAD).await?;
     ensure!(!refused.success, "{}", refused.stdout);
     let (_, words) = refused.stderr.split_once("denied the request: ").context(refused.stderr.clone())?;
     let words = words.trim().to_owned();
     ensure!(shop.api::<NonAdminBackup>().get_opt("bad").await?.is_none());
 
     // What the next document heals is a warning, and goes through.
-    let warned = apply(&house.bed, "one-file.yaml", ONE_FILE).await?;
+    let warned = apply(&test_cluster.bed, "one-file.yaml", ONE_FILE).await?;
     ensure!(warned.success && warned.stderr.contains("there is no NonAdminBackup"), "{warned:?}");
     ensure!(shop.restore_ends("back").await? == "Completed");
     let details = nacre.details().await?;
     ensure!(!details.contains("webhook"), "{details}");
-    house.bed.audit().quiet(NACRE, Duration::from_secs(12)).await?;
+    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(12)).await?;
 
     // With nacre down it is accepted, without much of a wait; once nacre is back, it is refused by condition.
     drop(nacre);
     let began = Instant::now();
-    apply(&house.bed, "bad.yaml", BAD).await?.ok()?;
+    apply(&test_cluster.bed, "bad.yaml", BAD).await?.ok()?;
     ensure!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     // Without the right to look at its configuration, as under OADP's role, that is one extra less, and named.
-    let roles = Api::<ClusterRole>::all(house.bed.client().await?);
+    let roles = Api::<ClusterRole>::all(test_cluster.bed.client().await?);
     let mut role = roles.get("nacre").await?;
     let about =
         |rule: &PolicyRule| rule.api_groups.iter().flatten().any(|group| group.starts_with("admission"));
     role.rules.iter_mut().for_each(|rules| rules.retain(|rule| !about(rule)));
     let fewer = Patch::Merge(json!({ "rules": role.rules }));
     roles.patch("nacre", &PatchParams::default(), &fewer).await?;
-    let nacre = house.start_nacre().await?;
-    eventually("the missing right to be named", PATIENCE, async || {
+    let nacre = test_cluster.start_nacre().await?;
+    eventually("the missing right to be named", TIMEOUT, async || {
         let details = nacre.details().await?;
         ensure!(details.contains("the webhook does not work") && details.contains("forbidden"), "{details}");
         Ok(())
@@ -112,21 +112,21 @@ async fn connects(address: SocketAddr, bundle: &[u8]) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()> {
-    let house = House::build_with_idle_velero().await?;
-    house.admission().await?;
-    let shop = house.tenant("shop", "ada").await?;
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    test_cluster.admission().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
     // Everything happens as many times faster than usual; a busy API server still has two seconds to hear of a change.
     let lifetime = [("WEBHOOK_CERTIFICATE_LIFETIME", "24s")];
-    let (nacre, here) = house.start_answering(&shop, &lifetime).await?;
+    let (nacre, here) = test_cluster.start_answering(&shop, &lifetime).await?;
     // A replica without the lease shares the certificate and answers as well.
-    let (second, elsewhere) = house.start_standby(&lifetime).await?;
+    let (second, elsewhere) = test_cluster.start_standby(&lifetime).await?;
 
-    let secrets = house.admin::<Secret>().await?;
+    let secrets = test_cluster.admin::<Secret>().await?;
     let shown = async || {
         let data = secrets.get("nacre-webhook").await?.data.unwrap_or_default();
         data.get("tls.crt").map(|bytes| bytes.0.clone()).context("no certificate")
     };
-    let configurations = Api::<ValidatingWebhookConfiguration>::all(house.bed.client().await?);
+    let configurations = Api::<ValidatingWebhookConfiguration>::all(test_cluster.bed.client().await?);
     let bundle = async || {
         let webhooks = configurations.get("nacre").await?.webhooks.unwrap_or_default();
         webhooks.into_iter().find_map(|one| one.client_config.ca_bundle).context("no bundle")
@@ -135,11 +135,11 @@ async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()>
     let began = Instant::now();
     let mut asked = 0;
     while certificates.len() < 3 {
-        // The API server keeps connections; one that connects anew at any moment would be as well served.
+        // The API server keeps connections; a new connection at any moment must work too.
         for address in [here, elsewhere] {
             let known = bundle().await?;
-            if let Err(trouble) = connects(address, &known.0).await {
-                ensure!(bundle().await? != known, "{address} is not trusted: {trouble:#}");
+            if let Err(error) = connects(address, &known.0).await {
+                ensure!(bundle().await? != known, "{address} is not trusted: {error:#}");
             }
         }
         // A question that nobody answers is one that passes.
@@ -150,20 +150,20 @@ async fn a_certificate_is_replaced_without_a_question_unanswered() -> Result<()>
         if certificates.last() != Some(&now) {
             certificates.push(now);
             if certificates.len() == 2 {
-                house.ask_at(elsewhere).await?;
+                test_cluster.ask_at(elsewhere).await?;
             }
         }
         ensure!(began.elapsed() < Duration::from_mins(2), "{} in two minutes", certificates.len());
     }
 
-    // A configuration put back as it was installed is told by which authority nacre is known.
+    // A configuration that was reset gets its caBundle again.
     let mut emptied = configurations.get("nacre").await?;
     for webhook in emptied.webhooks.iter_mut().flatten() {
         webhook.client_config.ca_bundle = None;
     }
     let change = Patch::Merge(json!({ "webhooks": emptied.webhooks }));
     configurations.patch("nacre", &PatchParams::default(), &change).await?;
-    eventually("the bundle to be back", PATIENCE, async || {
+    eventually("the bundle to be back", TIMEOUT, async || {
         let said = shop.would_create("bad", json!({"includeClusterResources": true})).await?;
         ensure!(said.is_some(), "nobody objects");
         Ok(())

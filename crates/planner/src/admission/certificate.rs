@@ -1,8 +1,8 @@
 //! The certificate by which the API server knows nacre: made once, shared by all replicas, replaced in time.
 //!
-//! An authority signs one certificate and its key is thrown away. To replace them without a single refused connection, the
-//! next pair is put beside the current one first, and its authority into the bundle; when every API server has had
-//! time to see that, it becomes the current one. The old authority stays in the bundle until the next time.
+//! An authority signs one certificate and its key is thrown away. To replace them without a single refused connection,
+//! the next pair is stored next to the current one first, and its authority into the bundle; when every API server has
+//! had time to see that, it becomes the current one. The old authority stays in the bundle until the next time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::ownership::annotation;
 use crate::{Action, Object, Plan, Target};
 
-/// Where it is kept, beside Velero.
+/// Name of the Secret, in Velero's namespace.
 pub const SECRET: &str = "nacre-webhook";
 
 /// Since when the next certificate has been waiting for its turn.
@@ -38,33 +38,33 @@ pub struct Pair {
 
 /// How good a certificate is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Soundness {
+pub enum Validity {
     /// It is not there, not for these names, not by these authorities, or out of date.
-    Useless,
+    Invalid,
     /// It will be out of date soon.
-    Ending,
+    Expiring,
     /// It will do.
-    Sound,
+    Valid,
 }
 
-/// All that the decision reads.
+/// Everything the decision reads.
 #[derive(Clone, Copy)]
 pub struct Observed<'a> {
-    /// Where Velero is.
+    /// Velero's namespace.
     pub namespace: &'a str,
     /// What is stored.
     pub secret: Option<&'a HiddenSecret>,
     /// How good the stored certificate is.
-    pub current: Soundness,
+    pub current: Validity,
     /// How good the one is that is to follow it.
-    pub next: Soundness,
+    pub next: Validity,
     /// Whom the API server asks.
     pub configuration: &'a ValidatingWebhookConfiguration,
     /// A pair that was made just now, if one is needed: keys are random, and decisions are not.
     pub fresh: Option<&'a Pair>,
     /// How long every API server has to see a new authority before it is relied on.
     pub settle: Duration,
-    /// The time.
+    /// The current time, given by the caller.
     pub now: Timestamp,
 }
 
@@ -89,8 +89,8 @@ fn host(url: &str) -> Option<String> {
 }
 
 /// Whether a new pair is needed, given how good the stored ones are.
-pub fn needs_fresh(current: Soundness, next: Soundness) -> bool {
-    next == Soundness::Useless && current < Soundness::Sound
+pub fn needs_fresh(current: Validity, next: Validity) -> bool {
+    next == Validity::Invalid && current < Validity::Valid
 }
 
 /// Decides about the certificate and the bundle.
@@ -103,10 +103,10 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
     let target = Target::of(Kind::Secret, &secret.metadata);
     let change = match (seen.current, fresh) {
         // Nothing to be careful with.
-        (Soundness::Useless, Some(fresh)) => Some(anew(fresh)),
+        (Validity::Invalid, Some(fresh)) => Some(replacement(fresh)),
         (_, Some(fresh)) => Some(staged(seen.now, fresh, secret)),
-        (Soundness::Useless, None) if seen.next > Soundness::Useless => Some(promotion(secret)),
-        _ if seen.next > Soundness::Useless && seen.settled(secret) => Some(promotion(secret)),
+        (Validity::Invalid, None) if seen.next > Validity::Invalid => Some(promotion(secret)),
+        _ if seen.next > Validity::Invalid && seen.settled(secret) => Some(promotion(secret)),
         _ => None,
     };
     let plan = Plan::done().then_if(bundle_patch(seen, secret));
@@ -159,7 +159,7 @@ fn encoded(bytes: &[u8]) -> Value {
     serde_json::to_value(ByteString(bytes.to_vec())).unwrap_or_default()
 }
 
-fn anew(fresh: &Pair) -> Value {
+fn replacement(fresh: &Pair) -> Value {
     json!({
         "metadata": {"annotations": {NEXT_SINCE: null}},
         "data": {
@@ -199,7 +199,7 @@ fn promotion(secret: &HiddenSecret) -> Value {
     })
 }
 
-/// Tells the API server by which authorities nacre is known, unless it knows.
+/// Updates the caBundle, if it differs.
 fn bundle_patch(seen: &Observed<'_>, secret: &HiddenSecret) -> Option<Action> {
     let bundle = stored(secret, "ca.crt");
     let webhooks = seen.configuration.webhooks.as_deref().unwrap_or_default();
@@ -207,13 +207,13 @@ fn bundle_patch(seen: &Observed<'_>, secret: &HiddenSecret) -> Option<Action> {
     if bundle.is_empty() || webhooks.iter().all(|one| known(one.client_config.ca_bundle.as_ref())) {
         return None;
     }
-    let mut told = webhooks.to_vec();
-    for webhook in &mut told {
+    let mut reported = webhooks.to_vec();
+    for webhook in &mut reported {
         webhook.client_config.ca_bundle = Some(ByteString(bundle.to_vec()));
     }
     // A list is replaced as a whole, so the patch counts only for what was seen: the executor sends its version along.
     let target = Target::of(Kind::ValidatingWebhookConfiguration, &seen.configuration.metadata);
-    Some(Action::Patch(target, json!({ "webhooks": told })))
+    Some(Action::Patch(target, json!({ "webhooks": reported })))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ struct World {
     now: Timestamp,
     made: usize,
     /// How each certificate is by now.
-    ages: BTreeMap<String, Soundness>,
+    ages: BTreeMap<String, Validity>,
 }
 
 impl World {
@@ -35,10 +35,10 @@ impl World {
         String::from_utf8(stored(secret, key).to_vec()).unwrap()
     }
 
-    fn soundness(&self, key: &str) -> Soundness {
-        let Some(secret) = &self.secret else { return Soundness::Useless };
+    fn validity(&self, key: &str) -> Validity {
+        let Some(secret) = &self.secret else { return Validity::Invalid };
         let held = String::from_utf8(stored(secret, key).to_vec()).unwrap();
-        let sound = if held.is_empty() { Soundness::Useless } else { Soundness::Sound };
+        let sound = if held.is_empty() { Validity::Invalid } else { Validity::Valid };
         self.ages.get(&held).copied().unwrap_or(sound)
     }
 
@@ -49,8 +49,8 @@ impl World {
         let seen = Observed {
             namespace: "velero",
             secret: self.secret.as_ref(),
-            current: self.soundness("tls.crt"),
-            next: self.soundness("next.crt"),
+            current: self.validity("tls.crt"),
+            next: self.validity("next.crt"),
             configuration: &self.configuration,
             fresh: Some(&fresh),
             settle: Duration::from_mins(1),
@@ -130,7 +130,7 @@ fn a_certificate_that_ends_is_replaced_without_a_moment_of_mistrust() {
     world.settle();
     for _ in 0..3 {
         let first = world.held("tls.crt");
-        world.ages.insert(first.clone(), Soundness::Ending);
+        world.ages.insert(first.clone(), Validity::Expiring);
         // Step by step: at each, what is shown is trusted.
         while world.round() {
             assert!(world.trusts());
@@ -156,10 +156,10 @@ fn a_follower_waits_for_as_long_as_the_api_server_could_not_be_told() {
     let mut world = World::new();
     world.settle();
     let first = world.held("tls.crt");
-    world.ages.insert(first.clone(), Soundness::Ending);
+    world.ages.insert(first.clone(), Validity::Expiring);
     world.settle();
     world.now += Duration::from_hours(1);
-    // Somebody put an old configuration back: it is told first.
+    // An old configuration was restored: its caBundle is updated first.
     let mut old = World::new();
     std::mem::swap(&mut world.configuration, &mut old.configuration);
     assert!(world.round() && world.held("tls.crt") == first && world.trusts());
@@ -171,17 +171,17 @@ fn a_follower_waits_for_as_long_as_the_api_server_could_not_be_told() {
 fn what_is_useless_is_replaced_at_once() {
     let mut world = World::new();
     world.settle();
-    world.ages.insert(world.held("tls.crt"), Soundness::Useless);
+    world.ages.insert(world.held("tls.crt"), Validity::Invalid);
     world.settle();
     assert!(world.trusts());
     assert_eq!(world.trusted().matches(END).count(), 1);
 
     // One that ran out while its follower waited: the follower is known by now, or as good as.
     let first = world.held("tls.crt");
-    world.ages.insert(first.clone(), Soundness::Ending);
+    world.ages.insert(first.clone(), Validity::Expiring);
     world.settle();
     let next = world.held("next.crt");
-    world.ages.insert(first, Soundness::Useless);
+    world.ages.insert(first, Validity::Invalid);
     world.settle();
     assert_eq!(world.held("tls.crt"), next);
 }
@@ -210,13 +210,13 @@ fn a_certificate_is_for_the_names_the_configuration_says() {
 fn keys_are_not_shown() {
     let mut world = World::new();
     world.settle();
-    world.ages.insert(world.held("tls.crt"), Soundness::Ending);
+    world.ages.insert(world.held("tls.crt"), Validity::Expiring);
     let fresh = pair("secret");
     let seen = Observed {
         namespace: "velero",
         secret: world.secret.as_ref(),
-        current: Soundness::Ending,
-        next: Soundness::Useless,
+        current: Validity::Expiring,
+        next: Validity::Invalid,
         configuration: &world.configuration,
         fresh: Some(&fresh),
         settle: Duration::ZERO,

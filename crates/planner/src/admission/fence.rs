@@ -7,7 +7,7 @@
 use api::{Kind, labels};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::beside_velero;
+use super::in_velero_namespace;
 use crate::install::SERVICE_ACCOUNT;
 use crate::vap::{
     Draft,
@@ -20,7 +20,7 @@ const OVER: [&str; 3] = ["Completed", "PartiallyFailed", "Failed"];
 /// A Backup covers the owner's namespace and nothing else. One that Velero found in the bucket is over.
 pub(super) fn backups(namespace: &str) -> ValidatingAdmissionPolicy {
     let nacre = format!("request.userInfo.username == 'system:serviceaccount:{namespace}:{SERVICE_ACCOUNT}'");
-    let found = format!("request.operation == 'CREATE' && {} && !({nacre})", beside_velero(namespace));
+    let found = format!("request.operation == 'CREATE' && {} && !({nacre})", in_velero_namespace(namespace));
     over_locations("nacre-tenant-backups", Kind::Backup, namespace, "storageLocation")
         .with("namespaces", at("object", &["spec", "includedNamespaces"], "[]"))
         .with("cluster", at("object", &["spec", "includeClusterResources"], "false"))

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | `marks` | nacre's labels, annotations and statuses for nacre to write |
 //! | `requests` | what administrators decide about for administrators |
-//! | `velero` | Velero's objects beside Velero for Velero, nacre and administrators to make |
+//! | `velero` | Velero's objects in Velero's namespace for Velero, nacre and administrators to create |
 //! | `fence` | whatever goes into a tenant's storage to what is that tenant's, whoever asks, Velero included |
 //! | `namespaces` | nacre's labels on namespaces out of their owners' hands |
 //!
@@ -33,7 +33,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube::ResourceExt;
 
-pub use review::{Asked, Verdict, review};
+pub use review::{ReviewResult, ReviewedObject, review};
 
 use crate::{Object, vap};
 
@@ -64,7 +64,7 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
     ]
 }
 
-/// What puts a policy into force. A fence is evaluated once for each location of a tenant's, and passes where there is none.
+/// The binding of a policy. A fence is evaluated once for each location of a tenant's, and passes where there is none.
 fn binding(policy: &ValidatingAdmissionPolicy, namespace: &str) -> ValidatingAdmissionPolicyBinding {
     let fences = policy.spec.as_ref().is_some_and(|spec| spec.param_kind.is_some());
     let tenants = ParamRef {
@@ -83,9 +83,9 @@ fn binding(policy: &ValidatingAdmissionPolicy, namespace: &str) -> ValidatingAdm
     vap::binding(&policy.name_any(), &["Deny"], fences.then_some(tenants))
 }
 
-/// Whether whoever asks runs beside Velero. Who can run a program there could run it as Velero, so that telling these
-/// apart would defend nothing.
-fn beside_velero(namespace: &str) -> String {
+/// Whether the user is a service account in Velero's namespace. Whoever can run a pod there could run it as Velero, so
+/// a finer check would add no security.
+fn in_velero_namespace(namespace: &str) -> String {
     format!("request.userInfo.username.startsWith('system:serviceaccount:{namespace}:')")
 }
 

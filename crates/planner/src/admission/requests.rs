@@ -3,7 +3,7 @@
 use api::Kind;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::{beside_velero, velero::unchanged};
+use super::{in_velero_namespace, velero::unchanged};
 use crate::vap::Draft;
 
 /// Whether whoever asks may do this to such requests in all namespaces.
@@ -21,7 +21,7 @@ pub(super) fn requests(namespace: &str) -> ValidatingAdmissionPolicy {
     )
     .with("unchanged", format!("request.operation == 'UPDATE' && {}", unchanged()))
     .demand(
-        format!("variables.unchanged || {} || {MAY_DECIDE}", beside_velero(namespace)),
+        format!("variables.unchanged || {} || {MAY_DECIDE}", in_velero_namespace(namespace)),
         "requests for storage are made by nacre and decided by who may do so in all namespaces",
     )
     .done()

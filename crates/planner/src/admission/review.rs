@@ -1,4 +1,4 @@
-//! What nacre says about a request before it is stored: what its controller would say afterwards, and in the same words.
+//! The webhook's review of a request: the same refusals and messages as the controller's.
 
 use std::fmt::Display;
 
@@ -11,17 +11,17 @@ use crate::state::State;
 use crate::view::Seen;
 use crate::{backup, download, location, restore};
 
-/// What is said: a refusal, or what to expect.
+/// The result of a review: a refusal, or warnings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
-    /// Why it is not stored.
+pub struct ReviewResult {
+    /// Why it is rejected.
     pub refusal: Option<String>,
-    /// What stands in its way at the moment, though it is stored.
+    /// Warnings: why it will wait, although it is accepted.
     pub warnings: Vec<String>,
 }
 
-impl Verdict {
-    /// There is nothing to say.
+impl ReviewResult {
+    /// Accepted without warnings.
     pub(crate) fn fine() -> Self {
         Self::default()
     }
@@ -41,40 +41,46 @@ impl Verdict {
 
 /// A request as it would be stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// What it is.
+pub struct ReviewedObject<'a> {
+    /// The object's kind.
     pub kind: Kind,
-    /// Where it is to be.
+    /// Its namespace.
     pub namespace: &'a str,
-    /// What it is to be called.
+    /// Its name.
     pub name: &'a str,
-    /// As it would be.
+    /// The new object.
     pub object: &'a Value,
-    /// As it is, if it is there.
+    /// The old object, on update.
     pub old: Option<&'a Value>,
 }
 
-/// What is said about it. A change of anything but what Velero is to do is nobody's business here.
-pub fn review(view: &State, asked: &Asked<'_>) -> Verdict {
-    let Asked { namespace, name, .. } = *asked;
+/// Reviews a request. Only changes of the part that Velero executes are checked.
+pub fn review(view: &State, asked: &ReviewedObject<'_>) -> ReviewResult {
+    let ReviewedObject { namespace, name, .. } = *asked;
     match asked.kind {
         Kind::NonAdminBackup => asked
             .news(|backup: &NonAdminBackup| backup.spec.backup_spec.clone())
-            .map_or_else(Verdict::fine, |seen| backup::admit(&backup::gather(view, seen, namespace, name))),
+            .map_or_else(ReviewResult::fine, |seen| {
+                backup::admit(&backup::gather(view, seen, namespace, name))
+            }),
         Kind::NonAdminRestore => asked
             .news(|restore: &NonAdminRestore| restore.spec.restore_spec.clone())
-            .map_or_else(Verdict::fine, |seen| restore::admit(&restore::gather(view, seen, namespace))),
+            .map_or_else(ReviewResult::fine, |seen| restore::admit(&restore::gather(view, seen, namespace))),
         Kind::NonAdminBackupStorageLocation => asked
             .news(|of: &NonAdminBackupStorageLocation| of.spec.backup_storage_location_spec.clone())
-            .map_or_else(Verdict::fine, |seen| location::admit(&location::gather(view, seen, namespace))),
+            .map_or_else(ReviewResult::fine, |seen| {
+                location::admit(&location::gather(view, seen, namespace))
+            }),
         Kind::NonAdminDownloadRequest => asked
             .news(|of: &NonAdminDownloadRequest| of.spec.target.clone())
-            .map_or_else(Verdict::fine, |seen| download::admit(&download::gather(view, seen, namespace))),
-        _ => Verdict::fine(),
+            .map_or_else(ReviewResult::fine, |seen| {
+                download::admit(&download::gather(view, seen, namespace))
+            }),
+        _ => ReviewResult::fine(),
     }
 }
 
-impl Asked<'_> {
+impl ReviewedObject<'_> {
     /// The request, read, if it is new or says something new.
     fn news<K, S: PartialEq>(&self, said: impl Fn(&K) -> S) -> Option<Seen<K>>
     where

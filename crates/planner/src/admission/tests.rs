@@ -269,8 +269,8 @@ fn labels_of_namespaces_that_policies_may_select_by_are_the_administrators() {
     }
     let named = edited(&gold, |object| object["metadata"]["labels"]["team"] = json!("a"));
     assert!(Ask::update(gold, named).passes(&policy));
-    let leaving = edited(&bare, |object| object["spec"] = json!({ "finalizers": [] }));
-    assert!(Ask::update(bare, leaving).passes(&policy));
+    let is_deleting = edited(&bare, |object| object["spec"] = json!({ "finalizers": [] }));
+    assert!(Ask::update(bare, is_deleting).passes(&policy));
 }
 
 #[test]

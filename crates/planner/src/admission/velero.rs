@@ -1,9 +1,10 @@
-//! Velero's objects beside Velero. nacre knows a backup's owner by them, and Velero does what they say with all its rights.
+//! Velero's objects in Velero's namespace. nacre derives a backup's owner from them, and Velero executes them with all
+//! its permissions.
 
 use api::Kind;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::beside_velero;
+use super::in_velero_namespace;
 use crate::vap::{Draft, cel::at};
 
 /// Whether whoever asks may do this to Velero's objects in all namespaces.
@@ -16,8 +17,8 @@ pub(super) fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
         .in_namespace(namespace)
         .with("unchanged", format!("request.operation == 'UPDATE' && {}", unchanged()))
         .demand(
-            format!("variables.unchanged || {} || {MAY_MAKE}", beside_velero(namespace)),
-            "beside Velero its objects are made by Velero, by nacre, and by who may make them in all namespaces; \
+            format!("variables.unchanged || {} || {MAY_MAKE}", in_velero_namespace(namespace)),
+            "in Velero's namespace its objects are created by Velero, by nacre, and by users who may create them in all namespaces; \
              in your own namespace, create a NonAdminBackup or a NonAdminRestore instead",
         )
         .done()

@@ -10,7 +10,7 @@ use crate::install::{SERVICE_ACCOUNT, TENANT_KINDS};
 pub const CONFIGURATION: &str = "nacre";
 /// Where the API server finds nacre.
 pub const SERVICE: &str = "nacre-webhook";
-/// The port nacre listens on unless told otherwise.
+/// The port nacre listens on by default.
 pub const PORT: u16 = 9443;
 /// The path nacre answers at.
 pub const PATH: &str = "/review";

@@ -5,7 +5,7 @@ use api::{Kind, NonAdminBackupStorageLocation};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::review::{Asked, review};
+use super::review::{ReviewedObject, review};
 use crate::install::TENANT_KINDS;
 use crate::location::named_key;
 use crate::state::{SecretKey, State};
@@ -48,7 +48,7 @@ pub fn read(body: &[u8]) -> Result<Question, String> {
 
 impl Question {
     /// What it is about, if that is for nacre to say something about.
-    fn asked(&self) -> Option<Asked<'_>> {
+    fn asked(&self) -> Option<ReviewedObject<'_>> {
         let Request { kind, operation, object, old_object, .. } = &self.request;
         let whole = self.request.sub_resource.as_deref().unwrap_or_default().is_empty();
         let kind = TENANT_KINDS
@@ -61,7 +61,7 @@ impl Question {
             _ => return None,
         };
         let (namespace, name) = (self.request.namespace.as_str(), self.request.name.as_str());
-        Some(Asked { kind, namespace, name, object, old })
+        Some(ReviewedObject { kind, namespace, name, object, old })
     }
 
     /// The key of a Secret that a location names: whether it is there, and what it holds, decides the answer.
@@ -85,7 +85,7 @@ impl Question {
 }
 
 /// The key of a Secret that an object names, if it is a location.
-pub fn credential(asked: &Asked<'_>) -> Option<SecretKey> {
+pub fn credential(asked: &ReviewedObject<'_>) -> Option<SecretKey> {
     if asked.kind != Kind::NonAdminBackupStorageLocation {
         return None;
     }

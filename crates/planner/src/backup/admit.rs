@@ -1,26 +1,26 @@
-//! What is said about a backup before it is stored: what the controller would say about it afterwards.
+//! The webhook's answer for a backup: the refusal that the controller would report later.
 
-use super::{Observed, UNTIL_THE_POLICY_IS_READ, check, generate, status};
-use crate::admission::Verdict;
+use super::{Observed, POLICY_UNREADABLE, check, generate, status};
+use crate::admission::ReviewResult;
 
-/// Refuses what no other object could heal, and warns of the rest.
-pub(crate) fn admit(seen: &Observed) -> Verdict {
+/// Rejects what only a change of the request could fix, and warns about the rest.
+pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     // Neither of these is ever checked: they make nothing at Velero.
-    if seen.leaving() || seen.data_shall_go() || seen.synced() {
-        return Verdict::fine();
+    if seen.is_deleting() || seen.deletes_data() || seen.synced() {
+        return ReviewResult::fine();
     }
     let Some(policy) = &seen.policy else {
-        return Verdict::warning(UNTIL_THE_POLICY_IS_READ);
+        return ReviewResult::warning(POLICY_UNREADABLE);
     };
     if let Some(refusal) = check::refused_for_good(seen, policy) {
-        return Verdict::refused(&refusal);
+        return ReviewResult::refused(&refusal);
     }
     if let Some(velero) = &seen.velero {
-        return Verdict::warning_if(generate::edited_since(seen, velero).then_some(status::EDITED));
+        return ReviewResult::warning_if(generate::edited_since(seen, velero).then_some(status::EDITED));
     }
     if seen.handed_over_before() || seen.lost_before() {
-        return Verdict::fine();
+        return ReviewResult::fine();
     }
-    let no_room = || check::no_room(seen, policy).map(|no_room| no_room.refusal);
-    Verdict::warning_if(check::refused_for_now(seen).or_else(no_room))
+    let over_limit = || check::over_limit(seen, policy).map(|over_limit| over_limit.refusal);
+    ReviewResult::warning_if(check::refused_for_now(seen).or_else(over_limit))
 }

@@ -1,4 +1,4 @@
-//! What a tenant may ask for. Each rule is a small function; the first that objects is told to the user.
+//! What a tenant may ask for. Each rule is a small function; the first refusal is reported to the user.
 
 use api::velero::{BackupSpec, ExecHook};
 use api::{Duration, NonAdminBackup, Phase, condition, labels};
@@ -16,7 +16,7 @@ const PATH: &str = "spec.backupSpec";
 /// In the words of every refusal that only means "not yet". Whoever waits for a backup goes on waiting then.
 pub const STARTS_BY_ITSELF: &str = "the backup starts when it";
 
-/// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
+/// The rules that need only the request and the policy. Controller, webhook and CLI share them.
 pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
     let effective = filled(spec, policy);
     included_namespaces(spec, namespace)
@@ -35,12 +35,12 @@ pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option
         .or_else(|| whose_storage(spec, policy))
 }
 
-/// Refuses what anything decides: the spec first, then what it refers to.
+/// All rules: the spec first, then the objects it refers to.
 pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     refused_for_good(seen, policy).or_else(|| refused_for_now(seen))
 }
 
-/// Refuses what nothing but another spec or another policy would heal.
+/// Refusals that only a change of the spec or of the policy can fix.
 pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
@@ -50,7 +50,7 @@ pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refus
     namespace_allowed(seen, policy, namespace).or_else(|| check_spec(spec, namespace, policy))
 }
 
-/// Refuses what another object could heal.
+/// Refusals that a change of another object can fix.
 pub(super) fn refused_for_now(seen: &Observed) -> Option<Refusal> {
     storage_location(seen).or_else(|| resource_policy(seen)).or_else(|| name_taken(seen))
 }
@@ -304,22 +304,22 @@ fn resource_policy(seen: &Observed) -> Option<Refusal> {
     common::config_map_not_for_tenants(field("resourcePolicy"), named, seen.resource_policy.as_deref())
 }
 
-/// Why Velero cannot be given one more backup of this namespace at the moment.
-pub(super) struct NoRoom {
+/// Why one more backup of this namespace would exceed a limit.
+pub(super) struct OverLimit {
     /// In words.
     pub(super) refusal: Refusal,
-    /// There is room, but older requests come first.
+    /// The limit is not reached, but older requests come first.
     pub(super) contested: bool,
 }
 
 /// Whether the namespace has as much as it may have. Older requests that are yet to get their place count too, so
 /// that of many decided at once only as many go ahead as there is room for, and the oldest first.
-pub(super) fn no_room(seen: &Observed, policy: &Policy) -> Option<NoRoom> {
+pub(super) fn over_limit(seen: &Observed, policy: &Policy) -> Option<OverLimit> {
     let Others { alive, active, ahead } = seen.others;
     let full = |most: Option<usize>, taken: usize, message: &dyn Fn(usize) -> String| {
         let most = most.filter(|most| taken + ahead >= *most)?;
         let refusal = Refusal::new("metadata.namespace", message(most));
-        Some(NoRoom { refusal, contested: taken < most })
+        Some(OverLimit { refusal, contested: taken < most })
     };
     let policy = &policy.backup;
     let too_many = |most| {
@@ -368,7 +368,7 @@ pub(super) fn others(view: &State, backup: &NonAdminBackup, policy: &Policy) -> 
     for other in others.filter(|other| other.metadata.uid != backup.metadata.uid) {
         if let Some(velero) = velero_of(view, &other) {
             counts.alive += 1;
-            counts.active += usize::from(velero.stage() != Stage::Over);
+            counts.active += usize::from(velero.stage() != Stage::Finished);
         } else if is_next(&other) && age(&other) < mine {
             counts.ahead += 1;
         }
@@ -379,8 +379,8 @@ pub(super) fn others(view: &State, backup: &NonAdminBackup, policy: &Policy) -> 
 /// Whether a request without a Velero Backup may yet get one by itself: nobody has decided about it, or it waits for
 /// room or for the administrators.
 fn is_next(backup: &NonAdminBackup) -> bool {
-    let leaving = backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true);
-    if leaving || label(&backup.metadata, labels::SYNCED_FROM).is_some() {
+    let is_deleting = backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true);
+    if is_deleting || label(&backup.metadata, labels::SYNCED_FROM).is_some() {
         return false;
     }
     let Some(status) = &backup.status else {

@@ -18,12 +18,12 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// How long to wait before asking Velero again when it refused for a reason we cannot see.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
 
-/// Decides about a backup that is on its way out.
+/// Decides about a backup that is being deleted.
 pub(super) fn decide(seen: &Observed) -> Plan {
     let Some(velero) = &seen.velero else {
         return vanish(seen);
     };
-    if !seen.data_shall_go() {
+    if !seen.deletes_data() {
         return forget(
             seen,
             velero,
@@ -42,31 +42,31 @@ pub(super) fn decide(seen: &Observed) -> Plan {
         Some(reason) => {
             let plan = forget(seen, velero, &reason);
             let news = !plan.actions.is_empty();
-            if news { plan.telling(Event::warning("DataNotDeleted", reason)) } else { plan }
+            if news { plan.with_event(Event::warning("DataNotDeleted", reason)) } else { plan }
         }
         None => delete_data(seen, velero),
     }
 }
 
-/// Nothing of it is left at Velero: let go. What was restored from deleted data goes with it.
+/// The Velero Backup is gone: removes the finalizer. Restores from deleted data are deleted too.
 fn vanish(seen: &Observed) -> Plan {
     let mut plan = Plan::done();
-    if seen.data_shall_go() {
+    if seen.deletes_data() {
         plan.actions.extend(delete_restores(seen));
     }
-    if seen.held() {
-        plan = plan.then(Action::Release(seen.target(), labels::NAB_FINALIZER));
+    if seen.has_finalizer() {
+        plan = plan.then(Action::RemoveFinalizer(seen.target(), labels::NAB_FINALIZER));
     }
-    if !seen.leaving() {
+    if !seen.is_deleting() {
         plan = plan.then(Action::Delete(seen.target()));
     }
     if plan.actions.is_empty() || seen.backup.status.is_none() {
         return plan;
     }
-    plan.telling(Event::normal("BackupDeleted", "the backup is gone"))
+    plan.with_event(Event::normal("BackupDeleted", "the backup is gone"))
 }
 
-/// Removes Velero's object and leaves the data where it is.
+/// Deletes the Velero Backup and keeps the data.
 fn forget(seen: &Observed, velero: &Backup, message: &str) -> Plan {
     let status = status::deleting(seen, message, None);
     let mut plan = Plan::done().then_if(status::patch(seen, &status));
@@ -94,9 +94,9 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
         (None, None) => "the backup and its data are being deleted".to_owned(),
     };
     let mut plan = Plan::done();
-    // The API server lets nobody hold what is on its way out already.
-    if !seen.held() && !seen.leaving() {
-        plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
+    // The API server rejects new finalizers on an object that is being deleted.
+    if !seen.has_finalizer() && !seen.is_deleting() {
+        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAB_FINALIZER));
     }
     let written = status::patch(seen, &status::deleting(seen, &message, ask.as_ref()));
     let news = written.is_some();
@@ -109,9 +109,9 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
         return plan;
     }
     if news && let Some(words) = refusal.filter(|_| obstacle.is_none()) {
-        plan = plan.telling(Event::warning("DeletionRefused", words));
+        plan = plan.with_event(Event::warning("DeletionRefused", words));
     }
-    plan.waking_in(LOOK_AGAIN)
+    plan.requeue_after(LOOK_AGAIN)
 }
 
 fn delete_restores(seen: &Observed) -> impl Iterator<Item = Action> {
@@ -122,18 +122,19 @@ fn delete_restores(seen: &Observed) -> impl Iterator<Item = Action> {
 /// Velero writes the location into the Backup when it takes it up: one that is over without a location was never
 /// taken up, and Velero would refuse to delete it for ever.
 fn nothing_was_stored(velero: &Backup) -> bool {
-    velero.spec.storage_location.is_none() && velero.stage() == Stage::Over
+    velero.spec.storage_location.is_none() && velero.stage() == Stage::Finished
 }
 
 /// Why the data cannot be deleted at all, now or later.
 fn why_data_must_stay(seen: &Observed, velero: &Backup) -> Option<String> {
-    if seen.namespace_leaving() {
+    if seen.namespace_is_deleting() {
         return Some(
             "the namespace is being deleted: the Velero Backup is removed, its data stays in the storage"
                 .to_owned(),
         );
     }
-    let gone = storage(velero, seen.kept_at.as_deref()) == Storage::Unknown && seen.location.is_none();
+    let gone =
+        storage(velero, seen.velero_location.as_deref()) == Storage::Unknown && seen.location.is_none();
     gone.then(|| {
         "its storage location is gone: the Velero Backup is removed, its data stays in the storage".to_owned()
     })
@@ -141,10 +142,10 @@ fn why_data_must_stay(seen: &Observed, velero: &Backup) -> Option<String> {
 
 /// What Velero would refuse for, if it were asked now.
 fn obstacle(seen: &Observed, velero: &Backup) -> Option<String> {
-    if velero.stage() != Stage::Over {
+    if velero.stage() != Stage::Finished {
         return Some("Velero is not done with it yet".to_owned());
     }
-    let Some(location) = seen.kept_at.as_deref() else {
+    let Some(location) = seen.velero_location.as_deref() else {
         return Some("its storage location is not there at the moment".to_owned());
     };
     if location.spec.access_mode.as_deref() == Some("ReadOnly") {
@@ -154,7 +155,7 @@ fn obstacle(seen: &Observed, velero: &Backup) -> Option<String> {
     (phase == Some("Unavailable")).then(|| "its storage location cannot be reached".to_owned())
 }
 
-/// What was asked of Velero for this very request and Velero has not looked at: that can be taken back.
+/// DeleteBackupRequests for this request that Velero has not processed yet: they can be withdrawn.
 pub(super) fn not_begun(seen: &Observed) -> impl Iterator<Item = &Arc<DeleteBackupRequest>> {
     seen.delete_requests.iter().filter(|request| {
         ours(seen, request)
@@ -188,7 +189,7 @@ fn due(seen: &Observed) -> bool {
     last.is_none_or(|last| seen.now.duration_since(last.0).unsigned_abs() >= ASK_AGAIN)
 }
 
-/// Named by Backup and attempt, so that making it twice makes one.
+/// Named by Backup and attempt, so that creating it twice results in one.
 fn request(seen: &Observed, velero: &Backup) -> DeleteBackupRequest {
     let backup = velero.metadata.name.clone().unwrap_or_default();
     let attempt = |request: &Arc<DeleteBackupRequest>| -> Option<u32> {

@@ -12,7 +12,7 @@ use crate::enforce::Fields;
 use crate::ownership::{annotation, own_name};
 use crate::{Action, Policy, Target, fence, filters};
 
-/// What the tenant asked for when the Velero Backup was made, so that a later edit can be told apart.
+/// What the tenant asked for when the Velero Backup was made, so that a later edit can be detected.
 pub(super) const SPEC_DIGEST: &str = "nacre.dev/spec-digest";
 
 /// The Velero Backup that this request shall get.
@@ -190,7 +190,7 @@ pub(super) fn edited_since(seen: &Observed, velero: &Backup) -> bool {
         && annotation(&velero.metadata, labels::ORIGIN_UID) == seen.meta().uid.as_deref()
 }
 
-/// A short stand-in for a spec (FNV-1a, 64 bits): it tells an edit from none, and nothing rests on it.
+/// A short stand-in for a spec (FNV-1a, 64 bits): it only detects edits; no security depends on it.
 fn digest(spec: &BackupSpec) -> String {
     let text = serde_json::to_string(spec).unwrap_or_default();
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -1,4 +1,4 @@
-//! NonAdminBackup: from a tenant's wish to a Velero Backup, and back to nothing.
+//! NonAdminBackup: from a tenant's request to a Velero Backup, until it is deleted.
 //!
 //! A backup is checked once, before its Velero Backup is made (`check`), built field by field (`generate`),
 //! mirrored from then on (`status`), and deleted with or without its data (`delete`).
@@ -25,31 +25,31 @@ use kube::core::ObjectMeta;
 pub(crate) use admit::admit;
 pub use check::{Others, STARTS_BY_ITSELF, check_spec};
 
-use check::NoRoom;
+use check::OverLimit;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
+use crate::rejected_write::{self, retry_after, since};
 use crate::state::State;
-use crate::trouble::{self, again, since};
 use crate::view::Seen;
-use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble};
+use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The request.
     pub backup: Arc<NonAdminBackup>,
-    /// Why the request could not be read.
+    /// Why the request could not be parsed; none if it could.
     pub unreadable: Option<Arc<str>>,
-    /// The namespace it is in.
+    /// The request's namespace.
     pub namespace: Option<Arc<Namespace>>,
     /// Its Velero Backup, if there is one and it is this namespace's own.
     pub velero: Option<Arc<Backup>>,
-    /// Whether somebody else's object has the name its Velero Backup would get.
+    /// Whether another object already has the name its Velero Backup would get.
     pub name_taken: bool,
-    /// Whether the Velero Backup it was found to be is there, but where it is kept is not: nobody can say whose it is.
-    pub out_of_sight: bool,
-    /// Where the Velero Backup is kept, if that location exists.
-    pub kept_at: Option<Arc<BackupStorageLocation>>,
+    /// Whether its Velero Backup exists but the BackupStorageLocation does not, so that the owner is unknown.
+    pub storage_missing: bool,
+    /// The BackupStorageLocation of the Velero Backup, if it exists.
+    pub velero_location: Option<Arc<BackupStorageLocation>>,
     /// The location the request names, and Velero's side of it.
     pub location: Option<Arc<NonAdminBackupStorageLocation>>,
     /// Velero's side of the location the request names.
@@ -62,32 +62,34 @@ pub struct Observed {
     pub delete_requests: Vec<Arc<DeleteBackupRequest>>,
     /// The restores of this namespace that name this backup.
     pub restores: Vec<Arc<NonAdminRestore>>,
-    /// How far the volumes are.
+    /// Progress of the volumes.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
-    /// Where it stands in Velero's queue, once Velero has it.
+    /// Its position in Velero's queue, once the Velero object exists.
     pub position: i64,
-    /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
-    pub position_due: bool,
+    /// Whether a new queue position alone is written. With many waiting requests, a periodic job with a budget decides
+    /// that.
+    pub publish_position: bool,
     /// The other backups of this namespace, where their number is limited.
     pub others: Others,
-    /// What the API server did not take when it was last tried.
-    pub trouble: Option<Arc<Trouble>>,
-    /// What an administrator allows, if that is known.
+    /// The last write for this object that the API server rejected.
+    pub rejected_write: Option<Arc<RejectedWrite>>,
+    /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
-    /// Where Velero is.
+    /// Velero's namespace.
     pub admin_namespace: String,
-    /// The time.
+    /// The current time, given by the caller.
     pub now: Timestamp,
 }
 
 /// The names a Velero Backup of this request can have: the one it would be given now, the one it was found under in
-/// storage, and the one the Go controller gave it. All but the first are only hints that a tenant may have
-/// written, and are followed only to what is the namespace's own.
+/// storage, and the one the Go controller gave it. All but the first may have been written by a tenant, and are used
+/// only if the object belongs to the namespace.
 pub fn references(backup: &NonAdminBackup) -> Vec<String> {
     let synced = label(&backup.metadata, labels::SYNCED_FROM);
-    let told = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.nacuuid.as_deref());
+    let reported =
+        backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.nacuuid.as_deref());
     let mut names = vec![own_name(&backup.metadata)];
-    names.extend([synced, told].into_iter().flatten().filter(|name| !name.is_empty()).map(str::to_owned));
+    names.extend([synced, reported].into_iter().flatten().filter(|name| !name.is_empty()).map(str::to_owned));
     names.dedup();
     names
 }
@@ -97,7 +99,7 @@ pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
     Some(gather(view, view.backup(namespace, name)?, namespace, name))
 }
 
-/// Why this backup would be refused if it were asked for now; none if nobody can tell.
+/// Why this backup would be refused now; none while the policy is unknown.
 pub(crate) fn judge(view: &State, backup: NonAdminBackup) -> Option<Result<(), Refusal>> {
     let (namespace, name) = (backup.metadata.namespace.clone()?, backup.metadata.name.clone()?);
     let seen = gather(view, Seen { object: Arc::new(backup), unreadable: None }, &namespace, &name);
@@ -105,7 +107,7 @@ pub(crate) fn judge(view: &State, backup: NonAdminBackup) -> Option<Result<(), R
     Some(refusal.map_or(Ok(()), Err))
 }
 
-/// Gathers the same for one that is not stored yet, or not so.
+/// The same for an object that is not stored yet, or is about to change.
 pub(crate) fn gather(
     view: &State,
     Seen { object: backup, unreadable }: Seen<NonAdminBackup>,
@@ -114,7 +116,7 @@ pub(crate) fn gather(
 ) -> Observed {
     let velero = velero_of(view, &backup);
     let name_taken = velero.is_none() && view.velero_backup(&own_name(&backup.metadata)).is_some();
-    let out_of_sight = velero.is_none() && out_of_sight(view, &backup);
+    let storage_missing = velero.is_none() && storage_missing(view, &backup);
 
     let spec = &backup.spec.backup_spec;
     let location = spec.storage_location.as_deref().and_then(|name| view.location(namespace, name));
@@ -125,7 +127,7 @@ pub(crate) fn gather(
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
     Observed {
-        kept_at: velero.as_deref().and_then(|velero| place(view, velero)),
+        velero_location: velero.as_deref().and_then(|velero| place(view, velero)),
         resource_policy: spec.resource_policy.as_ref().and_then(|named| view.config_map(&named.name)),
         delete_requests: velero_name.as_deref().map_or_else(Vec::new, |name| view.delete_requests(name)),
         restores: restores
@@ -133,12 +135,12 @@ pub(crate) fn gather(
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
         position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
-        position_due: true,
+        publish_position: true,
         others: policy
             .as_deref()
             .filter(|_| velero.is_none())
             .map_or_else(Others::default, |policy| check::others(view, &backup, policy)),
-        trouble: trouble::lasting(view, &Key::of(Kind::NonAdminBackup, &backup.metadata)),
+        rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackup, &backup.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -146,7 +148,7 @@ pub(crate) fn gather(
         unreadable,
         velero,
         name_taken,
-        out_of_sight,
+        storage_missing,
         location,
         storage,
         default_storage,
@@ -162,9 +164,9 @@ pub(crate) fn velero_of(view: &State, backup: &NonAdminBackup) -> Option<Arc<Bac
     own.find(|velero| meant(backup, velero))
 }
 
-/// Whether the Velero Backup that a synchronised request has shown before is kept in a place that is away. In a tenant's
-/// storage it is the place that says whose it is. A request that has never shown it learns nothing.
-fn out_of_sight(view: &State, backup: &NonAdminBackup) -> bool {
+/// Whether the Velero Backup of an imported request is in a BackupStorageLocation that does not exist. In a tenant's
+/// storage, the location determines the owner. A request that never showed the backup learns nothing.
+fn storage_missing(view: &State, backup: &NonAdminBackup) -> bool {
     let synced = label(&backup.metadata, labels::SYNCED_FROM);
     let shown = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.name.as_deref());
     let Some(velero) = shown.filter(|_| shown == synced).and_then(|name| view.velero_backup(name)) else {
@@ -179,13 +181,13 @@ fn place(view: &State, velero: &Backup) -> Option<Arc<BackupStorageLocation>> {
 }
 
 /// Whether a Velero Backup of this namespace is this request's: made for this very object, named by the label of a
-/// request that came out of storage, or made by the Go controller for an object of this name and told in status.
+/// request that came out of storage, or made by the Go controller for an object of this name and named in its status.
 fn meant(backup: &NonAdminBackup, velero: &Backup) -> bool {
     let name = velero.metadata.name.as_deref();
     let origin = &backup.metadata;
     let synced = label(origin, labels::SYNCED_FROM).is_some() && label(origin, labels::SYNCED_FROM) == name;
-    let told = name != Some(&own_name(origin)) && named_alike(&velero.metadata, origin);
-    synced || told || made_for(&velero.metadata, origin, labels::NAB_NAME, labels::NAB_NAMESPACE)
+    let reported = name != Some(&own_name(origin)) && named_alike(&velero.metadata, origin);
+    synced || reported || made_for(&velero.metadata, origin, labels::NAB_NAME, labels::NAB_NAMESPACE)
 }
 
 fn named_alike(velero: &ObjectMeta, origin: &ObjectMeta) -> bool {
@@ -194,11 +196,11 @@ fn named_alike(velero: &ObjectMeta, origin: &ObjectMeta) -> bool {
 
 /// The name of Velero's side of a tenant's location.
 pub(crate) fn storage_name(location: &NonAdminBackupStorageLocation) -> String {
-    let told = location
+    let reported = location
         .status
         .as_ref()
         .and_then(|status| status.velero_backup_storage_location.as_ref()?.name.clone());
-    told.unwrap_or_else(|| own_name(&location.metadata))
+    reported.unwrap_or_else(|| own_name(&location.metadata))
 }
 
 impl Observed {
@@ -218,18 +220,18 @@ impl Observed {
         self.backup.status.clone().unwrap_or_default()
     }
 
-    /// Somebody asked Kubernetes to delete the request.
-    fn leaving(&self) -> bool {
+    /// The request has a deletionTimestamp.
+    fn is_deleting(&self) -> bool {
         self.meta().deletion_timestamp.is_some()
     }
 
-    /// Our finalizer is on it.
-    fn held(&self) -> bool {
+    /// The request has nacre's finalizer.
+    fn has_finalizer(&self) -> bool {
         self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NAB_FINALIZER)
     }
 
-    /// The user wants the data gone too.
-    fn data_shall_go(&self) -> bool {
+    /// The user asked to delete the data too.
+    fn deletes_data(&self) -> bool {
         self.spec().delete_backup == Some(true)
     }
 
@@ -238,7 +240,7 @@ impl Observed {
         label(self.meta(), labels::SYNCED_FROM).is_some_and(|name| !name.is_empty())
     }
 
-    /// Velero has had it before.
+    /// The status says that the Velero object was created before.
     fn handed_over_before(&self) -> bool {
         let Some(status) = &self.backup.status else {
             return false;
@@ -246,7 +248,7 @@ impl Observed {
         status.phase == Some(Phase::Created) || condition::is_true(&status.conditions, condition::QUEUED)
     }
 
-    /// It was said to be lost: from then on it stays so, whatever made nacre think that Velero had it.
+    /// Its status says that the Velero object is lost: that is final.
     fn lost_before(&self) -> bool {
         let accepted = self
             .backup
@@ -256,36 +258,36 @@ impl Observed {
         accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_BACKUP_NOT_FOUND)
     }
 
-    /// The namespace itself is on its way out.
-    fn namespace_leaving(&self) -> bool {
+    /// The namespace is being deleted.
+    fn namespace_is_deleting(&self) -> bool {
         self.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some())
     }
 }
 
-/// How long to wait for a namespace that a watch has yet to tell us about.
-const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
+/// Requeue delay until the watch has reported the namespace.
+const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
 
-/// Why a request waits while the policy is not known.
-const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+/// Condition message while the policy is unknown.
+const POLICY_UNREADABLE: &str = "what the administrators allow cannot be read at the moment; \
                                         the backup waits, and goes on by itself when that is mended";
 
-/// How long to wait for older requests of the namespace that may take the room there is.
-const UNTIL_THE_OLDER_ARE_DECIDED: Duration = Duration::from_secs(5);
+/// Requeue delay while older requests of the namespace are undecided.
+const OLDER_REQUESTS_RETRY: Duration = Duration::from_secs(5);
 
 /// Decides what to do about one backup.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
-        // Whose a Velero Backup is cannot be told yet: neither make one nor let go of one.
-        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+        // The owner of a Velero Backup is unknown yet: neither create nor release one.
+        return Plan::done().requeue_after(NAMESPACE_RETRY);
     }
-    if seen.leaving() || seen.data_shall_go() {
+    if seen.is_deleting() || seen.deletes_data() {
         return delete::decide(seen);
     }
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
     }
-    if seen.out_of_sight {
-        // It is shown as it was until its storage is back, or until it is gone.
+    if seen.storage_missing {
+        // The status stays as it is until the storage is back, or the backup is gone.
         return Plan::done();
     }
     if seen.handed_over_before() || seen.lost_before() || seen.synced() {
@@ -297,40 +299,43 @@ pub fn decide(seen: &Observed) -> Plan {
     if let Some(refusal) = check::refusal(seen, policy) {
         return refuse(seen, condition::INVALID_BACKUP_SPEC, &refusal.to_string());
     }
-    match check::no_room(seen, policy) {
-        Some(no_room) => wait_for_room(seen, &no_room),
-        None => match &seen.trouble {
-            Some(trouble) if trouble.kind == Kind::Backup => not_taken(seen, trouble),
+    match check::over_limit(seen, policy) {
+        Some(over_limit) => wait_for_limit(seen, &over_limit),
+        None => match &seen.rejected_write {
+            Some(rejected_write) if rejected_write.kind == Kind::Backup => {
+                write_rejected(seen, rejected_write)
+            }
             _ => create(seen, policy),
         },
     }
 }
 
-/// The API server does not take the Velero Backup: that is told, and tried again later.
-fn not_taken(seen: &Observed, trouble: &Trouble) -> Plan {
-    let message = format!("Velero could not be given the backup: {}; it is tried again", trouble.why());
+/// The API server rejects the Velero Backup: reports that, and retries later.
+fn write_rejected(seen: &Observed, rejected_write: &RejectedWrite) -> Plan {
+    let message =
+        format!("Velero could not be given the backup: {}; it is tried again", rejected_write.why());
     let conditions = seen.backup.status.as_ref().map(|status| status.conditions.as_slice());
-    let wait = again(since(conditions, condition::ACCEPTED), seen.now);
-    refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(wait)
+    let wait = retry_after(since(conditions, condition::ACCEPTED), seen.now);
+    refuse(seen, condition::HAND_OVER_FAILED, &message).requeue_after(wait)
 }
 
-/// Finalizer and Velero Backup. Then it is mirrored at once, which makes three writes; its place in the queue is
-/// known only when it stands there.
+/// Finalizer and Velero Backup. The status follows at once, so there are three writes; the queue position is known only
+/// after the create.
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::backup(seen, policy);
     let mut plan = Plan::done();
-    if !seen.held() {
-        plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
+    if !seen.has_finalizer() {
+        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAB_FINALIZER));
     }
     plan.then(Action::Create(Object::of(Kind::Backup, &velero))).again_at_once()
 }
 
-/// Velero has it: show what Velero says, and see that the finalizer is on.
+/// The Velero Backup exists: mirrors its status, and ensures the finalizer.
 fn mirror(seen: &Observed, velero: &Backup) -> Plan {
     let status = status::mirrored(seen, velero);
     let mut plan = Plan::done();
-    if !seen.held() {
-        plan = plan.then(Action::Hold(seen.target(), labels::NAB_FINALIZER));
+    if !seen.has_finalizer() {
+        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAB_FINALIZER));
     }
     for withdrawn in delete::not_begun(seen) {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &withdrawn.metadata)));
@@ -340,7 +345,7 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
     plan
 }
 
-/// Velero had it, or should have had it, and has it no more. It is never made a second time.
+/// The Velero Backup existed and is gone. It is never created a second time.
 fn lost(seen: &Observed) -> Plan {
     let shown_before = seen.backup.status.as_ref().is_some_and(|status| status.velero_backup.is_some());
     let message = if seen.synced() && !shown_before {
@@ -351,26 +356,27 @@ fn lost(seen: &Observed) -> Plan {
     refuse(seen, condition::VELERO_BACKUP_NOT_FOUND, message)
 }
 
-/// Fine as it is, but there are too many others.
-fn wait_for_room(seen: &Observed, no_room: &NoRoom) -> Plan {
-    let plan = refuse(seen, condition::NAMESPACE_LIMIT_REACHED, &no_room.refusal.to_string());
-    // Whoever leaves room wakes this one; an older one that does not take the room after all does not.
-    if no_room.contested { plan.waking_in(UNTIL_THE_OLDER_ARE_DECIDED) } else { plan }
+/// Valid, but the namespace has reached its limit.
+fn wait_for_limit(seen: &Observed, over_limit: &OverLimit) -> Plan {
+    let plan = refuse(seen, condition::NAMESPACE_LIMIT_REACHED, &over_limit.refusal.to_string());
+    // A deleted backup enqueues this one; an older request that is refused does not, so check again.
+    if over_limit.contested { plan.requeue_after(OLDER_REQUESTS_RETRY) } else { plan }
 }
 
-/// Allowing it would be a guess. Whoever waits is decided about again when the policy changes.
+/// The request cannot be checked without the policy. Waiting requests are decided about again when the policy changes.
 fn wait_for_policy(seen: &Observed) -> Plan {
-    refuse(seen, condition::POLICY_UNAVAILABLE, UNTIL_THE_POLICY_IS_READ)
+    refuse(seen, condition::POLICY_UNAVAILABLE, POLICY_UNREADABLE)
 }
 
-/// Writes a refusal and tells it, but only when it is news. There is nothing at Velero to hold the request for.
+/// Writes a refusal and its Event, if it is new. The finalizer is removed, since there is nothing to clean up in
+/// Velero.
 fn refuse(seen: &Observed, reason: &'static str, message: &str) -> Plan {
     let mut plan = Plan::done();
-    if seen.held() {
-        plan = plan.then(Action::Release(seen.target(), labels::NAB_FINALIZER));
+    if seen.has_finalizer() {
+        plan = plan.then(Action::RemoveFinalizer(seen.target(), labels::NAB_FINALIZER));
     }
     match status::patch(seen, &status::refused(seen, reason, message)) {
         None => plan,
-        Some(write) => plan.then(write).telling(Event::warning(reason, message)),
+        Some(write) => plan.then(write).with_event(Event::warning(reason, message)),
     }
 }

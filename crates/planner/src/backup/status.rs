@@ -1,16 +1,16 @@
-//! What the tenant is shown.
+//! The status of the request.
 
 use api::condition::{self, Finding};
 use api::velero::{Backup, DeleteBackupRequest};
 use api::{Kind, NonAdminBackupStatus, Phase, VeleroBackup, VeleroDeleteBackupRequest};
 
 use super::{Observed, generate};
-use crate::{Action, Event, tell};
+use crate::{Action, Event, velero_status};
 
-/// A status this large, with the spec beside it, would come near etcd's limit of 1.5 MiB.
+/// A status of this size plus the spec is close to etcd's limit of 1.5 MiB.
 const TOO_LARGE: usize = 700 * 1024;
 
-/// What is said about an edit that comes too late.
+/// Condition message for an edit after the Velero Backup was created.
 pub(super) const EDITED: &str =
     "the spec was edited after Velero got it; the edit changes nothing: create a new NonAdminBackup instead";
 
@@ -30,10 +30,10 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
     fit(seen, status)
 }
 
-/// Whatever becomes of it: that Velero has had it is not forgotten, so that it is never made a second time.
+/// Keeps the information that the Velero object was created, so that it is never created a second time.
 fn velero_has_it(seen: &Observed, status: &mut NonAdminBackupStatus) {
     if seen.synced() {
-        // Nobody asked for it here, so nobody accepted it; a refusal from before it was found is out of date.
+        // Imported, so there is no acceptance; an older refusal is outdated.
         condition::remove(&mut status.conditions, condition::ACCEPTED);
     } else {
         find(seen, status, condition::ACCEPTED, true, condition::BACKUP_ACCEPTED, "the backup is allowed");
@@ -51,7 +51,7 @@ pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> N
     status
 }
 
-/// On its way out, with the latest request to Velero: one that there is, or one that is about to be made.
+/// Being deleted, with the latest DeleteBackupRequest: an existing one, or one that is about to be created.
 pub(super) fn deleting(
     seen: &Observed,
     message: &str,
@@ -93,7 +93,7 @@ fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
     let name = velero.metadata.name.clone();
     status.velero_backup = Some(VeleroBackup {
         spec: Some(velero.spec.clone()),
-        status: tell::steady(before, velero.status.as_ref()),
+        status: velero_status::ignore_time_only_changes(before, velero.status.as_ref()),
         nacuuid: name.clone(),
         name,
         namespace: Some(seen.admin_namespace.clone()),
@@ -101,17 +101,19 @@ fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_backups = (files.total > 0).then_some(files);
     status.data_mover_data_uploads = (moved.total > 0).then_some(moved);
-    status.queue_info = Some(tell::position(status.queue_info, seen.position));
+    status.queue_info = Some(velero_status::position(status.queue_info, seen.position));
 }
 
-/// Drops the copy of the spec, and then Velero's lists, from a status that etcd would not take.
+/// Drops the copy of the spec, and then Velero's lists, from a status that is too large for etcd.
 fn fit(seen: &Observed, mut status: NonAdminBackupStatus) -> NonAdminBackupStatus {
     let phase = status.velero_backup.as_ref().and_then(|velero| velero.status.as_ref()?.phase.as_deref());
-    let trouble = seen.trouble.as_deref();
-    if let Some(trouble) = trouble.filter(|trouble| trouble.refuses_status(Kind::NonAdminBackup, phase)) {
+    let rejected_write = seen.rejected_write.as_deref();
+    if let Some(rejected_write) =
+        rejected_write.filter(|rejected_write| rejected_write.refuses_status(Kind::NonAdminBackup, phase))
+    {
         if let Some(velero) = &mut status.velero_backup {
             velero.status = None;
-            velero.spec = velero.spec.take().filter(|_| trouble.is_about_a_word());
+            velero.spec = velero.spec.take().filter(|_| rejected_write.names_unknown_value());
         }
         return status;
     }
@@ -132,17 +134,19 @@ fn fit(seen: &Observed, mut status: NonAdminBackupStatus) -> NonAdminBackupStatu
     status
 }
 
-/// The write that makes the status so, if it is not already.
+/// The status patch, if the status changes.
 pub(super) fn patch(seen: &Observed, wanted: &NonAdminBackupStatus) -> Option<Action> {
     let found = seen.backup.status.as_ref();
-    if !seen.position_due && found.is_some_and(|found| tell::only_waits_elsewhere(found, wanted)) {
+    if !seen.publish_position
+        && found.is_some_and(|found| velero_status::only_position_changed(found, wanted))
+    {
         return None;
     }
-    tell::status(seen.target(), found, wanted)
+    velero_status::status(seen.target(), found, wanted)
 }
 
-/// How the story of a backup is told.
-const STORY: tell::Story = tell::Story {
+/// The Events of a backup.
+const EVENT_REASONS: velero_status::EventReasons = velero_status::EventReasons {
     what: "backup",
     scheduled: condition::BACKUP_SCHEDULED,
     started: "BackupStarted",
@@ -150,16 +154,17 @@ const STORY: tell::Story = tell::Story {
     failed: "BackupFailed",
 };
 
-/// What has happened since the tenant was last told.
+/// Events for what changed since the last status.
 pub(super) fn news(seen: &Observed, velero: &Backup, wanted: &NonAdminBackupStatus) -> Vec<Event> {
     let mut news = Vec::new();
-    // Nobody asked here for what was found in storage, so nobody waits for it to begin.
+    // Imported backups get no "started" Event.
     if !seen.synced() && seen.status().velero_backup.is_none() {
-        news.push(STORY.handed_over(velero.metadata.name.as_deref().unwrap_or_default()));
+        news.push(EVENT_REASONS.handed_over(velero.metadata.name.as_deref().unwrap_or_default()));
     }
-    let said = |status: &NonAdminBackupStatus| status.velero_backup.as_ref()?.status.clone();
-    let from_velero = STORY.news(said(&seen.status()).as_ref(), said(wanted).as_ref());
-    news.extend(from_velero.filter(|event| !seen.synced() || event.reason != STORY.started));
+    let velero_status = |status: &NonAdminBackupStatus| status.velero_backup.as_ref()?.status.clone();
+    let from_velero =
+        EVENT_REASONS.news(velero_status(&seen.status()).as_ref(), velero_status(wanted).as_ref());
+    news.extend(from_velero.filter(|event| !seen.synced() || event.reason != EVENT_REASONS.started));
     let edited = |status: &NonAdminBackupStatus| {
         condition::get(&status.conditions, condition::SPEC_APPLIED).map(|found| found.message.clone())
     };

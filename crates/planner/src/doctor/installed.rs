@@ -1,4 +1,4 @@
-//! What is installed, against what an installation would make: definitions, roles, admission policies.
+//! What is installed, compared with what an installation would create: CRDs, roles, admission policies.
 
 use api::Kind;
 use serde_json::Value;

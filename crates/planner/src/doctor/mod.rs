@@ -1,11 +1,11 @@
-//! Whether a cluster is fit for nacre: what was seen of it goes in, findings come out, each with what would mend it.
+//! Whether a cluster is ready for nacre: from the observed state to findings, each with a fix.
 //!
 //! | file | what it looks at |
 //! | --- | --- |
 //! | `velero` | Velero's Deployment, version and settings |
 //! | `storage` | the default location, and those of tenants |
-//! | `program` | who acts: the lease, nacre's Deployment, and another controller beside it |
-//! | `installed` | definitions, roles and admission policies, against what an installation would make |
+//! | `program` | the leader: the lease, nacre's Deployment, and whether another controller runs too |
+//! | `installed` | CRDs, roles and admission policies, compared with what an installation would create |
 //! | `webhook` | whether the API server can ask nacre |
 //! | `rights` | who holds more than they should: tenants' roles, Velero's namespace, migrations |
 //! | `settings` | the policy: what is wrong with it, and what in it is risky |
@@ -32,17 +32,17 @@ use serde_json::{Map, Value};
 pub use installed::wanted;
 
 use crate::Object;
-use crate::admission::certificate::Soundness;
+use crate::admission::certificate::Validity;
 use crate::install::{self, VERSION, is_ours};
-use crate::migration::who_can::Rbac;
+use crate::live_migration::who_can::Rbac;
 use crate::policy::{InForce, LastPolicy, Reading, Readings, in_force};
 
 /// Everything that was seen.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// Where Velero is.
+    /// Velero's namespace.
     pub namespace: String,
-    /// The time.
+    /// The current time, given by the caller.
     pub now: Timestamp,
     /// The Deployment of this name there.
     pub velero: Reading<Deployment>,
@@ -52,7 +52,7 @@ pub struct Observed {
     pub network_policies: Reading<Vec<NetworkPolicy>>,
     /// Every Deployment of the controller's name, wherever it is.
     pub controllers: Reading<Vec<Deployment>>,
-    /// Who acts.
+    /// The leader election lease.
     pub lease: Reading<Lease>,
     /// For each of [`wanted`], what is there under its name.
     pub installed: Vec<(Object, Reading<Object>)>,
@@ -78,13 +78,13 @@ pub struct Certificate {
     /// The authorities by which nacre is known, in PEM.
     pub bundle: Vec<u8>,
     /// How good the certificate is for the names the API server calls.
-    pub soundness: Soundness,
+    pub validity: Validity,
 }
 
 /// How something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum CheckStatus {
     /// As it should be.
     Ok,
     /// Nothing is wrong, but it should be known.
@@ -121,7 +121,7 @@ pub struct Finding {
     /// What it is about.
     pub area: Area,
     /// How it stands.
-    pub verdict: Verdict,
+    pub verdict: CheckStatus,
     /// What was seen.
     pub message: String,
     /// A command, or a field to change; there is one for every warning and problem.
@@ -146,24 +146,24 @@ pub fn examine(seen: &Observed) -> Vec<Finding> {
 
 impl Area {
     fn ok(self, message: impl Into<String>) -> Finding {
-        Finding { area: self, verdict: Verdict::Ok, message: message.into(), fix: None }
+        Finding { area: self, verdict: CheckStatus::Ok, message: message.into(), fix: None }
     }
 
     fn note(self, message: impl Into<String>) -> Finding {
-        Finding { verdict: Verdict::Note, ..self.ok(message) }
+        Finding { verdict: CheckStatus::Note, ..self.ok(message) }
     }
 
     fn warning(self, message: impl Into<String>, fix: impl Into<String>) -> Finding {
-        Finding { verdict: Verdict::Warning, fix: Some(fix.into()), ..self.ok(message) }
+        Finding { verdict: CheckStatus::Warning, fix: Some(fix.into()), ..self.ok(message) }
     }
 
     fn problem(self, message: impl Into<String>, fix: impl Into<String>) -> Finding {
-        Finding { verdict: Verdict::Problem, fix: Some(fix.into()), ..self.ok(message) }
+        Finding { verdict: CheckStatus::Problem, fix: Some(fix.into()), ..self.ok(message) }
     }
 
     /// What the caller may not look at.
     fn not_checked(self, what: &str, may_not: &str) -> Finding {
-        Finding { verdict: Verdict::NotChecked, ..self.ok(format!("{what}: you may not {may_not}")) }
+        Finding { verdict: CheckStatus::NotChecked, ..self.ok(format!("{what}: you may not {may_not}")) }
     }
 
     /// What there should be something to look at for, and is not.

@@ -1,4 +1,4 @@
-//! Who acts: the lease, nacre's Deployment, and whether another controller runs beside it.
+//! The leader: the lease, nacre's Deployment, and whether another controller runs too.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
     findings
 }
 
-/// Who acts, or what there is to say if nobody does.
+/// The leader, or a finding if there is none.
 fn holder(seen: &Observed) -> Result<String, Finding> {
     let may_not = format!("get lease {LEASE} in namespace {LEASE_NAMESPACE}");
     if let Some(unseen) = AREA.unseen(&seen.lease, "who acts", &may_not) {
@@ -100,7 +100,7 @@ fn deployments(seen: &Observed, holder: Option<&str>) -> Vec<Finding> {
             (None, None) => AREA.problem(missing, seen.installer()),
         });
     }
-    findings.extend(others.into_iter().filter(|other| wanted(other) > 0).map(beside));
+    findings.extend(others.into_iter().filter(|other| wanted(other) > 0).map(other_controller));
     findings
 }
 
@@ -144,7 +144,7 @@ fn program(own: &Deployment, holder: Option<&str>) -> Finding {
 }
 
 /// Two controllers would both act on the same requests.
-fn beside(other: &Deployment) -> Finding {
+fn other_controller(other: &Deployment) -> Finding {
     let namespace = other.namespace().unwrap_or_default();
     let owners = other.metadata.owner_references.iter().flatten();
     let by_oadp = owners.into_iter().any(|owner| owner.kind == "DataProtectionApplication");

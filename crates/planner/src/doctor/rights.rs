@@ -8,9 +8,9 @@ use kube::ResourceExt as _;
 
 use super::{Area, Finding, Observed, some};
 use crate::install::{EDIT, RECORD, SERVICE_ACCOUNT, TENANT_KINDS, UserRole, VIEW};
-use crate::migration::rules::{Request, allow};
-use crate::migration::subject::Who;
-use crate::migration::who_can::{Rbac, Scope, holdings, rights};
+use crate::live_migration::rules::{Request, allow};
+use crate::live_migration::subject::Who;
+use crate::live_migration::who_can::{Rbac, Scope, holdings, rights};
 use crate::policy::Reading;
 
 const AREA: Area = Area::Rights;
@@ -38,7 +38,7 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
             .err()
             .map(|why| AREA.warning(why, format!("kubectl edit configmap {RECORD} -n {}", seen.namespace))),
     );
-    findings.push(beside_velero(seen, rbac));
+    findings.push(in_velero_namespace(seen, rbac));
     findings.extend(nacre_itself(seen, rbac));
     findings.extend(migrations(seen, rbac));
     findings
@@ -80,14 +80,14 @@ fn tenants(seen: &Observed, rbac: &Rbac, included: &[UserRole]) -> Vec<Finding> 
     let look = Request { verb: "list", ..ask };
     let mut findings = Vec::new();
     let has = |name: &str, needed: &Request| find(name).is_some_and(|role| allow(&rules(role), needed));
-    let lacking: Vec<String> = included
+    let degraded: Vec<String> = included
         .iter()
         .filter(|role| !has(role.name(), if **role == UserRole::View { &look } else { &ask }))
         .map(|role| role.name().to_owned())
         .collect();
-    if !lacking.is_empty() {
+    if !degraded.is_empty() {
         findings.push(AREA.problem(
-            format!("the roles {} give nothing on nacre's kinds: owners of namespaces cannot ask", some(&lacking)),
+            format!("the roles {} give nothing on nacre's kinds: owners of namespaces cannot ask", some(&degraded)),
             format!(
                 "{} puts the labels of {EDIT} and {VIEW} back; to leave roles out on purpose: kubectl nacre install --aggregate-to",
                 seen.installer()
@@ -109,7 +109,7 @@ fn tenants(seen: &Observed, rbac: &Rbac, included: &[UserRole]) -> Vec<Finding> 
             "kubectl get clusterroles -o yaml: another role with an aggregate-to label brings it; remove that label",
         ));
     }
-    // A rule that came by aggregation is told where it was written.
+    // A rule that came by aggregation is reported at its source role.
     let mut wide: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for role in rbac.cluster_roles.iter().filter(|role| role.aggregation_rule.is_none()) {
         for name in TENANTS.into_iter().filter(|name| reaches(role, name)) {
@@ -157,7 +157,7 @@ fn words(request: Request) -> String {
 }
 
 /// Who could read every tenant's storage keys by a role in Velero's namespace.
-fn beside_velero(seen: &Observed, rbac: &Rbac) -> Finding {
+fn in_velero_namespace(seen: &Observed, rbac: &Rbac) -> Finding {
     let namespace = &seen.namespace;
     let read = Request { group: "", resource: Kind::Secret.plural(), subresource: "", verb: "get" };
     let here = Scope::Namespace(namespace.clone());
@@ -200,7 +200,9 @@ fn nacre_itself(seen: &Observed, rbac: &Rbac) -> Option<Finding> {
 fn migrations(seen: &Observed, rbac: &Rbac) -> Vec<Finding> {
     match &seen.kubevirt {
         Reading::Absent => {
-            return vec![AREA.ok("there is no KubeVirt, so there are no migration rights to look at")];
+            return vec![
+                AREA.ok("there is no KubeVirt, so there are no live-migration permissions to look at"),
+            ];
         }
         Reading::Forbidden => {
             return vec![AREA.not_checked("whether KubeVirt is there", "get customresourcedefinitions")];

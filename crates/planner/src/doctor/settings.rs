@@ -22,8 +22,8 @@ pub(super) fn examine(seen: &Observed, loaded: &Loaded, vanished: &[Vanished]) -
         Some(_) if unread => {}
         Some(policies) => findings.extend(risks(seen, policies)),
         None => findings.push(AREA.problem(
-            "there is no policy that can be used: if nacre starts anew, new requests wait",
-            "mend what is said above; kubectl nacre policy check -f FILE tells beforehand",
+            "there is no valid policy: if nacre restarts, new requests wait",
+            "fix what is listed above; kubectl nacre policy check -f FILE checks it beforehand",
         )),
     }
     findings

@@ -96,10 +96,7 @@ fn healthy() -> Observed {
         installed: INSTALLED.clone(),
         record: Reading::Absent,
         webhook: Reading::Found(configuration),
-        certificate: Reading::Found(Certificate {
-            bundle: b"authority".to_vec(),
-            soundness: Soundness::Sound,
-        }),
+        certificate: Reading::Found(Certificate { bundle: b"authority".to_vec(), validity: Validity::Valid }),
         policy: policy("storageLocations: {requireApproval: true}"),
         last_policy: LastPolicy::default(),
         rbac: Reading::Found(roles(&[])),
@@ -108,14 +105,15 @@ fn healthy() -> Observed {
 }
 
 /// Every finding, or those that are not as they should be.
-fn told(seen: &Observed, all: bool) -> String {
-    let lines =
-        examine(seen).into_iter().filter(|finding| all || finding.verdict != Verdict::Ok).map(|finding| {
-            // Whoever is told of something is told what to do about it.
-            assert_eq!(finding.fix.is_some(), finding.verdict >= Verdict::Warning, "{finding:?}");
+fn reported(seen: &Observed, all: bool) -> String {
+    let lines = examine(seen).into_iter().filter(|finding| all || finding.verdict != CheckStatus::Ok).map(
+        |finding| {
+            // Every warning and problem says what to do about it.
+            assert_eq!(finding.fix.is_some(), finding.verdict >= CheckStatus::Warning, "{finding:?}");
             let fix = finding.fix.map_or_else(String::new, |fix| format!("\n  -> {fix}"));
             format!("{:?} {:?}: {}{fix}", finding.area, finding.verdict, finding.message)
-        });
+        },
+    );
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -123,12 +121,12 @@ fn told(seen: &Observed, all: bool) -> String {
 fn sick(change: impl FnOnce(&mut Observed)) -> String {
     let mut seen = healthy();
     change(&mut seen);
-    told(&seen, false)
+    reported(&seen, false)
 }
 
 #[test]
 fn a_healthy_cluster_has_nothing_wrong_with_it() {
-    insta::assert_snapshot!(told(&healthy(), true), @r#"
+    insta::assert_snapshot!(reported(&healthy(), true), @r#"
     Velero Ok: Deployment velero in velero: 2 of 2 pods available
     Velero Ok: Velero v1.18.3
     Velero Ok: nothing that tenants need of Velero is switched off
@@ -163,7 +161,7 @@ fn velero_is_there_runs_and_does_what_tenants_need() {
       -> upgrade Velero to v1.18.3 or later
     ");
     insta::assert_snapshot!(with("velero/velero:v1.19.0", &[]), @"Velero Note: Velero v1.19.0 is newer than what nacre was tested with, which is v1.18");
-    insta::assert_snapshot!(with("registry.example:5000/velero@sha256:0", &[]), @r#"Velero Note: Velero's version cannot be told from its image "registry.example:5000/velero@sha256:0"; nacre asks Velero itself before it lets it import"#);
+    insta::assert_snapshot!(with("registry.example:5000/velero@sha256:0", &[]), @r#"Velero Note: Velero's version cannot be derived from its image "registry.example:5000/velero@sha256:0"; nacre asks Velero itself before it lets it import"#);
     insta::assert_snapshot!(with("velero/velero:v1.18.3", &["--restore-only", "--disable-controllers=gc,restore"]), @r"
     Velero Problem: Velero only restores (--restore-only): every backup waits for ever
       -> take --restore-only out: kubectl edit deployment velero -n velero
@@ -311,14 +309,14 @@ fn the_api_server_can_ask_nacre() {
     Admission Warning: there is no ValidatingWebhookConfiguration nacre: a bad request is stored first and refused by its condition
       -> kubectl nacre install -n velero
     ");
-    let certificate = |bundle: &[u8], soundness| {
-        sick(|seen| seen.certificate = Reading::Found(Certificate { bundle: bundle.to_vec(), soundness }))
+    let certificate = |bundle: &[u8], validity| {
+        sick(|seen| seen.certificate = Reading::Found(Certificate { bundle: bundle.to_vec(), validity }))
     };
-    insta::assert_snapshot!(certificate(b"another", Soundness::Sound), @r"
+    insta::assert_snapshot!(certificate(b"another", Validity::Valid), @r"
     Admission Problem: the webhook's caBundle is not the authority of nacre's certificate: the API server refuses to ask
       -> nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks
     ");
-    insta::assert_snapshot!(certificate(b"authority", Soundness::Useless), @r"
+    insta::assert_snapshot!(certificate(b"authority", Validity::Invalid), @r"
     Admission Problem: the webhook's certificate is out of date or for other names: the API server refuses to ask
       -> kubectl delete secret nacre-webhook -n velero: nacre makes another at once
     ");
@@ -331,7 +329,7 @@ fn the_api_server_can_ask_nacre() {
     }), @r"
     Admission Warning: ValidatingWebhookConfiguration nacre has failurePolicy Fail: nobody can make a request while nacre is down
       -> set webhooks[0].failurePolicy to Ignore; the controllers check everything again
-    Admission Problem: ValidatingWebhookConfiguration nacre has no caBundle: the API server cannot tell nacre from anybody else, and asks nobody
+    Admission Problem: ValidatingWebhookConfiguration nacre has no caBundle: the API server cannot verify nacre, and does not call it
       -> nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks
     ");
 }
@@ -390,8 +388,8 @@ fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
     insta::assert_snapshot!(with("backup:\n  tll: {max: 48h}\n"), @r"
     Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks
       -> kubectl edit configmap nacre-policy -n velero, key policy.yaml
-    Policy Problem: there is no policy that can be used: if nacre starts anew, new requests wait
-      -> mend what is said above; kubectl nacre policy check -f FILE tells beforehand
+    Policy Problem: there is no valid policy: if nacre restarts, new requests wait
+      -> fix what is listed above; kubectl nacre policy check -f FILE checks it beforehand
     ");
     insta::assert_snapshot!(with("{sync: {adoption: name}, views: {velero: all}, backup: {hooks: forbid}}"), @r"
     Policy Warning: approval is off: every owner of a namespace can have Velero talk to storage of their choice

@@ -10,7 +10,7 @@ use crate::location::import;
 use crate::policy::{Import, Policies, Reading};
 
 const AREA: Area = Area::Velero;
-/// Velero looks at every location once a minute unless told otherwise; whoever did so lately is alive.
+/// By default Velero validates every location once a minute; a recent validation shows that it is running.
 const LATELY: Duration = Duration::from_mins(5);
 
 /// Controllers of Velero's without which tenants wait for ever, and what for.
@@ -92,7 +92,7 @@ fn version(image: &str, policies: Option<&Policies>) -> Finding {
     let tag = tag.rsplit_once('/').map_or(tag, |(_, last)| last);
     let tag = tag.split_once(':').map_or("", |(_, tag)| tag);
     let Some([major, minor, _]) = import::numbers(tag) else {
-        let message = format!("Velero's version cannot be told from its image {image:?}");
+        let message = format!("Velero's version cannot be derived from its image {image:?}");
         return match import {
             Import::On => AREA.warning(
                 format!("{message}, and storageLocations.import is on"),

@@ -1,7 +1,7 @@
 //! Whether the API server can ask nacre before it stores a request.
 
 use super::{Area, Finding, Observed};
-use crate::admission::certificate::{SECRET, Soundness};
+use crate::admission::certificate::{SECRET, Validity};
 use crate::admission::webhook::CONFIGURATION;
 use crate::policy::Reading;
 
@@ -36,9 +36,7 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
         .collect();
     if bundles.is_empty() || bundles.iter().any(|bundle| bundle.is_empty()) {
         findings.push(AREA.problem(
-            format!(
-                "{name} has no caBundle: the API server cannot tell nacre from anybody else, and asks nobody"
-            ),
+            format!("{name} has no caBundle: the API server cannot verify nacre, and does not call it"),
             "nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks",
         ));
         return findings;
@@ -58,10 +56,10 @@ fn certificate(seen: &Observed, bundles: &[&[u8]]) -> Finding {
             "the webhook's caBundle is not the authority of nacre's certificate: the API server refuses to ask",
             "nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks",
         ),
-        Reading::Found(known) => match known.soundness {
-            Soundness::Sound => AREA.ok("the API server asks nacre about requests, and its certificate fits"),
-            Soundness::Ending => AREA.warning("the webhook's certificate ends within a day", renew),
-            Soundness::Useless => AREA.problem(
+        Reading::Found(known) => match known.validity {
+            Validity::Valid => AREA.ok("the API server asks nacre about requests, and its certificate fits"),
+            Validity::Expiring => AREA.warning("the webhook's certificate ends within a day", renew),
+            Validity::Invalid => AREA.problem(
                 "the webhook's certificate is out of date or for other names: the API server refuses to ask",
                 renew,
             ),

@@ -1,22 +1,22 @@
-//! What is said about a download before it is stored: what the controller would say about it afterwards.
+//! The webhook's answer for a download: the refusal that the controller would report later.
 
 use super::target::{refused_for_good, resolve};
-use super::{Observed, UNTIL_THE_POLICY_IS_READ};
-use crate::admission::Verdict;
+use super::{Observed, POLICY_UNREADABLE};
+use crate::admission::ReviewResult;
 
-/// Refuses what no other object could heal, and warns of the rest.
-pub(crate) fn admit(seen: &Observed) -> Verdict {
+/// Rejects what only a change of the request could fix, and warns about the rest.
+pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     if seen.meta().deletion_timestamp.is_some() {
-        return Verdict::fine();
+        return ReviewResult::fine();
     }
     let Some(policy) = &seen.policy else {
-        return Verdict::warning(UNTIL_THE_POLICY_IS_READ);
+        return ReviewResult::warning(POLICY_UNREADABLE);
     };
     if let Some(refusal) = refused_for_good(seen, policy) {
-        return Verdict::refused(&refusal);
+        return ReviewResult::refused(&refusal);
     }
     if seen.velero.is_some() || seen.expires().is_some() {
-        return Verdict::fine();
+        return ReviewResult::fine();
     }
-    Verdict::warning_if(resolve(seen, policy).err().map(|(_, message)| message))
+    ReviewResult::warning_if(resolve(seen, policy).err().map(|(_, message)| message))
 }

@@ -1,7 +1,7 @@
 //! A Velero DownloadRequest whose request is gone.
 //!
-//! Requests for downloads are not held by a finalizer, since released clients do not expect one. So the Velero object
-//! is looked at itself, when its request goes and whenever nacre starts.
+//! NonAdminDownloadRequests have no finalizer, since released clients do not expect one. So the Velero object is
+//! reconciled itself, when its request is deleted and whenever nacre starts.
 
 use std::sync::Arc;
 
@@ -38,11 +38,11 @@ pub(crate) fn origin(meta: &ObjectMeta) -> Option<(Key, &str)> {
 pub(crate) fn orphaned(view: &State, meta: &ObjectMeta) -> bool {
     origin(meta).is_some_and(|(key, uid)| {
         let alive = match key.kind {
-            // Where nobody looks, nobody can tell; Velero removes it in some minutes.
-            Kind::DownloadRequest if !view.shows_velero() => return false,
-            Kind::DownloadRequest => {
-                view.shown(key.kind, &key.namespace, &key.name).and_then(|found| found.metadata.uid.clone())
-            }
+            // Unknown while the Velero view is not watched; Velero deletes it after some minutes.
+            Kind::DownloadRequest if !view.velero_view_active() => return false,
+            Kind::DownloadRequest => view
+                .velero_view(key.kind, &key.namespace, &key.name)
+                .and_then(|found| found.metadata.uid.clone()),
             _ => view.download(&key.namespace, &key.name).and_then(|seen| seen.object.metadata.uid.clone()),
         };
         alive.as_deref() != Some(uid)

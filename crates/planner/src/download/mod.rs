@@ -1,15 +1,15 @@
-//! NonAdminDownloadRequest: from a tenant's wish to a link that lasts minutes.
+//! NonAdminDownloadRequest: from a tenant's request to a download URL that is valid for minutes.
 //!
 //! The target is found through the tenant's own requests and checked for ownership (`target`), so that a name or label
-//! copied from somebody else reaches nothing. Nothing holds the request: when it is gone, so is its Velero
-//! DownloadRequest (`leftover`). A DownloadRequest that Velero's own command line makes in a tenant's namespace is
-//! read as such a request (`shown`).
+//! copied from somebody else reaches nothing. The request has no finalizer: after it is deleted, its Velero
+//! DownloadRequest is deleted by `leftover`. A DownloadRequest that Velero's own command line makes in a tenant's
+//! namespace is read as such a request (`velero_view`).
 
 mod admit;
 mod leftover;
-mod shown;
 mod status;
 mod target;
+mod velero_view;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use kube::core::ObjectMeta;
 pub(crate) use admit::admit;
 pub use leftover::{Leftover, decide_leftover, observe_leftover};
 pub(crate) use leftover::{origin, orphaned};
-pub use shown::observe_shown;
 pub use target::{Behind, Sought};
 pub(crate) use target::{concerns_backups, concerns_restores};
+pub use velero_view::observe_velero_view;
 
 use crate::ownership::{annotation, label};
 use crate::state::State;
@@ -41,21 +41,21 @@ pub struct Observed {
     pub kind: Kind,
     /// The request.
     pub request: Arc<NonAdminDownloadRequest>,
-    /// Why the request could not be read.
+    /// Why the request could not be parsed; none if it could.
     pub unreadable: Option<Arc<str>>,
-    /// The namespace it is in.
+    /// The request's namespace.
     pub namespace: Option<Arc<Namespace>>,
     /// Its Velero DownloadRequest, if there is one and it was made for this request.
     pub velero: Option<Arc<DownloadRequest>>,
-    /// Whether somebody else's object has the name its Velero DownloadRequest would get.
+    /// Whether another object already has the name its Velero DownloadRequest would get.
     pub name_taken: bool,
     /// What it names.
     pub sought: Sought,
-    /// What an administrator allows, if that is known.
+    /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
-    /// Where Velero is.
+    /// Velero's namespace.
     pub admin_namespace: String,
-    /// The time.
+    /// The current time, given by the caller.
     pub now: Timestamp,
 }
 
@@ -69,7 +69,7 @@ pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
     Some(gather(view, view.download(namespace, name)?, namespace))
 }
 
-/// Gathers the same for one that is not stored yet, or not so.
+/// The same for an object that is not stored yet, or is about to change.
 pub(crate) fn gather(
     view: &State,
     Seen { object: request, unreadable }: Seen<NonAdminDownloadRequest>,
@@ -116,17 +116,17 @@ impl Observed {
             let status = status.filter(|status| status.download_url.is_some())?;
             status.expiration.as_ref().map(|time| time.0)
         };
-        let told = self.request.status.as_ref().and_then(|status| status.velero.as_ref());
+        let reported = self.request.status.as_ref().and_then(|status| status.velero.as_ref());
         said(self.velero.as_deref().and_then(|velero| velero.status.as_ref()))
-            .or_else(|| said(told.and_then(|velero| velero.status.as_ref())))
+            .or_else(|| said(reported.and_then(|velero| velero.status.as_ref())))
     }
 }
 
-/// How long to wait for a namespace that a watch has yet to tell us about.
-const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
+/// Requeue delay until the watch has reported the namespace.
+const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
 
-/// Why a request waits while the policy is not known.
-const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+/// Condition message while the policy is unknown.
+const POLICY_UNREADABLE: &str = "what the administrators allow cannot be read at the moment; \
                                         the download waits, and goes on by itself when that is mended";
 
 /// Decides what to do about one download.
@@ -138,20 +138,20 @@ pub fn decide(seen: &Observed) -> Plan {
         return if expires <= seen.now {
             forget(seen).then(Action::Delete(seen.target()))
         } else {
-            mirror(seen).waking_in(until(seen.now, expires))
+            mirror(seen).requeue_after(until(seen.now, expires))
         };
     }
     if seen.namespace.is_none() {
-        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+        return Plan::done().requeue_after(NAMESPACE_RETRY);
     }
     if seen.velero.is_some() {
         return Plan::done().then_if(no_word_left(seen));
     }
     let Some(policy) = &seen.policy else {
         if seen.kind == Kind::DownloadRequest {
-            return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+            return Plan::done().requeue_after(NAMESPACE_RETRY);
         }
-        return refuse(seen, condition::PROCESSED, condition::POLICY_UNAVAILABLE, UNTIL_THE_POLICY_IS_READ);
+        return refuse(seen, condition::PROCESSED, condition::POLICY_UNAVAILABLE, POLICY_UNREADABLE);
     };
     match target::resolve(seen, policy) {
         Ok(name) => create(seen, name),
@@ -163,13 +163,13 @@ fn until(now: Timestamp, then: Timestamp) -> Duration {
     Duration::try_from(then.duration_since(now)).unwrap_or_default()
 }
 
-/// The Velero DownloadRequest, and no word left of what was in the way.
+/// Creates the Velero DownloadRequest, and clears the old condition.
 fn create(seen: &Observed, name: &str) -> Plan {
     let plan = Plan::done().then(Action::Create(Object::of(Kind::DownloadRequest, &generate(seen, name))));
     plan.then_if(no_word_left(seen))
 }
 
-/// Velero is asked: what the request was told to wait for is not so any more.
+/// The Velero DownloadRequest exists: clears the condition that reported what it waited for.
 fn no_word_left(seen: &Observed) -> Option<Action> {
     let waited = seen.status().phase == Some(Phase::BackingOff);
     status::patch(seen, &status::asked()).filter(|_| waited)
@@ -209,7 +209,7 @@ fn generate(seen: &Observed, name: &str) -> DownloadRequest {
     }
 }
 
-/// Velero has answered: show the link.
+/// Velero has answered: shows the URL.
 fn mirror(seen: &Observed) -> Plan {
     let answer = seen.velero.as_deref().and_then(|velero| velero.status.clone());
     let Some(answer) = answer.filter(|answer| answer.phase.as_deref() == Some("Processed")) else {
@@ -218,7 +218,7 @@ fn mirror(seen: &Observed) -> Plan {
     Plan::done().then_if(status::patch(seen, &status::processed(seen, answer)))
 }
 
-/// What is on its way out takes its Velero DownloadRequest along.
+/// A request that is being deleted: deletes its Velero DownloadRequest.
 fn forget(seen: &Observed) -> Plan {
     let delete =
         |velero: &Arc<DownloadRequest>| Action::Delete(Target::of(Kind::DownloadRequest, &velero.metadata));
@@ -230,6 +230,6 @@ fn refuse(seen: &Observed, condition: &'static str, reason: &'static str, messag
     let Some(write) = status::patch(seen, &status) else {
         return Plan::done();
     };
-    let plan = Plan::done().then(write).telling(Event::warning(condition, message));
-    if seen.kind == Kind::DownloadRequest { plan.waking_in(shown::UNTIL_READ) } else { plan }
+    let plan = Plan::done().then(write).with_event(Event::warning(condition, message));
+    if seen.kind == Kind::DownloadRequest { plan.requeue_after(velero_view::UNTIL_READ) } else { plan }
 }

@@ -1,11 +1,11 @@
-//! What the tenant is shown. There is one condition at a time, as released clients expect.
+//! The status of the request. There is one condition at a time, as released clients expect.
 
 use api::condition::{self, Finding};
 use api::velero::DownloadRequestStatus;
 use api::{Kind, NonAdminDownloadRequestStatus, Phase, VeleroDownloadRequest};
 
-use super::{Observed, shown};
-use crate::{Action, tell};
+use super::{Observed, velero_view};
+use crate::{Action, velero_status};
 
 /// Velero was asked, and nothing is in the way any more.
 pub(super) fn asked() -> NonAdminDownloadRequestStatus {
@@ -30,7 +30,7 @@ pub(super) fn refused(
     let mut status = only(seen, type_, type_ != condition::PROCESSED, reason, message);
     status.phase = Some(Phase::BackingOff);
     if seen.kind == Kind::DownloadRequest {
-        status.velero = Some(VeleroDownloadRequest { status: Some(shown::refusal(seen, message)) });
+        status.velero = Some(VeleroDownloadRequest { status: Some(velero_view::refusal(seen, message)) });
     }
     status
 }
@@ -49,10 +49,10 @@ fn only(
     status
 }
 
-/// The write that makes the status so, if it is not already.
+/// The status patch, if the status changes.
 pub(super) fn patch(seen: &Observed, wanted: &NonAdminDownloadRequestStatus) -> Option<Action> {
     if seen.kind == Kind::DownloadRequest {
-        return shown::patch(seen, wanted);
+        return velero_view::patch(seen, wanted);
     }
-    tell::status(seen.target(), seen.request.status.as_ref(), wanted)
+    velero_status::status(seen.target(), seen.request.status.as_ref(), wanted)
 }

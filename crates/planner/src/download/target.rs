@@ -30,8 +30,8 @@ pub struct Behind {
     pub velero: Option<(String, Stage, String)>,
     /// The Velero Backup whose storage holds the file, if it is the namespace's own.
     pub backup: Option<Arc<Backup>>,
-    /// Where that is kept, if the location exists.
-    pub kept_at: Option<Arc<BackupStorageLocation>>,
+    /// The BackupStorageLocation of that, if it exists.
+    pub velero_location: Option<Arc<BackupStorageLocation>>,
 }
 
 /// Whether a kind of file speaks of backups.
@@ -58,8 +58,8 @@ pub(super) fn seek(view: &State, namespace: &str, target: &DownloadTarget) -> So
         let request = view.backup(namespace, &target.name).map(|seen| seen.object);
         Sought::Backup(request.map(|request| {
             let Some(velero) = backup::velero_of(view, &request) else { return Behind::default() };
-            let kept_at = place(view, &velero);
-            Behind { velero: Some(described(&*velero)), backup: Some(velero), kept_at }
+            let velero_location = place(view, &velero);
+            Behind { velero: Some(described(&*velero)), backup: Some(velero), velero_location }
         }))
     } else if concerns_restores(&target.kind) {
         let request = view.restore(namespace, &target.name).map(|seen| seen.object);
@@ -67,12 +67,12 @@ pub(super) fn seek(view: &State, namespace: &str, target: &DownloadTarget) -> So
             let Some(velero) = restore::velero_of(view, &request) else { return Behind::default() };
             // Where a restore's files are is for Velero's own object to say: a tenant may edit the request.
             let named = velero.spec.backup_name.as_deref().and_then(|name| view.velero_backup(name));
-            let kept_at = named.as_deref().and_then(|backup| place(view, backup));
+            let velero_location = named.as_deref().and_then(|backup| place(view, backup));
             let space = view.namespace(namespace);
             let backup = named.filter(|backup| {
-                space.as_deref().is_some_and(|space| owns_backup(space, backup, kept_at.as_deref()))
+                space.as_deref().is_some_and(|space| owns_backup(space, backup, velero_location.as_deref()))
             });
-            Behind { velero: Some(described(&*velero)), backup, kept_at }
+            Behind { velero: Some(described(&*velero)), backup, velero_location }
         }))
     } else {
         Sought::Unknown
@@ -89,7 +89,7 @@ fn place(view: &State, backup: &Backup) -> Option<Arc<BackupStorageLocation>> {
 
 type Refused = (&'static str, String);
 
-/// Refuses what nothing but another spec or another policy would heal.
+/// Refusals that only a change of the spec or of the policy can fix.
 pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<String> {
     let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
     if let Some(error) = &seen.unreadable {
@@ -135,7 +135,7 @@ pub(super) fn resolve<'a>(seen: &'a Observed, policy: &Policy) -> Result<&'a str
         (_, "FailedValidation") => {
             return wait(format!("Velero refused {request} {name:?}, which left nothing to download"));
         }
-        (Stage::Over | Stage::Aside, _) => {}
+        (Stage::Finished | Stage::Finalizing, _) => {}
         _ => return wait(format!("{request} {name:?} is not finished; the link comes when it is")),
     }
     let Some(backup) = behind.backup.as_deref() else {
@@ -143,7 +143,7 @@ pub(super) fn resolve<'a>(seen: &'a Observed, policy: &Policy) -> Result<&'a str
             format!("the backup that {request} {name:?} was made from is gone, and its files with it");
         return Err((condition::BACKUP_NOT_AVAILABLE, format!("spec.target.name: {message}")));
     };
-    match storage(backup, behind.kept_at.as_deref()) {
+    match storage(backup, behind.velero_location.as_deref()) {
         Storage::Tenant(_) => Ok(velero),
         Storage::Platform if policy.downloads.platform_storage >= needed(&target.kind) => Ok(velero),
         Storage::Platform => {

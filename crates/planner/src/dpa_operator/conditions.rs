@@ -1,4 +1,4 @@
-//! What an application is told about itself.
+//! The conditions of a DataProtectionApplication.
 
 use api::condition::{self, Finding};
 use api::{DataProtectionApplication, Kind};
@@ -8,7 +8,11 @@ use serde_json::json;
 use crate::{Action, Target};
 
 /// Sets `Reconciled`, if it does not say so already.
-pub(super) fn tell(one: &DataProtectionApplication, problem: Option<&str>, now: Timestamp) -> Option<Action> {
+pub(super) fn report(
+    one: &DataProtectionApplication,
+    problem: Option<&str>,
+    now: Timestamp,
+) -> Option<Action> {
     let before = one.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
     let mut after = before.clone();
     let finding = Finding {

@@ -1,27 +1,28 @@
-//! Playing OADP's part where OADP is not: a DataProtectionApplication says whether there is a controller, and this makes it
-//! so. As OADP's operator, it looks after one namespace, and there is one controller in a cluster.
+//! Replaces OADP's operator: a DataProtectionApplication says whether there is a controller, and this installs or
+//! removes it. As OADP's operator, it looks after one namespace, and there is one controller in a cluster.
 //!
-//! Switching off leaves no request stuck: the program goes to rest, our finalizers are taken off, and only then is it
-//! removed. The Deployment itself is the memory of how far that has come, so whoever is interrupted goes on from there.
+//! Switching off leaves no request stuck: the controller is scaled down, nacre's finalizers are removed, and only then
+//! is it deleted. The Deployment itself is the memory of how far that has come, so whoever is interrupted goes on from
+//! there.
 
 mod conditions;
-mod wish;
+mod settings;
 
 use api::{DataProtectionApplication, Kind};
 use jiff::Timestamp;
 use serde_json::json;
-pub use wish::{enabled, settings};
+pub use settings::{enabled, settings};
 
-use crate::install::uninstall::releases;
+use crate::install::uninstall::finalizer_removals;
 use crate::install::{CONTROLLER, Found, Settings, changes, is_ours, program};
 use crate::policy::{Reading, Readings, counts, load};
 use crate::{Action, Event, Object, Plan, Target};
 
-/// Says that the program was installed by an application's wish, and goes when that goes. What somebody installed by hand
-/// does not bear it.
+/// Label: installed because of a DataProtectionApplication, and removed with it. What somebody installed by hand does
+/// not bear it.
 pub const INSTALLED_BY: (&str, &str) = ("nacre.dev/installed-by", "operator");
 
-/// The Deployment of OADP's own operator. Where it is, the applications beside it are its own.
+/// The Deployment of OADP's own operator. Where it runs, it manages the applications in its namespace.
 pub const OADP: &str = "openshift-adp-controller-manager";
 
 /// The program was installed or changed; OADP's operator says it with the same word.
@@ -29,7 +30,7 @@ pub const RECONCILED: &str = "NonAdminDeploymentReconciled";
 /// The program was removed.
 pub const REMOVED: &str = "NonAdminDeploymentDeleteSucceed";
 
-/// What the decision reads.
+/// Everything the decision reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
     /// The namespace that is looked after.
@@ -40,8 +41,8 @@ pub struct Observed<'a> {
     pub elsewhere: &'a [String],
     /// What there is in this namespace under the names of the program's parts.
     pub found: &'a [Found],
-    /// Every request that is held by finalizers; none if that was not looked at.
-    pub held: Option<&'a [Target]>,
+    /// Every request with finalizers; none if they were not listed.
+    pub with_finalizer: Option<&'a [Target]>,
     /// Who acts as the controller.
     pub acting: Acting<'a>,
     /// Whether OADP's operator runs in this namespace.
@@ -50,7 +51,7 @@ pub struct Observed<'a> {
     pub contested: bool,
     /// The image to run where an application names none.
     pub image: &'a str,
-    /// The time.
+    /// The current time, given by the caller.
     pub now: Timestamp,
 }
 
@@ -65,7 +66,7 @@ pub enum Acting<'a> {
     Elsewhere(&'a str),
 }
 
-/// What shall be done.
+/// The decision.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
     /// The next steps. There are more as long as there are any.
@@ -74,18 +75,18 @@ pub struct Decision {
     pub about: Option<(String, String)>,
     /// What has to be over before it goes on.
     pub waiting_for: Option<String>,
-    /// Whether requests that are held have to be looked at first.
-    pub look_at_held: bool,
+    /// Whether requests with finalizers have to be listed first.
+    pub needs_finalizers: bool,
 }
 
-/// What becomes of an application's wish.
+/// The decision about an application.
 #[derive(Clone, Debug, PartialEq)]
-enum Verdict {
+enum EnableDecision {
     Install(Box<Settings>),
     Remove,
-    /// There is one elsewhere, and there is only one.
+    /// There is a controller in another namespace, and only one is allowed.
     Taken(String),
-    /// It makes no sense; what there is stays as it is.
+    /// The application is invalid; the installation stays as it is.
     Wrong(String),
 }
 
@@ -94,28 +95,29 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     if seen.oadp {
         return Decision::default();
     }
-    let own: Vec<_> = seen.applications.iter().filter(|one| is_here(seen, one) && !leaving(one)).collect();
+    let own: Vec<_> =
+        seen.applications.iter().filter(|one| is_here(seen, one) && !is_deleting(one)).collect();
     let chosen = counts(&own);
-    let verdict = chosen.map_or(Verdict::Remove, |chosen| judge(seen, chosen));
+    let verdict = chosen.map_or(EnableDecision::Remove, |chosen| judge(seen, chosen));
     let mut decision = match &verdict {
-        Verdict::Install(settings) => install(seen, settings),
-        Verdict::Remove => remove(seen, true),
-        Verdict::Taken(_) => remove(seen, false),
-        Verdict::Wrong(_) => Decision::default(),
+        EnableDecision::Install(settings) => install(seen, settings),
+        EnableDecision::Remove => remove(seen, true),
+        EnableDecision::Taken(_) => remove(seen, false),
+        EnableDecision::Wrong(_) => Decision::default(),
     };
-    // Told only once it is so: an action that fails ends the plan before.
-    if !seen.contested && decision.waiting_for.is_none() && !decision.look_at_held {
+    // The condition comes last: an action that fails ends the plan before it.
+    if !seen.contested && decision.waiting_for.is_none() && !decision.needs_finalizers {
         let problem = match &verdict {
-            Verdict::Install(_) | Verdict::Remove => None,
-            Verdict::Taken(namespace) => Some(taken(namespace)),
-            Verdict::Wrong(problem) => Some(problem.clone()),
+            EnableDecision::Install(_) | EnableDecision::Remove => None,
+            EnableDecision::Taken(namespace) => Some(taken(namespace)),
+            EnableDecision::Wrong(problem) => Some(problem.clone()),
         };
-        let removing = verdict == Verdict::Remove && !decision.plan.actions.is_empty();
+        let removing = verdict == EnableDecision::Remove && !decision.plan.actions.is_empty();
         for one in own {
             let counts = chosen.is_some_and(|chosen| chosen.metadata.name == one.metadata.name);
             let problem = if counts { problem.clone() } else { chosen.map(another) };
             if !(counts && removing) {
-                decision.plan = decision.plan.then_if(conditions::tell(one, problem.as_deref(), seen.now));
+                decision.plan = decision.plan.then_if(conditions::report(one, problem.as_deref(), seen.now));
             }
         }
     }
@@ -123,19 +125,20 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     decision
 }
 
-/// What to say about an application whose wish could not be carried out.
+/// The conditions of an application whose plan failed.
 pub fn failed(seen: &Observed<'_>, why: &str) -> Plan {
-    let own: Vec<_> = seen.applications.iter().filter(|one| is_here(seen, one) && !leaving(one)).collect();
-    let told = counts(&own).filter(|_| !seen.contested && !seen.oadp);
-    Plan::done().then_if(told.and_then(|one| conditions::tell(one, Some(why), seen.now)))
+    let own: Vec<_> =
+        seen.applications.iter().filter(|one| is_here(seen, one) && !is_deleting(one)).collect();
+    let reported = counts(&own).filter(|_| !seen.contested && !seen.oadp);
+    Plan::done().then_if(reported.and_then(|one| conditions::report(one, Some(why), seen.now)))
 }
 
-fn judge(seen: &Observed<'_>, chosen: &DataProtectionApplication) -> Verdict {
+fn judge(seen: &Observed<'_>, chosen: &DataProtectionApplication) -> EnableDecision {
     if !enabled(chosen) {
-        return Verdict::Remove;
+        return EnableDecision::Remove;
     }
     if let Some(namespace) = elsewhere(seen, chosen) {
-        return Verdict::Taken(namespace.to_owned());
+        return EnableDecision::Taken(namespace.to_owned());
     }
     let applications = Reading::Found(vec![std::sync::Arc::new(chosen.clone())]);
     let loaded = load(None, &Readings { config_map: Reading::Absent, applications });
@@ -143,7 +146,11 @@ fn judge(seen: &Observed<'_>, chosen: &DataProtectionApplication) -> Verdict {
     let settings = settings(chosen, seen.namespace, seen.image);
     let mut wrong: Vec<_> = wrong.chain(settings.problems()).collect();
     wrong.extend(foreign(seen));
-    if wrong.is_empty() { Verdict::Install(Box::new(settings)) } else { Verdict::Wrong(wrong.join("; ")) }
+    if wrong.is_empty() {
+        EnableDecision::Install(Box::new(settings))
+    } else {
+        EnableDecision::Wrong(wrong.join("; "))
+    }
 }
 
 /// Another namespace whose application wants the controller and has it. Should both have it, the older application keeps it.
@@ -152,7 +159,8 @@ fn elsewhere<'a>(seen: &Observed<'a>, chosen: &DataProtectionApplication) -> Opt
     let age = |one: &DataProtectionApplication| {
         (one.metadata.creation_timestamp.as_ref().map(|at| at.0), one.metadata.namespace.clone())
     };
-    let others = seen.applications.iter().filter(|one| !is_here(seen, one) && !leaving(one) && enabled(one));
+    let others =
+        seen.applications.iter().filter(|one| !is_here(seen, one) && !is_deleting(one) && enabled(one));
     let others = others.filter(|one| !installed_here || age(one) < age(chosen));
     let mut namespaces = others.filter_map(|one| one.metadata.namespace.as_deref());
     namespaces.find(|namespace| seen.elsewhere.iter().any(|other| other == namespace))
@@ -176,12 +184,13 @@ fn install(seen: &Observed<'_>, settings: &Settings) -> Decision {
     if let Some(object) = applied {
         let done = if object.body["metadata"]["uid"].is_string() { "updated" } else { "created" };
         let note = format!("Deployment {CONTROLLER} was {done}, with image {}", settings.image);
-        plan = plan.telling(Event::normal(RECONCILED, note));
+        plan = plan.with_event(Event::normal(RECONCILED, note));
     }
     Decision { plan, ..Decision::default() }
 }
 
-/// To rest, then let go of every request, then away with it. Where another installation acts, requests are its business.
+/// Scales down, then removes the finalizers, then deletes the installation. If another installation is active, the
+/// finalizers stay.
 fn remove(seen: &Observed<'_>, let_go: bool) -> Decision {
     let Some(deployment) = deployment(seen).filter(|found| is_by_operator(found)) else {
         return Decision::default();
@@ -194,10 +203,10 @@ fn remove(seen: &Observed<'_>, let_go: bool) -> Decision {
         return Decision { waiting_for: Some(who.to_owned()), ..Decision::default() };
     }
     if let_go && seen.acting == Acting::Nobody {
-        let Some(held) = seen.held else {
-            return Decision { look_at_held: true, ..Decision::default() };
+        let Some(with_finalizer) = seen.with_finalizer else {
+            return Decision { needs_finalizers: true, ..Decision::default() };
         };
-        let actions = releases(held);
+        let actions = finalizer_removals(with_finalizer);
         if !actions.is_empty() {
             return Decision { plan: Plan { actions, ..Plan::default() }, ..Decision::default() };
         }
@@ -207,7 +216,7 @@ fn remove(seen: &Observed<'_>, let_go: bool) -> Decision {
     let (last, first): (Vec<_>, Vec<_>) = parts.partition(|found| found.kind == Kind::Deployment);
     let actions = first.into_iter().chain(last).map(|found| Action::Delete(target(found))).collect();
     let note = format!("Deployment {CONTROLLER} was removed");
-    let plan = Plan { actions, ..Plan::default() }.telling(Event::normal(REMOVED, note));
+    let plan = Plan { actions, ..Plan::default() }.with_event(Event::normal(REMOVED, note));
     Decision { plan, ..Decision::default() }
 }
 
@@ -235,7 +244,7 @@ fn is_here(seen: &Observed<'_>, one: &DataProtectionApplication) -> bool {
     one.metadata.namespace.as_deref() == Some(seen.namespace)
 }
 
-fn leaving(one: &DataProtectionApplication) -> bool {
+fn is_deleting(one: &DataProtectionApplication) -> bool {
     one.metadata.deletion_timestamp.is_some()
 }
 

@@ -12,16 +12,16 @@ use super::{Settings, objects};
 use crate::dpa_operator::is_by_operator;
 use crate::{Action, Object, Plan};
 
-/// What the decision reads.
+/// Everything the decision reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
-    /// What was asked for.
+    /// The settings.
     pub settings: &'a Settings,
     /// Everything that has a name nacre uses or bears its mark, and the namespace if it is there.
     pub found: &'a [Found],
 }
 
-/// What shall be done.
+/// The decision.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
     /// The steps; none if something stands in the way.
@@ -125,8 +125,8 @@ pub(super) fn by_operator(found: &[Found]) -> Option<String> {
     ))
 }
 
-/// What somebody else may have made under the same name, and does as well: OADP's definitions and its account, and the role
-/// that administrators were told to write by hand.
+/// What somebody else may have made under the same name, and does as well: OADP's definitions and its account, and the
+/// role that administrators had to write by hand.
 pub(crate) fn may_be_others(found: &Found) -> bool {
     match found.kind {
         Kind::CustomResourceDefinition | Kind::Namespace => true,

@@ -19,7 +19,7 @@ mod settings;
 pub mod uninstall;
 mod values;
 
-pub(crate) use crate::copies::roles::EXTRA as VELERO_VIEW;
+pub(crate) use crate::velero_view::roles::EXTRA as VELERO_VIEW;
 pub use aggregate::UserRole;
 pub(crate) use aggregate::{EDIT, VIEW, ask_labels, look_labels};
 use api::{Kind, labels};
@@ -37,7 +37,7 @@ use serde_json::{Value, json};
 pub use settings::{Memory, Settings};
 pub use values::{DEFAULT_NAMESPACE, Values, current, place, settle};
 
-use crate::{Object, admission, copies};
+use crate::{Object, admission, velero_view};
 
 /// The label that says which version of nacre's installer made an object.
 pub(crate) const VERSION: &str = "app.kubernetes.io/version";
@@ -50,7 +50,7 @@ pub fn objects(settings: &Settings) -> Vec<Object> {
     objects.extend(program(settings));
     objects.extend(webhook(settings));
     if settings.velero_view {
-        objects.extend(copies::roles::objects(&settings.namespace, &settings.aggregate_to));
+        objects.extend(velero_view::roles::objects(&settings.namespace, &settings.aggregate_to));
     }
     objects
 }

@@ -41,7 +41,7 @@ fn deployment(settings: &Settings) -> Object {
         "spec": {
             "replicas": settings.replicas,
             "selector": {"matchLabels": pods()},
-            // The next one stands by before the last one goes.
+            // The new pod is ready before the old one stops.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "template": {
                 "metadata": {

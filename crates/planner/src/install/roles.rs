@@ -5,16 +5,17 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::{EDIT, UserRole, VIEW, ask_labels, look_labels, marked};
-use crate::{Object, admission, migration, policy, restore};
+use crate::{Object, admission, live_migration, policy, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
 /// For users who are to ask for backups but are not editors of the namespace.
 pub(super) const EDITORS: &str = "nonadminbackup-editor-role";
 
-/// Where the lease is that decides which controller acts. Known to every install, so that there is one in a cluster.
+/// The namespace of the leader election lease. The same for every installation, so that there is one leader per
+/// cluster.
 pub const LEASE_NAMESPACE: &str = "kube-system";
-/// What it is called.
+/// Name of the lease.
 pub const LEASE: &str = "nacre";
 
 const WATCH: &[&str] = &["list", "watch"];
@@ -38,14 +39,14 @@ pub fn roles(namespace: &str, aggregate_to: &[UserRole]) -> Vec<Object> {
     let account = json!({"metadata": {"name": SERVICE_ACCOUNT, "namespace": namespace}});
     let mut objects = vec![marked(Kind::ServiceAccount, account)];
     objects.extend(everywhere(namespace));
-    objects.extend(beside_velero(namespace));
+    objects.extend(in_velero_namespace(namespace));
     objects.extend(beside_the_lease(namespace));
     objects.extend(tenant_roles(aggregate_to));
     objects
 }
 
 /// What nacre may do in every namespace: read requests, hold them, write their status, make those for backups found in
-/// storage, remove them, tell Events. Of Secrets it may look at one whose name it knows, and neither list, watch nor
+/// storage, delete them, record Events. Of Secrets it may look at one whose name it knows, and neither list, watch nor
 /// write any.
 fn everywhere(namespace: &str) -> [Object; 2] {
     let rules = json!([
@@ -75,7 +76,7 @@ fn everywhere(namespace: &str) -> [Object; 2] {
 }
 
 /// What nacre may do where Velero is.
-fn beside_velero(namespace: &str) -> [Object; 2] {
+fn in_velero_namespace(namespace: &str) -> [Object; 2] {
     let volumes = [Kind::PodVolumeBackup, Kind::PodVolumeRestore, Kind::DataUpload, Kind::DataDownload];
     let rules = json!([
         rule(&[Kind::Backup, Kind::Restore], WRITE),
@@ -115,13 +116,13 @@ fn own_config_maps() -> Vec<&'static str> {
     restore::MODIFIERS.into_iter().chain([policy::IN_FORCE]).collect()
 }
 
-/// What nacre may do where the lease is: make it, keep that one alone, and see whether it is to look after migration rights,
-/// for which it is then given more.
+/// What nacre may do where the lease is: make it, keep that one alone, and see whether it is to look after
+/// live-migration permissions, for which it is then given more.
 fn beside_the_lease(namespace: &str) -> [Object; 2] {
     let rules = json!([
         rule(&[Kind::Lease], &["create"]),
         {"apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get", "update"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [migration::settings::NAME], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [live_migration::settings::NAME], "verbs": ["get"]},
     ]);
     let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
     [

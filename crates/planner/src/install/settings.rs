@@ -11,16 +11,16 @@ use super::UserRole;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Settings {
-    /// Where Velero is, and nacre beside it. Helm calls this the release's namespace.
+    /// The namespace of Velero and nacre. Helm calls this the release's namespace.
     #[serde(skip)]
     pub namespace: String,
     /// The image to run.
     pub image: String,
     /// What to show to whoever keeps the image.
     pub image_pull_secrets: Vec<Value>,
-    /// How many pods; one acts, the others stand by.
+    /// Number of replicas; one is leader, the others are standby.
     pub replicas: u32,
-    /// How much to log: 0 (nothing but the end) to 6 (everything).
+    /// How much to log: 0 (only fatal errors) to 6 (everything).
     pub log_level: u8,
     /// How to log: `json` or `text`.
     pub log_format: String,

@@ -42,7 +42,7 @@ fn shown(action: &Action) -> String {
         }
         Action::Create(object) => format!("create {} {}", object.kind.name(), object.name()),
         Action::Delete(target) => format!("delete {} {}", target.kind.name(), target.name),
-        Action::Release(target, _) => format!("release {}", target.name),
+        Action::RemoveFinalizer(target, _) => format!("release {}", target.name),
         other => panic!("{other:?}"),
     }
 }
@@ -129,7 +129,7 @@ fn what_stands_in_the_way_is_named_with_what_would_help() {
 
 #[test]
 fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_the_rest() {
-    let held = Target {
+    let with_finalizer = Target {
         kind: Kind::NonAdminBackup,
         namespace: "shop".to_owned(),
         name: "daily".to_owned(),
@@ -137,11 +137,19 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
         resource_version: "1".to_owned(),
         finalizers: vec!["theirs/x".to_owned(), labels::NAB_FINALIZER.to_owned()],
     };
-    let foreign =
-        Target { name: "other".to_owned(), finalizers: vec!["theirs/x".to_owned()], ..held.clone() };
+    let foreign = Target {
+        name: "other".to_owned(),
+        finalizers: vec!["theirs/x".to_owned()],
+        ..with_finalizer.clone()
+    };
     let mut found = installed();
-    let copy = Target { kind: Kind::Backup, name: "copy".to_owned(), finalizers: Vec::new(), ..held.clone() };
-    let mut seen = vec![held, foreign];
+    let copy = Target {
+        kind: Kind::Backup,
+        name: "copy".to_owned(),
+        finalizers: Vec::new(),
+        ..with_finalizer.clone()
+    };
+    let mut seen = vec![with_finalizer, foreign];
     let mut copies = vec![copy];
     let mut at_work = Some("pod x");
     let mut trace = Vec::new();
@@ -149,7 +157,7 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
         let observed = uninstall::Observed {
             scope: Scope::Installation,
             found: &found,
-            held: &seen,
+            with_finalizer: &seen,
             copies: &copies,
             at_work,
         };
@@ -163,7 +171,7 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
         for action in &decision.plan.actions {
             trace.push(shown(action));
             match action {
-                Action::Release(target, finalizer) => seen
+                Action::RemoveFinalizer(target, finalizer) => seen
                     .iter_mut()
                     .find(|one| one.name == target.name)
                     .unwrap()
@@ -190,7 +198,7 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
     let all = uninstall::Observed {
         scope: Scope::Definitions,
         found: &found,
-        held: &[],
+        with_finalizer: &[],
         copies: &[],
         at_work: None,
     };

@@ -9,25 +9,25 @@ use super::operator::OPERATOR;
 use super::record::RECORD;
 use super::roles::{LEASE, LEASE_NAMESPACE};
 use crate::admission::certificate;
-use crate::migration::{self, access};
-use crate::{Action, Plan, Target, copies, policy, restore};
+use crate::live_migration::{self, access};
+use crate::{Action, Plan, Target, policy, restore, velero_view};
 
-/// What the decision reads.
+/// Everything the decision reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
-    /// How much shall go.
+    /// What is uninstalled.
     pub scope: Scope,
     /// Everything that bears nacre's mark, and what is left behind by the program: see [`left_behind`].
     pub found: &'a [Found],
-    /// Every request in the cluster that is held by finalizers.
-    pub held: &'a [Target],
+    /// Every request in the cluster with finalizers.
+    pub with_finalizer: &'a [Target],
     /// Every copy of a Velero object in a tenant's namespace.
     pub copies: &'a [Target],
     /// Who may still act: a pod, or the holder of the lease.
     pub at_work: Option<&'a str>,
 }
 
-/// How much shall go.
+/// What is uninstalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything but the definitions, with which all requests would go.
@@ -55,9 +55,9 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     if let Some(who) = seen.at_work {
         return Decision { waiting_for: Some(who.to_owned()), ..Decision::default() };
     }
-    let releases = releases(seen.held);
-    if !releases.is_empty() {
-        return then(releases);
+    let finalizer_removals = finalizer_removals(seen.with_finalizer);
+    if !finalizer_removals.is_empty() {
+        return then(finalizer_removals);
     }
     // Nobody would keep them true.
     let copies: Vec<_> = seen.copies.iter().map(|copy| Action::Delete(copy.clone())).collect();
@@ -91,7 +91,7 @@ const REST: [Kind; 10] = [
 fn going(seen: &Observed<'_>, kinds: &[Kind]) -> Vec<Action> {
     let of_kind = |kind: &Kind| {
         let goes =
-            |found: &&Found| found.kind == *kind && (is_ours(found) || is_left(found)) && !leaving(found);
+            |found: &&Found| found.kind == *kind && (is_ours(found) || is_left(found)) && !is_deleting(found);
         seen.found.iter().filter(goes).map(|found| Action::Delete(target(found))).collect::<Vec<_>>()
     };
     kinds.iter().flat_map(of_kind).collect()
@@ -102,23 +102,23 @@ fn going(seen: &Observed<'_>, kinds: &[Kind]) -> Vec<Action> {
 /// the values of the installation, leases, and the permissions to look after live migration. Roles, grants and guard
 /// themselves stay: whoever asked for them still wants them.
 pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
-    let beside_velero = [
+    let in_velero_namespace = [
         (Kind::Secret, certificate::SECRET),
-        (Kind::ConfigMap, copies::RECORD),
+        (Kind::ConfigMap, velero_view::RECORD),
         (Kind::ConfigMap, RECORD),
         (Kind::Lease, OPERATOR),
     ];
     let maps = restore::MODIFIERS.into_iter().chain([policy::IN_FORCE]);
-    let beside_velero = beside_velero.into_iter().chain(maps.map(|name| (Kind::ConfigMap, name)));
-    let beside_velero = beside_velero.map(|(kind, name)| (kind, namespace, name));
+    let in_velero_namespace = in_velero_namespace.into_iter().chain(maps.map(|name| (Kind::ConfigMap, name)));
+    let in_velero_namespace = in_velero_namespace.map(|(kind, name)| (kind, namespace, name));
     let elsewhere = [
         (Kind::Lease, LEASE_NAMESPACE, LEASE),
         (Kind::ClusterRoleBinding, "", access::NAME),
-        (Kind::RoleBinding, migration::settings::NAMESPACE, access::NAME),
+        (Kind::RoleBinding, live_migration::settings::NAMESPACE, access::NAME),
         (Kind::ClusterRole, "", access::NAME),
-        (Kind::Role, migration::settings::NAMESPACE, access::NAME),
+        (Kind::Role, live_migration::settings::NAMESPACE, access::NAME),
     ];
-    let all = beside_velero.chain(elsewhere);
+    let all = in_velero_namespace.chain(elsewhere);
     all.map(|(kind, namespace, name)| (kind, namespace.to_owned(), name.to_owned())).collect()
 }
 
@@ -129,8 +129,8 @@ fn is_left(found: &Found) -> bool {
     left_behind(found.namespace()).iter().any(same)
 }
 
-/// On its way out already: there is nothing more to be done about it.
-fn leaving(found: &Found) -> bool {
+/// Already being deleted.
+fn is_deleting(found: &Found) -> bool {
     found.body["metadata"]["deletionTimestamp"].is_string()
 }
 
@@ -138,14 +138,18 @@ fn then(actions: Vec<Action>) -> Decision {
     Decision { plan: Plan { actions, ..Plan::default() }, ..Decision::default() }
 }
 
-/// Taking our finalizers off.
-pub fn releases(held: &[Target]) -> Vec<Action> {
-    held.iter().filter_map(released).collect()
+/// Removes nacre's finalizers.
+pub fn finalizer_removals(with_finalizer: &[Target]) -> Vec<Action> {
+    with_finalizer.iter().filter_map(finalizer_removal).collect()
 }
 
-fn released(held: &Target) -> Option<Action> {
-    let (_, finalizer) = FINALIZERS.into_iter().find(|(kind, _)| *kind == held.kind)?;
-    held.finalizers.iter().any(|found| found == finalizer).then(|| Action::Release(held.clone(), finalizer))
+fn finalizer_removal(with_finalizer: &Target) -> Option<Action> {
+    let (_, finalizer) = FINALIZERS.into_iter().find(|(kind, _)| *kind == with_finalizer.kind)?;
+    with_finalizer
+        .finalizers
+        .iter()
+        .any(|found| found == finalizer)
+        .then(|| Action::RemoveFinalizer(with_finalizer.clone(), finalizer))
 }
 
 /// The Helm release that an installation is, and where that is: Helm keeps a record of it, which is Helm's to remove.

@@ -161,7 +161,7 @@ fn volume_data(_: &NonAdminBackup) -> Option<NotGood> {
 pub fn ended(backup: &NonAdminBackup) -> Option<Timestamp> {
     let velero = velero(backup)?;
     let completed = velero.completion_timestamp.as_ref();
-    let over = stage(velero.phase.as_deref().unwrap_or_default(), completed.is_some()) == Stage::Over;
+    let over = stage(velero.phase.as_deref().unwrap_or_default(), completed.is_some()) == Stage::Finished;
     // Velero does not write down when it refused a backup.
     let time = completed.or(backup.metadata.creation_timestamp.as_ref());
     time.filter(|_| over).map(|time| time.0)

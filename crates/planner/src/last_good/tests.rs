@@ -215,18 +215,18 @@ fn the_newest_good_one_is_found_and_what_came_after_it() {
         deleted,
         made("good", "2026-11-14T04:00:00Z", &json!({})),
     ];
-    let told = |found: &LastGood<'_>| {
+    let reported = |found: &LastGood<'_>| {
         let name = |backup: &NonAdminBackup| backup.metadata.name.clone().unwrap();
         let rest: Vec<_> =
             found.not_counted.iter().map(|(backup, why)| format!("{}: {why}", name(backup))).collect();
         format!("{:?}; {}", found.good.map(name), rest.join("; "))
     };
-    insta::assert_snapshot!(told(&find(&backups, |_| Storage::Usable, now())), @r#"Some("good"); part: it holds only a part of the namespace (limited by includedResources); empty: it holds 0 items"#);
+    insta::assert_snapshot!(reported(&find(&backups, |_| Storage::Usable, now())), @r#"Some("good"); part: it holds only a part of the namespace (limited by includedResources); empty: it holds 0 items"#);
     // In the same second nobody can say which was later.
     let tied = [made("z-empty", "2026-11-14T04:00:00Z", &json!({"progress": null})), backups[5].clone()];
-    insta::assert_snapshot!(told(&find(&tied, |_| Storage::Usable, now())), @r#"Some("good"); "#);
+    insta::assert_snapshot!(reported(&find(&tied, |_| Storage::Usable, now())), @r#"Some("good"); "#);
     let gone = StorageProblem { location: None, what: "does not exist any more" };
     let none = find(&backups[1..2], |_| Storage::Unavailable(gone.clone()), now());
-    insta::assert_snapshot!(told(&none), @"None; old: its storage location, the cluster's own, does not exist any more");
+    insta::assert_snapshot!(reported(&none), @"None; old: its storage location, the cluster's own, does not exist any more");
     assert_eq!(find(&[], |_| Storage::Usable, now()), LastGood::default());
 }

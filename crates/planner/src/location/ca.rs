@@ -99,10 +99,13 @@ mod tests {
             (format!("-----BEGIN CERTIFICATE-----\n{one}"), "without an end"),
             (format!("{one}{}", "#".repeat(LARGEST - one.len() + 3)), "too long"),
         ] {
-            assert!(ask(&pem).is_some_and(|told| told.contains(word)), "{word}: {:?}", ask(&pem));
+            assert!(ask(&pem).is_some_and(|reported| reported.contains(word)), "{word}: {:?}", ask(&pem));
         }
         assert_eq!(objection(""), Some("holds no certificate; leave the field out or put one there"));
-        assert!(objection("%%%").is_some_and(|told| told.contains("base64")));
-        assert!(objection(&one).is_some_and(|told| told.contains("base64")), "PEM as it is, not encoded");
+        assert!(objection("%%%").is_some_and(|reported| reported.contains("base64")));
+        assert!(
+            objection(&one).is_some_and(|reported| reported.contains("base64")),
+            "PEM as it is, not encoded"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What a tenant may ask for. Each rule is a small function; the first that objects is told to the user.
+//! What a tenant may ask for. Each rule is a small function; the first refusal is reported to the user.
 
 use api::Duration;
 use api::velero::{BackupStorageLocationSpec, ObjectStorageLocation};
@@ -18,7 +18,7 @@ const SHORTEST: i128 = 10 * SECOND;
 const LONGEST: i128 = 365 * 24 * 3600 * SECOND;
 const SECOND: i128 = 1_000_000_000;
 
-/// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
+/// The rules that need only the request and the policy. Controller, webhook and CLI share them.
 pub fn check_spec(
     spec: &BackupStorageLocationSpec,
     namespace: &str,
@@ -43,10 +43,10 @@ pub fn check_spec(
         .or_else(|| unknown_provider(provider, policy))
         .or_else(|| Some(refuse("objectStorage.bucket", prefix::bucket_objection(bucket)?)))
         .or_else(|| configuration(provider, config.as_ref(), asker))
-        .or_else(|| Some(refuse("objectStorage.prefix", prefix::objection(said(prefix.as_deref())?)?)))
-        .or_else(|| Some(refuse("objectStorage.caCert", ca::objection(said(ca_cert.as_deref())?)?)))
+        .or_else(|| Some(refuse("objectStorage.prefix", prefix::objection(non_empty(prefix.as_deref())?)?)))
+        .or_else(|| Some(refuse("objectStorage.caCert", ca::objection(non_empty(ca_cert.as_deref())?)?)))
         .or_else(|| ca_reference(ca_cert_ref.is_some()))
-        .or_else(|| unknown_mode(said(access_mode.as_deref())?))
+        .or_else(|| unknown_mode(non_empty(access_mode.as_deref())?))
         .or_else(|| duration("backupSyncPeriod", backup_sync_period.as_ref()?))
         .or_else(|| duration("validationFrequency", validation_frequency.as_ref()?))
 }
@@ -68,7 +68,8 @@ pub fn check_credential(
     // Just refused if it is none.
     let provider = Provider::of(&spec.provider).unwrap_or(Provider::Aws);
     let settings = spec.config.unwrap_or_default();
-    let profile = said(settings.get("profile").map(String::as_str)).filter(|_| provider == Provider::Aws);
+    let profile =
+        non_empty(settings.get("profile").map(String::as_str)).filter(|_| provider == Provider::Aws);
     let credential = credentials::parse(provider, bytes, profile)
         .map_err(|refusal| Refusal::new(field("credential"), format!("cannot be used: {refusal}")))?;
     let asker = Asker { namespace, bucket: &spec.object_storage.bucket, policy };
@@ -87,7 +88,7 @@ pub fn check_limit(others: usize, policy: &StoragePolicy) -> Option<Refusal> {
 }
 
 /// An empty word says nothing.
-fn said(word: Option<&str>) -> Option<&str> {
+fn non_empty(word: Option<&str>) -> Option<&str> {
     word.filter(|word| !word.is_empty())
 }
 

@@ -34,7 +34,7 @@ fn spec() -> BackupStorageLocationSpec {
     serde_json::from_value(good()).unwrap()
 }
 
-fn told(spec: &BackupStorageLocationSpec, policy: &StoragePolicy) -> Option<String> {
+fn reported(spec: &BackupStorageLocationSpec, policy: &StoragePolicy) -> Option<String> {
     let refusal = check_spec(spec, "shop", policy)?.to_string();
     Some(refusal.replacen("spec.backupStorageLocationSpec", "", 1))
 }
@@ -42,13 +42,13 @@ fn told(spec: &BackupStorageLocationSpec, policy: &StoragePolicy) -> Option<Stri
 #[test]
 fn an_ordinary_location_passes() {
     let policy = StoragePolicy::default();
-    assert_eq!(told(&spec(), &policy), None);
+    assert_eq!(reported(&spec(), &policy), None);
     let least = json!({
         "provider": "velero.io/gcp",
         "credential": { "name": "a", "key": "b" },
         "objectStorage": { "bucket": "shop-backups" },
     });
-    assert_eq!(told(&serde_json::from_value(least).unwrap(), &policy), None);
+    assert_eq!(reported(&serde_json::from_value(least).unwrap(), &policy), None);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn each_field_is_looked_at_and_the_words_say_what_would_do() {
             ".validationFrequency: must be 0s, which means never, or from 10s to 8760h",
         ),
     ] {
-        assert_eq!(told(&with(path, value), &policy).as_deref(), Some(wanted), "{path}");
+        assert_eq!(reported(&with(path, value), &policy).as_deref(), Some(wanted), "{path}");
     }
 }
 
@@ -137,20 +137,23 @@ fn each_field_is_looked_at_and_the_words_say_what_would_do() {
 fn a_secret_is_named_as_the_api_server_names_it() {
     let policy = StoragePolicy::default();
     for name in ["keys", "my.keys-1", "0"] {
-        assert_eq!(told(&with("/credential/name", json!(name)), &policy), None, "{name}");
+        assert_eq!(reported(&with("/credential/name", json!(name)), &policy), None, "{name}");
     }
     for name in
         ["../../other/secrets/x", "a/b", "A", "-a", "a-", "a..b", ".", "a%2fb", "a b", "a?x=y", "\u{e9}"]
     {
-        let told = told(&with("/credential/name", json!(name)), &policy).unwrap_or_default();
-        assert!(told.starts_with(".credential.name: cannot be the name of a Secret"), "{name:?} {told}");
+        let reported = reported(&with("/credential/name", json!(name)), &policy).unwrap_or_default();
+        assert!(
+            reported.starts_with(".credential.name: cannot be the name of a Secret"),
+            "{name:?} {reported}"
+        );
     }
     for key in ["cloud", ".dockerconfigjson", "A_b-1.c"] {
-        assert_eq!(told(&with("/credential/key", json!(key)), &policy), None, "{key}");
+        assert_eq!(reported(&with("/credential/key", json!(key)), &policy), None, "{key}");
     }
     for key in ["..", "../x", "a/b", ".", "a b", "..2026"] {
-        let told = told(&with("/credential/key", json!(key)), &policy).unwrap_or_default();
-        assert!(told.starts_with(".credential.key: cannot be a key of a Secret"), "{key:?} {told}");
+        let reported = reported(&with("/credential/key", json!(key)), &policy).unwrap_or_default();
+        assert!(reported.starts_with(".credential.key: cannot be a key of a Secret"), "{key:?} {reported}");
     }
 }
 
@@ -185,10 +188,13 @@ fn a_policy_can_close_it_altogether() {
     let policy = StoragePolicy { mode: StorageMode::Platform, ..StoragePolicy::default() };
     let wanted =
         ": the administrators provide the storage here; leave storageLocation out of your backups instead";
-    assert_eq!(told(&spec(), &policy).as_deref(), Some(wanted));
-    assert_eq!(told(&spec(), &StoragePolicy { mode: StorageMode::Own, ..StoragePolicy::default() }), None);
+    assert_eq!(reported(&spec(), &policy).as_deref(), Some(wanted));
+    assert_eq!(
+        reported(&spec(), &StoragePolicy { mode: StorageMode::Own, ..StoragePolicy::default() }),
+        None
+    );
     let google = StoragePolicy { providers: vec!["gcp".to_owned()], ..StoragePolicy::default() };
-    assert_eq!(told(&spec(), &google).as_deref(), Some(".provider: must be one of gcp"));
+    assert_eq!(reported(&spec(), &google).as_deref(), Some(".provider: must be one of gcp"));
     let few = StoragePolicy { max_per_namespace: Some(2), ..StoragePolicy::default() };
     assert_eq!(check_limit(1, &few), None);
     assert!(check_limit(2, &few).unwrap().message.contains("has 2 storage locations and may have 2"));
@@ -202,12 +208,12 @@ fn what_is_enforced_is_the_administrators_to_answer_for() {
     let enforce: EnforcedLocation =
         serde_json::from_value(json!({ "config": config, "provider": "velero.io/aws" })).unwrap();
     let policy = StoragePolicy { enforce, providers: Vec::new(), ..StoragePolicy::default() };
-    assert_eq!(told(&with("/config", config.clone()), &policy), None);
+    assert_eq!(reported(&with("/config", config.clone()), &policy), None);
     let mut unsaid = with("/config", json!(null));
-    assert_eq!(told(&unsaid, &policy), None);
+    assert_eq!(reported(&unsaid, &policy), None);
     fill(&policy.enforce, &mut unsaid);
     assert_eq!(unsaid, with("/config", config));
-    assert!(told(&spec(), &policy).unwrap().starts_with(".config: the administrator requires {"));
+    assert!(reported(&spec(), &policy).unwrap().starts_with(".config: the administrator requires {"));
 }
 
 #[test]
@@ -231,10 +237,10 @@ fn a_credential_is_read_with_the_location_in_mind() {
         ask(&missing, keys).unwrap_err().starts_with(&format!("{field}the file does not hold the profile"))
     );
     let azure = with("/provider", json!("azure"));
-    let told = ask(&azure, b"AZURE_STORAGE_ACCOUNT_ACCESS_KEY=k\n").unwrap_err();
+    let reported = ask(&azure, b"AZURE_STORAGE_ACCOUNT_ACCESS_KEY=k\n").unwrap_err();
     assert!(
-        told.starts_with("spec.backupStorageLocationSpec.config.storageAccountKeyEnvVar: must be"),
-        "{told}"
+        reported.starts_with("spec.backupStorageLocationSpec.config.storageAccountKeyEnvVar: must be"),
+        "{reported}"
     );
     assert!(ask(&with("/provider", json!("x")), keys).unwrap_err().contains("must be one of"));
 }

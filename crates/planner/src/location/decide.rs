@@ -1,7 +1,7 @@
-//! What to do about a tenant's storage location: ask an administrator, hand it to Velero, take it away again.
+//! Decides about a tenant's storage location: request approval, create it in Velero, remove it again.
 //!
-//! Unlike a backup, a location is judged at every look: what was removed by hand comes back, and what stopped being
-//! allowed goes.
+//! Unlike a backup, a location is checked at every reconcile: what was deleted by hand is created again, and what is
+//! not allowed any more is removed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,22 +16,24 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
 
 use super::credentials::Credential as Parsed;
-use super::{check_credential, check_limit, check_spec, delete, neighbours, review, status, wanted, words};
+use super::{
+    check_credential, check_limit, check_spec, conditions, delete, generate, neighbours, review, status,
+};
 use crate::ownership::{made_for, own_name};
 use crate::policy::Import;
+use crate::rejected_write::{self, retry_after, since};
 use crate::state::State;
-use crate::trouble::{self, again, since};
 use crate::view::{Credential, Seen};
-use crate::{Action, Key, Plan, Policy, Refusal, Target, Trouble};
+use crate::{Action, Key, Plan, Policy, Refusal, RejectedWrite, Target};
 
 /// Everything a decision about one location reads.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The location.
     pub location: Arc<NonAdminBackupStorageLocation>,
-    /// Why it could not be read.
+    /// Why it could not be parsed; none if it could.
     pub unreadable: Option<Arc<str>>,
-    /// The namespace it is in.
+    /// The request's namespace.
     pub namespace: Option<Arc<Namespace>>,
     /// What its objects in the administrators' namespace are called.
     pub name: String,
@@ -41,37 +43,37 @@ pub struct Observed {
     pub storage: Option<Arc<BackupStorageLocation>>,
     /// The credential as Velero has it.
     pub copy: Option<Arc<HiddenSecret>>,
-    /// Whether somebody else's object has the name of one of these.
+    /// Whether another object already has the name of one of these.
     pub name_taken: bool,
     /// The credential as the tenant has it.
     pub credential: Credential,
     /// How many other locations of this namespace count before this one.
     pub others: usize,
     /// Whether another location has the place in the bucket.
-    pub place_taken: bool,
+    pub path_taken: bool,
     /// The backups that are kept in it.
     pub backups: Vec<Arc<NonAdminBackup>>,
-    /// What the API server did not take when it was last tried.
-    pub trouble: Option<Arc<Trouble>>,
-    /// Velero's version, if it has told.
+    /// The last write for this object that the API server rejected.
+    pub rejected_write: Option<Arc<RejectedWrite>>,
+    /// Velero's version, if it is known.
     pub velero_version: Option<String>,
-    /// What an administrator allows, if that is known.
+    /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
-    /// Where Velero is.
+    /// Velero's namespace.
     pub admin_namespace: String,
-    /// The time.
+    /// The current time, given by the caller.
     pub now: Timestamp,
 }
 
 /// The names the objects of a location can have: the one they would be given now, and the one the Go controller gave
 /// them. The second is a hint that a tenant may have written, and is followed only to what was made for this location.
 pub fn references(location: &NonAdminBackupStorageLocation) -> Vec<String> {
-    let told = location
+    let reported = location
         .status
         .as_ref()
         .and_then(|status| status.velero_backup_storage_location.as_ref()?.nacuuid.clone());
     let mut names = vec![own_name(&location.metadata)];
-    names.extend(told.filter(|name| !name.is_empty()));
+    names.extend(reported.filter(|name| !name.is_empty()));
     names.dedup();
     names
 }
@@ -81,7 +83,7 @@ pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
     Some(gather(view, view.location(namespace, name)?, namespace))
 }
 
-/// Gathers the same for one that is not stored yet, or not so.
+/// The same for an object that is not stored yet, or is about to change.
 pub(crate) fn gather(
     view: &State,
     Seen { object: location, unreadable }: Seen<NonAdminBackupStorageLocation>,
@@ -108,12 +110,12 @@ pub(crate) fn gather(
         credential: credential.unwrap_or_default(),
         // Neither matters any more once it has come that far.
         others: if request.is_none() { neighbours::before(view, &location) } else { 0 },
-        place_taken: storage.is_none() && neighbours::has_place(view, &location, &stored_as),
+        path_taken: storage.is_none() && neighbours::has_place(view, &location, &stored_as),
         backups: delete::backups(view, &location, &stored_as),
         request: request.filter(|request| ours(&request.object.metadata)),
         storage: storage.filter(|storage| ours(&storage.metadata)),
         copy: copy.filter(|copy| ours(&copy.metadata)),
-        trouble: trouble::lasting(view, &Key::of(Kind::NonAdminBackupStorageLocation, meta)),
+        rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackupStorageLocation, meta)),
         velero_version: view.velero_version(),
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),
@@ -148,8 +150,8 @@ impl Observed {
         self.meta().namespace.as_deref().unwrap_or_default()
     }
 
-    /// Our finalizer is on it.
-    pub(super) fn held(&self) -> bool {
+    /// The request has nacre's finalizer.
+    pub(super) fn has_finalizer(&self) -> bool {
         self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NABSL_FINALIZER)
     }
 
@@ -161,7 +163,7 @@ impl Observed {
 
     /// It says something else than what was asked for.
     pub(super) fn edited(&self) -> bool {
-        self.requested().is_some_and(|requested| !wanted::same(requested, self.spec()))
+        self.requested().is_some_and(|requested| !generate::same(requested, self.spec()))
     }
 
     /// The request was made for another location than it says.
@@ -185,31 +187,31 @@ impl Observed {
 
 /// How long the location of a Secret that went away is kept: rotation is often a deletion and a creation.
 const GRACE: Duration = Duration::from_mins(5);
-/// How long to wait for a namespace that a watch has yet to tell us about, or for a first look at a Secret.
+/// Requeue delay until the watch has reported a namespace, or a Secret has been read for the first time.
 pub(super) const SOON: Duration = Duration::from_secs(2);
 
-/// What is to become of a location.
+/// The decision about a location.
 #[derive(Debug)]
-pub(super) enum Verdict {
-    /// Not enough is known to say.
+pub(super) enum LocationDecision {
+    /// Not enough is known to decide.
     Wait,
-    /// It may not be.
+    /// It is refused.
     Refused(Refusal),
-    /// It was changed after it was asked for.
+    /// Its spec was changed after approval was requested.
     Edited,
-    /// The Secret is gone, but not for long.
+    /// The Secret is missing, within the grace period.
     Grace(Refusal, Duration),
-    /// An administrator is to be asked.
+    /// Approval has to be requested.
     Ask,
-    /// No administrator has decided.
+    /// Approval is pending.
     Pending,
-    /// An administrator said no, and perhaps why.
+    /// An administrator rejected it, perhaps with a reason.
     Rejected(Option<String>),
-    /// What an administrator said cannot be understood.
-    Unclear,
-    /// The request is somebody else's.
-    Odd,
-    /// Velero gets it, with this credential.
+    /// The approval request cannot be parsed.
+    RequestUnreadable,
+    /// The approval request belongs to another location.
+    RequestMismatch,
+    /// Approved: Velero gets it, with this credential.
     Approved(Parsed),
 }
 
@@ -219,89 +221,106 @@ pub fn decide(seen: &Observed) -> Plan {
         return delete::decide(seen);
     }
     if seen.namespace.is_none() {
-        return Plan::done().waking_in(SOON);
+        return Plan::done().requeue_after(SOON);
     }
     let Some(policy) = &seen.policy else {
         return status::wait_for_policy(seen);
     };
     let verdict = verdict(seen, policy);
-    if let Some(trouble) = &seen.trouble
-        && let Some(failed) = words::failed(trouble, Some(&verdict))
+    if let Some(rejected_write) = &seen.rejected_write
+        && let Some(failed) = conditions::failed(rejected_write, Some(&verdict))
     {
-        return in_trouble(seen, policy, &verdict, &failed, trouble.kind);
+        return write_rejected(seen, policy, &verdict, &failed, rejected_write.kind);
     }
     let mut plan = Plan::done();
     if seen.request.is_some() {
-        plan.actions.extend(wanted::request_writes(seen, policy));
+        plan.actions.extend(generate::request_writes(seen, policy));
     }
     match &verdict {
-        Verdict::Wait => return plan.waking_in(SOON),
-        Verdict::Ask => return ask(seen, policy, plan),
-        Verdict::Approved(credential) => {
-            plan = hold(seen, plan);
-            plan.actions.extend(wanted::secret_writes(seen, credential));
-            plan.actions.extend(wanted::storage_writes(seen, policy, credential));
+        LocationDecision::Wait => return plan.requeue_after(SOON),
+        LocationDecision::Ask => return ask(seen, policy, plan),
+        LocationDecision::Approved(credential) => {
+            plan = ensure_finalizer(seen, plan);
+            plan.actions.extend(generate::secret_writes(seen, credential));
+            plan.actions.extend(generate::storage_writes(seen, policy, credential));
             plan.events.extend(status::import_is_off(seen, policy));
         }
-        Verdict::Grace(_, left) => plan = plan.waking_in(*left),
-        _ => plan.actions.extend(wanted::removal(seen)),
+        LocationDecision::Grace(_, left) => plan = plan.requeue_after(*left),
+        _ => plan.actions.extend(generate::removal(seen)),
     }
-    status::tell(seen, policy, &verdict, None, plan)
+    status::report(seen, policy, &verdict, None, plan)
 }
 
-/// Something could not be written: that is told, and tried again later. What has to go and can, goes all the same.
-fn in_trouble(seen: &Observed, policy: &Policy, verdict: &Verdict, failed: &words::Told, kind: Kind) -> Plan {
+/// A write was rejected: reports that, and retries later. Deletes are executed all the same.
+fn write_rejected(
+    seen: &Observed,
+    policy: &Policy,
+    verdict: &LocationDecision,
+    failed: &conditions::ConditionUpdate,
+    kind: Kind,
+) -> Plan {
     let conditions = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
-    let mut plan = Plan::done().waking_in(again(since(conditions, failed.type_), seen.now));
-    if !matches!(verdict, Verdict::Wait | Verdict::Ask | Verdict::Approved(_) | Verdict::Grace(..)) {
-        plan.actions.extend(wanted::removal(seen).into_iter().filter(|action| action.kind() != kind));
+    let mut plan = Plan::done().requeue_after(retry_after(since(conditions, failed.type_), seen.now));
+    if !matches!(
+        verdict,
+        LocationDecision::Wait
+            | LocationDecision::Ask
+            | LocationDecision::Approved(_)
+            | LocationDecision::Grace(..)
+    ) {
+        plan.actions.extend(generate::removal(seen).into_iter().filter(|action| action.kind() != kind));
     }
-    status::tell(seen, policy, verdict, Some(failed), plan)
+    status::report(seen, policy, verdict, Some(failed), plan)
 }
 
-/// The request is written in two steps, since the API server keeps its status apart; the rest follows at once.
+/// The approval request takes two writes, since its status is a subresource; the rest follows at once.
 fn ask(seen: &Observed, policy: &Policy, plan: Plan) -> Plan {
-    hold(seen, plan).then(Action::Create(wanted::request(seen, policy))).again_at_once()
+    ensure_finalizer(seen, plan).then(Action::Create(generate::request(seen, policy))).again_at_once()
 }
 
-fn hold(seen: &Observed, plan: Plan) -> Plan {
-    if seen.held() { plan } else { plan.then(Action::Hold(seen.target(), labels::NABSL_FINALIZER)) }
+fn ensure_finalizer(seen: &Observed, plan: Plan) -> Plan {
+    if seen.has_finalizer() {
+        plan
+    } else {
+        plan.then(Action::AddFinalizer(seen.target(), labels::NABSL_FINALIZER))
+    }
 }
 
-fn verdict(seen: &Observed, policy: &Policy) -> Verdict {
+fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
     if seen.edited() {
-        return Verdict::Edited;
+        return LocationDecision::Edited;
     }
     if let Some(refusal) = refusal(seen, policy) {
-        return Verdict::Refused(refusal);
+        return LocationDecision::Refused(refusal);
     }
     let credential = match &seen.credential {
         // What Velero has already stays as it is.
-        Credential::Withheld if seen.storage.is_none() => return Verdict::Refused(withheld(seen)),
-        Credential::Unseen | Credential::Withheld => return Verdict::Wait,
+        Credential::Withheld if seen.storage.is_none() => return LocationDecision::Refused(withheld(seen)),
+        Credential::Unseen | Credential::Withheld => return LocationDecision::Wait,
         Credential::Missing(since) => return missing(seen, *since),
         Credential::Found(bytes) => {
             match check_credential(seen.spec(), bytes.reveal(), seen.tenant(), &policy.storage_locations) {
                 Ok(credential) => credential,
-                Err(refusal) => return Verdict::Refused(refusal),
+                Err(refusal) => return LocationDecision::Refused(refusal),
             }
         }
     };
-    let Some(request) = &seen.request else { return Verdict::Ask };
+    let Some(request) = &seen.request else { return LocationDecision::Ask };
     if request.unreadable.is_some() {
-        return Verdict::Unclear;
+        return LocationDecision::RequestUnreadable;
     }
     if seen.request_is_odd() {
-        return Verdict::Odd;
+        return LocationDecision::RequestMismatch;
     }
     match decision(&request.object, policy) {
-        ApprovalDecision::Approve => Verdict::Approved(credential),
-        ApprovalDecision::Pending => Verdict::Pending,
-        ApprovalDecision::Reject => Verdict::Rejected(review::rejection_reason(&request.object)),
+        ApprovalDecision::Approve => LocationDecision::Approved(credential),
+        ApprovalDecision::Pending => LocationDecision::Pending,
+        ApprovalDecision::Reject => LocationDecision::Rejected(review::rejection_reason(&request.object)),
     }
 }
 
-/// What holds: an administrator's word, or that none is needed. A recorded no outlives the switch.
+/// The approval in effect: an administrator's decision, or that none is needed. A recorded rejection stays in effect
+/// when approval is switched off.
 pub(super) fn decision(request: &NonAdminBackupStorageLocationRequest, policy: &Policy) -> ApprovalDecision {
     match request.spec.approval_decision {
         Some(said @ (ApprovalDecision::Approve | ApprovalDecision::Reject)) => said,
@@ -314,7 +333,7 @@ fn refusal(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     refused_for_good(seen, policy).or_else(|| refused_for_now(seen, policy))
 }
 
-/// Refuses what nothing but another spec or another policy would heal.
+/// Refusals that only a change of the spec or of the policy can fix.
 pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
@@ -323,12 +342,12 @@ pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refus
         .or_else(|| check_spec(seen.spec(), seen.tenant(), &policy.storage_locations))
 }
 
-/// Refuses what another object could heal.
+/// Refusals that a change of another object can fix.
 pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Option<Refusal> {
-    // Whoever has been let in stays when others come or the limit falls.
+    // An approved location stays when others are created or the limit is lowered.
     check_limit(seen.others, &policy.storage_locations)
         .filter(|_| seen.request.is_none())
-        .or_else(|| (seen.place_taken && seen.storage.is_none()).then(place_taken))
+        .or_else(|| (seen.path_taken && seen.storage.is_none()).then(path_taken))
         .or_else(|| name_taken(seen))
 }
 
@@ -339,8 +358,8 @@ pub(super) fn namespace_closed(tenant: &str, admin_namespace: &str, policy: &Pol
     closed.then(|| Refusal::new("metadata.namespace", message))
 }
 
-/// Refuses a place that another has.
-pub(super) fn place_taken() -> Refusal {
+/// Refuses a bucket and prefix that another location uses.
+pub(super) fn path_taken() -> Refusal {
     let message =
         "this place in the bucket is used by another storage location; choose another bucket or prefix";
     Refusal::new(super::field("objectStorage"), message)
@@ -352,7 +371,7 @@ fn name_taken(seen: &Observed) -> Option<Refusal> {
     seen.name_taken.then(|| Refusal::new("metadata.name", message))
 }
 
-/// What is said about a Secret that is not there.
+/// Condition message for a missing Secret.
 pub(super) fn no_secret(seen: &Observed) -> Refusal {
     let (secret, key) = named_key(seen.spec()).unwrap_or_default();
     let message = format!(
@@ -361,7 +380,7 @@ pub(super) fn no_secret(seen: &Observed) -> Refusal {
     Refusal::new(super::field("credential"), message)
 }
 
-/// What is said about a Secret that nacre is kept from.
+/// Condition message for a Secret that nacre is not permitted to read.
 fn withheld(seen: &Observed) -> Refusal {
     let (secret, _) = named_key(seen.spec()).unwrap_or_default();
     let message = format!(
@@ -370,21 +389,21 @@ fn withheld(seen: &Observed) -> Refusal {
     Refusal::new(super::field("credential"), message)
 }
 
-/// A Secret that is not there: the location waits for it, or goes a while after it went.
-fn missing(seen: &Observed, since: Timestamp) -> Verdict {
+/// A missing Secret: the location waits for it, or is removed after the grace period.
+fn missing(seen: &Observed, since: Timestamp) -> LocationDecision {
     let refusal = no_secret(seen);
     if seen.storage.is_none() {
-        return Verdict::Refused(refusal);
+        return LocationDecision::Refused(refusal);
     }
-    // What the condition says survives a restart; it can only make the wait shorter.
+    // The condition's time survives a restart; it can only shorten the wait.
     let conditions = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
-    let told = condition::get(conditions.unwrap_or_default(), condition::SECRET_SYNCED)
-        .filter(|told| told.status == "False")
-        .map_or(since, |told| told.last_transition_time.0);
-    let gone_for = seen.now.duration_since(told.min(since)).unsigned_abs();
+    let reported = condition::get(conditions.unwrap_or_default(), condition::SECRET_SYNCED)
+        .filter(|reported| reported.status == "False")
+        .map_or(since, |reported| reported.last_transition_time.0);
+    let gone_for = seen.now.duration_since(reported.min(since)).unsigned_abs();
     match GRACE.checked_sub(gone_for).filter(|left| !left.is_zero()) {
-        Some(left) => Verdict::Grace(refusal, left),
-        None => Verdict::Refused(refusal),
+        Some(left) => LocationDecision::Grace(refusal, left),
+        None => LocationDecision::Refused(refusal),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A location goes: what an administrator decided, the credential, Velero's side of it, and the backups kept in it.
+//! Deleting a location: its approval request, its credential, Velero's location, and the backups in it.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, labels};
 
 use super::decide::{Observed, SOON};
 use super::status;
+use crate::rejected_write::retry_after;
 use crate::state::State;
-use crate::trouble::again;
 use crate::{Action, Event, Plan, Target, backup};
 
-/// Decides about a location that is on its way out. It goes as soon as all that belongs to it has been told to go, and
-/// waits for none of it, so that nothing holds it up.
+/// Decides about a location that is being deleted. Its finalizer is removed as soon as everything that belongs to it
+/// has a deletionTimestamp, so that nothing blocks it.
 pub(super) fn decide(seen: &Observed) -> Plan {
-    if !seen.held() {
+    if !seen.has_finalizer() {
         return Plan::done();
     }
     let request = seen.request.as_ref().map(|request| &request.object.metadata);
@@ -28,25 +28,25 @@ pub(super) fn decide(seen: &Observed) -> Plan {
     let backups = seen.backups.iter().map(|backup| (Kind::NonAdminBackup, &backup.metadata));
     let left: Vec<_> = own.chain(backups).filter(|(_, meta)| meta.deletion_timestamp.is_none()).collect();
     if left.is_empty() {
-        return Plan::done().then(Action::Release(seen.target(), labels::NABSL_FINALIZER)).telling(
-            Event::normal(
+        return Plan::done()
+            .then(Action::RemoveFinalizer(seen.target(), labels::NABSL_FINALIZER))
+            .with_event(Event::normal(
                 "LocationDeleted",
                 "the storage location is gone; what is in the bucket stays there",
-            ),
-        );
+            ));
     }
-    // What could not be deleted is tried again later, and keeps nothing else from going.
-    let stuck = seen.trouble.as_ref().map(|trouble| trouble.kind);
+    // A failed delete is retried later, and does not block the others.
+    let stuck = seen.rejected_write.as_ref().map(|rejected_write| rejected_write.kind);
     let mut plan = Plan::done().then_if(status::deleting(seen));
     let since = seen.meta().deletion_timestamp.as_ref().map(|time| time.0);
-    plan = plan.waking_in(if stuck.is_some() { again(since, seen.now) } else { SOON });
+    plan = plan.requeue_after(if stuck.is_some() { retry_after(since, seen.now) } else { SOON });
     let left = left.into_iter().filter(|(kind, _)| Some(*kind) != stuck);
     plan.actions.extend(left.map(|(kind, meta)| Action::Delete(Target::of(kind, meta))));
     plan
 }
 
 /// The backups that are kept in a location: those whose Velero Backup is there, and those that name it and have none
-/// anywhere else. Only one that is on its way out needs to know.
+/// anywhere else. Needed only for a location that is being deleted.
 pub(super) fn backups(
     view: &State,
     location: &NonAdminBackupStorageLocation,

@@ -24,7 +24,9 @@ pub(super) fn conflict(enforced: &EnforcedLocation, given: &BackupStorageLocatio
         .or_else(|| differs("config", config.as_ref(), given.config.as_ref()))
         .or_else(|| differs("credential", credential.as_ref(), given.credential.as_ref()))
         .or_else(|| storage_differs(object_storage.as_ref()?, &given.object_storage))
-        .or_else(|| differs("accessMode", said(access_mode.as_deref()), said(given.access_mode.as_deref())))
+        .or_else(|| {
+            differs("accessMode", non_empty(access_mode.as_deref()), non_empty(given.access_mode.as_deref()))
+        })
         .or_else(|| differs("backupSyncPeriod", sync.as_ref(), given.backup_sync_period.as_ref()))
         .or_else(|| differs("validationFrequency", frequency.as_ref(), given.validation_frequency.as_ref()))
 }
@@ -40,10 +42,12 @@ pub fn fill(enforced: &EnforcedLocation, given: &mut BackupStorageLocationSpec) 
         backup_sync_period,
         validation_frequency,
     } = enforced;
-    if let Some(provider) = said(provider.as_deref()).filter(|_| given.provider.is_empty()) {
+    if let Some(provider) = non_empty(provider.as_deref()).filter(|_| given.provider.is_empty()) {
         provider.clone_into(&mut given.provider);
     }
-    let mode = said(given.access_mode.as_deref()).or_else(|| said(access_mode.as_deref())).map(str::to_owned);
+    let mode = non_empty(given.access_mode.as_deref())
+        .or_else(|| non_empty(access_mode.as_deref()))
+        .map(str::to_owned);
     given.access_mode = mode;
     given.config = given.config.take().or_else(|| config.clone());
     given.credential = given.credential.take().or_else(|| credential.clone());
@@ -52,7 +56,7 @@ pub fn fill(enforced: &EnforcedLocation, given: &mut BackupStorageLocationSpec) 
 }
 
 /// An empty word says nothing.
-fn said(word: Option<&str>) -> Option<&str> {
+fn non_empty(word: Option<&str>) -> Option<&str> {
     word.filter(|word| !word.is_empty())
 }
 
@@ -67,7 +71,7 @@ fn differs<T: PartialEq + Serialize>(name: &str, wanted: Option<T>, found: Optio
 
 /// Two names of one provider are the same.
 fn provider_differs(wanted: Option<&str>, found: &str) -> Option<Refusal> {
-    let (wanted, found) = (said(wanted)?, said(Some(found))?);
+    let (wanted, found) = (non_empty(wanted)?, non_empty(Some(found))?);
     let same = wanted == found || Provider::of(wanted).is_some_and(|one| Provider::of(found) == Some(one));
     (!same).then(|| {
         Refusal::new(field("provider"), format!("the administrator requires {wanted:?}; set it to that"))
@@ -77,7 +81,7 @@ fn provider_differs(wanted: Option<&str>, found: &str) -> Option<Refusal> {
 /// All three parts must be equal, what is left out included. The certificate is too long to be shown.
 fn storage_differs(wanted: &EnforcedObjectStorage, found: &ObjectStorageLocation) -> Option<Refusal> {
     let EnforcedObjectStorage { bucket, prefix, ca_cert } = wanted;
-    let differs = |one: &Option<String>, other: Option<&str>| said(one.as_deref()) != said(other);
+    let differs = |one: &Option<String>, other: Option<&str>| non_empty(one.as_deref()) != non_empty(other);
     let part = if differs(bucket, Some(&found.bucket)) {
         ("bucket", bucket)
     } else if differs(prefix, found.prefix.as_deref()) {
@@ -164,12 +168,12 @@ mod tests {
             ),
         ];
         for (given, wanted) in cases {
-            let told = conflict(&bucket, &spec("objectStorage", &given)).unwrap().to_string();
-            assert_eq!(told, format!("spec.backupStorageLocationSpec.objectStorage.{wanted}"));
+            let reported = conflict(&bucket, &spec("objectStorage", &given)).unwrap().to_string();
+            assert_eq!(reported, format!("spec.backupStorageLocationSpec.objectStorage.{wanted}"));
         }
         let whole = enforced(json!({"objectStorage": {"bucket": "b", "prefix": "p", "caCert": "YQ=="}}));
         let given = json!({"bucket": "b", "prefix": "p"});
-        let told = conflict(&whole, &spec("objectStorage", &given)).unwrap().message;
-        assert_eq!(told, "the administrator requires another certificate; ask them for it");
+        let reported = conflict(&whole, &spec("objectStorage", &given)).unwrap().message;
+        assert_eq!(reported, "the administrator requires another certificate; ask them for it");
     }
 }

@@ -1,6 +1,6 @@
 //! Whether Velero can be trusted with what it finds in a tenant's bucket.
 
-/// From here on Velero does not take up work it finds described in a bucket.
+/// From this version on, Velero does not run unfinished backups that it finds in a bucket.
 const SAFE: [u64; 3] = [1, 18, 3];
 
 /// Whether this version of Velero only imports backups that are over. What cannot be read is not safe, nor is what

@@ -7,7 +7,7 @@ use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
 use jiff::Timestamp;
 
 use super::decide::references;
-use super::{Place, fill};
+use super::{StoragePath, fill};
 use crate::Policy;
 use crate::state::State;
 
@@ -33,22 +33,26 @@ pub(super) fn has_place(view: &State, location: &NonAdminBackupStorageLocation, 
 }
 
 /// Where the bytes of a tenant's location will be, with what the administrators fill in.
-pub(super) fn place(spec: &BackupStorageLocationSpec, namespace: &str, policy: Option<&Policy>) -> Place {
+pub(super) fn place(
+    spec: &BackupStorageLocationSpec,
+    namespace: &str,
+    policy: Option<&Policy>,
+) -> StoragePath {
     let mut spec = spec.clone();
     if let Some(policy) = policy {
         fill(&policy.storage_locations.enforce, &mut spec);
     }
-    Place::asked(&spec, namespace)
+    StoragePath::asked(&spec, namespace)
 }
 
 /// Whether a location that Velero has under another name is in the way of this place.
 pub(super) fn in_the_way<'a>(
-    place: &Place,
+    place: &StoragePath,
     own: &str,
     storage: impl IntoIterator<Item = &'a BackupStorageLocation>,
 ) -> bool {
     let mut others = storage.into_iter().filter(|other| other.metadata.name.as_deref() != Some(own));
-    others.any(|other| Place::of(&other.spec).overlaps(place))
+    others.any(|other| StoragePath::of(&other.spec).overlaps(place))
 }
 
 fn siblings(

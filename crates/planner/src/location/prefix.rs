@@ -85,7 +85,7 @@ mod tests {
         assert!(objection(&"a".repeat(257)).is_some());
         assert_eq!(objection(&"a".repeat(256)), None);
         for slash in ["/a", "a/", "a//b"] {
-            assert!(objection(slash).is_some_and(|told| told.contains("slash")), "{slash:?}");
+            assert!(objection(slash).is_some_and(|reported| reported.contains("slash")), "{slash:?}");
         }
     }
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who keeps the bytes. Velero takes any installed plugin by name; tenants may only ask for these, because only of
-/// these nacre knows what a credential or a configuration key can do.
+/// The provider. Velero takes any installed plugin by name; tenants may only ask for these, because only of these nacre
+/// knows what a credential or a configuration key can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {

@@ -1,21 +1,21 @@
-//! What an administrator is shown of a request for storage, and what becomes of their word.
+//! What an administrator is shown of a request for storage, and what follows from the decision.
 
 use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
 use api::{ApprovalDecision, NonAdminBackupStorageLocationRequest as Request, RequestPhase, labels};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::decide::{namespace_closed, place_taken};
+use super::decide::{namespace_closed, path_taken};
 use super::endpoint::Scheme;
-use super::wanted::plain;
+use super::generate::plain;
 use super::{check_spec, endpoint_of, neighbours};
 use crate::ownership::annotation;
 use crate::{Policy, Refusal};
 
-/// Who asks for what.
+/// Namespace, location and spec of an approval request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asked<'a> {
-    /// What the request itself is called.
+pub struct StorageRequest<'a> {
+    /// The approval request's name.
     pub request: &'a str,
     /// The namespace that asks.
     pub namespace: &'a str,
@@ -24,30 +24,30 @@ pub struct Asked<'a> {
     /// The storage as it was asked for; none until nacre has written it down.
     pub spec: Option<&'a BackupStorageLocationSpec>,
     /// What nacre wrote down contradicts the request's own name.
-    odd: bool,
+    mismatch: bool,
 }
 
-impl<'a> From<&'a Request> for Asked<'a> {
+impl<'a> From<&'a Request> for StorageRequest<'a> {
     fn from(request: &'a Request) -> Self {
-        let told =
+        let reported =
             request.status.as_ref().and_then(|status| status.non_admin_backup_storage_location.as_ref());
         let name = request.metadata.name.as_deref().unwrap_or_default();
         // The annotations are what nacre itself goes by.
         let namespace = annotation(&request.metadata, labels::NABSL_NAMESPACE)
-            .or_else(|| told.and_then(|told| told.namespace.as_deref()));
+            .or_else(|| reported.and_then(|reported| reported.namespace.as_deref()));
         let location = annotation(&request.metadata, labels::NABSL_NAME)
-            .or_else(|| told.and_then(|told| told.name.as_deref()));
+            .or_else(|| reported.and_then(|reported| reported.name.as_deref()));
         Self {
             request: name,
             namespace: namespace.unwrap_or_default(),
             location: location.unwrap_or_default(),
-            spec: told.map(|told| &told.requested_spec),
-            odd: told.is_some_and(|told| told.nacuuid.as_deref() != Some(name)),
+            spec: reported.map(|reported| &reported.requested_spec),
+            mismatch: reported.is_some_and(|reported| reported.nacuuid.as_deref() != Some(name)),
         }
     }
 }
 
-impl Asked<'_> {
+impl StorageRequest<'_> {
     /// Whether somebody who writes this may mean this request: `NAMESPACE/NAME` of the location, the name of the
     /// location alone, or that of the request.
     fn fits(&self, text: &str) -> bool {
@@ -65,7 +65,7 @@ pub fn meant<'a>(
     text: &str,
 ) -> Result<&'a Request, Vec<&'a Request>> {
     let mut fitting: Vec<_> =
-        requests.into_iter().filter(|request| Asked::from(*request).fits(text)).collect();
+        requests.into_iter().filter(|request| StorageRequest::from(*request).fits(text)).collect();
     match (fitting.pop(), fitting.is_empty()) {
         (Some(only), true) => Ok(only),
         (last, _) => Err(fitting.into_iter().chain(last).collect()),
@@ -81,15 +81,15 @@ pub const fn phase(decision: ApprovalDecision) -> RequestPhase {
     }
 }
 
-/// What an administrator said last about a request.
-pub fn said(request: &Request) -> ApprovalDecision {
+/// The last decision of an administrator.
+pub fn last_decision(request: &Request) -> ApprovalDecision {
     request.spec.approval_decision.unwrap_or(ApprovalDecision::Pending)
 }
 
 /// Whether nacre approved a request because the policy required no approval, and nobody has confirmed it by hand.
 /// What the Go controller and earlier versions of nacre approved so is not marked.
 pub fn approved_by_policy(request: &Request) -> bool {
-    said(request) == ApprovalDecision::Approve
+    last_decision(request) == ApprovalDecision::Approve
         && annotation(&request.metadata, labels::APPROVED_BY) == Some(labels::APPROVED_BY_POLICY)
 }
 
@@ -149,18 +149,18 @@ fn compare(field: &str, asked: &Value, now: &Value, differences: &mut Vec<Differ
     }
 }
 
-/// What an administrator says about a request.
+/// A decision of an administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// The storage may be used.
     Approve,
     /// It may not.
     Reject,
-    /// What was approved is to be decided anew.
+    /// The approval is revoked; a new decision is needed.
     Revoke,
 }
 
-/// What becomes of an administrator's word.
+/// The effect of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weighed {
     /// This is to be written.
@@ -171,15 +171,15 @@ pub enum Weighed {
     Pointless(&'static str),
 }
 
-/// Weighs an administrator's word about a request, given the policy of the namespace that asks if it is known.
+/// Checks a decision about a request, given the policy of the namespace if it is known.
 pub fn weigh(request: &Request, word: Word, policy: Option<&Policy>) -> Weighed {
-    let (asked, before) = (Asked::from(request), said(request));
+    let (asked, before) = (StorageRequest::from(request), last_decision(request));
     match word {
         Word::Approve if asked.spec.is_none() => {
             Weighed::Pointless("nacre has not written down yet what is asked for; look again in a moment")
         }
-        Word::Approve if asked.odd => Weighed::Pointless(
-            "it was made for another location than it says; delete it, and nacre asks anew",
+        Word::Approve if asked.mismatch => Weighed::Pointless(
+            "it was made for another location than it says; delete it, and nacre requests approval again",
         ),
         Word::Revoke if before != ApprovalDecision::Approve => {
             Weighed::Pointless("it is not approved, so that there is nothing to take back")
@@ -202,9 +202,9 @@ pub fn weigh(request: &Request, word: Word, policy: Option<&Policy>) -> Weighed 
     }
 }
 
-/// Why Velero would not get the storage in spite of an approval, as far as that can be told without the credential.
+/// Why Velero would not get the storage in spite of an approval, as far as that is known without the credential.
 pub fn obstacle<'a>(
-    asked: &Asked<'_>,
+    asked: &StorageRequest<'_>,
     policy: &Policy,
     admin_namespace: &str,
     storage: impl IntoIterator<Item = &'a BackupStorageLocation>,
@@ -213,14 +213,14 @@ pub fn obstacle<'a>(
     let place = neighbours::place(spec, asked.namespace, Some(policy));
     namespace_closed(asked.namespace, admin_namespace, policy)
         .or_else(|| check_spec(spec, asked.namespace, &policy.storage_locations))
-        .or_else(|| neighbours::in_the_way(&place, asked.request, storage).then(place_taken))
+        .or_else(|| neighbours::in_the_way(&place, asked.request, storage).then(path_taken))
 }
 
 /// What an approver should not overlook.
 pub fn remarkable(spec: &BackupStorageLocationSpec) -> Vec<&'static str> {
     let setting = |name: &str| spec.config.as_ref()?.get(name).map(String::as_str);
     let facts = [
-        (endpoint_of(spec).is_none(), "where its store is cannot be told from what was asked for"),
+        (endpoint_of(spec).is_none(), "the endpoint of its storage is unknown"),
         (
             endpoint_of(spec).is_some_and(|endpoint| endpoint.scheme == Scheme::Http),
             "its endpoint is not encrypted: whoever is on the way can read what is backed up",

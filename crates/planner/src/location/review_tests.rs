@@ -99,7 +99,7 @@ fn differences_are_told_by_field_and_only_where_they_matter() {
         &json!({"backupSyncPeriod": "1h", "objectStorage": {"bucket": "c", "prefix": "p"}, "config": null,
         "validationFrequency": "5m"}),
     );
-    let told: Vec<_> = differences(&asked, &now)
+    let reported: Vec<_> = differences(&asked, &now)
         .into_iter()
         .map(|found| format!("{}: {} -> {}", found.field, found.asked, found.now))
         .collect();
@@ -109,7 +109,7 @@ fn differences_are_told_by_field_and_only_where_they_matter() {
         "objectStorage.prefix: null -> \"p\"",
         "validationFrequency: null -> \"5m\"",
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
 }
 
 #[test]
@@ -118,14 +118,14 @@ fn a_reason_is_passed_on_in_short() {
     assert_eq!(rejection_reason(&no), None);
     let reason = format!("  too\nlarge{} ", "!".repeat(900));
     no.metadata.annotations.as_mut().unwrap().insert(labels::REJECTION_REASON.to_owned(), reason);
-    let told = rejection_reason(&no).unwrap();
-    assert!(told.starts_with("too large!!") && told.chars().count() == LONGEST_REASON, "{told}");
+    let reported = rejection_reason(&no).unwrap();
+    assert!(reported.starts_with("too large!!") && reported.chars().count() == LONGEST_REASON, "{reported}");
 }
 
 #[test]
 fn an_obstacle_is_what_the_controller_would_say() {
     let asked = request("shop", "mine", "pending");
-    let asked = Asked::from(&asked);
+    let asked = StorageRequest::from(&asked);
     let policy = Policy::default();
     assert_eq!(obstacle(&asked, &policy, "velero", []), None);
     let velero: BackupStorageLocation = serde_json::from_value(json!({

@@ -4,47 +4,47 @@ use api::condition::{self, Finding};
 use api::velero::BackupStorageLocationStatus;
 use api::{NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocation};
 
+use super::conditions::{self, ConditionUpdate as Failed};
 use super::credentials::Credential;
-use super::decide::{Observed, Verdict};
-use super::wanted;
-use super::words::{self, Told as Failed};
+use super::decide::{LocationDecision, Observed};
+use super::generate;
 use crate::policy::Import;
-use crate::{Action, Event, Plan, Policy, tell as tell_status};
+use crate::{Action, Event, Plan, Policy, velero_status};
 
 /// What is said about a location that was changed after it was asked for.
 pub(super) const EDITED: &str = "the location was changed after it was asked for, which is not allowed: put back what was asked for, \
      or create a new NonAdminBackupStorageLocation";
 
-/// Why a location waits while the policy is not known.
-pub(super) const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+/// Condition message while the policy is unknown.
+pub(super) const POLICY_UNREADABLE: &str = "what the administrators allow cannot be read at the moment; \
      the location waits, and goes on by itself when that is mended";
 
-/// Adds to a plan the one status that goes with a verdict, and the news in it.
-pub(super) fn tell(
+/// Adds the status for a decision to a plan, and Events for what changed.
+pub(super) fn report(
     seen: &Observed,
     policy: &Policy,
-    verdict: &Verdict,
+    verdict: &LocationDecision,
     failed: Option<&Failed>,
     plan: Plan,
 ) -> Plan {
-    let Some((phase, findings)) = words::of(verdict, failed) else { return plan };
+    let Some((phase, findings)) = conditions::of(verdict, failed) else { return plan };
     let mut status = seen.location.status.clone().unwrap_or_default();
     status.phase = Some(phase);
     for finding in findings {
         condition::set(&mut status.conditions, finding.as_finding(), seen.meta().generation, seen.now);
     }
-    if !matches!(verdict, Verdict::Edited) {
+    if !matches!(verdict, LocationDecision::Edited) {
         condition::remove(&mut status.conditions, condition::SPEC_UPDATE_APPROVED);
     }
     match verdict {
-        Verdict::Approved(credential) if failed.is_none() => {
+        LocationDecision::Approved(credential) if failed.is_none() => {
             handed_over(seen, policy, credential, &mut status);
         }
-        Verdict::Approved(_) => {
+        LocationDecision::Approved(_) => {
             forget(seen.copy.is_none(), seen.storage.is_none(), failed, &mut status);
             mirror(seen, &mut status);
         }
-        Verdict::Grace(..) => mirror(seen, &mut status),
+        LocationDecision::Grace(..) => mirror(seen, &mut status),
         _ => {
             forget(true, true, failed, &mut status);
             if let Some(velero) = &mut status.velero_backup_storage_location {
@@ -83,28 +83,28 @@ fn handed_over(
         status,
         condition::SECRET_SYNCED,
         seen.copy.is_none(),
-        wanted::rotates(seen, credential),
+        generate::rotates(seen, credential),
         [condition::SECRET_CREATED, condition::SECRET_UPDATED],
     );
     let location = reason(
         status,
         condition::LOCATION_SYNCED,
         seen.storage.is_none(),
-        wanted::moves(seen, policy, credential),
+        generate::moves(seen, policy, credential),
         [condition::LOCATION_CREATED, condition::LOCATION_UPDATED],
     );
-    let told = [
+    let reported = [
         (condition::SECRET_SYNCED, secret, "Velero has the credential"),
         (condition::LOCATION_SYNCED, location, "Velero has the location"),
     ];
-    for (type_, reason, message) in told {
+    for (type_, reason, message) in reported {
         let finding = Finding { type_, status: true, reason, message };
         condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
     }
     mirror(seen, status);
 }
 
-/// Why an object is as it is: made just now, changed just now, or as was told before.
+/// The reason of a condition: created, changed, or unchanged.
 fn reason(
     status: &NonAdminBackupStorageLocationStatus,
     type_: &str,
@@ -112,14 +112,14 @@ fn reason(
     changed: bool,
     [created, updated]: [&'static str; 2],
 ) -> &'static str {
-    let told = condition::get(&status.conditions, type_).map(|told| told.reason.as_str());
-    if !made && (changed || told == Some(updated)) { updated } else { created }
+    let reported = condition::get(&status.conditions, type_).map(|reported| reported.reason.as_str());
+    if !made && (changed || reported == Some(updated)) { updated } else { created }
 }
 
 fn mirror(seen: &Observed, status: &mut NonAdminBackupStorageLocationStatus) {
     let before = status.velero_backup_storage_location.take().and_then(|before| before.status);
     let now = seen.storage.as_ref().and_then(|storage| storage.status.clone());
-    refer(seen, status, steady(before, now));
+    refer(seen, status, ignore_time_only_changes(before, now));
 }
 
 fn refer(
@@ -135,8 +135,8 @@ fn refer(
     });
 }
 
-/// Velero writes the time of each of its looks; a change of those alone is not worth a write.
-fn steady(
+/// Velero writes the time of each validation; that alone is not worth a write.
+fn ignore_time_only_changes(
     before: Option<BackupStorageLocationStatus>,
     now: Option<BackupStorageLocationStatus>,
 ) -> Option<BackupStorageLocationStatus> {
@@ -154,7 +154,7 @@ pub(super) fn wait_for_policy(seen: &Observed) -> Plan {
         mirror(seen, &mut status);
         return write(seen, &status, Plan::done());
     }
-    let message = UNTIL_THE_POLICY_IS_READ;
+    let message = POLICY_UNREADABLE;
     status.phase = Some(Phase::BackingOff);
     let finding =
         Finding { type_: condition::ACCEPTED, status: false, reason: condition::POLICY_UNAVAILABLE, message };
@@ -162,7 +162,7 @@ pub(super) fn wait_for_policy(seen: &Observed) -> Plan {
     write(seen, &status, Plan::done())
 }
 
-/// That Velero is too old to look for backups in tenants' storage, told when it is given the location.
+/// Reports that this Velero version is too old for import, when the location is created in Velero.
 pub(super) fn import_is_off(seen: &Observed, policy: &Policy) -> Option<Event> {
     let too_old = policy.storage_locations.import == Import::Auto && seen.imports(policy) == Some(false);
     let note = "Velero is too old to be trusted with what it may find in this storage; \
@@ -170,40 +170,44 @@ pub(super) fn import_is_off(seen: &Observed, policy: &Policy) -> Option<Event> {
     (too_old && seen.storage.is_none()).then(|| Event::warning("ImportOff", note))
 }
 
-/// Shows that it is on its way out.
+/// Shows that it is being deleted.
 pub(super) fn deleting(seen: &Observed) -> Option<Action> {
     let mut status = seen.location.status.clone().unwrap_or_default();
     status.phase = Some(Phase::Deleting);
-    if let Some(failed) = seen.trouble.as_ref().and_then(|trouble| words::failed(trouble, None)) {
+    if let Some(failed) =
+        seen.rejected_write.as_ref().and_then(|rejected_write| conditions::failed(rejected_write, None))
+    {
         condition::set(&mut status.conditions, failed.as_finding(), seen.meta().generation, seen.now);
     }
-    tell_status::status(seen.target(), seen.location.status.as_ref(), &status)
+    velero_status::status(seen.target(), seen.location.status.as_ref(), &status)
 }
 
-/// One write if there is anything to write, and an Event for each condition that is news.
+/// One write if the status changes, and an Event for each new condition.
 fn write(seen: &Observed, status: &NonAdminBackupStorageLocationStatus, plan: Plan) -> Plan {
     let found = seen.location.status.as_ref();
-    let mut plan = plan.then_if(tell_status::status(seen.target(), found, status));
+    let mut plan = plan.then_if(velero_status::status(seen.target(), found, status));
     let before = found.map(|status| status.conditions.as_slice()).unwrap_or_default();
     for now in &status.conditions {
         let known = condition::get(before, &now.type_).is_some_and(|before| {
             before.status == now.status && before.reason == now.reason && before.message == now.message
         });
-        let Some(reason) = TOLD.iter().find(|reason| **reason == now.reason).filter(|_| !known) else {
+        let Some(reason) =
+            REPORTED_CONDITIONS.iter().find(|reason| **reason == now.reason).filter(|_| !known)
+        else {
             continue;
         };
         let fine = now.status == "True" || *reason == condition::BSL_SPEC_APPROVAL_PENDING;
         let event = if fine { Event::normal } else { Event::warning };
         // That a location is valid goes without saying.
         if now.status == "False" || now.type_ != condition::ACCEPTED {
-            plan = plan.telling(event(reason, now.message.clone()));
+            plan = plan.with_event(event(reason, now.message.clone()));
         }
     }
     plan
 }
 
-/// The reasons that are told as Events.
-const TOLD: [&str; 10] = [
+/// The condition reasons that get an Event.
+const REPORTED_CONDITIONS: [&str; 10] = [
     condition::BSL_SPEC_VALIDATION,
     condition::BSL_SPEC_APPROVED,
     condition::BSL_SPEC_APPROVAL_PENDING,

@@ -1,13 +1,13 @@
 //! Tables of keys, each with what becomes of it and why: the code reads them, and so does the administrators' guide.
 
-/// What becomes of a key.
+/// How a key is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is checked and handed to Velero.
+pub enum KeyHandling {
+    /// Checked, and passed on to Velero.
     Kept,
-    /// It may stand there, and is left out of what Velero gets.
-    Dropped,
-    /// Whoever writes it is told to take it out.
+    /// Allowed, but not passed on to Velero.
+    Ignored,
+    /// Refused.
     Refused,
 }
 
@@ -16,8 +16,8 @@ pub enum Verdict {
 pub struct Rule {
     /// As it is spelled.
     pub key: &'static str,
-    /// What becomes of it.
-    pub verdict: Verdict,
+    /// How it is handled.
+    pub verdict: KeyHandling,
     /// What it does, as the end of a sentence that begins with the key; after a semicolon, what to use instead.
     pub why: &'static str,
 }
@@ -29,16 +29,16 @@ impl Rule {
     }
 }
 
-pub(super) const fn kept(key: &'static str, why: &'static str) -> Rule {
-    Rule { key, verdict: Verdict::Kept, why }
+pub(super) const fn allowed_key(key: &'static str, why: &'static str) -> Rule {
+    Rule { key, verdict: KeyHandling::Kept, why }
 }
 
-pub(super) const fn dropped(key: &'static str, why: &'static str) -> Rule {
-    Rule { key, verdict: Verdict::Dropped, why }
+pub(super) const fn ignored_key(key: &'static str, why: &'static str) -> Rule {
+    Rule { key, verdict: KeyHandling::Ignored, why }
 }
 
 pub(super) const fn refused(key: &'static str, why: &'static str) -> Rule {
-    Rule { key, verdict: Verdict::Refused, why }
+    Rule { key, verdict: KeyHandling::Refused, why }
 }
 
 /// The rule about a key, if there is one.

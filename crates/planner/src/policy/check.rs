@@ -1,4 +1,4 @@
-//! For people who write policies: what is wrong with one, and what one looks like.
+//! For authors of policies: checks one, and renders one.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
 use super::{Policy, yaml};
 use crate::view::Seen;
 
-/// All that is wrong with a policy, in the order of the text; nothing if it is fine. What the cluster's
+/// All problems of a policy, in the order of the text; empty if it is valid. What the cluster's
 /// DataProtectionApplication says is not looked at.
 pub fn check(text: &str) -> Vec<Problem> {
     yaml::parse(text).1
@@ -25,7 +25,7 @@ pub fn render(policy: &Policy) -> String {
         .unwrap_or_else(|error| format!("# this policy cannot be shown: {error}\n"))
 }
 
-/// What came of looking through a file.
+/// The result of checking a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examined {
     /// What it holds that speaks about tenants, in words.
@@ -34,7 +34,7 @@ pub struct Examined {
     pub plain: bool,
     /// What holds if this is all there is; none if it makes no sense.
     pub policies: Option<Policies>,
-    /// What is wrong, in the words of the controller.
+    /// The problems, with the controller's messages.
     pub problems: Vec<Problem>,
 }
 
@@ -58,7 +58,7 @@ pub fn examine(text: &str) -> Examined {
             ..ConfigMap::default()
         };
         let readings = Readings { config_map: Reading::Found(Arc::new(map)), applications: Reading::Absent };
-        return told(vec!["a policy".to_owned()], true, load(None, &readings));
+        return reported(vec!["a policy".to_owned()], true, load(None, &readings));
     }
     of_manifests(&manifests)
 }
@@ -97,7 +97,7 @@ fn of_manifests(manifests: &[Value]) -> Examined {
         };
         return Examined { found, plain: true, policies: None, problems: vec![nothing] };
     }
-    told(found, false, load(None, &Readings { config_map, applications }))
+    reported(found, false, load(None, &Readings { config_map, applications }))
 }
 
 fn reading<K>(seen: &Seen<K>) -> Reading<Arc<K>> {
@@ -107,6 +107,6 @@ fn reading<K>(seen: &Seen<K>) -> Reading<Arc<K>> {
     }
 }
 
-fn told(found: Vec<String>, plain: bool, loaded: Loaded) -> Examined {
+fn reported(found: Vec<String>, plain: bool, loaded: Loaded) -> Examined {
     Examined { found, plain, policies: loaded.policies, problems: loaded.problems }
 }

@@ -1,10 +1,10 @@
-//! One policy of two sources: where both speak, both must be satisfied.
+//! One policy of two sources: if both set a field, both apply.
 //!
 //! - What either requires of a spec is required; where they require different things, there is no policy at all.
 //! - Approval is needed if either asks for it.
-//! - Periods: the more careful counts. Switched off by either, a loop is off. Otherwise storage is looked through as
-//!   often as the more frequent says, and leftovers are collected as seldom as the less frequent says, since that
-//!   deletes.
+//! - Periods: the more careful one wins. Disabled by either, a periodic job is disabled. Otherwise storage is looked
+//!   through as often as the more frequent says, and leftovers are collected as seldom as the less frequent says, since
+//!   that deletes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use api::Duration;
 use kube::core::{Selector, SelectorExt};
 
-use super::dpa::Said;
+use super::dpa::DpaSettings;
 use super::problem::{Problem, Severity};
 use super::yaml::{Document, Written};
 use super::{Policy, rules};
@@ -26,12 +26,12 @@ pub struct Policies {
     pub(super) overrides: Vec<(Selector, Arc<Policy>)>,
     /// What each source said, for when one of them cannot be read later.
     pub(super) document: Document,
-    pub(super) said: Said,
+    pub(super) said: DpaSettings,
 }
 
 impl Default for Policies {
     fn default() -> Self {
-        let (document, said) = (Document::default(), Said::default());
+        let (document, said) = (Document::default(), DpaSettings::default());
         Self { base: Arc::default(), overrides: Vec::new(), document, said }
     }
 }
@@ -43,21 +43,21 @@ impl From<Arc<Policy>> for Policies {
     }
 }
 
-/// The label by which Kubernetes itself tells a namespace's name.
+/// The label with a namespace's name that Kubernetes sets.
 const NAME: &str = "kubernetes.io/metadata.name";
 
 impl Policies {
-    /// What holds where no override fits, and for the whole cluster.
+    /// The base policy, and the cluster-wide settings.
     pub fn base(&self) -> &Arc<Policy> {
         &self.base
     }
 
-    /// What holds where the overrides fit, in their order.
+    /// The overrides, in their order.
     pub fn overrides(&self) -> impl Iterator<Item = &Policy> {
         self.overrides.iter().map(|(_, policy)| policy.as_ref())
     }
 
-    /// What holds in a namespace of this name and with these labels: the first override that fits, else the base.
+    /// The policy of a namespace with this name and these labels: the first matching override, else the base.
     pub fn for_namespace(&self, name: &str, labels: &BTreeMap<String, String>) -> Arc<Policy> {
         let fitting = self.override_for(name, labels);
         Arc::clone(fitting.map_or(&self.base, |at| &self.overrides[at].1))
@@ -87,8 +87,8 @@ impl Policies {
     }
 }
 
-/// Makes one of what both sources say. It comes back only if there is no error.
-pub(super) fn combine(document: Document, said: Said) -> (Option<Policies>, Vec<Problem>) {
+/// Merges both sources. None if there is an error.
+pub(super) fn combine(document: Document, said: DpaSettings) -> (Option<Policies>, Vec<Problem>) {
     let mut problems = Vec::new();
     let base = Arc::new(both(&document.base, &said, &mut problems));
     let overrides = document.overrides.iter();
@@ -101,7 +101,7 @@ pub(super) fn combine(document: Document, said: Said) -> (Option<Policies>, Vec<
     (usable.then_some(Policies { base, overrides, document, said }), problems)
 }
 
-fn both(written: &Written, said: &Said, problems: &mut Vec<Problem>) -> Policy {
+fn both(written: &Written, said: &DpaSettings, problems: &mut Vec<Problem>) -> Policy {
     let mut policy = written.policy.clone();
     let mut conflict = |path: &str, name: &str, found: Option<(&'static str, String)>| {
         if let Some((field, wanted)) = found {
@@ -131,7 +131,7 @@ fn both(written: &Written, said: &Said, problems: &mut Vec<Problem>) -> Policy {
     }
     policy.velero_sync_period.clone_from(&said.velero_sync_period);
 
-    // What makes no sense in one of them was said where that one was read.
+    // Problems of a single source were reported when it was read.
     let known = [rules::check(&written.policy), rules::check(&said.alone())].concat();
     for found in rules::check(&policy).into_iter().filter(|found| !known.contains(found)) {
         let message = format!("together with what the DataProtectionApplication says: {}", found.message);

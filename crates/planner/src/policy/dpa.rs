@@ -1,4 +1,4 @@
-//! The policy as OADP's DataProtectionApplication has it.
+//! The policy in OADP's DataProtectionApplication.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use super::rules::Finding;
 use super::{EnforcedLocation, Policy, combine, rules};
 use crate::enforce::Fields;
 
-/// What a DataProtectionApplication says about tenants.
+/// The tenant settings of a DataProtectionApplication.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct DpaSettings {
     pub(super) enforce_backup: BackupSpec,
     pub(super) enforce_restore: RestoreSpec,
     pub(super) enforce_location: EnforcedLocation,
@@ -27,16 +27,16 @@ pub(super) struct Said {
     pub(super) velero_sync_period: Option<Duration>,
 }
 
-/// Where released OADP has it, and where seed documents put the same.
+/// The field in released OADP, and in the design documents.
 const RELEASED: &str = "spec.nonAdmin";
 const SEEDED: &str = "spec.features.nonAdmin";
 
 /// Reads what the applications of a namespace say; OADP means there to be one. It comes back only if there is no
 /// error.
-pub(super) fn parse(applications: &[Arc<DataProtectionApplication>]) -> (Option<Said>, Vec<Problem>) {
+pub(super) fn parse(applications: &[Arc<DataProtectionApplication>]) -> (Option<DpaSettings>, Vec<Problem>) {
     let mut applications: Vec<_> = applications.iter().map(Arc::as_ref).collect();
     let Some(chosen) = counts(&applications) else {
-        return (Some(Said::default()), Vec::new());
+        return (Some(DpaSettings::default()), Vec::new());
     };
     let mut problems = Vec::new();
     applications.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
@@ -49,16 +49,19 @@ pub(super) fn parse(applications: &[Arc<DataProtectionApplication>]) -> (Option<
         );
         problems.push(problem(Severity::Warning, RELEASED, message));
     }
-    let mut said = Said { velero_sync_period: velero_sync_period(chosen, &mut problems), ..Said::default() };
+    let mut said = DpaSettings {
+        velero_sync_period: velero_sync_period(chosen, &mut problems),
+        ..DpaSettings::default()
+    };
     let mut known = Vec::new();
     for (at, block) in blocks(chosen) {
         let mut block = one(at, block, &mut problems);
         block.velero_sync_period.clone_from(&said.velero_sync_period);
-        tell(at, &block, &mut known, &mut problems);
+        report(at, &block, &mut known, &mut problems);
         join(&mut said, block, &mut problems);
     }
     // Each may make sense where both together do not.
-    tell(RELEASED, &said, &mut known, &mut problems);
+    report(RELEASED, &said, &mut known, &mut problems);
     problems.sort();
     problems.dedup();
     let usable = !problems.iter().any(Problem::is_error);
@@ -82,8 +85,8 @@ fn blocks(dpa: &DataProtectionApplication) -> Vec<(&'static str, &NonAdmin)> {
     both.into_iter().filter_map(|(at, block)| Some((at, block?))).collect()
 }
 
-fn one(at: &str, block: &NonAdmin, problems: &mut Vec<Problem>) -> Said {
-    Said {
+fn one(at: &str, block: &NonAdmin, problems: &mut Vec<Problem>) -> DpaSettings {
+    DpaSettings {
         enforce_backup: strictly(at, "enforceBackupSpec", block.enforce_backup_spec.as_ref(), problems),
         enforce_restore: strictly(at, "enforceRestoreSpec", block.enforce_restore_spec.as_ref(), problems),
         enforce_location: strictly(at, "enforceBSLSpec", block.enforce_bsl_spec.as_ref(), problems),
@@ -94,8 +97,8 @@ fn one(at: &str, block: &NonAdmin, problems: &mut Vec<Problem>) -> Said {
     }
 }
 
-/// Tells what makes no sense, once.
-fn tell(at: &str, said: &Said, known: &mut Vec<Finding>, problems: &mut Vec<Problem>) {
+/// Reports each problem once.
+fn report(at: &str, said: &DpaSettings, known: &mut Vec<Finding>, problems: &mut Vec<Problem>) {
     for found in rules::check(&said.alone()) {
         if !known.contains(&found) {
             problems.push(problem(found.severity, &path(at, &found.path), path(at, &found.message)));
@@ -144,7 +147,7 @@ fn problem(severity: Severity, path: &str, message: String) -> Problem {
     }
 }
 
-impl Said {
+impl DpaSettings {
     /// What it says of one field of a policy, if anything.
     pub(super) fn value(&self, field: &str) -> Option<Json> {
         let within = |part: &str, spec: Json| {
@@ -180,7 +183,7 @@ impl Said {
 }
 
 /// Both blocks of one application must be satisfied.
-fn join(said: &mut Said, more: Said, problems: &mut Vec<Problem>) {
+fn join(said: &mut DpaSettings, more: DpaSettings, problems: &mut Vec<Problem>) {
     let conflicts = [
         ("enforceBackupSpec", said.enforce_backup.conflict(&more.enforce_backup)),
         ("enforceRestoreSpec", said.enforce_restore.conflict(&more.enforce_restore)),

@@ -1,4 +1,4 @@
-//! What an administrator allows: one model, whatever it was read from.
+//! The policy: one model, whatever it was read from.
 //!
 //! `yaml` reads it from a ConfigMap and `dpa` from a DataProtectionApplication; `rules` says what makes no sense in
 //! it, `combine` makes one of both, `source` decides what holds when one of them cannot be read, and `in_force` when one
@@ -41,7 +41,7 @@ pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
 pub use storage::{EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy};
 pub use views::{VeleroView, ViewPolicy};
 
-/// What an administrator allows in a namespace; whatever is not said is not limited.
+/// The policy of a namespace; what is not set is not limited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Policy {
@@ -57,11 +57,11 @@ pub struct Policy {
     pub sync: SyncPolicy,
     /// Of leftovers.
     pub garbage_collection: GarbageCollectionPolicy,
-    /// Which namespaces may ask for anything at all.
+    /// Which namespaces may make requests.
     pub namespaces: NamespacePolicy,
     /// What tenants see of Velero in their own namespaces.
     pub views: ViewPolicy,
-    /// How often Velero looks for backups in a location that does not say, if OADP was told.
+    /// Velero's default backup sync period, if OADP sets one.
     #[serde(skip)]
     pub velero_sync_period: Option<Duration>,
 }
@@ -70,9 +70,9 @@ pub struct Policy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackupPolicy {
-    /// Filled in where the user says nothing.
+    /// Defaults: filled in where the user sets nothing.
     pub defaults: BackupSpec,
-    /// Filled in where the user says nothing, and refused where the user says otherwise.
+    /// Enforced: filled in where the user sets nothing, and refused where the user sets another value.
     pub enforce: BackupSpec,
     /// The shortest and the longest time a backup may be kept.
     pub ttl: Bounds,
@@ -91,7 +91,7 @@ pub struct BackupPolicy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RestorePolicy {
-    /// Filled in where the user says nothing, and refused where the user says otherwise.
+    /// Enforced: filled in where the user sets nothing, and refused where the user sets another value.
     pub enforce: RestoreSpec,
     /// Whether specs may have hooks.
     #[serde(rename = "hooks", with = "words::restore_hooks")]
@@ -150,20 +150,20 @@ pub enum Downloads {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncPolicy {
-    /// How often to look, beyond what events tell; 0 means never.
+    /// The period, in addition to watch events; 0 means never.
     pub period: Duration,
-    /// What becomes of backups of a namespace that was deleted and made anew.
+    /// What happens to backups of a namespace that was deleted and re-created.
     pub adoption: Adoption,
 }
 
-/// What becomes of backups of a namespace that was deleted and made anew.
+/// What happens to backups of a namespace that was deleted and re-created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Adoption {
-    /// An administrator hands them over.
+    /// An administrator has to adopt them.
     #[default]
     Approval,
-    /// Whoever has the name gets them: for disaster recovery.
+    /// The namespace of that name gets them: for disaster recovery.
     Name,
 }
 

@@ -1,4 +1,4 @@
-//! Which namespaces may ask for anything at all.
+//! Which namespaces may make requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// to close more, not to open these.
 const SYSTEM: [&str; 2] = ["kube-*", "openshift-*"];
 
-/// Which namespaces may ask for anything at all. A star stands for any run of characters.
+/// Which namespaces may make requests. A star stands for any run of characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NamespacePolicy {
@@ -23,7 +23,7 @@ impl Default for NamespacePolicy {
 }
 
 impl NamespacePolicy {
-    /// Whether a namespace of this name may ask.
+    /// Whether a namespace of this name may make requests.
     pub fn allows(&self, namespace: &str) -> bool {
         let fits = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, namespace));
         let system = SYSTEM.iter().any(|pattern| matches(pattern, namespace));

@@ -1,4 +1,4 @@
-//! Who says what in a policy, field by field, for people who wonder where a rule comes from.
+//! The source of each setting of a policy.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,10 @@ use super::combine::Policies;
 use super::problem::{Position, Source};
 use super::yaml::Written;
 
-/// Who says something.
+/// The source of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody: it holds because nothing else was said.
+    /// The default.
     Default,
     /// The ConfigMap, under this path and at this place in its text.
     ConfigMap {
@@ -26,14 +26,14 @@ pub enum Origin {
     Application,
 }
 
-/// One thing that a policy says, and who says so.
+/// One setting of a policy, and its source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// The field, as `policy.yaml` has it.
     pub field: String,
-    /// What holds.
+    /// The value in effect.
     pub value: Value,
-    /// Who says so; both sources may.
+    /// Its source; both may set it.
     pub from: Vec<Origin>,
 }
 

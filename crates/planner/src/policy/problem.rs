@@ -1,4 +1,4 @@
-//! What is wrong with a policy, said so that it can be mended.
+//! Problems of a policy: position, field, what is wrong, and what would be accepted.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ pub struct Position {
     pub column: u32,
 }
 
-/// Whether a policy can be used in spite of a problem.
+/// Whether a policy with this problem is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It cannot.
+    /// Invalid.
     Error,
-    /// It can, but hardly does what was meant.
+    /// Valid, but probably not what was meant.
     Warning,
 }
 
-/// Which of the two sources says it.
+/// Which of the two sources contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// The ConfigMap, or a file that shall become one.
@@ -32,7 +32,7 @@ pub enum Source {
 /// One thing that is wrong with a policy: where, what, and what would do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    /// Which source says it.
+    /// The source that contains it.
     pub source: Source,
     /// Where in the text, if it is in a text.
     pub position: Option<Position>,

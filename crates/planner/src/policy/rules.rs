@@ -1,4 +1,4 @@
-//! What makes no sense in a policy, wherever it was read from.
+//! Rules for policies, whatever their source.
 
 use api::Duration;
 use api::velero::{BackupSpec, RestoreSpec};
@@ -9,7 +9,7 @@ use super::{BackupPolicy, Bounds, Policy, RestorePolicy, resources};
 use crate::enforce::Fields;
 use crate::{Refusal, backup, restore};
 
-/// Something that makes no sense, and where.
+/// A problem, and its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) severity: Severity,
@@ -21,7 +21,7 @@ fn finding(severity: Severity, path: impl Into<String>, message: impl Into<Strin
     Finding { severity, path: path.into(), message: message.into() }
 }
 
-/// All that makes no sense in a policy.
+/// All problems of a policy.
 pub(super) fn check(policy: &Policy) -> Vec<Finding> {
     let mut found = of_backups(&policy.backup);
     found.extend(of_restores(&policy.restore));

@@ -1,10 +1,10 @@
-//! Which policy holds, given what could be read of its two sources.
+//! Which policy is in effect, given what could be read of its two sources.
 //!
-//! - Nothing there, or nothing that may be read: that source says nothing. (One that has vanished is put back for a
-//!   while before it comes to this; see `in_force`.)
-//! - Something there that makes no sense: what that source last said goes on counting, and the problem is told.
-//! - ... and it never said anything that made sense: there is no policy. Then new requests wait, since allowing them
-//!   would be a guess, and whatever Velero has already is mirrored as before.
+//! - Missing, or not permitted to read: that source sets nothing. (One that has vanished is put back for a while before
+//!   it comes to this; see `in_force`.)
+//! - Invalid: the last valid content of that source stays in effect, and the problem is reported.
+//! - Invalid, and never valid before: there is no policy. Then new requests wait, and existing Velero objects are
+//!   mirrored as before.
 
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ pub const CONFIG_MAP: &str = "nacre-policy";
 /// The key in it.
 pub const KEY: &str = "policy.yaml";
 
-/// What came of reading a source.
+/// The result of reading a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading<T> {
-    /// There is none, nor perhaps the kind it would be of.
+    /// It does not exist, or its CRD does not.
     Absent,
-    /// There may be one, but it is not for us to read.
+    /// Not permitted to read it.
     Forbidden,
     /// This was found.
     Found(T),
-    /// There is one, and it could not be read; this is why.
+    /// It could not be read, with the reason.
     Unreadable(String),
 }
 
-/// What came of reading both sources.
+/// The result of reading both sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Readings {
     /// The ConfigMap named [`CONFIG_MAP`].
@@ -42,17 +42,17 @@ pub struct Readings {
     pub applications: Reading<Vec<Arc<DataProtectionApplication>>>,
 }
 
-/// What holds from now on, and what is wrong with what was read.
+/// The policy in effect, and the problems found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
-    /// What holds; none if nothing that made sense has ever been read.
+    /// The policies in effect; none if no valid ones were ever read.
     pub policies: Option<Policies>,
     /// What is wrong, for an event, a metric and the readiness detail.
     pub problems: Vec<Problem>,
 }
 
 impl Loaded {
-    /// Whether some of what was read does not count, because it makes no sense.
+    /// Whether part of a source is invalid and not in effect.
     pub fn is_outdated(&self) -> bool {
         self.problems.iter().any(Problem::is_error)
     }
@@ -114,9 +114,9 @@ fn from_config_map(reading: &Reading<Arc<ConfigMap>>) -> (Option<yaml::Document>
 
 fn from_applications(
     reading: &Reading<Vec<Arc<DataProtectionApplication>>>,
-) -> (Option<dpa::Said>, Vec<Problem>) {
+) -> (Option<dpa::DpaSettings>, Vec<Problem>) {
     match reading {
-        Reading::Absent | Reading::Forbidden => (Some(dpa::Said::default()), Vec::new()),
+        Reading::Absent | Reading::Forbidden => (Some(dpa::DpaSettings::default()), Vec::new()),
         Reading::Unreadable(why) => (None, vec![unreadable(Source::DataProtectionApplication, why)]),
         Reading::Found(applications) => dpa::parse(applications),
     }

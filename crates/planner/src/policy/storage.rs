@@ -1,4 +1,4 @@
-//! What is allowed of storage that tenants bring.
+//! The policy for tenants' own storage.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::location::Provider;
 use crate::location::endpoint::EndpointPolicy;
 
-/// What is allowed of storage that tenants bring.
+/// The policy for tenants' own storage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StoragePolicy {
@@ -17,11 +17,11 @@ pub struct StoragePolicy {
     pub mode: StorageMode,
     /// Whether Velero looks for backups in tenants' storage.
     pub import: Import,
-    /// Filled in where the user says nothing, and refused where the user says otherwise.
+    /// Enforced: filled in where the user sets nothing, and refused where the user sets another value.
     pub enforce: EnforcedLocation,
     /// Whether an administrator approves each location.
     pub require_approval: bool,
-    /// Who may keep the bytes.
+    /// The allowed providers.
     pub providers: Vec<String>,
     /// Which endpoints may be named.
     pub endpoints: EndpointPolicy,
@@ -40,9 +40,9 @@ pub enum StorageMode {
     /// The cluster's or the tenant's own.
     #[default]
     Any,
-    /// Tenants must bring storage.
+    /// Tenants must use their own storage.
     Own,
-    /// Tenants may not bring storage.
+    /// Tenants may not use their own storage.
     Platform,
 }
 
@@ -63,10 +63,10 @@ pub enum Import {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnforcedLocation {
-    /// Who keeps the bytes.
+    /// The provider.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
     pub provider: Option<String>,
-    /// What the provider needs to know.
+    /// The provider's config.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<BTreeMap<String, String>>,
     /// The Secret with the key to the storage.
@@ -78,10 +78,10 @@ pub struct EnforcedLocation {
     /// ReadOnly or ReadWrite.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
     pub access_mode: Option<String>,
-    /// How often Velero looks for backups in it.
+    /// How often Velero imports backups from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backup_sync_period: Option<Duration>,
-    /// How often Velero checks that it can be reached.
+    /// How often Velero validates it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_frequency: Option<Duration>,
 }
@@ -101,7 +101,7 @@ pub struct EnforcedObjectStorage {
     pub ca_cert: Option<String>,
 }
 
-/// The providers whose credentials nacre can read, and so tell a static key from anything else.
+/// The providers whose credentials nacre can read, and so recognise a static key.
 pub(super) const KNOWN_PROVIDERS: [&str; 3] = ["aws", "azure", "gcp"];
 
 impl Default for StoragePolicy {

@@ -43,7 +43,7 @@ impl Written {
     /// A problem with what is written at this path, or on the way to it.
     pub(super) fn problem(&self, severity: Severity, path: &str, message: String) -> Problem {
         let node = self.node.nearest(path);
-        // A field that is not written is told under its own name, at the block it would be in.
+        // A missing field is reported under its own name, at the block it would be in.
         let path = if self.says(path) { node.path.clone() } else { path.to_owned() };
         Problem { source: Source::ConfigMap, position: node.position, path, severity, message }
     }
@@ -98,7 +98,7 @@ fn tree(text: &str) -> Result<Node, Problem> {
     }
 }
 
-/// Reads a tree, and tells all that is wrong with it and with what it says.
+/// Reads a tree, and reports all its problems.
 fn written(node: Node, also: &str, problems: &mut Vec<Problem>) -> Written {
     let policy: Policy = parsed(&node, &[also], problems).unwrap_or_default();
     let written = Written { policy, node };

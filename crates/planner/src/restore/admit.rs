@@ -1,22 +1,22 @@
-//! What is said about a restore before it is stored: what the controller would say about it afterwards.
+//! The webhook's answer for a restore: the refusal that the controller would report later.
 
-use super::{Observed, UNTIL_THE_POLICY_IS_READ, check};
-use crate::admission::Verdict;
+use super::{Observed, POLICY_UNREADABLE, check};
+use crate::admission::ReviewResult;
 
-/// Refuses what no other object could heal, and warns of the rest.
-pub(crate) fn admit(seen: &Observed) -> Verdict {
-    if seen.leaving() {
-        return Verdict::fine();
+/// Rejects what only a change of the request could fix, and warns about the rest.
+pub(crate) fn admit(seen: &Observed) -> ReviewResult {
+    if seen.is_deleting() {
+        return ReviewResult::fine();
     }
     let Some(policy) = &seen.policy else {
-        return Verdict::warning(UNTIL_THE_POLICY_IS_READ);
+        return ReviewResult::warning(POLICY_UNREADABLE);
     };
     if let Some(refusal) = check::refused_for_good(seen, policy) {
-        return Verdict::refused(&refusal);
+        return ReviewResult::refused(&refusal);
     }
     // It runs once: what its backup has become since says nothing about it.
     if seen.velero.is_some() || seen.handed_over_before() || seen.lost_before() {
-        return Verdict::fine();
+        return ReviewResult::fine();
     }
-    Verdict::warning_if(check::refused_for_now(seen, policy))
+    ReviewResult::warning_if(check::refused_for_now(seen, policy))
 }

@@ -4,17 +4,17 @@ use api::Phase;
 use api::velero::{BackupStorageLocation, RestoreSpec};
 
 use super::generate::{effective, moved_its_data};
-use super::{Observed, Verdict, from_tenants};
+use super::{CheckResult, Observed, from_tenants};
 use crate::ownership::{Storage, storage};
 use crate::queue::{Queued, Stage};
 use crate::{Policy, Refusal, common, enforce, fence, filters};
 
 const PATH: &str = "spec.restoreSpec";
 
-/// In the words of every refusal that only means "not yet". Whoever waits for a restore goes on waiting then.
+/// Part of every refusal that is temporary. `--wait` keeps waiting in that case.
 pub const STARTS_BY_ITSELF: &str = "the restore starts when it";
 
-/// Refuses what the request and the policy alone decide. Controller, webhook and command line all ask this.
+/// The rules that need only the request and the policy. Controller, webhook and CLI share them.
 pub fn check_spec(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
     rules(spec, namespace, policy)
         .or_else(|| enforce::conflict(&policy.restore.enforce, spec, PATH))
@@ -22,7 +22,7 @@ pub fn check_spec(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Optio
 }
 
 /// What holds for a spec, whoever said what in it.
-fn rules(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
+fn rules(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> CheckResult {
     absent("scheduleName", spec.schedule_name.is_some())
         .or_else(|| backup_name(spec))
         .or_else(|| absent("includedNamespaces", spec.included_namespaces.is_some()))
@@ -37,13 +37,13 @@ fn rules(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
         .or_else(|| hooks(spec, namespace, policy))
 }
 
-/// Refuses what anything decides: the spec first, then what it refers to.
-pub(super) fn refusal(seen: &Observed, policy: &Policy) -> Verdict {
+/// All rules: the spec first, then the objects it refers to.
+pub(super) fn refusal(seen: &Observed, policy: &Policy) -> CheckResult {
     refused_for_good(seen, policy).or_else(|| refused_for_now(seen, policy))
 }
 
-/// Refuses what nothing but another spec or another policy would heal.
-pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Verdict {
+/// Refusals that only a change of the spec or of the policy can fix.
+pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> CheckResult {
     if let Some(error) = &seen.unreadable {
         return Some(Refusal::new("spec", format!("cannot be read: {error}")));
     }
@@ -52,10 +52,10 @@ pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Verdict {
     namespace_allowed(seen, policy, namespace).or_else(|| check_spec(spec, namespace, policy))
 }
 
-/// Refuses what another object could heal.
-pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Verdict {
+/// Refusals that a change of another object can fix.
+pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> CheckResult {
     let spec = &seen.restore.spec.restore_spec;
-    namespace_leaving(seen)
+    namespace_is_deleting(seen)
         .or_else(|| source(seen))
         .or_else(|| provenance(seen, policy))
         .or_else(|| {
@@ -76,7 +76,7 @@ pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Verdict {
 }
 
 /// What depends on whose bytes the backup is made of.
-fn provenance(seen: &Observed, policy: &Policy) -> Verdict {
+fn provenance(seen: &Observed, policy: &Policy) -> CheckResult {
     let spec = effective(&seen.restore.spec.restore_spec, policy);
     if seen.trusted() {
         let guard_rails = &policy.restore.excluded_from_platform_storage;
@@ -92,7 +92,7 @@ fn provenance(seen: &Observed, policy: &Policy) -> Verdict {
 }
 
 /// A tarball can name anybody's snapshot, so none is followed; what was moved into the storage location is there.
-fn snapshots(seen: &Observed) -> Verdict {
+fn snapshots(seen: &Observed) -> CheckResult {
     let asked = seen.restore.spec.restore_spec.restore_pvs == Some(true);
     let moved = seen.source.as_deref().is_some_and(moved_its_data);
     (asked && !moved).then(|| {
@@ -103,7 +103,7 @@ fn snapshots(seen: &Observed) -> Verdict {
 }
 
 /// Two modifiers cannot be had, and nacre's own must be there.
-fn own_modifier(spec: &RestoreSpec) -> Verdict {
+fn own_modifier(spec: &RestoreSpec) -> CheckResult {
     spec.resource_modifier.is_some().then(|| {
         let message = "is not available for what comes back from your own storage; leave the field out, \
                        or ask the administrators if it is they who require it";
@@ -112,7 +112,7 @@ fn own_modifier(spec: &RestoreSpec) -> Verdict {
 }
 
 /// Without its pod Velero brings back no volume that it saved from inside the pod, and says that all is well.
-fn volumes_in_pods(seen: &Observed, pods: bool) -> Verdict {
+fn volumes_in_pods(seen: &Observed, pods: bool) -> CheckResult {
     let saved = seen.source_volumes.total;
     (saved > 0 && !pods).then(|| {
         let message = format!(
@@ -127,17 +127,18 @@ pub(super) fn field(name: &str) -> String {
     format!("{PATH}.{name}")
 }
 
-fn absent(name: &str, given: bool) -> Verdict {
+fn absent(name: &str, given: bool) -> CheckResult {
     given.then(|| Refusal::new(field(name), "not available to namespace owners; leave the field out"))
 }
 
-fn namespace_leaving(seen: &Observed) -> Verdict {
-    let leaving = seen.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some());
+fn namespace_is_deleting(seen: &Observed) -> CheckResult {
+    let is_deleting =
+        seen.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some());
     let message = "the namespace is being deleted; nothing is restored into it";
-    leaving.then(|| Refusal::new("metadata.namespace", message))
+    is_deleting.then(|| Refusal::new("metadata.namespace", message))
 }
 
-fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Verdict {
+fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> CheckResult {
     let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
     closed.then(|| {
         let message =
@@ -146,13 +147,13 @@ fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Verdi
     })
 }
 
-fn backup_name(spec: &RestoreSpec) -> Verdict {
+fn backup_name(spec: &RestoreSpec) -> CheckResult {
     spec.backup_name
         .is_none()
         .then(|| Refusal::new(field("backupName"), "is missing; name a NonAdminBackup of this namespace"))
 }
 
-fn cluster_resources(spec: &RestoreSpec) -> Verdict {
+fn cluster_resources(spec: &RestoreSpec) -> CheckResult {
     (spec.include_cluster_resources == Some(true)).then(|| {
         let message = "cluster-scoped resources cannot be restored; leave the field out or set it to false";
         Refusal::new(field("includeClusterResources"), message)
@@ -160,21 +161,21 @@ fn cluster_resources(spec: &RestoreSpec) -> Verdict {
 }
 
 /// Velero would refuse these only after the restore was queued.
-fn resource_lists(spec: &RestoreSpec) -> Verdict {
+fn resource_lists(spec: &RestoreSpec) -> CheckResult {
     let (included, excluded) = (spec.included_resources.as_deref(), spec.excluded_resources.as_deref());
     let fields = (field("includedResources"), field("excludedResources"));
     filters::refusal(fields, included, excluded, false)
         .or_else(|| filters::fenced_off(field("includedResources"), included, &fence::out_of_restores()))
 }
 
-fn existing_resources(spec: &RestoreSpec) -> Verdict {
+fn existing_resources(spec: &RestoreSpec) -> CheckResult {
     let asked = spec.existing_resource_policy.as_deref()?;
     (!matches!(asked, "none" | "update")).then(|| {
         Refusal::new(field("existingResourcePolicy"), format!("{asked:?} is not known; write none or update"))
     })
 }
 
-fn mixed_selectors(spec: &RestoreSpec) -> Verdict {
+fn mixed_selectors(spec: &RestoreSpec) -> CheckResult {
     let both = spec.label_selector.is_some()
         && spec.or_label_selectors.as_ref().is_some_and(|list| !list.is_empty());
     both.then(|| {
@@ -185,7 +186,7 @@ fn mixed_selectors(spec: &RestoreSpec) -> Verdict {
     })
 }
 
-fn item_operation_timeout(spec: &RestoreSpec) -> Verdict {
+fn item_operation_timeout(spec: &RestoreSpec) -> CheckResult {
     let value = spec.item_operation_timeout.as_ref()?;
     let fine = value.nanos().is_some_and(|nanos| nanos >= 0);
     (!fine).then(|| {
@@ -194,7 +195,7 @@ fn item_operation_timeout(spec: &RestoreSpec) -> Verdict {
     })
 }
 
-fn hooks(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
+fn hooks(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> CheckResult {
     let hooks = spec.hooks.as_ref()?.resources.as_deref().unwrap_or_default();
     if policy.restore.forbid_hooks && !hooks.is_empty() {
         return Some(Refusal::new(
@@ -217,7 +218,7 @@ fn hooks(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Verdict {
 }
 
 /// The named backup must be this namespace's, and Velero must be done with it.
-fn source(seen: &Observed) -> Verdict {
+fn source(seen: &Observed) -> CheckResult {
     let name = seen.restore.spec.restore_spec.backup_name.as_deref().unwrap_or_default();
     let refuse = |message: String| Some(Refusal::new(field("backupName"), message));
     let Some(backup) = seen.backup.as_deref() else {
@@ -237,13 +238,13 @@ fn source(seen: &Observed) -> Verdict {
         }
         return refuse(format!("Velero has no backup for NonAdminBackup {name:?}; its conditions say why"));
     };
-    let kept_in = storage(source, seen.kept_at.as_deref());
+    let kept_in = storage(source, seen.velero_location.as_deref());
     if kept_in == Storage::Unknown {
         return refuse(format!(
             "the storage location of NonAdminBackup {name:?} is not there; it cannot be restored until it is back"
         ));
     }
-    match (seen.kept_at.as_deref().map_or("", BackupStorageLocation::phase), kept_in) {
+    match (seen.velero_location.as_deref().map_or("", BackupStorageLocation::phase), kept_in) {
         ("Unavailable", _) => {
             return refuse(format!(
                 "Velero cannot reach the storage of NonAdminBackup {name:?}; {STARTS_BY_ITSELF} can"
@@ -261,14 +262,14 @@ fn source(seen: &Observed) -> Verdict {
     }
     match (source.phase(), source.stage()) {
         ("Completed" | "PartiallyFailed", _) => None,
-        (phase, Stage::Over) => {
+        (phase, Stage::Finished) => {
             refuse(format!("NonAdminBackup {name:?} ended as {phase} and cannot be restored; name another"))
         }
         _ => not_yet(),
     }
 }
 
-fn name_taken(seen: &Observed) -> Verdict {
+fn name_taken(seen: &Observed) -> CheckResult {
     seen.name_taken.then(|| {
         let message = "Velero already has an object under the name this restore would get; create it under another name";
         Refusal::new("metadata.name", message)

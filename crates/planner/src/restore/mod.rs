@@ -1,4 +1,4 @@
-//! NonAdminRestore: from a tenant's wish to a Velero Restore. It runs once.
+//! NonAdminRestore: from a tenant's request to a Velero Restore. It runs once.
 
 mod admit;
 mod check;
@@ -25,58 +25,59 @@ pub use check::{STARTS_BY_ITSELF, check_spec};
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
+use crate::rejected_write::{self, retry_after, since};
 use crate::state::State;
-use crate::trouble::{self, again, since};
 use crate::view::Seen;
-use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, Target, Trouble, backup};
+use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target, backup};
 
 /// Everything a decision about one restore reads.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The request.
     pub restore: Arc<NonAdminRestore>,
-    /// Why the request could not be read.
+    /// Why the request could not be parsed; none if it could.
     pub unreadable: Option<Arc<str>>,
-    /// The namespace it is in.
+    /// The request's namespace.
     pub namespace: Option<Arc<Namespace>>,
     /// Its Velero Restore, if there is one and it was made for this request.
     pub velero: Option<Arc<Restore>>,
-    /// Whether somebody else's object has the name its Velero Restore would get.
+    /// Whether another object already has the name its Velero Restore would get.
     pub name_taken: bool,
     /// The backup it names.
     pub backup: Option<Arc<NonAdminBackup>>,
     /// The Velero Backup behind that, if it is this namespace's own.
     pub source: Option<Arc<Backup>>,
-    /// Where that is kept, if the location exists.
-    pub kept_at: Option<Arc<BackupStorageLocation>>,
+    /// The BackupStorageLocation of that, if it exists.
+    pub velero_location: Option<Arc<BackupStorageLocation>>,
     /// The volumes of that backup that were saved from inside pods.
     pub source_volumes: PodVolumeCounts,
     /// nacre's own modifier for what comes from tenants' storage, if it exists.
     pub modifier: Option<Arc<ConfigMap>>,
     /// The ConfigMaps the request names as modifier and as policy, if they exist.
     pub config_maps: [Option<Arc<ConfigMap>>; 2],
-    /// How far the volumes are.
+    /// Progress of the volumes.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
-    /// Where it stands in Velero's queue, once Velero has it.
+    /// Its position in Velero's queue, once the Velero object exists.
     pub position: i64,
-    /// Whether a new position alone is worth a write. Where many wait, that is for a chore with a budget to say.
-    pub position_due: bool,
-    /// What the API server did not take when it was last tried.
-    pub trouble: Option<Arc<Trouble>>,
-    /// What an administrator allows, if that is known.
+    /// Whether a new queue position alone is written. With many waiting requests, a periodic job with a budget decides
+    /// that.
+    pub publish_position: bool,
+    /// The last write for this object that the API server rejected.
+    pub rejected_write: Option<Arc<RejectedWrite>>,
+    /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
-    /// Where Velero is.
+    /// Velero's namespace.
     pub admin_namespace: String,
-    /// The time.
+    /// The current time, given by the caller.
     pub now: Timestamp,
 }
 
 /// The names a Velero Restore of this request can have: the one it would be given now, and the one the Go controller
 /// gave it.
 pub fn references(restore: &NonAdminRestore) -> Vec<String> {
-    let told = restore.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.nacuuid.clone());
+    let reported = restore.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.nacuuid.clone());
     let mut names = vec![own_name(&restore.metadata)];
-    names.extend(told.filter(|name| !name.is_empty()));
+    names.extend(reported.filter(|name| !name.is_empty()));
     names.dedup();
     names
 }
@@ -86,7 +87,7 @@ pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
     Some(gather(view, view.restore(namespace, name)?, namespace))
 }
 
-/// Why this restore would be refused if it were asked for now; none if nobody can tell.
+/// Why this restore would be refused now; none while the policy is unknown.
 pub(crate) fn judge(view: &State, restore: NonAdminRestore) -> Option<Result<(), Refusal>> {
     let namespace = restore.metadata.namespace.clone()?;
     let seen = gather(view, Seen { object: Arc::new(restore), unreadable: None }, &namespace);
@@ -94,7 +95,7 @@ pub(crate) fn judge(view: &State, restore: NonAdminRestore) -> Option<Result<(),
     Some(refusal.map_or(Ok(()), Err))
 }
 
-/// Gathers the same for one that is not stored yet, or not so.
+/// The same for an object that is not stored yet, or is about to change.
 pub(crate) fn gather(
     view: &State,
     Seen { object: restore, unreadable }: Seen<NonAdminRestore>,
@@ -112,11 +113,11 @@ pub(crate) fn gather(
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     Observed {
         name_taken: velero.is_none() && view.velero_restore(&own_name(&restore.metadata)).is_some(),
-        kept_at: location.and_then(|name| view.storage_location(name)),
+        velero_location: location.and_then(|name| view.storage_location(name)),
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
         position: velero.as_deref().map_or(0, |velero| view.restore_queue().position(velero)),
-        position_due: true,
+        publish_position: true,
         source_volumes: source
             .as_deref()
             .and_then(|source| source.metadata.name.as_deref())
@@ -125,7 +126,7 @@ pub(crate) fn gather(
             .as_deref()
             .and_then(|policy| view.config_map(modifier::name(&policy.restore.from_tenant_storage))),
         policy,
-        trouble: trouble::lasting(view, &Key::of(Kind::NonAdminRestore, &restore.metadata)),
+        rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminRestore, &restore.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: space,
@@ -160,23 +161,23 @@ impl Observed {
         self.restore.status.clone().unwrap_or_default()
     }
 
-    /// Somebody asked Kubernetes to delete the request.
-    fn leaving(&self) -> bool {
+    /// The request has a deletionTimestamp.
+    fn is_deleting(&self) -> bool {
         self.meta().deletion_timestamp.is_some()
     }
 
-    /// Our finalizer is on it.
-    fn held(&self) -> bool {
+    /// The request has nacre's finalizer.
+    fn has_finalizer(&self) -> bool {
         self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NAR_FINALIZER)
     }
 
-    /// The bytes are an administrator's; any others may be forged.
+    /// The data is in the administrators' storage; any other data may be forged.
     fn trusted(&self) -> bool {
         let source = self.source.as_deref();
-        source.is_some_and(|source| storage(source, self.kept_at.as_deref()) == Storage::Platform)
+        source.is_some_and(|source| storage(source, self.velero_location.as_deref()) == Storage::Platform)
     }
 
-    /// Velero has had it before.
+    /// The status says that the Velero object was created before.
     fn handed_over_before(&self) -> bool {
         let Some(status) = &self.restore.status else {
             return false;
@@ -184,7 +185,7 @@ impl Observed {
         status.phase == Some(Phase::Created) || condition::is_true(&status.conditions, condition::QUEUED)
     }
 
-    /// It was said to be lost: from then on it stays so, whatever made nacre think that Velero had it.
+    /// Its status says that the Velero object is lost: that is final.
     fn lost_before(&self) -> bool {
         let accepted = self
             .restore
@@ -195,20 +196,20 @@ impl Observed {
     }
 }
 
-/// How long to wait for a namespace that a watch has yet to tell us about.
-const UNTIL_THE_NAMESPACE_IS_SEEN: Duration = Duration::from_secs(2);
+/// Requeue delay until the watch has reported the namespace.
+const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
 
-/// Why a request waits while the policy is not known.
-const UNTIL_THE_POLICY_IS_READ: &str = "what the administrators allow cannot be read at the moment; \
+/// Condition message while the policy is unknown.
+const POLICY_UNREADABLE: &str = "what the administrators allow cannot be read at the moment; \
                                         the restore waits, and goes on by itself when that is mended";
 
 /// Decides what to do about one restore.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
-        // Whose a Velero Restore is cannot be told yet: neither make one nor let go of one.
-        return Plan::done().waking_in(UNTIL_THE_NAMESPACE_IS_SEEN);
+        // The owner of a Velero Restore is unknown yet: neither create nor release one.
+        return Plan::done().requeue_after(NAMESPACE_RETRY);
     }
-    if seen.leaving() {
+    if seen.is_deleting() {
         return delete(seen);
     }
     if let Some(velero) = &seen.velero {
@@ -219,56 +220,57 @@ pub fn decide(seen: &Observed) -> Plan {
         return refuse(seen, condition::VELERO_RESTORE_NOT_FOUND, message);
     }
     let Some(policy) = &seen.policy else {
-        // Allowing it would be a guess. Whoever waits is decided about again when the policy changes.
-        return refuse(seen, condition::POLICY_UNAVAILABLE, UNTIL_THE_POLICY_IS_READ);
+        // The request cannot be checked without the policy. Waiting requests are decided about again when the policy
+        // changes.
+        return refuse(seen, condition::POLICY_UNAVAILABLE, POLICY_UNREADABLE);
     };
     match check::refusal(seen, policy) {
         Some(refusal) => refuse(seen, condition::INVALID_RESTORE_SPEC, &refusal.to_string()),
-        None => match seen.trouble.as_deref().and_then(not_taken) {
+        None => match seen.rejected_write.as_deref().and_then(write_rejected) {
             Some(message) => {
                 let conditions = seen.restore.status.as_ref().map(|status| status.conditions.as_slice());
-                let wait = again(since(conditions, condition::ACCEPTED), seen.now);
-                refuse(seen, condition::HAND_OVER_FAILED, &message).waking_in(wait)
+                let wait = retry_after(since(conditions, condition::ACCEPTED), seen.now);
+                refuse(seen, condition::HAND_OVER_FAILED, &message).requeue_after(wait)
             }
             None => create(seen, policy),
         },
     }
 }
 
-/// What the tenant is told where the API server does not take the Velero Restore, or what it must not be without.
-fn not_taken(trouble: &Trouble) -> Option<String> {
-    let what = match trouble.kind {
+/// Condition message if the API server rejects the Velero Restore, or an object it needs.
+fn write_rejected(rejected_write: &RejectedWrite) -> Option<String> {
+    let what = match rejected_write.kind {
         Kind::Restore => "Velero could not be given the restore",
         Kind::ConfigMap => {
-            "nothing comes back from your own storage without nacre's own resource modifier, a ConfigMap beside Velero, \
+            "nothing comes back from your own storage without nacre's own resource modifier, a ConfigMap in Velero's namespace, \
              which could not be written"
         }
         _ => return None,
     };
-    Some(format!("{what}: {}; it is tried again", trouble.why()))
+    Some(format!("{what}: {}; it is tried again", rejected_write.why()))
 }
 
-/// Finalizer and Velero Restore. Then it is mirrored at once, which makes three writes; its place in the queue is
-/// known only when it stands there.
+/// Finalizer and Velero Restore. The status follows at once, so there are three writes; the queue position is known
+/// only after the create.
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::restore(seen, policy);
     let mut plan = Plan::done();
-    // First what may not be to be had at all.
+    // The modifier first, since it may be rejected.
     if !seen.trusted() {
         plan = plan.then_if(modifier::ensure(seen, &policy.restore.from_tenant_storage));
     }
-    if !seen.held() {
-        plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
+    if !seen.has_finalizer() {
+        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAR_FINALIZER));
     }
     plan.then(Action::Create(Object::of(Kind::Restore, &velero))).again_at_once()
 }
 
-/// Velero has it: show what Velero says, whatever has become of the backup since.
+/// The Velero Restore exists: mirrors its status, whatever happened to the backup since.
 fn mirror(seen: &Observed, velero: &Restore) -> Plan {
     let status = status::mirrored(seen, velero);
     let mut plan = Plan::done();
-    if !seen.held() {
-        plan = plan.then(Action::Hold(seen.target(), labels::NAR_FINALIZER));
+    if !seen.has_finalizer() {
+        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAR_FINALIZER));
     }
     if annotation(&velero.metadata, labels::ORIGIN_UID).is_none() {
         plan = plan.then(generate::stamp(seen, velero));
@@ -278,26 +280,27 @@ fn mirror(seen: &Observed, velero: &Restore) -> Plan {
     plan
 }
 
-/// Writes a refusal and tells it, but only when it is news. There is nothing at Velero to hold the request for.
+/// Writes a refusal and its Event, if it is new. The finalizer is removed, since there is nothing to clean up in
+/// Velero.
 fn refuse(seen: &Observed, reason: &'static str, message: &str) -> Plan {
     let mut plan = Plan::done();
-    if seen.held() {
-        plan = plan.then(Action::Release(seen.target(), labels::NAR_FINALIZER));
+    if seen.has_finalizer() {
+        plan = plan.then(Action::RemoveFinalizer(seen.target(), labels::NAR_FINALIZER));
     }
     match status::patch(seen, &status::refused(seen, reason, message)) {
         None => plan,
-        Some(write) => plan.then(write).telling(Event::warning(reason, message)),
+        Some(write) => plan.then(write).with_event(Event::warning(reason, message)),
     }
 }
 
-/// The Velero Restore goes first; Velero may hold it until it has cleaned up.
+/// The Velero Restore is deleted first; Velero's finalizer may keep it until it has cleaned up.
 fn delete(seen: &Observed) -> Plan {
     let Some(velero) = &seen.velero else {
-        if !seen.held() {
+        if !seen.has_finalizer() {
             return Plan::done();
         }
-        let plan = Plan::done().then(Action::Release(seen.target(), labels::NAR_FINALIZER));
-        return plan.telling(Event::normal("RestoreDeleted", "the restore is gone"));
+        let plan = Plan::done().then(Action::RemoveFinalizer(seen.target(), labels::NAR_FINALIZER));
+        return plan.with_event(Event::normal("RestoreDeleted", "the restore is gone"));
     };
     let status = status::deleting(seen, velero);
     let mut plan = Plan::done().then_if(status::patch(seen, &status));
@@ -308,4 +311,4 @@ fn delete(seen: &Observed) -> Plan {
 }
 
 /// Refuses because of what the request says.
-type Verdict = Option<Refusal>;
+type CheckResult = Option<Refusal>;

@@ -1,11 +1,11 @@
-//! What the tenant is shown.
+//! The status of the request.
 
 use api::condition::{self, Finding};
 use api::velero::{Restore, RestoreStatus};
 use api::{Kind, NonAdminRestoreStatus, Phase, VeleroRestore};
 
 use super::Observed;
-use crate::{Action, Event, tell};
+use crate::{Action, Event, velero_status};
 
 /// What Velero says, and that the request was accepted.
 pub(super) fn mirrored(seen: &Observed, velero: &Restore) -> NonAdminRestoreStatus {
@@ -17,7 +17,7 @@ pub(super) fn mirrored(seen: &Observed, velero: &Restore) -> NonAdminRestoreStat
     status
 }
 
-/// Whatever becomes of it: that Velero has had it is not forgotten, so that it never runs a second time.
+/// Keeps the information that the Velero object was created, so that it never runs a second time.
 fn velero_has_it(seen: &Observed, status: &mut NonAdminRestoreStatus) {
     find(seen, status, condition::ACCEPTED, true, condition::RESTORE_ACCEPTED, "the restore is allowed");
     find(seen, status, condition::QUEUED, true, condition::RESTORE_SCHEDULED, "Velero has the restore");
@@ -32,7 +32,7 @@ pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> N
     status
 }
 
-/// On its way out.
+/// Being deleted.
 pub(super) fn deleting(seen: &Observed, velero: &Restore) -> NonAdminRestoreStatus {
     let mut status = seen.status();
     status.phase = Some(Phase::Deleting);
@@ -58,12 +58,14 @@ fn find(
 fn mirror(seen: &Observed, velero: &Restore, status: &mut NonAdminRestoreStatus) {
     let before = status.velero_restore.take().and_then(|before| before.status);
     let name = velero.metadata.name.clone();
-    let says = |said: &RestoreStatus| {
-        let phase = said.phase.as_deref();
-        seen.trouble.as_ref().is_none_or(|trouble| !trouble.refuses_status(Kind::NonAdminRestore, phase))
+    let says = |velero_status: &RestoreStatus| {
+        let phase = velero_status.phase.as_deref();
+        seen.rejected_write
+            .as_ref()
+            .is_none_or(|rejected_write| !rejected_write.refuses_status(Kind::NonAdminRestore, phase))
     };
     status.velero_restore = Some(VeleroRestore {
-        status: tell::steady(before, velero.status.as_ref()).filter(says),
+        status: velero_status::ignore_time_only_changes(before, velero.status.as_ref()).filter(says),
         nacuuid: name.clone(),
         name,
         namespace: Some(seen.admin_namespace.clone()),
@@ -71,20 +73,22 @@ fn mirror(seen: &Observed, velero: &Restore, status: &mut NonAdminRestoreStatus)
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_restores = (files.total > 0).then_some(files);
     status.data_mover_data_downloads = (moved.total > 0).then_some(moved);
-    status.queue_info = Some(tell::position(status.queue_info, seen.position));
+    status.queue_info = Some(velero_status::position(status.queue_info, seen.position));
 }
 
-/// The write that makes the status so, if it is not already.
+/// The status patch, if the status changes.
 pub(super) fn patch(seen: &Observed, wanted: &NonAdminRestoreStatus) -> Option<Action> {
     let found = seen.restore.status.as_ref();
-    if !seen.position_due && found.is_some_and(|found| tell::only_waits_elsewhere(found, wanted)) {
+    if !seen.publish_position
+        && found.is_some_and(|found| velero_status::only_position_changed(found, wanted))
+    {
         return None;
     }
-    tell::status(seen.target(), found, wanted)
+    velero_status::status(seen.target(), found, wanted)
 }
 
-/// How the story of a restore is told.
-const STORY: tell::Story = tell::Story {
+/// The Events of a restore.
+const EVENT_REASONS: velero_status::EventReasons = velero_status::EventReasons {
     what: "restore",
     scheduled: condition::RESTORE_SCHEDULED,
     started: "RestoreStarted",
@@ -92,13 +96,13 @@ const STORY: tell::Story = tell::Story {
     failed: "RestoreFailed",
 };
 
-/// What has happened since the tenant was last told.
+/// Events for what changed since the last status.
 pub(super) fn news(seen: &Observed, velero: &Restore, wanted: &NonAdminRestoreStatus) -> Vec<Event> {
     let mut news = Vec::new();
     if seen.status().velero_restore.is_none() {
-        news.push(STORY.handed_over(velero.metadata.name.as_deref().unwrap_or_default()));
+        news.push(EVENT_REASONS.handed_over(velero.metadata.name.as_deref().unwrap_or_default()));
     }
-    let said = |status: &NonAdminRestoreStatus| status.velero_restore.as_ref()?.status.clone();
-    news.extend(STORY.news(said(&seen.status()).as_ref(), said(wanted).as_ref()));
+    let velero_status = |status: &NonAdminRestoreStatus| status.velero_restore.as_ref()?.status.clone();
+    news.extend(EVENT_REASONS.news(velero_status(&seen.status()).as_ref(), velero_status(wanted).as_ref()));
     news
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-/// Which values stand under a name.
+/// The values by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Index<V>(HashMap<String, BTreeSet<V>>);
 
@@ -13,7 +13,7 @@ impl<V> Default for Index<V> {
 }
 
 impl<V: Ord + Clone> Index<V> {
-    /// Moves a value from the names it stood under to the names it stands under now.
+    /// Moves a value from its old names to its new names.
     pub(crate) fn shift(&mut self, value: &V, before: &[String], after: &[String]) {
         for name in before.iter().filter(|name| !after.contains(name)) {
             if let Some(values) = self.0.get_mut(name) {
@@ -28,7 +28,7 @@ impl<V: Ord + Clone> Index<V> {
         }
     }
 
-    /// What stands under a name, in order.
+    /// The values of a name, in order.
     pub(crate) fn under(&self, name: &str) -> impl Iterator<Item = &V> {
         self.0.get(name).into_iter().flatten()
     }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Namespace;
 
 use super::{State, WatchedKind};
 use crate::ownership::{is_default, label};
-use crate::queue::{Heard, Queue, Queued};
+use crate::queue::{Queue, Queued, Source};
 use crate::{Key, backup, restore};
 
 impl State {
@@ -68,11 +68,11 @@ impl State {
     }
 
     pub(super) fn queue_backup(&mut self, before: Option<&Backup>, after: Option<&Backup>) {
-        note(&mut self.backup_queue, self.velero_backups.heard(), before, after);
+        note(&mut self.backup_queue, self.velero_backups.source(), before, after);
     }
 
     pub(super) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
-        note(&mut self.restore_queue, self.velero_restores.heard(), before, after);
+        note(&mut self.restore_queue, self.velero_restores.source(), before, after);
     }
 
     pub(super) fn index_storage(
@@ -112,9 +112,9 @@ impl State {
     }
 }
 
-fn note<K: Queued>(queue: &mut Queue, heard: Heard, before: Option<&K>, after: Option<&K>) {
+fn note<K: Queued>(queue: &mut Queue, source: Source, before: Option<&K>, after: Option<&K>) {
     match (before, after) {
-        (_, Some(object)) => _ = queue.note(object, heard),
+        (_, Some(object)) => _ = queue.note(object, source),
         (Some(object), None) => _ = queue.gone(object),
         (None, None) => {}
     }

@@ -19,7 +19,7 @@ use super::credentials::SecretKey;
 use super::{State, WatchedKind};
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
-use crate::{Key, Policy, Trouble};
+use crate::{Key, Policy, RejectedWrite};
 
 impl State {
     pub(crate) fn admin<K: WatchedKind>(&self, name: &str) -> Option<Arc<K>> {
@@ -46,12 +46,12 @@ impl State {
         &self.admin_namespace
     }
 
-    /// The time of this look.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// What an administrator allows in this namespace; none while that is not known. Then nothing new is begun.
+    /// The policy of this namespace; none while it is unknown. Then nothing new is started.
     pub fn policy(&self, namespace: &str) -> Option<Arc<Policy>> {
         let labels =
             self.namespace(namespace).and_then(|space| space.metadata.labels.clone()).unwrap_or_default();
@@ -128,12 +128,12 @@ impl State {
         self.admin(name)
     }
 
-    /// What was wanted for this object when it was last decided about, and was not taken by the API server.
-    pub fn trouble(&self, key: &Key) -> Option<Arc<Trouble>> {
+    /// The last write for this object that the API server rejected.
+    pub fn rejected_write(&self, key: &Key) -> Option<Arc<RejectedWrite>> {
         self.rejected.get(key).cloned()
     }
 
-    /// Velero's version, if it has told.
+    /// Velero's version, if it is known.
     pub fn velero_version(&self) -> Option<String> {
         self.velero_version.clone()
     }
@@ -254,29 +254,28 @@ impl State {
         self.secret_copies.all().map(|seen| seen.object.clone()).collect()
     }
 
-    /// Whether what there is of Velero's kinds in tenants' namespaces is known. Where nobody is to see it, nobody looks,
-    /// and this and the rest say nothing.
-    pub fn shows_velero(&self) -> bool {
+    /// Whether the Velero view is active and its cache synced. Otherwise this and the following are empty.
+    pub fn velero_view_active(&self) -> bool {
         self.velero_view.known()
     }
 
     /// An object of Velero's kinds in a tenant's namespace, whoever wrote it.
-    pub fn shown(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+    pub fn velero_view(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
         self.velero_view.get(kind, namespace, name)
     }
 
     /// All objects of Velero's kinds in a tenant's namespace.
-    pub fn shown_in(&self, namespace: &str) -> Vec<Key> {
+    pub fn velero_view_in(&self, namespace: &str) -> Vec<Key> {
         self.velero_view.within(namespace)
     }
 
     /// All objects of Velero's kinds in tenants' namespaces.
-    pub fn all_shown(&self) -> Vec<Key> {
+    pub fn all_velero_views(&self) -> Vec<Key> {
         self.velero_view.all()
     }
 
-    /// The namespaces whose owners are to see Velero's objects.
-    pub fn viewed(&self) -> Vec<String> {
+    /// The namespaces for which the Velero view is enabled.
+    pub fn velero_view_namespaces(&self) -> Vec<String> {
         self.velero_view.namespaces.iter().cloned().collect()
     }
 
@@ -285,12 +284,12 @@ impl State {
         self.admin(name)
     }
 
-    /// What Velero does about a volume.
+    /// An object of Velero about a volume.
     pub fn volume(&self, kind: Kind, name: &str) -> Option<DynamicObject> {
         self.whole_volume(kind, name)
     }
 
-    /// What Velero does about the volumes of this Velero Backup or Restore.
+    /// The objects about the volumes of this Velero Backup or Restore.
     pub fn volumes_of(&self, velero: &str) -> Vec<Key> {
         self.volumes.under(velero).cloned().collect()
     }

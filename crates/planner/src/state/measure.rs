@@ -1,11 +1,11 @@
-//! Measuring what is in the stores.
+//! Metrics of the cached objects.
 
 use super::State;
 use crate::last_good::as_seen_by_controller;
 use crate::measure::Measures;
 
 impl State {
-    /// What the requests in the cluster come to. Looks at each of them once: for a scrape, not for an event.
+    /// Totals over all requests. Reads each of them once: for a scrape, not for an event.
     pub fn measures(&self) -> Measures {
         let mut measures = Measures::default();
         let now = self.now();
@@ -18,12 +18,12 @@ impl State {
         measures
     }
 
-    /// Whether a namespace is known to be gone; never so while namespaces cannot be seen.
+    /// Whether a namespace is known to be deleted; never while namespaces cannot be listed.
     pub fn is_gone(&self, namespace: &str) -> bool {
         !self.namespaces.is_empty() && self.namespaces.get("", namespace).is_none()
     }
 
-    /// Whether there is a policy to decide by.
+    /// Whether a policy is loaded.
     pub fn policy_in_effect(&self) -> bool {
         self.policy("").is_some()
     }

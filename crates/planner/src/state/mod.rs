@@ -40,7 +40,7 @@ use crate::location::endpoint::HostPattern;
 use crate::policy::{LastPolicy, Policies, Problem, Vanished};
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
-use crate::{Key, Target, Trouble};
+use crate::{Key, RejectedWrite, Target};
 use index::Index;
 use store::{Change, Store};
 use view_store::VeleroView;
@@ -81,7 +81,7 @@ pub enum Update<'a, O> {
     Deleted(&'a ObjectMeta),
 }
 
-/// Everything seen so far.
+/// The content of the cache.
 #[derive(Clone, Debug)]
 pub struct State {
     admin_namespace: String,
@@ -131,7 +131,7 @@ pub struct State {
     volumes: Index<Key>,
     backing_off: BTreeSet<Key>,
     /// By the object that was decided about: the write that the API server rejected when it was last tried.
-    rejected: HashMap<Key, Arc<Trouble>>,
+    rejected: HashMap<Key, Arc<RejectedWrite>>,
     velero_view: VeleroView,
 }
 
@@ -238,7 +238,13 @@ impl State {
             self.rejected.remove(&Key::of(K::KIND, gone.meta()));
         }
         let mut keys = K::affected(self, before, after);
-        keys.extend(crate::copies::also(self, K::KIND, before.map(K::meta), after.map(K::meta), &keys));
+        keys.extend(crate::velero_view::affected(
+            self,
+            K::KIND,
+            before.map(K::meta),
+            after.map(K::meta),
+            &keys,
+        ));
         keys
     }
 

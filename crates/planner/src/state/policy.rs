@@ -10,10 +10,10 @@ use super::State;
 use crate::location::endpoint::HostPattern;
 use crate::policy::{self, InForce, LastPolicy, Policies, Problem, Reading, Readings, Vanished};
 use crate::view::Seen;
-use crate::{Action, Key, Policy, concern};
+use crate::{Action, Key, Policy, affected};
 
 impl State {
-    /// Takes the hosts by which the API server is reached. What cannot be a host is left out: nobody could name it.
+    /// Sets the API server's host names. Invalid host names are left out.
     pub fn set_api_server(&mut self, hosts: &[String]) {
         self.api_server = hosts.iter().filter_map(|host| host.parse::<HostPattern>().ok()).collect();
     }
@@ -40,12 +40,12 @@ impl State {
         }
         self.load_policy();
         let (kind, gone) = (Kind::DataProtectionApplication, ObjectMeta::default());
-        let mut keys = concern::application(self, None, None);
-        keys.extend(crate::copies::also(self, kind, Some(&gone), None, &keys));
+        let mut keys = affected::application(self, None, None);
+        keys.extend(crate::velero_view::affected(self, kind, Some(&gone), None, &keys));
         keys
     }
 
-    /// What is wrong with the policy as it was last read.
+    /// The problems of the policy as last loaded.
     pub fn policy_problems(&self) -> &[Problem] {
         &self.policy_problems
     }
@@ -203,8 +203,8 @@ mod tests {
             check_spec(&serde_json::from_value(spec).unwrap(), "shop", &policy.storage_locations)
         };
         for url in ["https://10.96.0.1", "https://api.example.com:6443", "http://[::ffff:10.96.0.1]"] {
-            let told = refused(url).unwrap().message;
-            assert!(told.contains("is the cluster's API server"), "{url}: {told}");
+            let reported = refused(url).unwrap().message;
+            assert!(reported.contains("is the cluster's API server"), "{url}: {reported}");
         }
         assert_eq!(refused("https://10.96.0.2"), None);
     }

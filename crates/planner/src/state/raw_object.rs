@@ -23,7 +23,7 @@ pub struct RawObject {
     text: String,
 }
 
-/// Without its text, which may be a Secret's.
+/// Debug output without the text, which may be a Secret's.
 impl Debug for RawObject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -34,7 +34,7 @@ impl Debug for RawObject {
     }
 }
 
-/// The beginning of an object's metadata, and what is cut out of it.
+/// The parts of metadata that identify an object.
 #[derive(Default, Deserialize)]
 struct Head<'a> {
     #[serde(borrow)]
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for RawObject {
 }
 
 impl RawObject {
-    /// Takes the text of an object, whatever is in it.
+    /// Wraps the JSON text of an object, valid or not.
     pub fn new(text: &str) -> Self {
         let Head { metadata: found } = serde_json::from_str(text).unwrap_or_default();
         let meta = ObjectMeta {
@@ -98,7 +98,8 @@ impl Incoming for RawObject {
     }
 }
 
-/// The text with `null` for this part of it. Who set which field is of no interest here, and often longer than the object.
+/// The text with `null` in place of this part, such as managedFields, which are not used and often longer than the
+/// object.
 fn without(text: &str, part: &str) -> String {
     let begin = part.as_ptr().addr() - text.as_ptr().addr();
     [&text[..begin], "null", &text[begin + part.len()..]].concat()
@@ -163,9 +164,9 @@ mod tests {
             serde_json::from_str(&format!(r#"{{"kind": "List", "apiVersion": "v1", "items": [{object}]}}"#))
                 .unwrap();
         let WatchEvent::Added(added) = event else { panic!("{event:?}") };
-        for told in [&added, &list.items[0]] {
-            assert_eq!((told.meta.name.as_deref(), told.meta.uid.as_deref()), (Some("a"), Some("u")));
-            assert_eq!(told.text, object.replace(r#"[{"a": "]"}]"#, "null"));
+        for reported in [&added, &list.items[0]] {
+            assert_eq!((reported.meta.name.as_deref(), reported.meta.uid.as_deref()), (Some("a"), Some("u")));
+            assert_eq!(reported.text, object.replace(r#"[{"a": "]"}]"#, "null"));
         }
     }
 

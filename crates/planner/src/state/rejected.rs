@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::State;
-use crate::{Action, Key, Trouble};
+use crate::{Action, Key, RejectedWrite};
 
 /// The API server's answer to a write that it did not carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +24,9 @@ impl State {
         }
         let (kind, of_status) = (action.kind(), matches!(action, Action::PatchStatus(..)));
         let (code, message) = (rejection.code, rejection.message.clone());
-        let rejected = Trouble { kind, of_status, code, message, times: 1 };
+        let rejected = RejectedWrite { kind, of_status, code, message, times: 1 };
         // Of a status, all that matters is whether less has to be shown.
-        if of_status && rejected.may_pass() {
+        if of_status && rejected.is_transient() {
             return;
         }
         let rejected = rejected.after(self.rejected.get(about).map(Arc::as_ref));

@@ -1,4 +1,4 @@
-//! The objects of one kind as they were last seen or written.
+//! The cache of one kind: its objects as last observed or written.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::Resource;
 use kube::core::ObjectMeta;
 
-use crate::queue::Heard;
+use crate::queue::Source;
 use crate::view::Seen;
 
 /// How long after the watch reported a deletion the reply to a write of ours may still arrive.
@@ -160,8 +160,8 @@ impl<K: Resource> Store<K> {
     }
 
     /// Whether what becomes known now comes from a list or from a watch.
-    pub(crate) fn heard(&self) -> Heard {
-        if self.listing.is_some() { Heard::InAList } else { Heard::JustNow }
+    pub(crate) fn source(&self) -> Source {
+        if self.listing.is_some() { Source::List } else { Source::Watch }
     }
 
     /// A list begins.
@@ -186,7 +186,7 @@ fn object_name(meta: &ObjectMeta) -> ObjectName {
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
-/// Resource versions grow; Kubernetes promises that they can be compared within one kind.
+/// resourceVersions increase; Kubernetes guarantees that they can be compared within one kind.
 fn version(meta: &ObjectMeta) -> u64 {
     meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::store::{Change, Store};
 use super::{Incoming, Moment, State, Update};
 use crate::Key;
-use crate::copies::{self, WATCHED};
+use crate::velero_view::{self, WATCHED};
 
 /// The objects of Velero's kinds in tenants' namespaces.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ impl VeleroView {
 }
 
 impl State {
-    /// Whether an object is of Velero's kinds but in a tenant's namespace.
+    /// Whether an object is of Velero's kinds and in a tenant namespace.
     pub fn is_in_velero_view(&self, kind: Kind, namespace: &str) -> bool {
         WATCHED.contains(&kind) && namespace != self.admin_namespace()
     }
@@ -62,7 +62,7 @@ impl State {
     /// Everything in the view was listed. Returns what is decided about now.
     pub fn velero_view_listed(&mut self) -> Vec<Key> {
         self.velero_view.known = true;
-        copies::everything(self)
+        velero_view::everything(self)
     }
 
     /// Nobody watches the view any more: what was seen of it is forgotten.
@@ -73,8 +73,8 @@ impl State {
 
     /// Notes whether this namespace shows the view.
     pub(super) fn review(&mut self, namespace: &str) {
-        // While nobody can tell, it stays as it is.
-        match copies::viewed(self, namespace) {
+        // While that is unknown, nothing changes.
+        match velero_view::enabled_in(self, namespace) {
             Some(true) => _ = self.velero_view.namespaces.insert(namespace.to_owned()),
             Some(false) => _ = self.velero_view.namespaces.remove(namespace),
             None => {}
@@ -119,7 +119,7 @@ impl State {
         if !self.velero_view.known {
             return Vec::new();
         }
-        copies::shown(self, kind, before.as_deref(), after.as_ref().map(|seen| &*seen.object))
+        velero_view::affected_by_copy(self, kind, before.as_deref(), after.as_ref().map(|seen| &*seen.object))
     }
 
     /// What Velero does about a volume, as an object of any kind.

@@ -10,7 +10,7 @@ use api::{
     DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
 };
-// Kinds go by the names of their types.
+// The macro below derives the kind from the type's name.
 use api::HiddenSecret as Secret;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 use super::store::Store;
 use super::{Incoming, Moment, State, Update};
-use crate::{Key, concern};
+use crate::{Key, affected};
 
 /// A kind that is watched.
 pub trait WatchedKind:
@@ -83,24 +83,24 @@ macro_rules! watched_kinds {
 }
 
 watched_kinds! {
-    NonAdminBackup in backups, indexed by State::index_backup, affects concern::backup;
-    NonAdminRestore in restores, indexed by State::index_restore, affects concern::restore;
-    NonAdminDownloadRequest in downloads, indexed by State::index_download, affects concern::download;
-    DownloadRequest in download_requests, indexed by nothing, affects concern::download_request;
-    NonAdminBackupStorageLocation in locations, indexed by State::index_location, affects concern::location;
-    NonAdminBackupStorageLocationRequest in location_requests, indexed by nothing, affects concern::of_location;
-    Secret in secret_copies, indexed by nothing, affects concern::of_location;
-    Backup in velero_backups, indexed by State::queue_backup, affects concern::velero_backup;
-    Restore in velero_restores, indexed by State::queue_restore, affects concern::velero_restore;
-    BackupStorageLocation in storage_locations, indexed by State::index_storage, affects concern::storage_location;
-    DeleteBackupRequest in delete_requests, indexed by State::index_delete_request, affects concern::delete_request;
-    Namespace in namespaces, indexed by State::index_namespace, affects concern::namespace;
-    ConfigMap in config_maps, indexed by State::index_config_map, affects concern::config_map;
-    DataProtectionApplication in applications, indexed by State::index_application, affects concern::application;
-    PodVolumeBackup in pod_volume_backups, indexed by State::index_volume, affects concern::volume;
-    PodVolumeRestore in pod_volume_restores, indexed by State::index_volume, affects concern::volume;
-    DataUpload in data_uploads, indexed by State::index_volume, affects concern::volume;
-    DataDownload in data_downloads, indexed by State::index_volume, affects concern::volume;
+    NonAdminBackup in backups, indexed by State::index_backup, affects affected::backup;
+    NonAdminRestore in restores, indexed by State::index_restore, affects affected::restore;
+    NonAdminDownloadRequest in downloads, indexed by State::index_download, affects affected::download;
+    DownloadRequest in download_requests, indexed by nothing, affects affected::download_request;
+    NonAdminBackupStorageLocation in locations, indexed by State::index_location, affects affected::location;
+    NonAdminBackupStorageLocationRequest in location_requests, indexed by nothing, affects affected::of_location;
+    Secret in secret_copies, indexed by nothing, affects affected::of_location;
+    Backup in velero_backups, indexed by State::queue_backup, affects affected::velero_backup;
+    Restore in velero_restores, indexed by State::queue_restore, affects affected::velero_restore;
+    BackupStorageLocation in storage_locations, indexed by State::index_storage, affects affected::storage_location;
+    DeleteBackupRequest in delete_requests, indexed by State::index_delete_request, affects affected::delete_request;
+    Namespace in namespaces, indexed by State::index_namespace, affects affected::namespace;
+    ConfigMap in config_maps, indexed by State::index_config_map, affects affected::config_map;
+    DataProtectionApplication in applications, indexed by State::index_application, affects affected::application;
+    PodVolumeBackup in pod_volume_backups, indexed by State::index_volume, affects affected::volume;
+    PodVolumeRestore in pod_volume_restores, indexed by State::index_volume, affects affected::volume;
+    DataUpload in data_uploads, indexed by State::index_volume, affects affected::volume;
+    DataDownload in data_downloads, indexed by State::index_volume, affects affected::volume;
 }
 
 fn nothing<K>(_: &mut State, _: Option<&K>, _: Option<&K>) {}

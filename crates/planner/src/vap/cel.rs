@@ -1,7 +1,7 @@
-//! Words and phrases that policies share.
+//! CEL expressions that policies share.
 
-/// Whether the namespace is going away, when nothing in it is worth defending and nothing may hold it up. This is known to validations,
-/// but not to match conditions: there the namespace is always null.
+/// Whether the namespace is being deleted, when nothing in it needs protection and nothing may block it. This is known
+/// to validations, but not to match conditions: there the namespace is always null.
 pub(crate) const LEAVING: (&str, &str) =
     ("leaving", "namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)");
 

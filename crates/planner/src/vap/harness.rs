@@ -1,4 +1,4 @@
-//! Asks a policy as the API server would, with what the authorizer would say given.
+//! Evaluates a policy as the API server would, with given answers of the authorizer.
 //!
 //! kube's own evaluator escapes the keys of maps such as annotations, which the API server does not, so the engine below it is used.
 
@@ -17,7 +17,7 @@ pub(crate) struct Ask {
     object: Value,
     old: Value,
     param: Value,
-    leaving: bool,
+    in_deleting_namespace: bool,
     holds: Vec<&'static str>,
 }
 
@@ -30,7 +30,7 @@ impl Ask {
             object,
             old: Value::Null,
             param: Value::Null,
-            leaving: false,
+            in_deleting_namespace: false,
             holds: Vec::new(),
         }
     }
@@ -63,8 +63,8 @@ impl Ask {
     }
 
     /// In a namespace that is being deleted.
-    pub(crate) fn leaving(self) -> Self {
-        Self { leaving: true, ..self }
+    pub(crate) fn in_deleting_namespace(self) -> Self {
+        Self { in_deleting_namespace: true, ..self }
     }
 
     /// Whether the policy lets the request pass.
@@ -113,7 +113,7 @@ impl Ask {
 
     fn context(&self, words: &HashMap<String, Answer>, with_namespace: bool) -> Context<'static> {
         let mut namespace = json!({ "metadata": { "name": "shop" } });
-        if self.leaving {
+        if self.in_deleting_namespace {
             namespace["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }
         let request = json!({

@@ -1,7 +1,7 @@
-//! Admission policies as values: what the API server itself holds everybody to, whether nacre runs or not.
+//! Admission policies as values: the API server enforces them even while nacre is down.
 //!
-//! Every field the API server would fill in is filled in here, so that a policy read back equals the one written and any
-//! difference is somebody's doing.
+//! Every field the API server would fill in is filled in here, so that a policy read back equals the one written, and
+//! any difference is a foreign change.
 
 pub(crate) mod cel;
 #[cfg(test)]
@@ -124,7 +124,7 @@ pub(crate) fn matching(
     }
 }
 
-/// What puts a policy into force.
+/// The binding of a policy.
 pub(crate) fn binding(
     name: &str,
     actions: &[&str],

@@ -1,4 +1,4 @@
-//! The Helm chart in `deploy/chart`: the same objects, with what an administrator can say left open.
+//! The Helm chart in `deploy/chart`: the same objects, with the administrator's settings as values.
 //!
 //! An object is rendered with marks where a value belongs, and each mark is then replaced by the expression that fills it in. A
 //! real helm compares the outcome with `kubectl nacre render` (crate e2e, `install`).
@@ -90,7 +90,7 @@ fn files() -> BTreeMap<String, String> {
     files
 }
 
-const NOTES: &str = "nacre runs in {{ .Release.Namespace }}, beside Velero.\n\n\
+const NOTES: &str = "nacre runs in {{ .Release.Namespace }}, with Velero.\n\n\
     The definitions of its kinds were made if they were not there; Helm neither changes nor removes them later. After an upgrade \
     bring them up to date with\n  kubectl apply --server-side -f deploy/crds\nBefore `helm uninstall` run \
     `kubectl nacre uninstall -n {{ .Release.Namespace }}`, so that nothing of a tenant's is stuck on a finalizer; afterwards will do \
@@ -100,10 +100,10 @@ const NOTES: &str = "nacre runs in {{ .Release.Namespace }}, beside Velero.\n\n\
 fn values() -> String {
     let defaults = serde_json::to_value(Settings::default()).unwrap();
     let said: BTreeMap<&str, &str> = BTreeMap::from([
-        ("image", "The image that holds the program nacre."),
+        ("image", "The image of the controller."),
         ("imagePullSecrets", "What to show to whoever keeps the image: a list of {name: ...}."),
-        ("replicas", "How many pods; one acts, the others stand by."),
-        ("logLevel", "How much to log: 0 (nothing but the end) to 6 (everything)."),
+        ("replicas", "Number of replicas; one is leader, the others are standby."),
+        ("logLevel", "How much to log: 0 (only fatal errors) to 6 (everything)."),
         ("logFormat", "How to log: json or text."),
         ("webhook", "Whether requests are checked as they are made, and not only once they are there."),
         (

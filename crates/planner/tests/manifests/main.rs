@@ -1,4 +1,4 @@
-//! The manifests in `deploy` and the tables in `docs` are what the planner says.
+//! The manifests in `deploy` and the tables in `docs` match the planner.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use api::Kind;
 use planner::Object;
 use planner::install::{self, Settings, UserRole};
-use planner::location::table::Verdict;
+use planner::location::table::KeyHandling;
 use planner::location::{config, credentials};
 
 /// `make gen` sets this to write the files instead of comparing them.
@@ -29,7 +29,7 @@ fn the_shipped_manifests_are_current() {
     is_current("nacre.yaml", rest);
     is_current("admission.yaml", admission);
     // Only for clusters in which tenants are to use Velero's own tools.
-    is_current("velero-view.yaml", planner::copies::roles::objects("velero", &UserRole::ALL));
+    is_current("velero-view.yaml", planner::velero_view::roles::objects("velero", &UserRole::ALL));
 }
 
 fn is_current(name: &str, objects: Vec<Object>) {
@@ -58,16 +58,16 @@ fn the_guides_tables_of_keys_are_current() {
 fn keys() -> String {
     let head = "# Keys of tenants' storage\n\n\
          Made by `make gen` from the tables that nacre decides by. A key that is in none of them is refused as well. \
-         Credentials are read and written anew: only what is kept reaches Velero.\n";
+         Credentials are parsed and generated again: only the keys listed as kept reach Velero.\n";
     let all = [("Credential", credentials::TABLES), ("Configuration", config::TABLES)];
     let tables =
         all.into_iter().flat_map(|(what, tables)| tables.iter().map(move |(of, rules)| (what, of, rules)));
     let texts = tables.map(|(what, provider, rules)| {
         let rows = rules.iter().map(|rule| {
             let verdict = match rule.verdict {
-                Verdict::Kept => "checked and kept",
-                Verdict::Dropped => "left out",
-                Verdict::Refused => "**refused**",
+                KeyHandling::Kept => "checked and kept",
+                KeyHandling::Ignored => "left out",
+                KeyHandling::Refused => "**refused**",
             };
             format!("| `{}` | {verdict} | {} |\n", rule.key, rule.why.replace('|', "\\|"))
         });

@@ -1,4 +1,4 @@
-//! Policies as OADP has them.
+//! Policies in DataProtectionApplications.
 
 use std::time::Duration as Wait;
 
@@ -6,7 +6,7 @@ use api::Duration;
 use planner::policy::{Reading, Readings, load};
 use serde_json::json;
 
-use super::{loaded, named_application, told};
+use super::{loaded, named_application, reported};
 
 #[test]
 fn every_field_arrives_from_either_place() {
@@ -25,7 +25,7 @@ fn every_field_arrives_from_either_place() {
     ];
     for spec in places {
         let loaded = loaded("", &spec);
-        assert_eq!(told(&loaded), [""; 0], "{spec}");
+        assert_eq!(reported(&loaded), [""; 0], "{spec}");
         let policies = loaded.policies.unwrap();
         let policy = policies.base();
         assert_eq!(policy.backup.enforce.snapshot_volumes, Some(false));
@@ -100,8 +100,8 @@ fn contract_rules_are_told_with_the_path() {
     ];
     for (block, expected) in table {
         let loaded = loaded("", &json!({"nonAdmin": block}));
-        let told = told(&loaded);
-        assert!(told.len() == 1 && told[0].starts_with(expected), "{block}: {told:?}");
+        let reported = reported(&loaded);
+        assert!(reported.len() == 1 && reported[0].starts_with(expected), "{block}: {reported:?}");
         assert!(loaded.is_outdated() && loaded.policies.is_none(), "{block}");
     }
 }
@@ -117,7 +117,7 @@ fn what_the_contract_lets_pass_passes() {
     ];
     for block in table {
         let loaded = loaded("", &json!({"nonAdmin": block}));
-        assert_eq!(told(&loaded), [""; 0], "{block}");
+        assert_eq!(reported(&loaded), [""; 0], "{block}");
         assert!(loaded.policies.is_some());
     }
 }
@@ -140,27 +140,27 @@ fn the_order_of_periods_is_only_advice() {
     ];
     for (block, expected) in table {
         let loaded = loaded("", &json!({"nonAdmin": block}));
-        assert_eq!(told(&loaded), [expected]);
+        assert_eq!(reported(&loaded), [expected]);
         assert!(!loaded.is_outdated() && loaded.policies.is_some());
     }
     let slow = json!({"nonAdmin": {}, "configuration": {"velero": {"args": {"backup-sync-period": "10m"}}}});
-    assert!(told(&loaded("", &slow))[0].ends_with("Velero looks into storage, 10m"));
+    assert!(reported(&loaded("", &slow))[0].ends_with("Velero looks into storage, 10m"));
 }
 
 #[test]
 fn two_blocks_of_one_application_must_agree() {
     let spec = |one, other| json!({"nonAdmin": one, "features": {"nonAdmin": other}});
-    let apart = loaded(
+    let split = loaded(
         "",
         &spec(json!({"enforceBackupSpec": {"ttl": "24h"}}), json!({"enforceBackupSpec": {"ttl": "48h"}})),
     );
     assert_eq!(
-        told(&apart),
+        reported(&split),
         [
             "spec.features.nonAdmin.enforceBackupSpec.ttl: requires \"24h\" in spec.nonAdmin and something else here; make them agree"
         ]
     );
-    assert_eq!(apart.policies, None);
+    assert_eq!(split.policies, None);
 
     let together = loaded(
         "",
@@ -194,7 +194,7 @@ fn of_several_applications_the_first_that_speaks_counts() {
     let applications = Reading::Found(vec![other, one, silent]);
     let loaded = load(None, &Readings { config_map: Reading::Absent, applications });
     assert_eq!(
-        told(&loaded),
+        reported(&loaded),
         ["warning: spec.nonAdmin: of several that speak about tenants, \"b\" counts and \"c\" does not"]
     );
     let policies = loaded.policies.unwrap();

@@ -1,11 +1,11 @@
-//! Where both sources speak, both must be satisfied.
+//! If both sources set a field, both apply.
 
 use std::time::Duration as Wait;
 
 use api::Duration;
 use serde_json::json;
 
-use super::{labels, loaded, told};
+use super::{labels, loaded, reported};
 
 #[test]
 fn what_either_requires_is_required() {
@@ -17,7 +17,7 @@ fn what_either_requires_is_required() {
             "enforceBSLSpec": {"accessMode": "ReadWrite"},
         }}),
     );
-    assert_eq!(told(&loaded), [""; 0]);
+    assert_eq!(reported(&loaded), [""; 0]);
     let policies = loaded.policies.unwrap();
     let policy = policies.base();
     assert_eq!(policy.backup.enforce.ttl, Some(Duration::from("24h")));
@@ -54,7 +54,7 @@ fn what_cannot_both_be_satisfied_is_no_policy() {
     ];
     for (text, block, expected) in table {
         let loaded = loaded(text, &json!({"nonAdmin": block}));
-        assert_eq!(told(&loaded), [expected]);
+        assert_eq!(reported(&loaded), [expected]);
         assert_eq!(loaded.policies, None);
     }
 }

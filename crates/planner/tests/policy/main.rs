@@ -1,4 +1,4 @@
-//! The policy as administrators meet it: as a text, as a DataProtectionApplication, as both, and broken.
+//! The policy: as YAML, as a DataProtectionApplication, as both, and invalid.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -64,6 +64,6 @@ fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 /// Problems as they are printed.
-fn told(loaded: &Loaded) -> Vec<String> {
+fn reported(loaded: &Loaded) -> Vec<String> {
     loaded.problems.iter().map(ToString::to_string).collect()
 }

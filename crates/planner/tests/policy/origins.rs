@@ -1,4 +1,4 @@
-//! Where each value comes from, as `kubectl nacre policy show` tells it.
+//! Where each value comes from, as `kubectl nacre policy show` prints it.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Whatever somebody writes: no panic, and an answer.
+//! Arbitrary policies: no panic, and an answer.
 
 use planner::Policy;
 use planner::policy::{Adoption, Downloads, Import, StorageMode, check, render};

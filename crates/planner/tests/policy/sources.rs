@@ -1,4 +1,4 @@
-//! Which policy holds when something cannot be read.
+//! The policy in effect when a source cannot be read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use planner::policy::{Loaded, Policies, Reading, Readings, Source, load};
 use serde_json::json;
 
-use super::{application, config_map, told};
+use super::{application, config_map, reported};
 
 fn text(config_map: Reading<Arc<ConfigMap>>) -> Readings {
     Readings { config_map, applications: Reading::Absent }
@@ -33,7 +33,7 @@ fn an_empty_config_map_says_nothing_and_a_wrong_key_is_told() {
     assert_eq!(empty.policies, Some(Policies::default()));
     let data = Some(BTreeMap::from([("policy.yml".to_owned(), String::new())]));
     let wrong = load(None, &text(Reading::Found(Arc::new(ConfigMap { data, ..ConfigMap::default() }))));
-    assert_eq!(told(&wrong), ["has no key policy.yaml, only policy.yml; rename the key"]);
+    assert_eq!(reported(&wrong), ["has no key policy.yaml, only policy.yml; rename the key"]);
     assert_eq!(wrong.policies, None);
 }
 
@@ -63,7 +63,7 @@ fn without_a_last_good_one_there_is_none() {
     };
     let unreadable = load(None, &unreadable);
     assert_eq!(unreadable.policies, None);
-    assert_eq!(told(&unreadable), ["cannot be read: invalid type: string"]);
+    assert_eq!(reported(&unreadable), ["cannot be read: invalid type: string"]);
     assert_eq!(unreadable.problems[0].source, Source::DataProtectionApplication);
 }
 

@@ -86,7 +86,7 @@ fn what_is_not_said_is_not_limited() {
     }
 }
 
-/// Each text, and everything that is told about it.
+/// Each policy text, and all reported problems.
 const REFUSED: &[(&str, &[&str])] = &[
     ("backup: [", &["1:9: unclosed bracket '['"]),
     ("a: b: c\n", &["1:5: mapping values are not allowed in this context"]),
@@ -256,8 +256,8 @@ const REFUSED: &[(&str, &[&str])] = &[
 fn every_problem_is_told_with_its_place() {
     for (text, expected) in REFUSED {
         let problems = check(text);
-        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        assert_eq!(told, *expected, "{text}");
+        let reported: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(reported, *expected, "{text}");
         assert!(problems.iter().all(|problem| problem.is_error() && problem.position.is_some()), "{text}");
     }
 }
@@ -321,8 +321,8 @@ const DOUBTFUL: &[(&str, &str)] = &[
 #[test]
 fn what_is_doubtful_is_told_and_used() {
     for (text, expected) in DOUBTFUL {
-        let told: Vec<_> = check(text).iter().map(ToString::to_string).collect();
-        assert_eq!(told, [*expected], "{text}");
+        let reported: Vec<_> = check(text).iter().map(ToString::to_string).collect();
+        assert_eq!(reported, [*expected], "{text}");
         policies(text);
     }
 }

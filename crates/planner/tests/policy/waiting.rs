@@ -1,4 +1,4 @@
-//! While nobody knows what is allowed, nothing new begins and everything else goes on.
+//! While the policy is unknown, new requests wait and everything else continues.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ fn a_backup(spec: &Value, policy: Option<Policy>) -> backup::Observed {
         namespace: Some(namespace()),
         velero: None,
         name_taken: false,
-        out_of_sight: false,
-        kept_at: None,
+        storage_missing: false,
+        velero_location: None,
         location: None,
         storage: None,
         default_storage: None,
@@ -41,9 +41,9 @@ fn a_backup(spec: &Value, policy: Option<Policy>) -> backup::Observed {
         restores: Vec::new(),
         volumes: Default::default(),
         position: 1,
-        position_due: true,
+        publish_position: true,
         others: backup::Others::default(),
-        trouble: None,
+        rejected_write: None,
         policy: policy.map(Arc::new),
         admin_namespace: "velero".to_owned(),
         now: Timestamp::UNIX_EPOCH,
@@ -63,14 +63,14 @@ fn a_restore(policy: Option<Policy>) -> restore::Observed {
         name_taken: false,
         backup: Some(object("NonAdminBackup", &json!({"backupSpec": {}}))),
         source: Some(Arc::new(source)),
-        kept_at: None,
+        velero_location: None,
         source_volumes: PodVolumeCounts::default(),
         modifier: None,
         config_maps: [None, None],
         volumes: Default::default(),
         position: 1,
-        position_due: true,
-        trouble: None,
+        publish_position: true,
+        rejected_write: None,
         policy: policy.map(Arc::new),
         admin_namespace: "velero".to_owned(),
         now: Timestamp::UNIX_EPOCH,
@@ -117,10 +117,10 @@ fn a_new_restore_waits_and_then_goes_on() {
 fn waiting_is_told_once() {
     let mut seen = a_backup(&json!({}), None);
     let status = status(&backup::decide(&seen));
-    let mut told = NonAdminBackup::clone(&seen.backup);
-    told.status = Some(serde_json::from_value(status["status"].clone()).unwrap());
-    assert_eq!(told.status.as_ref().unwrap().phase, Some(Phase::BackingOff));
-    seen.backup = Arc::new(told);
+    let mut reported = NonAdminBackup::clone(&seen.backup);
+    reported.status = Some(serde_json::from_value(status["status"].clone()).unwrap());
+    assert_eq!(reported.status.as_ref().unwrap().phase, Some(Phase::BackingOff));
+    seen.backup = Arc::new(reported);
     assert_eq!(backup::decide(&seen), Plan::done());
 }
 

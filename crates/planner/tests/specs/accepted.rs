@@ -1,4 +1,4 @@
-//! What nacre makes of a spec.
+//! The Velero object that nacre generates from a spec.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use planner::{Action, Plan, Policy, backup, restore};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::given::OWN;
+use crate::arbitrary::OWN;
 
 /// Whose storage a backup is restored from, and whether its data was moved there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +38,14 @@ pub(crate) fn restore(spec: &Value, enforced: &Value, source: Source) -> Option<
         name_taken: false,
         backup: Some(tenants("NonAdminBackup", &json!({"backupSpec": {}}))),
         source: Some(velero_backup(source)),
-        kept_at: Some(location(source.tenants)),
+        velero_location: Some(location(source.tenants)),
         source_volumes: PodVolumeCounts::default(),
         modifier: None,
         config_maps: ["resourceModifier", "resourcePolicy"].map(|field| config_map(&spec[field])),
         volumes: Default::default(),
         position: 1,
-        position_due: true,
-        trouble: None,
+        publish_position: true,
+        rejected_write: None,
         policy: Some(Arc::new(policy)),
         admin_namespace: "velero".to_owned(),
         now: Timestamp::UNIX_EPOCH,
@@ -63,8 +63,8 @@ pub(crate) fn backup(spec: &Value, enforced: &Value) -> Option<Made> {
         namespace: Some(namespace()),
         velero: None,
         name_taken: false,
-        out_of_sight: false,
-        kept_at: None,
+        storage_missing: false,
+        velero_location: None,
         location: None,
         storage: None,
         default_storage: None,
@@ -73,9 +73,9 @@ pub(crate) fn backup(spec: &Value, enforced: &Value) -> Option<Made> {
         restores: Vec::new(),
         volumes: Default::default(),
         position: 1,
-        position_due: true,
+        publish_position: true,
         others: backup::Others::default(),
-        trouble: None,
+        rejected_write: None,
         policy: Some(Arc::new(policy)),
         admin_namespace: "velero".to_owned(),
         now: Timestamp::UNIX_EPOCH,

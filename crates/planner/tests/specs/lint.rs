@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::accepted::{Made, Source};
-use crate::given::{FOREIGN, OWN};
+use crate::arbitrary::{FOREIGN, OWN};
 
 /// Kinds that neither go into a backup nor come out of one.
 const FENCED: [&str; 8] = [

@@ -1,11 +1,11 @@
-//! Everything that reads a tenant's words: no panic, the same answer to the same thing written otherwise, and no refusal
-//! that repeats a secret.
+//! The parsers of tenants' input: no panic, the same answer for equivalent spellings, and no refusal that contains a
+//! secret.
 
 use api::velero::BackupStorageLocationSpec;
 use api::{Duration, velero_name};
 use planner::Policy;
 use planner::location::endpoint::{EndpointPolicy, Host, normalise, objection};
-use planner::location::{Place, check_credential, check_spec, stored_prefix};
+use planner::location::{StoragePath, check_credential, check_spec, stored_prefix};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -94,8 +94,8 @@ proptest! {
         prop_assert_eq!(parts[0], "shop");
         prop_assert!(parts.iter().all(|part| !["", ".", ".."].contains(part)) || prefix.is_empty(), "{}", stored);
         // Another tenant's place in the same bucket is never touched, the own one always.
-        let own = Place::asked(&spec, "shop");
-        prop_assert!(!own.overlaps(&Place::asked(&spec, "victim")));
+        let own = StoragePath::asked(&spec, "shop");
+        prop_assert!(!own.overlaps(&StoragePath::asked(&spec, "victim")));
         prop_assert!(own.overlaps(&own));
     }
 
@@ -119,8 +119,8 @@ proptest! {
         let policy = Policy::default().storage_locations;
         check_spec(&spec, "shop", &policy);
         if let Err(refusal) = check_credential(&spec, &bytes, "shop", &policy) {
-            let told = refusal.to_string();
-            prop_assert!(!told.contains(SECRET) || provider == SECRET, "{}", told);
+            let reported = refusal.to_string();
+            prop_assert!(!reported.contains(SECRET) || provider == SECRET, "{}", reported);
         }
     }
 

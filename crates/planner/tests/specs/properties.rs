@@ -5,7 +5,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 
 use crate::accepted::{self, Made, Source};
-use crate::{given, lint};
+use crate::{arbitrary, lint};
 
 /// Enough to meet every field in company of every other.
 const CASES: u32 = 4000;
@@ -21,10 +21,10 @@ fn source() -> impl Strategy<Value = Source> {
     (any::<bool>(), any::<bool>()).prop_map(|(tenants, data_moved)| Source { tenants, data_moved })
 }
 
-/// Asks for many restores; the first that comes out wrong is told. Returns how many were accepted.
+/// Generates many restores; returns the first that is wrong. Returns how many were accepted.
 fn restores(decide: impl Fn(&Value, &Value, Source) -> Option<Made>) -> Result<u32, String> {
     let accepted = std::cell::Cell::new(0);
-    let given = (given::restore_spec(), given::enforced_restore(), source());
+    let given = (arbitrary::restore_spec(), arbitrary::enforced_restore(), source());
     let outcome = runner().run(&given, |(spec, enforced, source)| {
         if let Some(made) = decide(&spec, &enforced, source) {
             accepted.set(accepted.get() + 1);
@@ -37,7 +37,7 @@ fn restores(decide: impl Fn(&Value, &Value, Source) -> Option<Made>) -> Result<u
 
 fn backups(decide: impl Fn(&Value, &Value) -> Option<Made>) -> Result<u32, String> {
     let accepted = std::cell::Cell::new(0);
-    let given = (given::backup_spec(), given::enforced_backup());
+    let given = (arbitrary::backup_spec(), arbitrary::enforced_backup());
     let outcome = runner().run(&given, |(spec, enforced)| {
         if let Some(made) = decide(&spec, &enforced) {
             accepted.set(accepted.get() + 1);

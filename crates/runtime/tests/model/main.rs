@@ -1,7 +1,7 @@
-//! Small worlds, explored to their ends: every order in which tenants, Velero, an administrator and nacre's single writes
-//! can follow each other, with a crash or a lost answer anywhere, and with nacre hearing late of what happened.
+//! A model checker over small worlds: every order of the steps of tenants, Velero, an administrator and nacre's single
+//! writes, with a crash or a lost response anywhere, and with delayed watch events.
 //!
-//! `make test` explores a slice of each; `make model` (NACRE_MODEL=full) gives everybody more to do.
+//! `make test` explores a slice of each; `make model` (NACRE_MODEL=full) explores larger setups completely.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 #![expect(clippy::print_stdout, reason = "how much was explored is what the run is for")]
@@ -15,8 +15,8 @@
 #[path = "../world/mod.rs"]
 mod world;
 
-/// Nothing here is a story to be told again.
-const TAPED: bool = false;
+/// The model is not replayed under faults.
+const RECORDED: bool = false;
 
 mod moves;
 mod planted;

@@ -1,4 +1,4 @@
-//! What can happen next, and what becomes of it.
+//! The possible next steps of a state, and their results.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::setups::Setup;
 use crate::world::World;
-use crate::world::apart::{Apart, Fate};
+use crate::world::split::{Fate, Split};
 
 /// The world, and what everybody may still do.
 #[derive(Clone)]
 pub(crate) struct State {
-    pub(crate) apart: Apart,
+    pub(crate) split: Split,
     pub(crate) left: Left,
     /// Which steps of the setup were taken already.
     taken: u64,
@@ -75,7 +75,7 @@ impl State {
     /// Where a setup begins.
     pub(crate) fn new(setup: &Setup, bug: Option<runtime::Bug>) -> Self {
         Self {
-            apart: Apart::new(setup.start.clone(), bug),
+            split: Split::new(setup.start.clone(), bug),
             left: setup.left,
             taken: 0,
             asked: BTreeSet::new(),
@@ -87,26 +87,26 @@ impl State {
     /// second part.
     pub(crate) fn moves(&self, setup: &Setup) -> Vec<(Move, bool)> {
         let mut moves = Vec::new();
-        let down = self.apart.is_down();
+        let down = self.split.is_down();
         let mut busy = false;
         if down {
             moves.push((Move::Restart, true));
         } else {
-            moves.extend(self.apart.news().into_iter().map(|key| (Move::Hear(key), true)));
-            for key in self.apart.flying() {
+            moves.extend(self.split.news().into_iter().map(|key| (Move::Hear(key), true)));
+            for key in self.split.flying() {
                 busy = true;
                 moves.push((Move::Write(key.clone(), Fate::Arrives), true));
                 if self.left.faults > 0 {
                     moves.push((Move::Write(key, Fate::Unanswered), false));
                 }
             }
-            for key in self.apart.woken() {
+            for key in self.split.enqueued() {
                 busy = true;
                 moves.push((Move::Begin(key), true));
             }
         }
         let late = !down && self.left.delays > 0;
-        for work in works(&self.apart.real) {
+        for work in works(&self.split.real) {
             moves.push((Move::Velero(work.clone(), false), true));
             if late {
                 moves.push((Move::Velero(work, true), false));
@@ -114,14 +114,14 @@ impl State {
         }
         for (at, step) in setup.steps.iter().enumerate() {
             let left = if step.hostile { self.left.tricks } else { self.left.wishes };
-            if left > 0 && self.taken & (1 << at) == 0 && (step.possible)(&self.apart.real) {
+            if left > 0 && self.taken & (1 << at) == 0 && (step.possible)(&self.split.real) {
                 moves.push((Move::Step(at, false), false));
                 if late {
                     moves.push((Move::Step(at, true), false));
                 }
             }
         }
-        if self.left.minutes > 0 && self.apart.next_timer().is_some() {
+        if self.left.minutes > 0 && self.split.next_timer().is_some() {
             moves.push((Move::Minute, false));
         }
         if busy && self.left.faults > 0 {
@@ -130,16 +130,16 @@ impl State {
         moves
     }
 
-    /// What becomes of it.
+    /// How it is handled.
     pub(crate) fn after(&self, setup: &Setup, step: &Move) -> Self {
         let mut next = self.clone();
         match step {
-            Move::Restart => next.apart.restart(),
-            Move::Hear(key) => next.apart.hear(key),
-            Move::Begin(key) => next.apart.begin(key),
+            Move::Restart => next.split.restart(),
+            Move::Hear(key) => next.split.deliver(key),
+            Move::Begin(key) => next.split.begin(key),
             Move::Write(key, fate) => {
                 next.left.faults -= u8::from(*fate != Fate::Arrives);
-                next.apart.write(key, *fate);
+                next.split.write(key, *fate);
                 // What was rightly deleted takes along what was made for it.
                 next.note_wishes();
             }
@@ -154,30 +154,31 @@ impl State {
             }
             Move::Minute => {
                 next.left.minutes -= 1;
-                next.apart.pass(Duration::from_secs(70));
+                next.split.pass(Duration::from_secs(70));
             }
             Move::Crash => {
                 next.left.faults -= 1;
-                next.apart.crash();
+                next.split.crash();
             }
         }
-        next.apart.decide_on_nothing();
+        next.split.decide_on_nothing();
         next
     }
 
     /// The state as a number.
-    pub(crate) fn print(&self) -> u64 {
+    pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.apart.print(), self.left, self.taken, &self.asked, &self.asked_with_data).hash(&mut hasher);
+        (self.split.fingerprint(), self.left, self.taken, &self.asked, &self.asked_with_data)
+            .hash(&mut hasher);
         hasher.finish()
     }
 
     /// For people.
-    pub(crate) fn told(&self, setup: &Setup, step: &Move) -> String {
+    pub(crate) fn reported(&self, setup: &Setup, step: &Move) -> String {
         let named = |key: &Key| format!("{} {}/{}", key.kind.name(), key.namespace, key.name);
         let line = match step {
             Move::Write(key, fate) => {
-                let write = self.apart.next_write(key).map(|(_, action)| action);
+                let write = self.split.next_write(key).map(|(_, action)| action);
                 format!("nacre writes ({fate:?}) about {}: {write:?}", named(key))
             }
             Move::Begin(key) => format!("nacre decides about {}", named(key)),
@@ -192,26 +193,26 @@ impl State {
 
     fn outside(&mut self, late: bool, act: impl FnOnce(&mut World)) {
         self.left.delays -= u8::from(late);
-        self.apart.outside(act);
-        if !late && !self.apart.is_down() {
-            self.apart.hear_all();
+        self.split.outside(act);
+        if !late && !self.split.is_down() {
+            self.split.deliver_all();
         }
     }
 
     /// Writes down who wants what deleted.
     fn note_wishes(&mut self) {
         let wishes: Vec<_> = self
-            .apart
+            .split
             .real
             .everything()
             .filter(|(key, _)| key.kind.group() == Kind::NonAdminBackup.group())
             .map(|(_, object)| {
-                let leaving = !object["metadata"]["deletionTimestamp"].is_null();
-                (uid(object), leaving, object["spec"]["deleteBackup"] == json!(true))
+                let is_deleting = !object["metadata"]["deletionTimestamp"].is_null();
+                (uid(object), is_deleting, object["spec"]["deleteBackup"] == json!(true))
             })
             .collect();
-        for (uid, leaving, with_data) in wishes {
-            if leaving {
+        for (uid, is_deleting, with_data) in wishes {
+            if is_deleting {
                 self.asked.insert(uid.clone());
             }
             if with_data {
@@ -230,9 +231,9 @@ fn works(world: &World) -> Vec<Work> {
     let mut works = Vec::new();
     for (key, object) in world.everything() {
         let phase = object["status"]["phase"].as_str().unwrap_or_default();
-        let leaving = !object["metadata"]["deletionTimestamp"].is_null();
+        let is_deleting = !object["metadata"]["deletionTimestamp"].is_null();
         match (key.kind, phase) {
-            (Kind::Restore, _) if leaving => works.push(Work::Tidy),
+            (Kind::Restore, _) if is_deleting => works.push(Work::Tidy),
             (Kind::Backup | Kind::Restore, "") => works.push(Work::Start(key.name.clone())),
             (Kind::Backup | Kind::Restore, "InProgress") => works.push(Work::Complete(key.name.clone())),
             (Kind::DeleteBackupRequest, "" | "New") => works.push(Work::Delete),

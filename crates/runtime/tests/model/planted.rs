@@ -1,4 +1,4 @@
-//! Bugs that are looked for in the same way. Each must be found, or the search above says nothing.
+//! Planted bugs. The search must find each of them, or it proves nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn deluded(state: &State, key: &Key, plan: Plan, delude: fn(&State, &mut backup:
 fn creating_before_holding() {
     let left = Left { faults: 1, wishes: 2, ..NOTHING };
     assert_found("is left behind", setups::two_tenants(), left, |_, _, plan| {
-        behind(plan, |action| matches!(action, Action::Hold(..)), is_create)
+        behind(plan, |action| matches!(action, Action::AddFinalizer(..)), is_create)
     });
 }
 
@@ -64,7 +64,7 @@ fn saying_it_is_created_before_it_is() {
     let left = Left { faults: 1, wishes: 1, ..NOTHING };
     assert_found("lost what Velero never had", setups::two_tenants(), left, |_, _, mut plan| {
         let held = plan.actions.iter().find_map(|action| match action {
-            Action::Hold(target, _) => Some(target.clone()),
+            Action::AddFinalizer(target, _) => Some(target.clone()),
             _ => None,
         });
         if let (Some(held), Some(at)) = (held, plan.actions.iter().position(is_create)) {
@@ -118,7 +118,7 @@ fn letting_go_before_velero_has() {
             _ => None,
         });
         if let Some(about) = about.filter(|_| plan.actions.iter().any(goes)) {
-            plan.actions.insert(1, Action::Release(about, labels::NAB_FINALIZER));
+            plan.actions.insert(1, Action::RemoveFinalizer(about, labels::NAB_FINALIZER));
         }
         plan
     });
@@ -143,7 +143,9 @@ fn forgetting_to_say_why() {
 #[test]
 fn never_resting() {
     let left = Left { wishes: 1, ..NOTHING };
-    assert_found("busy for ever", setups::two_tenants(), left, |_, _, plan| plan.waking_in(Duration::ZERO));
+    assert_found("busy for ever", setups::two_tenants(), left, |_, _, plan| {
+        plan.requeue_after(Duration::ZERO)
+    });
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What must hold in every state, of every write, and where everything has come to rest.
+//! Invariants of every state, of every write, and of idle states.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn text(json: &Value) -> &str {
 /// What is wrong with a write that is about to be sent: nothing goes that nobody wanted gone.
 pub(crate) fn wrong_to_send(state: &State, step: &Move) -> Option<String> {
     let Move::Write(about, _) = step else { return None };
-    let (uid, action) = state.apart.next_write(about)?;
+    let (uid, action) = state.split.next_write(about)?;
     let asked = state.asked.contains(uid);
     let with_data = state.asked_with_data.contains(uid);
     let right = match action {
@@ -47,10 +47,10 @@ pub(crate) fn wrong_to_send(state: &State, step: &Move) -> Option<String> {
 
 /// What is wrong with a state, whatever comes next.
 pub(crate) fn wrong(state: &State, setup: &Setup) -> Option<String> {
-    if let Some(complaint) = state.apart.complaints().first() {
+    if let Some(complaint) = state.split.complaints().first() {
         return Some(complaint.clone());
     }
-    let world = &state.apart.real;
+    let world = &state.split.real;
     if let Some((uid, made)) = world.made_for().iter().find(|(_, made)| **made > 1) {
         return Some(format!("Velero was given {} {made} times", short(uid)));
     }
@@ -104,18 +104,18 @@ pub(crate) fn ends_badly(state: &State, setup: &Setup) -> Option<String> {
         if let Err(wrong) = rest(&mut state, setup) {
             return Some(wrong);
         }
-        let wait = state.apart.next_timer();
-        state.apart.pass(wait.unwrap_or(Duration::from_mins(10)).max(Duration::from_secs(20)));
+        let wait = state.split.next_timer();
+        state.split.pass(wait.unwrap_or(Duration::from_mins(10)).max(Duration::from_secs(20)));
     }
     if let Err(wrong) = rest(&mut state, setup) {
         return Some(wrong);
     }
-    if let Some(missed) = state.apart.missed().first() {
+    if let Some(missed) = state.split.missed().first() {
         return Some(missed.clone());
     }
-    let leftovers = state.apart.leftovers();
-    state.apart.outside(|world| collect_requests(world, &leftovers));
-    let world = &state.apart.real;
+    let leftovers = state.split.leftovers();
+    state.split.outside(|world| collect_requests(world, &leftovers));
+    let world = &state.split.real;
     world.everything().find_map(|(key, object)| {
         let wrong = if key.kind.group() == Kind::NonAdminBackup.group() {
             unfinished(world, key, object)
@@ -152,7 +152,8 @@ fn rest(state: &mut State, setup: &Setup) -> Result<(), String> {
     Err("it does not come to rest".to_owned())
 }
 
-/// A request is over, or says what it waits for; one on its way out is gone, unless somebody else holds it.
+/// A request is finished, or says what it waits for; one that is being deleted is gone, unless it has another
+/// finalizer.
 fn unfinished(world: &World, key: &Key, object: &Value) -> Option<&'static str> {
     let metadata = &object["metadata"];
     let held = |own: bool| {
@@ -160,7 +161,7 @@ fn unfinished(world: &World, key: &Key, object: &Value) -> Option<&'static str> 
         all.filter(|one| FINALIZERS.contains(&text(one)) == own).count() > 0
     };
     if !metadata["deletionTimestamp"].is_null() {
-        return (held(true) || !held(false)).then_some("is stuck on its way out");
+        return (held(true) || !held(false)).then_some("is stuck while being deleted");
     }
     let status = &object["status"];
     let conditions = status["conditions"].as_array();

@@ -1,4 +1,4 @@
-//! Breadth first, so that what is found wrong is found by the shortest way.
+//! Breadth-first search, so that a violation is found with the fewest steps.
 
 use std::collections::HashMap;
 use std::thread;
@@ -36,10 +36,10 @@ struct Look {
     wrong: Option<(Option<u16>, String)>,
 }
 
-/// Explores a setup to its end; an error tells what went wrong, and how it came about.
+/// Explores a setup completely; an error contains the violated rule, and the steps that lead to it.
 pub(crate) fn explore(setup: Setup, bug: Option<Bug>) -> Result<Found, String> {
     let start = State::new(&setup, bug);
-    let mut known = HashMap::from([(start.print(), 0_u32)]);
+    let mut known = HashMap::from([(start.fingerprint(), 0_u32)]);
     let mut nodes = vec![Node { from: 0, by: 0, next: None }];
     let mut frontier = vec![(0_u32, start)];
     let mut found = Found { states: 1, moves: 0, ends: 0, depth: 0 };
@@ -54,9 +54,9 @@ pub(crate) fn explore(setup: Setup, bug: Option<Bug>) -> Result<Found, String> {
                 if let Some((by, wrong)) = look.wrong {
                     return Err(story(&setup, bug, &nodes, at, by, &wrong));
                 }
-                for (by, print, state) in look.new {
+                for (by, fingerprint, state) in look.new {
                     let number = u32::try_from(nodes.len()).unwrap();
-                    if *known.entry(print).or_insert(number) == number {
+                    if *known.entry(fingerprint).or_insert(number) == number {
                         nodes.push(Node { from: at, by, next: None });
                         following.push((number, state));
                     }
@@ -101,19 +101,19 @@ fn look(state: &State, setup: &Setup, known: &HashMap<u64, u32>) -> Look {
             return look;
         }
         let next = state.after(setup, &step);
-        let print = next.print();
+        let fingerprint = next.fingerprint();
         look.moves += 1;
         if by == 0 && fair {
-            look.next = Some(print);
+            look.next = Some(fingerprint);
         }
-        if known.contains_key(&print) {
+        if known.contains_key(&fingerprint) {
             continue;
         }
         if let Some(wrong) = rules::wrong(&next, setup) {
             look.wrong = Some((Some(by), wrong));
             return look;
         }
-        look.new.push((by, print, next));
+        look.new.push((by, fingerprint, next));
     }
     // Everybody is done: whatever is not over must say what it waits for. Every other state leads to such a one.
     if look.next.is_none() {
@@ -161,7 +161,7 @@ fn story(setup: &Setup, bug: Option<Bug>, nodes: &[Node], at: u32, last: Option<
     let mut lines = vec![format!("{}: {wrong}", setup.name)];
     for by in way.into_iter().rev() {
         let (step, _) = state.moves(setup).swap_remove(usize::from(by));
-        lines.push(format!("- {}", state.told(setup, &step)));
+        lines.push(format!("- {}", state.reported(setup, &step)));
         state = state.after(setup, &step);
     }
     lines.join("\n")

@@ -1,4 +1,4 @@
-//! The small worlds: where each begins, and what everybody in it may do.
+//! The small worlds: their initial states, and the possible steps.
 
 use api::{Kind, labels};
 use serde_json::{Value, json};
@@ -75,18 +75,18 @@ fn of_a_backup() -> Vec<Step> {
             |w| !has(w, "nab shop/a") && w.births(Kind::NonAdminBackup) > 0,
             |w| w.apply(nab("shop/a")),
         ),
-        // Only once its owner was told of it: nothing but the status says that Velero had it, so a Backup that comes and
+        // Only once its status shows it: nothing but the status says that Velero had it, so a Backup that comes and
         // goes while nacre is away for as long as it lives is made once more. The same goes for a Restore, which Velero
         // deletes with its Backup; a second one then fails.
         wish(
             "the backup is too old",
             |w| {
-                let told = w.get("nab shop/a")["status"]["phase"] == "Created";
+                let reported = w.get("nab shop/a")["status"]["phase"] == "Created";
                 let over = |name: String| w.get(&format!("backup {name}"))["status"]["phase"] == "Completed";
                 let untold = has(w, "nar shop/r")
                     && w.births(Kind::Restore) > 0
                     && w.get("nar shop/r")["status"]["phase"] != "Created";
-                told && !untold && stolen(w).is_some_and(over)
+                reported && !untold && stolen(w).is_some_and(over)
             },
             |w| {
                 let name = stolen(w).unwrap();
@@ -295,10 +295,10 @@ fn of_a_bucket() -> Vec<Step> {
             |w| {
                 let name = w.velero_name("nabsl shop/l");
                 w.apply(bucket_of("evil/l", "mine"));
-                let told = json!({"name": name, "nacuuid": name});
+                let reported = json!({"name": name, "nacuuid": name});
                 w.forge_status(
                     "nabsl evil/l",
-                    json!({"phase": "Created", "veleroBackupStorageLocation": told}),
+                    json!({"phase": "Created", "veleroBackupStorageLocation": reported}),
                 );
             },
         ),

@@ -1,7 +1,7 @@
-//! What is said before a request is stored is what would be said afterwards.
+//! The webhook gives the same refusals as the controller.
 
 use api::{Kind, labels};
-use planner::admission::{Asked, Verdict, review, wire};
+use planner::admission::{ReviewResult, ReviewedObject, review, wire};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -23,11 +23,11 @@ fn nadr(kind: &str, of: &str) -> Value {
     object(Kind::NonAdminDownloadRequest, "shop/daily", rest)
 }
 
-/// What the API server would be told about this object, in place of the old one if there is one.
-fn told(world: &World, object: &Value, old: Option<&Value>) -> Verdict {
+/// The webhook's answer for this object, in place of the old one if there is one.
+fn reported(world: &World, object: &Value, old: Option<&Value>) -> ReviewResult {
     let kind = Kind::ALL.iter().find(|kind| object["kind"] == kind.name()).unwrap();
     let text = |field: &str| object["metadata"][field].as_str().unwrap();
-    let asked = Asked { kind: *kind, namespace: text("namespace"), name: text("name"), object, old };
+    let asked = ReviewedObject { kind: *kind, namespace: text("namespace"), name: text("name"), object, old };
     let mut state = world.state();
     // As the webhook does before it answers.
     if let Some(name) = wire::credential(&asked) {
@@ -36,18 +36,18 @@ fn told(world: &World, object: &Value, old: Option<&Value>) -> Verdict {
     review(&state, &asked)
 }
 
-fn refused(verdict: &Verdict) -> &str {
+fn refused(verdict: &ReviewResult) -> &str {
     assert!(verdict.warnings.is_empty(), "{verdict:?}");
     verdict.refusal.as_deref().unwrap_or_else(|| panic!("it is let in"))
 }
 
-fn warned(verdict: &Verdict) -> &str {
+fn warned(verdict: &ReviewResult) -> &str {
     assert_eq!((verdict.refusal.as_ref(), verdict.warnings.len()), (None, 1), "{verdict:?}");
     &verdict.warnings[0]
 }
 
-fn is_fine(verdict: &Verdict) -> bool {
-    *verdict == Verdict::default()
+fn is_fine(verdict: &ReviewResult) -> bool {
+    *verdict == ReviewResult::default()
 }
 
 /// A cluster where nacre looks after storage, with a backup that is over and one that is not.
@@ -128,7 +128,7 @@ fn what_is_refused_for_good_is_refused_in_the_controllers_words() {
         elsewhere(nadr("BackupLog", "over"), "velero"),
     ];
     for object in bad {
-        let verdict = told(&world, &object, None);
+        let verdict = reported(&world, &object, None);
         assert_eq!(refused(&verdict), written(world.clone(), &object), "{object}");
     }
 }
@@ -149,14 +149,17 @@ fn what_another_object_could_heal_is_a_warning_in_the_controllers_words() {
         bucket(json!({"credential": {"name": "not-yet", "key": "cloud"}})),
     ];
     for object in waiting {
-        let verdict = told(&world, &object, None);
+        let verdict = reported(&world, &object, None);
         assert_eq!(warned(&verdict), written(world.clone(), &object), "{object}");
     }
     world.policy(|policy| policy.backup.max_per_namespace = Some(2));
-    assert_eq!(warned(&told(&world, &nab("shop/daily"), None)), written(world.clone(), &nab("shop/daily")));
+    assert_eq!(
+        warned(&reported(&world, &nab("shop/daily"), None)),
+        written(world.clone(), &nab("shop/daily"))
+    );
     world.policy_cannot_be_read();
     for object in [nab("shop/daily"), nar("shop/daily", "over"), bucket(json!({}))] {
-        let verdict = told(&world, &object, None);
+        let verdict = reported(&world, &object, None);
         assert_eq!(warned(&verdict), written(world.clone(), &object), "{object}");
     }
 }
@@ -165,7 +168,7 @@ fn what_another_object_could_heal_is_a_warning_in_the_controllers_words() {
 fn what_is_fine_is_let_in_without_a_word() {
     let world = world();
     for object in [nab("shop/daily"), nar("shop/daily", "over"), bucket(json!({}))] {
-        let verdict = told(&world, &object, None);
+        let verdict = reported(&world, &object, None);
         assert!(is_fine(&verdict), "{verdict:?} {object}");
     }
 }
@@ -184,16 +187,16 @@ fn only_a_change_of_what_velero_is_to_do_is_looked_at() {
     resent["spec"]["backupSpec"]["csiSnapshotTimeout"] = json!("0s");
     resent["spec"]["backupSpec"]["hooks"] = json!({});
     for edited in [&labelled, &wanted_gone, &resent] {
-        assert!(is_fine(&told(&world, edited, Some(&bad))), "{edited}");
+        assert!(is_fine(&reported(&world, edited, Some(&bad))), "{edited}");
     }
     let mut longer = bad.clone();
     longer["spec"]["backupSpec"]["ttl"] = json!("2h");
-    assert!(refused(&told(&world, &longer, Some(&bad))).contains("includedNamespaces"));
+    assert!(refused(&reported(&world, &longer, Some(&bad))).contains("includedNamespaces"));
     let mut mended = bad.clone();
     mended["spec"]["backupSpec"] = json!({});
-    assert!(is_fine(&told(&world, &mended, Some(&bad))));
+    assert!(is_fine(&reported(&world, &mended, Some(&bad))));
 
-    let leaving = json!("2026-01-01T00:00:00Z");
+    let is_deleting = json!("2026-01-01T00:00:00Z");
     let updates = [
         (nab("shop/daily"), longer),
         (nar("shop/daily", "over"), nar_with("shop/daily", json!({"scheduleName": "x"}))),
@@ -201,9 +204,9 @@ fn only_a_change_of_what_velero_is_to_do_is_looked_at() {
         (nadr("BackupLog", "over"), nadr("Everything", "over")),
     ];
     for (old, mut new) in updates {
-        assert!(told(&world, &new, Some(&old)).refusal.is_some(), "{new}");
-        new["metadata"]["deletionTimestamp"] = leaving.clone();
-        assert!(is_fine(&told(&world, &new, Some(&old))), "{new}");
+        assert!(reported(&world, &new, Some(&old)).refusal.is_some(), "{new}");
+        new["metadata"]["deletionTimestamp"] = is_deleting.clone();
+        assert!(is_fine(&reported(&world, &new, Some(&old))), "{new}");
     }
 }
 
@@ -213,7 +216,7 @@ fn an_edit_that_comes_too_late_is_said_to_change_nothing() {
     let old = world.get("nab shop/over");
     let mut new = old.clone();
     new["spec"]["backupSpec"]["ttl"] = json!("1h");
-    let verdict = told(&world, &new, Some(&old));
+    let verdict = reported(&world, &new, Some(&old));
     world.edit("nab shop/over", json!({"spec": {"backupSpec": {"ttl": "1h"}}}));
     world.settle();
     let condition = world.condition("nab shop/over", "SpecApplied");
@@ -228,7 +231,7 @@ fn a_location_that_was_asked_for_is_not_changed_unwarned() {
     let old = world.get("nabsl shop/daily");
     let mut new = old.clone();
     new["spec"]["backupStorageLocationSpec"]["objectStorage"]["bucket"] = json!("other");
-    let verdict = told(&world, &new, Some(&old));
+    let verdict = reported(&world, &new, Some(&old));
     world.apply(bucket(json!({"objectStorage": {"bucket": "other"}})));
     world.settle();
     let condition = world.condition("nabsl shop/daily", "SpecUpdateApproved");
@@ -240,7 +243,7 @@ fn what_was_found_in_storage_was_never_asked_for_and_is_not_checked() {
     let world = world();
     let mut synced = nab_with("shop/daily", json!({"includedNamespaces": ["office"]}));
     synced["metadata"]["labels"] = json!({labels::SYNCED_FROM: "x"});
-    assert!(is_fine(&told(&world, &synced, None)));
+    assert!(is_fine(&reported(&world, &synced, None)));
 }
 
 fn question(kind: &str, operation: &str, object: &Value, old: &Value) -> Value {
@@ -359,7 +362,7 @@ fn nobody_waits_for_what_comes_to_nothing() {
         if leaves {
             world.delete("nab shop/a");
         }
-        !is_fine(&told(&world, &younger, None))
+        !is_fine(&reported(&world, &younger, None))
     };
     let older = |change: &dyn Fn(&mut Value)| {
         let mut older = nab("shop/a");
@@ -373,7 +376,7 @@ fn nobody_waits_for_what_comes_to_nothing() {
     assert!(!warns(older(&|it| it["metadata"]["labels"] = json!({labels::SYNCED_FROM: "found"})), false));
 }
 
-/// Whoever changes a request that Velero once had is not told what would stand in the way of a new one.
+/// Changing a request whose Velero object existed gives no warnings for a new one.
 #[test]
 fn what_was_handed_over_once_is_not_warned_about() {
     let mut world = world();
@@ -394,12 +397,12 @@ fn what_was_handed_over_once_is_not_warned_about() {
     };
     // Before the controller has said that it is gone, and after.
     for stored in &before {
-        assert!(is_fine(&told(&world, &changed(stored), Some(stored))), "{stored}");
+        assert!(is_fine(&reported(&world, &changed(stored), Some(stored))), "{stored}");
     }
     world.settle();
     for object in ["nab shop/over", "nar shop/again"] {
         let stored = world.get(object);
         assert_eq!(stored["status"]["phase"], "BackingOff", "{object}");
-        assert!(is_fine(&told(&world, &changed(&stored), Some(&stored))), "{stored}");
+        assert!(is_fine(&reported(&world, &changed(&stored), Some(&stored))), "{stored}");
     }
 }

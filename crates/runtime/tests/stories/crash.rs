@@ -1,4 +1,4 @@
-//! Crash anywhere: whatever nacre was doing, and whatever happened while it was down, it ends as it would have.
+//! Crash at any write: whatever nacre was doing, and whatever happened while it was down, the final state is the same.
 //!
 //! A scenario is run as it is, and then again for every single write of nacre's with a crash before it. What it did
 //! before is kept, what it had in memory is not. It must end the same. If the next step happens while nacre is down,
@@ -20,7 +20,7 @@ use super::scenario::{End, Step, end, orphans, perform, start, steps, the_bystan
 struct Scenario {
     steps: Vec<Step>,
     order: u64,
-    hears_itself: bool,
+    sees_own_writes: bool,
     crashes_again: Option<usize>,
     /// Whether tenants have copies of Velero's objects in their namespaces.
     viewed: bool,
@@ -28,10 +28,10 @@ struct Scenario {
 
 fn scenarios(viewed: bool) -> impl Strategy<Value = Scenario> {
     let all = (steps(), any::<u64>(), any::<bool>(), prop::option::of(0..4_usize));
-    all.prop_map(move |(steps, order, hears_itself, crashes_again)| Scenario {
+    all.prop_map(move |(steps, order, sees_own_writes, crashes_again)| Scenario {
         steps,
         order,
-        hears_itself,
+        sees_own_writes,
         crashes_again,
         viewed,
     })
@@ -41,7 +41,7 @@ impl Scenario {
     /// As it is: the world before each step, and at the end.
     fn undisturbed(&self, bug: Option<Bug>) -> Vec<World> {
         let mut world = start(self.viewed);
-        world.shuffle(self.order, self.hears_itself);
+        world.shuffle(self.order, self.sees_own_writes);
         world.sabotage(bug);
         let mut worlds = Vec::new();
         for step in &self.steps {
@@ -202,7 +202,7 @@ mod planted {
     }
 
     fn is_hold(action: &Action) -> bool {
-        matches!(action, Action::Hold(..))
+        matches!(action, Action::AddFinalizer(..))
     }
 
     /// Moves the first such action behind the first of the others.
@@ -240,7 +240,7 @@ mod planted {
     fn saying_it_is_created_before_it_is() {
         assert_found("ends otherwise", |_, _, mut plan| {
             let held = plan.actions.iter().find_map(|action| match action {
-                Action::Hold(target, _) => Some(target.clone()),
+                Action::AddFinalizer(target, _) => Some(target.clone()),
                 _ => None,
             });
             let at = plan.actions.iter().position(is_create);
@@ -266,7 +266,7 @@ mod planted {
                 _ => None,
             });
             if let Some(held) = held.filter(|_| plan.actions.iter().any(going)) {
-                plan.actions.insert(0, Action::Release(held, labels::NAB_FINALIZER));
+                plan.actions.insert(0, Action::RemoveFinalizer(held, labels::NAB_FINALIZER));
             }
             plan
         });

@@ -1,4 +1,4 @@
-//! From a tenant's wish to a Velero Backup.
+//! From a tenant's request to a Velero Backup.
 
 use std::time::Duration;
 

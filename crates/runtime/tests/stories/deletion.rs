@@ -328,7 +328,7 @@ fn a_deletion_waits_until_its_namespace_is_seen() {
         }
         world.delete("nab shop/daily");
         world.settle();
-        assert!(world.has("nab shop/daily"), "nobody can tell yet whose the Velero Backup is");
+        assert!(world.has("nab shop/daily"), "the owner of the Velero Backup is not known yet");
         world.namespaces_are_seen();
         world.pass(Duration::from_secs(2));
         world.velero_deletes();

@@ -1,4 +1,4 @@
-//! NonAdminDownloadRequest: waited for, opened by policy, given to the owner, gone with its time.
+//! NonAdminDownloadRequest: waiting, allowed by policy, visible to the owner only, expired.
 
 use std::time::Duration;
 
@@ -44,12 +44,12 @@ fn it_waits_for_a_backup_and_then_for_its_end() {
     world.tenant_storage("shop/bucket");
     world.apply(nadr("shop/log", "BackupLog", "daily"));
     world.settle();
-    let told = world.condition("nadr shop/log", "NonAdminBackupNotAvailable");
-    assert!(told.contains("there is no NonAdminBackup \"daily\""), "{told}");
+    let reported = world.condition("nadr shop/log", "NonAdminBackupNotAvailable");
+    assert!(reported.contains("there is no NonAdminBackup \"daily\""), "{reported}");
     world.apply(nab_with("shop/daily", json!({"storageLocation": "bucket"})));
     world.settle();
-    let told = world.condition("nadr shop/log", "NonAdminBackupNotAvailable");
-    assert!(told.contains("is not finished"), "{told}");
+    let reported = world.condition("nadr shop/log", "NonAdminBackupNotAvailable");
+    assert!(reported.contains("is not finished"), "{reported}");
     completes(&mut world, "shop-daily-<1>");
     assert_eq!(world.get(&only(&world))["spec"]["target"]["kind"], "BackupLog");
     assert_eq!(world.get("nadr shop/log")["status"]["phase"], "New", "nothing is in the way any more");
@@ -100,8 +100,8 @@ fn a_restores_files_are_where_its_backup_is() {
     world.apply(nar("shop/again", "daily"));
     world.apply(nadr("shop/log", "RestoreLog", "again"));
     world.settle();
-    let told = world.condition("nadr shop/log", "NonAdminRestoreNotAvailable");
-    assert!(told.contains("is not finished"), "{told}");
+    let reported = world.condition("nadr shop/log", "NonAdminRestoreNotAvailable");
+    assert!(reported.contains("is not finished"), "{reported}");
     completes(&mut world, "shop-again-<r1>");
     let target = world.get(&only(&world))["spec"]["target"].clone();
     assert_eq!(target["name"].as_str().map(str::to_owned), Some(world.velero_name("nar shop/again")));

@@ -1,5 +1,5 @@
 //! Whatever a tenant writes into a request, its labels, its annotations, its finalizers and its status: nacre does not
-//! fall over, comes to rest, does nothing to anybody else, and the request can be deleted.
+//! crash, becomes idle, changes nothing of other tenants, and the request can be deleted.
 
 use api::{
     Kind, NonAdminBackupStatus, NonAdminBackupStorageLocationStatus, NonAdminDownloadRequestStatus,
@@ -165,7 +165,7 @@ fn fits(given: &Given) -> bool {
 
 fn holds(given: &Given) -> Result<(), TestCaseError> {
     let mut world = World::with(&["shop", "victim"]);
-    world.stop_tape();
+    world.stop_recording();
     world.mind_storage();
     world.apply(nab("victim/daily"));
     world.settle();

@@ -1,5 +1,5 @@
-//! What a tenant can write leads nowhere outside its namespace. The world itself objects to every write that does;
-//! these stories try.
+//! Nothing a tenant writes has an effect outside its namespace. The world checks every write; these stories try to
+//! break it.
 
 use api::{Kind, labels};
 use insta::assert_snapshot;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::world::manifests::{imported, nab, nab_with, namespace, nar, object, origin};
 use crate::world::{World, long};
 
-/// A victim with a completed backup, and an attacker's namespace beside it.
+/// A victim with a completed backup, and an attacker's namespace.
 fn victim() -> World {
     let mut world = World::with(&["victim", "attacker"]);
     world.apply(nab("victim/daily"));
@@ -28,8 +28,11 @@ fn of_the_victim(world: &World) -> Vec<Value> {
 fn try_everything(mut world: World, request: &str) {
     let before = of_the_victim(&world);
     world.settle();
-    let told = world.get(request).to_string();
-    assert!(!told.contains("Completed"), "what Velero says about the victim's backup is not told: {told}");
+    let reported = world.get(request).to_string();
+    assert!(
+        !reported.contains("Completed"),
+        "what Velero says about the victim's backup is not shown: {reported}"
+    );
     world.apply(nar("attacker/steal", request.rsplit('/').next().unwrap()));
     world.settle();
     assert!(world.names(Kind::Restore).is_empty());

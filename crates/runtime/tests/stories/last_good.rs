@@ -12,12 +12,12 @@ fn why(world: &World) -> (String, String) {
     let state = world.state();
     let backup = state.backup("shop", "daily").unwrap().object;
     let location = state.location("shop", "bucket").map(|seen| (*seen.object).clone());
-    let told = |storage: &Storage| {
+    let reported = |storage: &Storage| {
         why_not_good(&backup, storage, state.now()).map(|why| why.to_string()).unwrap_or_default()
     };
     (
-        told(&as_seen_by_controller(&state, &backup)),
-        told(&as_seen_by_caller(&backup, location.as_slice(), None)),
+        reported(&as_seen_by_controller(&state, &backup)),
+        reported(&as_seen_by_caller(&backup, location.as_slice(), None)),
     )
 }
 

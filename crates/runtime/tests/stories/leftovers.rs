@@ -1,4 +1,4 @@
-//! What is left when owners are gone.
+//! Garbage collection of objects whose owner is gone.
 
 use api::{Kind, labels};
 use serde_json::json;

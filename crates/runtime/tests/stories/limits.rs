@@ -127,7 +127,7 @@ fn an_older_one_that_comes_to_nothing_does_not_block_the_younger() {
 fn one_that_waits_and_is_withdrawn_does_not_block_the_next() {
     let mut world = World::with(&["shop"]);
     // Whoever is heard of first has the room: under faults that may be another.
-    world.stop_tape();
+    world.stop_recording();
     world.policy(|policy| policy.backup.max_active_per_namespace = Some(1));
     for name in ["shop/a", "shop/b", "shop/c"] {
         world.apply(nab(name));
@@ -143,7 +143,7 @@ fn one_that_waits_and_is_withdrawn_does_not_block_the_next() {
 fn what_came_out_of_storage_counts_and_is_never_refused() {
     let mut world = World::with(&["shop"]);
     // Whoever is heard of first has the room: under faults that may be another.
-    world.stop_tape();
+    world.stop_recording();
     world.policy(|policy| policy.backup.max_per_namespace = Some(1));
     for name in ["old", "older"] {
         world.apply(imported(name, "default", origin("shop", name)));
@@ -162,7 +162,7 @@ fn what_came_out_of_storage_counts_and_is_never_refused() {
 fn waiting_is_silent_however_many_wait() {
     let mut world = World::with(&["shop"]);
     // Whoever is heard of first has the room: under faults that may be another.
-    world.stop_tape();
+    world.stop_recording();
     world.policy(|policy| policy.backup.max_active_per_namespace = Some(1));
     for at in 0..30 {
         world.apply(nab(&format!("shop/b{at:02}")));

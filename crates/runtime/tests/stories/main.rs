@@ -1,5 +1,5 @@
-//! What nacre does about backups and restores, told as stories on a cluster in memory, and what must hold however
-//! often it crashes.
+//! What nacre does about backups and restores, as stories on a cluster in memory, and what must hold however often it
+//! crashes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 #![expect(clippy::needless_pass_by_value, reason = "stories hand over what they just wrote down")]
@@ -8,30 +8,30 @@
 #[allow(dead_code, reason = "the model looks at more of it")]
 mod world;
 
-/// Every story is told once more under faults.
-const TAPED: bool = true;
+/// Every story is replayed under faults.
+const RECORDED: bool = true;
 
 mod admission;
 mod crash;
 mod creation;
 mod deletion;
+mod deletion_blocked;
 mod downloads;
-mod found;
 mod fuzz;
 mod hostile;
+mod import_ownership;
 mod last_good;
 mod leftovers;
 mod limits;
+mod location_limits;
 mod mirroring;
-mod obstacles;
 mod own_storage;
-mod places;
 mod policies;
 mod positions;
 mod refusals;
+mod rejected_writes;
 mod restores;
 mod scenario;
 mod storage;
 mod synced;
-mod trouble;
 mod velero_view;

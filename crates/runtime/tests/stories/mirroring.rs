@@ -1,4 +1,4 @@
-//! Once Velero has it, nacre shows what Velero says, and writes no more than that.
+//! Mirroring: nacre shows Velero's status, and writes no more than that.
 
 use std::time::Duration;
 
@@ -88,8 +88,8 @@ fn ten_ticks_are_ten_writes_to_one_request_among_many() {
         world.settle();
     }
     assert_eq!(world.writes() - before, 10);
-    let told = world.trace();
-    assert!(told.lines().all(|line| line.starts_with("status NonAdminBackup shop/b00")), "{told}");
+    let reported = world.trace();
+    assert!(reported.lines().all(|line| line.starts_with("status NonAdminBackup shop/b00")), "{reported}");
 }
 
 #[test]
@@ -176,8 +176,8 @@ fn velero_counting_its_queue_anew_is_not_worth_a_write() {
     world.velero_starts("shop-a-<1>");
     world.velero_says("shop-a-<1>", json!({"queuePosition": null}));
     world.velero_says("shop-b-<2>", json!({"queuePosition": 1}));
-    let told = world.trace();
-    assert!(!told.contains("shop/b"), "{told}");
+    let reported = world.trace();
+    assert!(!reported.contains("shop/b"), "{reported}");
     world.refresh_positions();
     let shown = world.get("nab shop/b")["status"]["veleroBackup"]["status"].clone();
     assert_eq!(shown["queuePosition"], 1, "the chore brings it along");

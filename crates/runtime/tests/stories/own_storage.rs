@@ -1,4 +1,4 @@
-//! Restoring from storage that a tenant can write to: nothing in it is believed.
+//! Restores from storage that a tenant can write to: nothing in it is trusted.
 
 use api::{Kind, labels};
 use insta::assert_snapshot;
@@ -94,8 +94,8 @@ fn what_cannot_come_back_is_refused_and_told_which() {
         spec["backupName"] = json!("daily");
         world.apply(nar_with("shop/again", spec));
         world.settle();
-        let told = world.condition("nar shop/again", "Accepted");
-        assert!(told.contains("InvalidRestoreSpec") && told.contains(says), "{told}");
+        let reported = world.condition("nar shop/again", "Accepted");
+        assert!(reported.contains("InvalidRestoreSpec") && reported.contains(says), "{reported}");
         assert!(world.names(Kind::Restore).is_empty());
     }
 }
@@ -109,8 +109,8 @@ fn volumes_saved_from_inside_pods_need_the_policys_word() {
     world.settle();
     world.apply(nar("shop/again", "daily"));
     world.settle();
-    let told = world.condition("nar shop/again", "Accepted");
-    assert!(told.contains("1 volumes that were saved from inside pods"), "{told}");
+    let reported = world.condition("nar shop/again", "Accepted");
+    assert!(reported.contains("1 volumes that were saved from inside pods"), "{reported}");
 
     // Allowed, it goes on by itself, with the pods and another modifier.
     world.policy(|policy| policy.restore.from_tenant_storage.pods = true);
@@ -136,8 +136,8 @@ fn the_same_backup_in_the_clusters_storage_brings_all_but_the_guard_rails() {
     ));
     world.apply(nar("shop/all", "daily"));
     world.settle();
-    let told = world.condition("nar shop/again", "Accepted");
-    assert!(told.contains("\"ResourceQuotas\" is always left out"), "{told}");
+    let reported = world.condition("nar shop/again", "Accepted");
+    assert!(reported.contains("\"ResourceQuotas\" is always left out"), "{reported}");
     let spec = world.get("restore shop-all-<r2>")["spec"].clone();
     assert_eq!((&spec["includedResources"], &spec["restorePVs"]), (&json!(null), &json!(null)));
     assert!(spec["excludedResources"].as_array().unwrap().contains(&json!("resourcequotas")));

@@ -1,4 +1,4 @@
-//! Places in the queue: whatever comes, goes and restarts, nobody who waits is sent back, and in the end all are right.
+//! Queue positions: a shown position never rises, whatever happens, and in the end all are correct.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ enum Step {
     Finish,
     /// The chore comes round.
     Refresh,
-    /// nacre is killed and comes back, knowing only what a list tells it.
+    /// nacre is killed and restarted, with only the initial list.
     Restart,
 }
 

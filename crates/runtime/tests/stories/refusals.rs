@@ -1,5 +1,5 @@
-//! Saying no: which field, what is wrong, what would do; nothing at Velero, nothing left behind; and yes as soon as
-//! the cause is gone.
+//! Refusals: the field, what is wrong, what would be accepted; no Velero object is created; accepted as soon as the
+//! cause is gone.
 
 use std::fmt::Write;
 

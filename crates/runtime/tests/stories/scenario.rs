@@ -140,7 +140,7 @@ pub(super) fn start(viewed: bool) -> World {
             world.edit(space, json!({"metadata": {"labels": {labels::VELERO_VIEW: "true"}}}));
         }
     }
-    world.stop_tape();
+    world.stop_recording();
     world.tenant_storage("shop/bucket");
     world.apply(nab("bystander/theirs"));
     world.rest();
@@ -243,7 +243,7 @@ pub(super) fn orphans(world: &World) -> Vec<String> {
                 .everything()
                 .any(|(_, other)| text(&other["metadata"]["annotations"][labels::ORIGIN_UID]) == uid);
             if !kept {
-                left.push(format!("{name}, on its way out"));
+                left.push(format!("{name}, being deleted"));
             }
         }
     }

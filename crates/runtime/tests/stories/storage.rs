@@ -207,7 +207,7 @@ fn a_crash_before_any_write_changes_nothing_about_the_end() {
             for mark in marks {
                 object["metadata"].as_object_mut().unwrap().remove(mark);
             }
-            // Which of two writes told it does not matter.
+            // Which of two writes reported it does not matter.
             if let Some(conditions) = object["status"]["conditions"].as_array_mut() {
                 conditions.retain(|condition| {
                     condition["type"] != "SecretSynced" && condition["type"] != "BackupStorageLocationSynced"
@@ -255,7 +255,7 @@ fn with_a_location_go_the_requests_that_wait_for_it_and_no_others() {
     available(&mut world, "shop/bucket", "mine");
     available(&mut world, "shop/other", "theirs");
     // Whoever is heard of first has the room: under faults that may be another.
-    world.stop_tape();
+    world.stop_recording();
     world.policy(|policy| policy.backup.max_active_per_namespace = Some(1));
     for (name, location) in [("a-first", "other"), ("b-here", "bucket"), ("c-there", "other")] {
         world.apply(nab_with(&format!("shop/{name}"), json!({"storageLocation": location})));
@@ -267,7 +267,7 @@ fn with_a_location_go_the_requests_that_wait_for_it_and_no_others() {
     assert_eq!(world.names(Kind::NonAdminBackup), ["shop/a-first", "shop/c-there", "shop/d-anywhere"]);
 }
 
-/// Each thing that happens to a location is told once: a wait as news, a refusal as a warning.
+/// Each change of a location gets one Event: Normal for waiting, Warning for a refusal.
 #[test]
 fn the_tenant_is_told_of_a_location_in_events() {
     let mut world = world(&["shop"]);

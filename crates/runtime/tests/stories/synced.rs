@@ -1,4 +1,4 @@
-//! Backups that came out of storage, and those the Go controller made.
+//! Imported backups, and those the Go controller created.
 
 use api::{Kind, labels};
 use insta::assert_snapshot;
@@ -60,7 +60,7 @@ fn in_tenant_storage_the_owner_of_the_storage_is_the_owner() {
     world.apply(synced("shop/daily", "nameless"));
     world.settle();
     assert_eq!(world.get("nab shop/daily")["status"]["phase"], "Created");
-    // While the location is away nobody can tell whose it is; afterwards it is found again.
+    // While the location is missing the owner is unknown; afterwards it is found again.
     let storage = format!("bsl {storage}");
     let whole = world.get(&storage);
     let mut named = synced("shop/daily", "nameless");
@@ -91,7 +91,7 @@ fn while_its_storage_is_away_it_is_shown_as_it_was() {
     world.delete(&format!("bsl {storage}"));
     assert_eq!(world.trace(), "");
     assert_eq!(world.get("nab shop/daily")["status"], shown);
-    // Who has never shown it is told nothing of it.
+    // A request that never showed it learns nothing.
     world.apply(synced("rival/copy", "nameless"));
     world.settle();
     assert!(world.condition("nab rival/copy", "Accepted").contains("there is no backup of this namespace"));
@@ -252,6 +252,6 @@ fn a_label_that_names_one_backup_does_not_lead_to_another() {
         json!({"phase": "Created", "veleroBackup": {"nacuuid": "shop-weekly-old", "name": "shop-weekly-old"}}),
     );
     world.settle();
-    let told = world.condition("nab shop/daily", "Accepted");
-    assert!(told.starts_with("False/VeleroBackupNotFound: the Velero Backup is gone"), "{told}");
+    let reported = world.condition("nab shop/daily", "Accepted");
+    assert!(reported.starts_with("False/VeleroBackupNotFound: the Velero Backup is gone"), "{reported}");
 }

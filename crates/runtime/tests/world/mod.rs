@@ -1,18 +1,18 @@
 //! A cluster in memory: a simulated API server (`store`, `server`), the runtime driven with it (`nacre`), writes that
-//! the API server rejects (`trouble`), a simulated Velero (`velero`), and a record of it all for people (`trace`).
+//! the API server rejects (`rejected_write`), a simulated Velero (`velero`), and a record of it all for people (`trace`).
 //!
 //! What is driven is the runtime that the engine runs, with simulated IO. It is woken by nothing but watch events and
 //! its own timers, so that a missing wake-up shows: whatever a decision would still do once it is idle fails the test.
 
-pub(crate) mod apart;
 pub(crate) mod manifests;
 mod nacre;
+mod rejected_writes;
+mod replay;
 mod rules;
 mod server;
+pub(crate) mod split;
 mod store;
-mod tape;
 mod trace;
-mod trouble;
 mod velero;
 
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ use planner::{Key, Policy, State};
 use serde_json::{Value, json};
 
 use nacre::Nacre;
+use replay::{Op, Recording};
 use store::Stored;
-use tape::{Op, Tape};
 pub(crate) use trace::{long, short};
 
 /// Where Velero and the administrators are.
@@ -50,7 +50,7 @@ pub(crate) struct World {
     /// Whether nacre looks after tenants' locations and what is found in storage.
     minds_storage: bool,
     nacre: Nacre,
-    tape: Tape,
+    recording: Recording,
     trace: Vec<String>,
     /// How much of the trace was read already.
     read: usize,
@@ -60,7 +60,7 @@ impl World {
     /// A cluster with Velero, its default storage, and these namespaces.
     pub(crate) fn with(namespaces: &[&str]) -> Self {
         let mut world = Self::empty();
-        world.tape();
+        world.recording();
         for name in [ADMIN].iter().chain(namespaces) {
             world.apply(manifests::namespace(name));
         }
@@ -79,7 +79,7 @@ impl World {
             made_for: BTreeMap::new(),
             minds_storage: false,
             nacre: Nacre::default(),
-            tape: Tape::default(),
+            recording: Recording::default(),
             trace: Vec::new(),
             read: 0,
         }
@@ -110,7 +110,7 @@ impl World {
         Moment { clock: self.now, uptime: self.uptime }
     }
 
-    /// Nobody can tell what an administrator allows.
+    /// The policy is unknown.
     pub(crate) fn policy_cannot_be_read(&mut self) {
         self.policy = None;
         self.nacre.runtime.state.set_policy(None);
@@ -196,7 +196,7 @@ impl World {
         &self.made_for
     }
 
-    /// What nacre has written and told since this was last asked, once it has come to rest.
+    /// The writes and Events since the last call, once nacre is idle.
     pub(crate) fn trace(&mut self) -> String {
         self.settle();
         let news = self.trace[self.read..].join("\n");
@@ -204,7 +204,7 @@ impl World {
         news
     }
 
-    /// All that nacre has written and told.
+    /// All writes and Events.
     pub(crate) fn whole_trace(&self) -> String {
         self.trace.join("\n")
     }

@@ -7,15 +7,15 @@ use jiff::SignedDuration;
 use kube::core::ObjectMeta;
 use planner::state::{Moment, SecretKey, Update};
 use planner::view::Credential;
-use planner::{Action, Key, concern, copies};
+use planner::{Action, Key, affected, velero_view};
 use runtime::{Bug, Flight, Request, Runtime};
 use serde_json::Value;
 
+use super::rejected_writes::Refused;
+use super::replay::Op;
 use super::server::Answer;
 use super::store::Stored;
-use super::tape::Op;
 use super::trace::{shown_action, shown_event};
-use super::trouble::Refused;
 use super::{ADMIN, World, short};
 
 /// More decisions than any story needs before all is quiet.
@@ -38,7 +38,7 @@ pub(super) struct Nacre {
     /// The write before which it crashes.
     dies_before: Option<usize>,
     /// Whether watch events of its own writes arrive before the replies.
-    hears_itself: bool,
+    sees_own_writes: bool,
     /// Where set, the order of its decisions is shuffled.
     shuffle: Option<u64>,
     pub(super) is_yet_to_see_namespaces: bool,
@@ -58,7 +58,7 @@ impl Default for Nacre {
             acting: 0,
             writes: 0,
             dies_before: None,
-            hears_itself: false,
+            sees_own_writes: false,
             shuffle: None,
             is_yet_to_see_namespaces: false,
             refuses: Vec::new(),
@@ -90,10 +90,10 @@ pub(super) fn observe(runtime: &mut Runtime, key: &Key, object: &Stored, gone: b
 
 /// Wakes the requests that a change of a source of the policy affects.
 pub(super) fn wake_by_policy(runtime: &mut Runtime) {
-    let mut affected = concern::application(&runtime.state, None, None);
+    let mut affected = affected::application(&runtime.state, None, None);
     let (kind, source) = (Kind::DataProtectionApplication, ObjectMeta::default());
-    affected.extend(copies::also(&runtime.state, kind, Some(&source), Some(&source), &affected));
-    runtime.work.wake(affected);
+    affected.extend(velero_view::affected(&runtime.state, kind, Some(&source), Some(&source), &affected));
+    runtime.work.enqueue(affected);
 }
 
 impl World {
@@ -175,7 +175,7 @@ impl World {
 
     /// nacre will crash when it has made this many writes.
     pub(crate) fn dies_after(&mut self, writes: usize) {
-        self.stop_tape();
+        self.stop_recording();
         self.nacre.dies_before = Some(writes);
     }
 
@@ -186,7 +186,7 @@ impl World {
 
     /// nacre starts, and lists everything.
     pub(crate) fn restart(&mut self) {
-        self.stop_tape();
+        self.stop_recording();
         self.nacre.down = false;
         self.nacre.dies_before = None;
         self.list_all();
@@ -202,15 +202,15 @@ impl World {
 
     /// nacre works with plans that have a bug.
     pub(crate) fn sabotage(&mut self, bug: Option<Bug>) {
-        self.stop_tape();
+        self.stop_recording();
         self.nacre.runtime.plant(bug);
     }
 
     /// nacre decides in an order of its own, and hears of its own writes before or after the replies.
-    pub(crate) fn shuffle(&mut self, order: u64, hears_itself: bool) {
-        self.stop_tape();
+    pub(crate) fn shuffle(&mut self, order: u64, sees_own_writes: bool) {
+        self.stop_recording();
         self.nacre.shuffle = Some(order);
-        self.nacre.hears_itself = hears_itself;
+        self.nacre.sees_own_writes = sees_own_writes;
     }
 
     /// nacre starts, and the watch on namespaces falls behind the others.
@@ -236,7 +236,7 @@ impl World {
         self.minds_storage = true;
         let all = self.requests();
         let storage = |key: &Key| matches!(key.kind, Kind::NonAdminBackupStorageLocation | Kind::Backup);
-        self.nacre.runtime.work.wake(all.into_iter().filter(storage));
+        self.nacre.runtime.work.enqueue(all.into_iter().filter(storage));
     }
 
     /// The chore that removes what has outlived its owner.
@@ -278,7 +278,7 @@ impl World {
         for name in self.nacre.runtime.state.named_credentials().into_keys() {
             let found = self.credential(&name);
             let affected = self.nacre.runtime.state.set_credential(&name, found);
-            self.nacre.runtime.work.wake(affected);
+            self.nacre.runtime.work.enqueue(affected);
         }
     }
 
@@ -355,7 +355,7 @@ impl World {
         }
         self.nacre.writes += 1;
         self.check_rules(&flight.about, &action);
-        if !self.nacre.hears_itself {
+        if !self.nacre.sees_own_writes {
             self.nacre.pending = Some(Vec::new());
         }
         let answer = self.serve(request);
@@ -389,7 +389,7 @@ impl World {
             _ => false,
         };
         let mut all: Vec<_> = self.objects.keys().filter(ours).cloned().collect();
-        all.extend(copies::everything(&self.nacre.runtime.state));
+        all.extend(velero_view::everything(&self.nacre.runtime.state));
         all.sort();
         all.dedup();
         all
@@ -452,10 +452,10 @@ pub(super) fn list_into(runtime: &mut Runtime, world: &World, without_namespaces
     }
     for name in runtime.state.named_credentials().into_keys() {
         let affected = runtime.state.set_credential(&name, world.credential(&name));
-        runtime.work.wake(affected);
+        runtime.work.enqueue(affected);
     }
     let shown = runtime.state.velero_view_listed();
-    runtime.work.wake(shown);
+    runtime.work.enqueue(shown);
 }
 
 /// Whether a write would do no more than show another position, nacre's estimate or Velero's own.

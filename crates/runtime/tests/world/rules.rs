@@ -1,4 +1,4 @@
-//! What holds for every write, in every story: nobody reaches beyond the namespace a plan is about.
+//! Invariants of every write in every story: no plan has an effect outside its namespace.
 
 use api::{Kind, labels};
 use planner::{Action, Key, Target, restore};
@@ -13,8 +13,8 @@ impl World {
             Action::Create(object) | Action::Apply(object) => {
                 self.wrong_to_create(about, object.kind, &object.body)
             }
-            Action::Hold(target, _)
-            | Action::Release(target, _)
+            Action::AddFinalizer(target, _)
+            | Action::RemoveFinalizer(target, _)
             | Action::PatchStatus(target, _)
             | Action::Patch(target, _)
             | Action::Delete(target)
@@ -106,8 +106,8 @@ impl World {
         (!own).then_some("touches what is somebody else's")
     }
 
-    /// Whose an object of Velero's is, worked out anew: by the place it is kept in if that is a tenant's, by what it
-    /// says about itself if not. A request to delete belongs to whomever its Backup belongs to.
+    /// The owner of a Velero object, computed independently: by the place it is kept in if that is a tenant's, by what
+    /// it says about itself if not. A request to delete belongs to whomever its Backup belongs to.
     fn belongs(&self, key: &Key, namespace: &str) -> bool {
         let Some(object) = self.objects.get(key).map(|stored| &stored.json) else {
             return false;

@@ -1,4 +1,4 @@
-//! The manners of an API server: uids, versions, generations, and objects that stay while somebody holds them.
+//! The behaviour of an API server: uids, resourceVersions, generations and finalizers.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use planner::view::Seen;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use super::tape::Op;
+use super::replay::Op;
 use super::trace::uid;
 use super::{ADMIN, World};
 
@@ -26,13 +26,18 @@ pub(super) struct Stored {
     /// As nacre decoded it: the same object is decoded once, however often it is observed.
     decoded: Arc<OnceLock<Box<dyn Any + Send + Sync>>>,
     /// What it says, as a number, once somebody has asked.
-    pub(super) print: OnceLock<u64>,
+    pub(super) fingerprint: OnceLock<u64>,
 }
 
 impl Stored {
     fn new(json: Value) -> Self {
         let meta = ObjectMeta::deserialize(&json["metadata"]).unwrap();
-        Self { json: Arc::new(json), meta: Arc::new(meta), decoded: Arc::default(), print: OnceLock::new() }
+        Self {
+            json: Arc::new(json),
+            meta: Arc::new(meta),
+            decoded: Arc::default(),
+            fingerprint: OnceLock::new(),
+        }
     }
 }
 
@@ -58,7 +63,7 @@ impl World {
         let sizes = self.objects.iter().map(|(key, stored)| (key, stored.json.to_string().len()));
         let large: Vec<_> = sizes.filter(|(_, size)| *size > LARGEST).map(|(key, _)| key.clone()).collect();
         for key in large {
-            self.complain(&format!("the API server would not take as much as {key:?}"));
+            self.complain(&format!("{key:?} is too large for the API server"));
         }
     }
 
@@ -72,7 +77,7 @@ impl World {
         metadata["generation"] = json!(1);
         // The API server knows no fractions of a second.
         metadata["creationTimestamp"] = json!(self.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-        if has_status_apart(kind) {
+        if has_status_subresource(kind) {
             without_status(&mut json);
         }
         if let (Kind::Backup | Kind::Restore, Some(origin)) =
@@ -91,7 +96,7 @@ impl World {
     pub(super) fn merge(&mut self, key: &Key, change: &Value) {
         self.note(|| Op::Merge(key.clone(), change.clone()));
         let mut change = change.clone();
-        if has_status_apart(key.kind) {
+        if has_status_subresource(key.kind) {
             without_status(&mut change);
         }
         let mut after = (*self.objects[key].json).clone();
@@ -162,10 +167,11 @@ impl World {
 
     /// Namespaces on their way out go when they are empty.
     pub(super) fn namespaces_go(&mut self) {
-        let leaving = self.objects.iter().filter(|(key, stored)| {
+        let is_deleting = self.objects.iter().filter(|(key, stored)| {
             key.kind == Kind::Namespace && !stored.json["metadata"]["deletionTimestamp"].is_null()
         });
-        let empty = leaving.filter(|(space, _)| !self.objects.keys().any(|key| key.namespace == space.name));
+        let empty =
+            is_deleting.filter(|(space, _)| !self.objects.keys().any(|key| key.namespace == space.name));
         for key in empty.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             let last = self.objects.remove(&key).unwrap();
             self.changed(&key, last, true);
@@ -176,9 +182,9 @@ impl World {
         if after["metadata"]["finalizers"] == json!([]) {
             after["metadata"].as_object_mut().unwrap().remove("finalizers");
         }
-        let leaving = !after["metadata"]["deletionTimestamp"].is_null();
+        let is_deleting = !after["metadata"]["deletionTimestamp"].is_null();
         let held = !after["metadata"]["finalizers"].is_null();
-        if leaving && !held && key.kind != Kind::Namespace {
+        if is_deleting && !held && key.kind != Kind::Namespace {
             self.version += 1;
             after["metadata"]["resourceVersion"] = json!(self.version.to_string());
             self.objects.remove(key);
@@ -198,7 +204,7 @@ impl World {
 }
 
 /// Whether the status is written by itself; Velero's kinds have it among the rest.
-fn has_status_apart(kind: Kind) -> bool {
+fn has_status_subresource(kind: Kind) -> bool {
     kind.group() == Kind::NonAdminBackup.group()
 }
 

@@ -1,4 +1,4 @@
-//! What happened, in lines that can be read, with uids made short so that they stay the same.
+//! A readable log of what happened, with short uids so that it is stable.
 
 use api::Kind;
 use planner::{Action, Event, Target};
@@ -51,8 +51,8 @@ pub(crate) fn long(text: &str) -> String {
 /// One write. Of a status, what it is afterwards.
 pub(super) fn shown_action(action: &Action, status: &Value) -> String {
     let line = match action {
-        Action::Hold(target, _) => format!("hold {}", named(target)),
-        Action::Release(target, _) => format!("release {}", named(target)),
+        Action::AddFinalizer(target, _) => format!("hold {}", named(target)),
+        Action::RemoveFinalizer(target, _) => format!("release {}", named(target)),
         Action::Create(object) | Action::Apply(object) => {
             format!("create {} {}/{}", object.kind.name(), object.namespace(), object.name())
         }
@@ -78,7 +78,7 @@ fn shown_status(status: &Value) -> String {
     for condition in status["conditions"].as_array().into_iter().flatten() {
         let type_ = text(&condition["type"]);
         let said = format!("{type_}={}/{}", text(&condition["status"]), text(&condition["reason"]));
-        // What was accepted needs no words, and what was refused is told in an event as well.
+        // Acceptance is not printed, and a refusal is in an Event as well.
         let words = matches!(type_.as_str(), "Deleting" | "SpecApplied");
         shown.push(if words { format!("{said}({})", text(&condition["message"])) } else { said });
     }

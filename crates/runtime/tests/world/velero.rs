@@ -1,4 +1,4 @@
-//! Velero's part: it starts, gets on, ends well or badly, and deletes what it is asked to, or says why not.
+//! Velero: it starts, progresses, completes or fails, and processes deletions.
 
 use api::{Kind, labels};
 use planner::Key;
@@ -143,12 +143,12 @@ impl World {
 
     /// Velero clears up after Restores that were deleted, and lets go of them.
     pub(crate) fn velero_tidies(&mut self) {
-        let leaving = self.objects.iter().filter(|(key, stored)| {
+        let is_deleting = self.objects.iter().filter(|(key, stored)| {
             key.kind == Kind::Restore
                 && key.namespace == ADMIN
                 && !stored.json["metadata"]["deletionTimestamp"].is_null()
         });
-        for key in leaving.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+        for key in is_deleting.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             self.set_finalizers(&key, &[]);
         }
     }

@@ -1,23 +1,23 @@
 //! What velero-plugin-for-aws and Velero's own repositories read.
 
 use super::super::credentials::aws::is_profile;
-use super::super::table::{Rule, dropped, kept, refused};
+use super::super::table::{Rule, allowed_key, ignored_key, refused};
 use super::values::{is_switch, one_of, word};
 
 /// Every key of a location at AWS or a store that speaks its language.
 pub(super) const KEYS: &[Rule] = &[
-    kept("region", "is where the bucket is"),
-    kept("s3Url", "is where a store other than Amazon's is; see the rules for endpoints"),
-    kept("publicUrl", "is how downloads reach the store; see the rules for endpoints"),
-    kept("s3ForcePathStyle", "says whether the bucket is a path or a host"),
-    kept("profile", "chooses one of the profiles in the credential"),
-    kept("kmsKeyId", "names the key that Amazon encrypts with"),
-    kept("serverSideEncryption", "names the way Amazon encrypts"),
-    kept("signatureVersion", "says how downloads are signed"),
-    kept("checksumAlgorithm", "says how uploads are checked"),
-    kept("tagging", "is put on every object"),
-    kept("insecureSkipTLSVerify", "is allowed only if the policy says so"),
-    dropped("enableSharedConfig", "has no effect any more"),
+    allowed_key("region", "is where the bucket is"),
+    allowed_key("s3Url", "is where a store other than Amazon's is; see the rules for endpoints"),
+    allowed_key("publicUrl", "is how downloads reach the store; see the rules for endpoints"),
+    allowed_key("s3ForcePathStyle", "says whether the bucket is a path or a host"),
+    allowed_key("profile", "chooses one of the profiles in the credential"),
+    allowed_key("kmsKeyId", "names the key that Amazon encrypts with"),
+    allowed_key("serverSideEncryption", "names the way Amazon encrypts"),
+    allowed_key("signatureVersion", "says how downloads are signed"),
+    allowed_key("checksumAlgorithm", "says how uploads are checked"),
+    allowed_key("tagging", "is put on every object"),
+    allowed_key("insecureSkipTLSVerify", "is allowed only if the policy says so"),
+    ignored_key("enableSharedConfig", "has no effect any more"),
     refused("credentialsFile", "names a file in Velero's pod; use the field credential"),
     refused("customerKeyEncryptionFile", "names a file in Velero's pod"),
     refused("customerKeyEncryptionSecret", "names a Secret of the administrators'"),

@@ -1,19 +1,25 @@
 //! What velero-plugin-for-microsoft-azure and Velero's own repositories read.
 
 use super::super::credentials::azure::ACCESS_KEY;
-use super::super::table::{Rule, kept, refused};
+use super::super::table::{Rule, allowed_key, refused};
 use super::values::{is_switch, one_of, word};
 
 /// Every key of a location at Azure.
 pub(super) const KEYS: &[Rule] = &[
-    kept("storageAccount", "is the storage account of the bucket; required"),
-    kept("storageAccountKeyEnvVar", "must be AZURE_STORAGE_ACCOUNT_ACCESS_KEY, and stand in the credential"),
-    kept("storageAccountURI", "is where the store is if not at the usual place; see the rules for endpoints"),
-    kept("resourceGroup", "is the resource group of the storage account"),
-    kept("subscriptionId", "is the subscription of the storage account"),
-    kept("useAAD", "says whether the service principal is used for the blobs themselves"),
-    kept("activeDirectoryAuthorityURI", "must be one of Microsoft's own"),
-    kept("blockSizeInBytes", "is how much is uploaded at a time"),
+    allowed_key("storageAccount", "is the storage account of the bucket; required"),
+    allowed_key(
+        "storageAccountKeyEnvVar",
+        "must be AZURE_STORAGE_ACCOUNT_ACCESS_KEY, and stand in the credential",
+    ),
+    allowed_key(
+        "storageAccountURI",
+        "is where the store is if not at the usual place; see the rules for endpoints",
+    ),
+    allowed_key("resourceGroup", "is the resource group of the storage account"),
+    allowed_key("subscriptionId", "is the subscription of the storage account"),
+    allowed_key("useAAD", "says whether the service principal is used for the blobs themselves"),
+    allowed_key("activeDirectoryAuthorityURI", "must be one of Microsoft's own"),
+    allowed_key("blockSizeInBytes", "is how much is uploaded at a time"),
     refused("storageAccountSASTokenEnvVar", "chooses another kind of credential"),
     refused("storageAccountBlobEndpoint", "goes with another kind of credential; use storageAccountURI"),
     refused("credentialsFile", "names a file in Velero's pod; use the field credential"),

@@ -1,13 +1,16 @@
 //! What velero-plugin-for-gcp reads.
 
-use super::super::table::{Rule, kept, refused};
+use super::super::table::{Rule, allowed_key, refused};
 use super::values::{one_of, word};
 
 /// Every key of a location at Google Cloud.
 pub(super) const KEYS: &[Rule] = &[
-    kept("kmsKeyName", "names the key that Google encrypts with"),
-    kept("storeEndpoint", "is where the store is if not at the usual place; see the rules for endpoints"),
-    kept("universeDomain", "must be googleapis.com"),
+    allowed_key("kmsKeyName", "names the key that Google encrypts with"),
+    allowed_key(
+        "storeEndpoint",
+        "is where the store is if not at the usual place; see the rules for endpoints",
+    ),
+    allowed_key("universeDomain", "must be googleapis.com"),
     refused("serviceAccount", "names an identity other than that of the credential"),
     refused("credentialsFile", "names a file in Velero's pod; use the field credential"),
     refused("bucket", "is set by Velero; use the field objectStorage.bucket"),

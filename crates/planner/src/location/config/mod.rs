@@ -1,4 +1,4 @@
-//! The `config` of a location: what the provider's plugin is told.
+//! The `config` of a location: settings of the provider's plugin.
 //!
 //! Each provider has a table of the keys its plugin and Velero itself read, and of what becomes of each; what is not
 //! in it is refused by name. Nothing that names a file, a Secret or a variable of Velero's passes.
@@ -14,7 +14,7 @@ use super::credentials::{Credential, azure as account};
 use super::endpoint::{Endpoint, normalise, objection};
 use super::field;
 use super::provider::Provider;
-use super::table::{Rule, Verdict, find};
+use super::table::{KeyHandling, Rule, find};
 use crate::Refusal;
 use crate::policy::StoragePolicy;
 
@@ -47,11 +47,11 @@ fn one(provider: Provider, key: &str, value: &str, asker: Asker) -> Option<Refus
     };
     let refuse = |message: String| Some(Refusal::new(field(&format!("config.{key}")), message));
     match rule.verdict {
-        Verdict::Refused => return refuse(rule.advice()),
-        Verdict::Dropped => return None,
+        KeyHandling::Refused => return refuse(rule.advice()),
+        KeyHandling::Ignored => return None,
         // Go reads an empty value as none at all.
-        Verdict::Kept if value.is_empty() => return None,
-        Verdict::Kept => {}
+        KeyHandling::Kept if value.is_empty() => return None,
+        KeyHandling::Kept => {}
     }
     if key == "insecureSkipTLSVerify" {
         let allowed = asker.policy.allow_insecure_skip_tls_verify || values::switch(value) == Some(false);
@@ -129,11 +129,11 @@ pub(super) fn disagrees(settings: &Settings, credential: &Credential, asker: Ask
 /// What Velero gets: what was allowed, in one spelling, and made explicit where Velero would look around otherwise.
 pub fn for_velero(settings: &Settings, credential: &Credential) -> Settings {
     let table = table(credential.provider());
-    let kept = |key: &str| find(table, key).is_none_or(|rule| rule.verdict != Verdict::Dropped);
+    let kept = |key: &str| find(table, key).is_none_or(|rule| rule.verdict != KeyHandling::Ignored);
     let mut given: Settings = settings.clone();
     given.retain(|key, _| kept(key));
     if let Credential::Aws(keys) = credential {
-        // A library that is told a profile does not prefer the keys in its environment, which are not the tenant's.
+        // With a profile set, the SDK does not prefer the keys in its environment, which are not the tenant's.
         given.insert("profile".to_owned(), keys.profile().to_owned());
         // Many stores that speak S3 know no checksums; the operator of OADP does the same.
         given.entry("checksumAlgorithm".to_owned()).or_default();

@@ -1,7 +1,7 @@
 use super::super::credentials::{self, Credential};
 use super::super::endpoint::EndpointPolicy;
 use super::{Asker, Provider, Settings, StoragePolicy, check, disagrees, for_velero, one, table};
-use crate::location::table::Verdict;
+use crate::location::table::KeyHandling;
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -12,7 +12,7 @@ fn asker(policy: &StoragePolicy) -> Asker<'_> {
 }
 
 /// What is said about one key, without the path before it.
-fn told(provider: Provider, key: &str, value: &str) -> Option<String> {
+fn reported(provider: Provider, key: &str, value: &str) -> Option<String> {
     let refusal = one(provider, key, value, asker(&StoragePolicy::default()))?;
     assert_eq!(refusal.field, format!("spec.backupStorageLocationSpec.config.{key}"));
     Some(refusal.message)
@@ -94,12 +94,12 @@ fn refusals_say_what_would_do() {
         (Azure, "storageAccountKeyEnvVar", "PATH", "must be one of AZURE_STORAGE_ACCOUNT_ACCESS_KEY"),
         (Azure, "blockSizeInBytes", "1073741824", "must be a number from 1 to 104857600"),
     ] {
-        assert_eq!(told(provider, key, value).as_deref(), Some(wanted), "{key}");
+        assert_eq!(reported(provider, key, value).as_deref(), Some(wanted), "{key}");
     }
     for authority in
         ["https://evil.example/", "http://login.microsoftonline.com/", "https://login.microsoftonline.com/x"]
     {
-        assert!(told(Azure, "activeDirectoryAuthorityURI", authority).is_some(), "{authority}");
+        assert!(reported(Azure, "activeDirectoryAuthorityURI", authority).is_some(), "{authority}");
     }
 }
 
@@ -119,11 +119,11 @@ fn every_refused_key_is_refused_and_every_kept_one_is_looked_at() {
     for provider in Provider::ALL {
         for rule in table(provider) {
             match rule.verdict {
-                Verdict::Refused => assert!(told(provider, rule.key, "").is_some(), "{}", rule.key),
-                Verdict::Dropped => assert_eq!(told(provider, rule.key, "\0"), None, "{}", rule.key),
-                Verdict::Kept => {
+                KeyHandling::Refused => assert!(reported(provider, rule.key, "").is_some(), "{}", rule.key),
+                KeyHandling::Ignored => assert_eq!(reported(provider, rule.key, "\0"), None, "{}", rule.key),
+                KeyHandling::Kept => {
                     for foul in ["../../x\n", "\u{e9}", "${HOME}"] {
-                        assert!(told(provider, rule.key, foul).is_some(), "{} {foul:?}", rule.key);
+                        assert!(reported(provider, rule.key, foul).is_some(), "{} {foul:?}", rule.key);
                     }
                 }
             }
@@ -185,8 +185,8 @@ fn azure_must_not_fall_back_to_velero_itself() {
         EndpointPolicy { allow: vec!["*.windows.net".parse().unwrap()], ..EndpointPolicy::default() };
     let policy = StoragePolicy { endpoints, ..StoragePolicy::default() };
     assert_eq!(check(Provider::Azure, &plain, asker(&policy)), None);
-    let told = disagrees(&plain, &china, asker(&policy)).unwrap().message;
-    assert!(told.starts_with("leads to https://shop.blob.core.chinacloudapi.cn, which"), "{told}");
+    let reported = disagrees(&plain, &china, asker(&policy)).unwrap().message;
+    assert!(reported.starts_with("leads to https://shop.blob.core.chinacloudapi.cn, which"), "{reported}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What values can be.
+//! Checks of values.
 
 /// A truth value as Go reads it.
 pub(super) fn switch(value: &str) -> Option<bool> {

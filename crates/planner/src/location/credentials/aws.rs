@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::table::{Rule, Verdict, dropped, find, kept, refused};
+use super::super::table::{KeyHandling, Rule, allowed_key, find, ignored_key, refused};
 use super::{CredentialRefusal, LONGEST_VALUE, is_plain, is_word, lines};
 
 const ID: &str = "aws_access_key_id";
@@ -14,11 +14,11 @@ const DEFAULT: &str = "default";
 
 /// Every key the AWS library reads, and a few that only its command line does.
 pub const KEYS: &[Rule] = &[
-    kept(ID, "is the name of the key; required"),
-    kept(SECRET, "is the key itself; required"),
-    kept(TOKEN, "goes with keys that expire"),
-    dropped("region", "belongs into the configuration of the location"),
-    dropped("output", "only concerns the command line"),
+    allowed_key(ID, "is the name of the key; required"),
+    allowed_key(SECRET, "is the key itself; required"),
+    allowed_key(TOKEN, "goes with keys that expire"),
+    ignored_key("region", "belongs into the configuration of the location"),
+    ignored_key("output", "only concerns the command line"),
     refused("credential_process", "runs a program in Velero's pod"),
     refused("credential_source", "uses the identity of Velero's pod or node"),
     refused("web_identity_token_file", "reads a file in Velero's pod"),
@@ -73,8 +73,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The section they are written under. Velero must be told it, even if it is the default one: a library that is
-    /// not told a profile prefers the keys in its environment.
+    /// The section they are written under. It must be set in Velero's config, even if it is the default one: without a
+    /// profile, the SDK prefers the keys in its environment.
     pub fn profile(&self) -> &str {
         &self.profile
     }
@@ -153,9 +153,9 @@ fn property(line: usize, text: &str) -> Result<(&'static str, &str), CredentialR
         return Err(CredentialRefusal::unknown(Some(line), &key));
     };
     match rule.verdict {
-        Verdict::Refused => Err(CredentialRefusal::ruled(Some(line), rule)),
-        Verdict::Dropped => Ok((rule.key, "")),
-        Verdict::Kept => usable(line, rule.key, value).map(|value| (rule.key, value)),
+        KeyHandling::Refused => Err(CredentialRefusal::ruled(Some(line), rule)),
+        KeyHandling::Ignored => Ok((rule.key, "")),
+        KeyHandling::Kept => usable(line, rule.key, value).map(|value| (rule.key, value)),
     }
 }
 

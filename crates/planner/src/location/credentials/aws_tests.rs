@@ -1,7 +1,7 @@
 use super::super::{Credential, LARGEST_FILE, LONGEST_VALUE, parse};
 use super::{KEYS, is_profile};
 use crate::location::provider::Provider;
-use crate::location::table::Verdict;
+use crate::location::table::KeyHandling;
 
 const GOOD: &str = "[default]\naws_access_key_id = AKIA1\naws_secret_access_key = se/cr+et=\n";
 
@@ -135,7 +135,7 @@ fn what_readers_could_differ_about_is_refused() {
 
 #[test]
 fn each_dangerous_key_is_refused_wherever_it_stands() {
-    let refused: Vec<_> = KEYS.iter().filter(|rule| rule.verdict == Verdict::Refused).collect();
+    let refused: Vec<_> = KEYS.iter().filter(|rule| rule.verdict == KeyHandling::Refused).collect();
     assert!(refused.len() > 30);
     for rule in refused {
         for given in [

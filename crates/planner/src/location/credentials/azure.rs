@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::table::{Rule, Verdict, find, kept, refused};
+use super::super::table::{KeyHandling, Rule, allowed_key, find, refused};
 use super::{CredentialRefusal, LONGEST_VALUE, is_plain, is_word, lines};
 
 /// The key of the storage account: also the only thing the location may name as `storageAccountKeyEnvVar`.
@@ -17,13 +17,13 @@ const CLOUD: &str = "AZURE_CLOUD_NAME";
 
 /// Every variable Velero, its plugin and the Azure library read.
 pub const KEYS: &[Rule] = &[
-    kept(SUBSCRIPTION, "says which subscription the storage account belongs to"),
-    kept(TENANT, "belongs to the service principal"),
-    kept(CLIENT, "belongs to the service principal"),
-    kept(SECRET, "is the key of the service principal"),
-    kept(ACCESS_KEY, "is the key of the storage account"),
-    kept(GROUP, "says which resource group the storage account belongs to"),
-    kept(CLOUD, "says which of Azure's clouds it is"),
+    allowed_key(SUBSCRIPTION, "says which subscription the storage account belongs to"),
+    allowed_key(TENANT, "belongs to the service principal"),
+    allowed_key(CLIENT, "belongs to the service principal"),
+    allowed_key(SECRET, "is the key of the service principal"),
+    allowed_key(ACCESS_KEY, "is the key of the storage account"),
+    allowed_key(GROUP, "says which resource group the storage account belongs to"),
+    allowed_key(CLOUD, "says which of Azure's clouds it is"),
     refused("AZURE_STORAGE_KEY", "is Velero's own word; write AZURE_STORAGE_ACCOUNT_ACCESS_KEY"),
     refused("AZURE_CLIENT_CERTIFICATE_PATH", "reads a file in Velero's pod"),
     refused("AZURE_CLIENT_CERTIFICATE", "is no plain secret; use AZURE_CLIENT_SECRET"),
@@ -99,7 +99,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Account, CredentialRefusal> {
         let Some(rule) = find(KEYS, key) else {
             return Err(CredentialRefusal::unknown(Some(line), key));
         };
-        if rule.verdict != Verdict::Kept {
+        if rule.verdict != KeyHandling::Kept {
             return Err(CredentialRefusal::ruled(Some(line), rule));
         }
         let value = usable(line, rule.key, raw)?;

@@ -1,7 +1,7 @@
 use super::super::{Credential, LONGEST_VALUE, parse};
 use super::{ACCESS_KEY, Account, KEYS};
 use crate::location::provider::Provider;
-use crate::location::table::Verdict;
+use crate::location::table::KeyHandling;
 
 const PRINCIPAL: &str = "AZURE_CLIENT_ID=c-1\nAZURE_CLIENT_SECRET=s~e.c_\nAZURE_TENANT_ID=t.example\n";
 const KEY: &str = "AZURE_STORAGE_ACCOUNT_ACCESS_KEY=a+b/c==\n";
@@ -112,7 +112,7 @@ fn what_readers_could_differ_about_is_refused() {
 
 #[test]
 fn each_dangerous_key_is_refused_wherever_it_stands() {
-    for rule in KEYS.iter().filter(|rule| rule.verdict == Verdict::Refused) {
+    for rule in KEYS.iter().filter(|rule| rule.verdict == KeyHandling::Refused) {
         for given in [
             format!("{}=x\n{KEY}", rule.key),
             format!("{KEY}export {} = 'x'\n", rule.key),

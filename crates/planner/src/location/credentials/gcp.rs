@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-use super::super::table::{Rule, Verdict, dropped, find, kept, refused};
+use super::super::table::{KeyHandling, Rule, allowed_key, find, ignored_key, refused};
 use super::{CredentialRefusal, LONGEST_VALUE, is_word};
 
 const TYPE: &str = "type";
@@ -20,7 +20,7 @@ const SERVICE_ACCOUNT: &str = "service_account";
 
 /// The types of credential the Google library knows.
 pub const TYPES: &[Rule] = &[
-    kept(SERVICE_ACCOUNT, "is the key of a service account"),
+    allowed_key(SERVICE_ACCOUNT, "is the key of a service account"),
     refused(
         "external_account",
         "reads a file, asks a server or runs a program in Velero's pod, and sends what it gets elsewhere",
@@ -33,17 +33,17 @@ pub const TYPES: &[Rule] = &[
 
 /// Every key of every type.
 pub const KEYS: &[Rule] = &[
-    kept(TYPE, "must be service_account"),
-    kept(PROJECT, "says which project the account belongs to"),
-    kept(KEY_ID, "is the name of the key"),
-    kept(KEY, "is the key itself; required"),
-    kept(EMAIL, "is the name of the account; required"),
-    kept(TOKEN_URI, "must be Google's own"),
-    kept(UNIVERSE, "must be googleapis.com"),
-    dropped("client_id", "is not needed"),
-    dropped("auth_uri", "is not needed"),
-    dropped("auth_provider_x509_cert_url", "is not needed"),
-    dropped("client_x509_cert_url", "is not needed"),
+    allowed_key(TYPE, "must be service_account"),
+    allowed_key(PROJECT, "says which project the account belongs to"),
+    allowed_key(KEY_ID, "is the name of the key"),
+    allowed_key(KEY, "is the key itself; required"),
+    allowed_key(EMAIL, "is the name of the account; required"),
+    allowed_key(TOKEN_URI, "must be Google's own"),
+    allowed_key(UNIVERSE, "must be googleapis.com"),
+    ignored_key("client_id", "is not needed"),
+    ignored_key("auth_uri", "is not needed"),
+    ignored_key("auth_provider_x509_cert_url", "is not needed"),
+    ignored_key("client_x509_cert_url", "is not needed"),
     refused("credential_source", "reads a file, asks a server or runs a program in Velero's pod"),
     refused("source_credentials", "takes on another identity"),
     refused("service_account_impersonation_url", "takes on another identity"),
@@ -154,9 +154,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ServiceAccount, CredentialRefusal> {
             return Err(CredentialRefusal::unknown(None, key));
         };
         match rule.verdict {
-            Verdict::Refused => return Err(CredentialRefusal::ruled(line(rule.key), rule)),
-            Verdict::Dropped => continue,
-            Verdict::Kept => {}
+            KeyHandling::Refused => return Err(CredentialRefusal::ruled(line(rule.key), rule)),
+            KeyHandling::Ignored => continue,
+            KeyHandling::Kept => {}
         }
         let text = value.as_str().ok_or_else(|| refuse(rule.key, "is not a text"))?;
         account.take(rule.key, text).map_err(|why| refuse(rule.key, why))?;
@@ -199,7 +199,7 @@ fn is_private_key(text: &str) -> bool {
     })
 }
 
-/// Where a key stands, as far as a plain look tells; in a file of a single line it is no help.
+/// The line of a key, found by a plain text search; not useful in a file of a single line.
 fn line_of(bytes: &[u8], key: &str) -> Option<usize> {
     let text = std::str::from_utf8(bytes).ok()?;
     let quoted = format!("\"{key}\"");

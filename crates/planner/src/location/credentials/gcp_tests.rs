@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::super::parse;
 use super::{KEYS, TYPES};
 use crate::location::provider::Provider;
-use crate::location::table::Verdict;
+use crate::location::table::KeyHandling;
 
 fn key() -> Value {
     json!({
@@ -121,7 +121,7 @@ fn what_is_not_one_plain_object_is_refused() {
 
 #[test]
 fn each_dangerous_key_and_type_is_refused() {
-    for rule in KEYS.iter().filter(|rule| rule.verdict == Verdict::Refused) {
+    for rule in KEYS.iter().filter(|rule| rule.verdict == KeyHandling::Refused) {
         for value in [json!("x"), json!({"file": "/x"}), json!(null)] {
             let refusal =
                 parse(Provider::Gcp, with(rule.key, value).to_string().as_bytes(), None).unwrap_err();
@@ -130,6 +130,6 @@ fn each_dangerous_key_and_type_is_refused() {
     }
     for rule in TYPES {
         let accepted = read(&with("type", json!(rule.key))).is_ok();
-        assert_eq!(accepted, rule.verdict == Verdict::Kept, "{}", rule.key);
+        assert_eq!(accepted, rule.verdict == KeyHandling::Kept, "{}", rule.key);
     }
 }

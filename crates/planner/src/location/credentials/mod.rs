@@ -1,9 +1,9 @@
 //! Credentials are parsed, not copied.
 //!
 //! What a tenant puts into a Secret ends up as a file in Velero's pod, where the cloud's own library reads it. Those
-//! libraries can be told by such a file to run programs, to read other files, to ask other token services, or to do
-//! nothing, upon which they go looking for the pod's own identity. So only a static credential is taken, field by
-//! field, and the file is written anew from the fields: [`parse`], then [`Credential::render`].
+//! SDKs can be made by such a file to run programs, to read other files, to ask other token services, or to do nothing,
+//! upon which they go looking for the pod's own identity. So only a static credential is taken, field by field, and a
+//! new file is generated from the fields: [`parse`], then [`Credential::render`].
 //!
 //! [`aws`], [`gcp`] and [`azure`] each hold a table of the keys their file can have; what is not in it is refused.
 
@@ -60,7 +60,7 @@ pub fn parse(
 }
 
 impl Credential {
-    /// Writes the file anew, from what was understood and nothing else.
+    /// Generates the file from the parsed fields and nothing else.
     pub fn render(&self) -> String {
         match self {
             Self::Aws(keys) => keys.render(),
@@ -79,7 +79,7 @@ impl Credential {
     }
 }
 
-/// Secrets do not belong in logs.
+/// Debug output without the secret values.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Credential({})", self.provider().name())

@@ -1,11 +1,11 @@
-//! What holds for every file, however it was made.
+//! Properties of all credential files.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::{Credential, aws, azure, gcp, parse};
 use crate::location::provider::Provider;
-use crate::location::table::{Rule, Verdict};
+use crate::location::table::{KeyHandling, Rule};
 
 /// A value that occurs nowhere else: not in a key, not in a reason.
 const MARK: &str = "Zq9";
@@ -14,7 +14,7 @@ fn provider() -> impl Strategy<Value = Provider> {
     prop::sample::select(Provider::ALL.to_vec())
 }
 
-fn keys_of(table: &'static [Rule], verdicts: &'static [Verdict]) -> impl Strategy<Value = &'static str> {
+fn keys_of(table: &'static [Rule], verdicts: &'static [KeyHandling]) -> impl Strategy<Value = &'static str> {
     let keys: Vec<_> =
         table.iter().filter(|rule| verdicts.contains(&rule.verdict)).map(|rule| rule.key).collect();
     prop::sample::select(keys)
@@ -34,10 +34,10 @@ fn value() -> impl Strategy<Value = String> {
     tail.prop_map(|tail| format!("{MARK}{tail}"))
 }
 
-/// A line of an INI file or of one of variables: keys of the table for the most part, in odd clothes at times.
+/// A line of an INI file or of one of variables: keys of the table for the most part, in unusual spellings at times.
 fn line(table: &'static [Rule]) -> impl Strategy<Value = String> {
-    const ANY: &[Verdict] = &[Verdict::Kept, Verdict::Dropped, Verdict::Refused];
-    const FINE: &[Verdict] = &[Verdict::Kept, Verdict::Dropped];
+    const ANY: &[KeyHandling] = &[KeyHandling::Kept, KeyHandling::Ignored, KeyHandling::Refused];
+    const FINE: &[KeyHandling] = &[KeyHandling::Kept, KeyHandling::Ignored];
     let key = prop_oneof![9 => keys_of(table, FINE), 1 => keys_of(table, ANY)];
     let between = prop::sample::select(vec!["=", " = ", "\t=", ": ", " "]);
     let pair = (key, between, value()).prop_map(|(key, between, value)| format!("{key}{between}{value}"));
@@ -85,7 +85,7 @@ fn static_credential() -> impl Strategy<Value = (Provider, Vec<u8>)> {
 }
 
 fn json() -> impl Strategy<Value = Vec<u8>> {
-    const ANY: &[Verdict] = &[Verdict::Kept, Verdict::Dropped, Verdict::Refused];
+    const ANY: &[KeyHandling] = &[KeyHandling::Kept, KeyHandling::Ignored, KeyHandling::Refused];
     let leaf = prop_oneof![
         4 => value().prop_map(Value::from),
         2 => Just(Value::from("service_account")),
@@ -139,10 +139,10 @@ fn table(provider: Provider) -> &'static [Rule] {
 }
 
 /// Every word of the input that could be a value, long enough not to occur in a reason by chance.
-fn told_a_value(bytes: &[u8], told: &str) -> bool {
+fn told_a_value(bytes: &[u8], reported: &str) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let marked = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.contains(MARK));
-    marked.into_iter().any(|word| told.contains(word)) || told.contains(MARK)
+    marked.into_iter().any(|word| reported.contains(word)) || reported.contains(MARK)
 }
 
 proptest! {
@@ -155,7 +155,7 @@ proptest! {
             let again = parse(provider, credential.render().as_bytes(), profile);
             prop_assert_eq!(again.as_ref().ok(), Some(&credential));
             for key in rendered_keys(&credential) {
-                let kept = table(provider).iter().any(|rule| rule.key == key && rule.verdict == Verdict::Kept);
+                let kept = table(provider).iter().any(|rule| rule.key == key && rule.verdict == KeyHandling::Kept);
                 prop_assert!(kept, "{}", key);
             }
         }
@@ -176,7 +176,7 @@ proptest! {
         capitals in any::<bool>(),
         between in prop::sample::select(vec!["=", " = ", "\t=\t", ": "]),
     ) {
-        let refused: Vec<_> = table(provider).iter().filter(|rule| rule.verdict == Verdict::Refused).collect();
+        let refused: Vec<_> = table(provider).iter().filter(|rule| rule.verdict == KeyHandling::Refused).collect();
         let key = refused[pick.index(refused.len())].key;
         let key = if capitals { key.to_uppercase() } else { key.to_owned() };
         let text = String::from_utf8(bytes).expect("text");

@@ -1,4 +1,4 @@
-//! Why a credential is refused, without repeating any of it.
+//! Why a credential is refused, without any of its values.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::super::table::Rule;
 pub struct CredentialRefusal {
     /// The line, counted from one.
     pub line: Option<usize>,
-    /// The key, if it can be told from a misplaced value.
+    /// The key, if it is certainly not a misplaced value.
     pub key: Option<String>,
     /// What is wrong and what would do, as the end of a sentence.
     pub why: String,
@@ -36,13 +36,13 @@ impl CredentialRefusal {
         Self::key(line, rule.key, rule.advice())
     }
 
-    /// Refuses a key nobody has heard of. It is named only if it looks like a key: a line that lacks its key begins
-    /// with the secret, and a secret often ends in an equals sign.
+    /// Refuses an unknown key. It is named only if it looks like a key: a line that lacks its key begins with the
+    /// secret, and a secret often ends in an equals sign.
     pub(super) fn unknown(line: Option<usize>, key: &str) -> Self {
         let letters = key.bytes().all(|b| b == b'_' || b.is_ascii_lowercase())
             || key.bytes().all(|b| b == b'_' || b.is_ascii_uppercase());
-        let told = letters && key.contains('_') && key.len() <= 40;
-        if told {
+        let reported = letters && key.contains('_') && key.len() <= 40;
+        if reported {
             return Self::key(line, key, "is not a key that nacre knows; take it out");
         }
         Self { line, key: None, why: "holds a key that nacre does not know; take it out".to_owned() }

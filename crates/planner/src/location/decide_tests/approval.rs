@@ -44,8 +44,8 @@ fn a_tenant_is_told_why_an_administrator_says_no() {
         "spec": {"approvalDecision": "reject"}});
     merge(&mut play.seen.request.as_mut().unwrap().object, &no);
     play.settle();
-    let told = play.message(condition::CLUSTER_ADMIN_APPROVED);
-    assert_eq!(told, "an administrator has rejected the location: that bucket is ours");
+    let reported = play.message(condition::CLUSTER_ADMIN_APPROVED);
+    assert_eq!(reported, "an administrator has rejected the location: that bucket is ours");
     assert!(play.settle().is_empty());
 }
 

@@ -28,8 +28,8 @@ fn a_key_that_does_more_than_open_the_bucket_is_cut_off_at_once() {
     play.seen.credential = found("[default]\ncredential_process = /bin/hunter2\n");
     play.settle();
     assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::BackingOff), false));
-    let told = play.message(condition::ACCEPTED);
-    assert!(told.contains("line 2: credential_process") && !told.contains("hunter2"), "{told}");
+    let reported = play.message(condition::ACCEPTED);
+    assert!(reported.contains("line 2: credential_process") && !reported.contains("hunter2"), "{reported}");
     play.seen.credential = found(KEYS);
     play.settle();
     assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::Created), true));
@@ -41,8 +41,8 @@ fn a_secret_that_nacre_may_not_read_is_told_and_takes_nothing_from_velero() {
     play.seen.credential = Credential::Withheld;
     assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
     assert_eq!(play.phase(), Some(Phase::BackingOff));
-    let told = play.message(condition::ACCEPTED);
-    assert!(told.contains("nacre is not allowed to read the Secret \"keys\""), "{told}");
+    let reported = play.message(condition::ACCEPTED);
+    assert!(reported.contains("nacre is not allowed to read the Secret \"keys\""), "{reported}");
     play.seen.credential = found(KEYS);
     play.settle();
     assert_eq!((play.phase(), play.velero_has_it()), (Some(Phase::Created), true));

@@ -1,4 +1,4 @@
-//! Seed 001's flow chart, arrow by arrow: a location on a stage where nothing is but what belongs to it.
+//! The flow chart of the design "NonAdminBackupStorageLocation Controller", arrow by arrow, for one location alone.
 
 mod approval;
 mod keys;
@@ -18,7 +18,7 @@ use crate::{Action, Plan, Policy};
 const UID: &str = "0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
 const KEYS: &str = "[default]\naws_access_key_id = AKIAEXAMPLE\naws_secret_access_key = hunter2hunter2\n";
 
-/// The stage: what is seen, changed by what is decided.
+/// The observed state, changed by the executed plans.
 struct Play {
     seen: Observed,
     policy: Policy,
@@ -57,9 +57,9 @@ impl Play {
             name_taken: false,
             credential: found(KEYS),
             others: 0,
-            place_taken: false,
+            path_taken: false,
             backups: Vec::new(),
-            trouble: None,
+            rejected_write: None,
             velero_version: Some("v1.18.3".to_owned()),
             policy: None,
             admin_namespace: "velero".to_owned(),
@@ -73,15 +73,15 @@ impl Play {
         decide(&self.seen)
     }
 
-    /// Decides and carries out until there is nothing more to do, and tells what was done.
+    /// Decides and executes until nothing is left to do, and returns what was done.
     fn settle(&mut self) -> Vec<String> {
         let mut trace = Vec::new();
         for _ in 0..4 {
             let plan = self.pass();
-            let told = plan.actions.iter().filter(|action| {
+            let reported = plan.actions.iter().filter(|action| {
                 matches!(action, Action::PatchStatus(target, _) if target.kind == Kind::NonAdminBackupStorageLocation)
             });
-            assert!(told.count() <= 1, "one status write per pass: {plan:?}");
+            assert!(reported.count() <= 1, "one status write per pass: {plan:?}");
             assert!(!format!("{plan:?}").contains("hunter2"), "{plan:?}");
             if plan.actions.is_empty() || self.gone {
                 return trace;
@@ -95,11 +95,11 @@ impl Play {
 
     fn act(&mut self, action: &Action) -> String {
         match action {
-            Action::Hold(_, finalizer) => {
+            Action::AddFinalizer(_, finalizer) => {
                 self.edit(&json!({"metadata": {"finalizers": [finalizer]}}));
                 "hold".to_owned()
             }
-            Action::Release(..) => {
+            Action::RemoveFinalizer(..) => {
                 self.gone = true;
                 "release".to_owned()
             }

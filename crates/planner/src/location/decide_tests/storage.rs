@@ -120,7 +120,7 @@ fn limits_places_and_names_are_checked_before_anything_is_made() {
         ("may have 2", |play| {
             (play.seen.others, play.policy.storage_locations.max_per_namespace) = (2, Some(2));
         }),
-        ("is used by another storage location", |play| play.seen.place_taken = true),
+        ("is used by another storage location", |play| play.seen.path_taken = true),
         ("has the name this location would get", |play| play.seen.name_taken = true),
         ("the administrators' policy leaves it out", |play| play.seen.admin_namespace = "shop".to_owned()),
         ("cannot be read: no such field", |play| play.seen.unreadable = Some("no such field".into())),
@@ -135,7 +135,7 @@ fn limits_places_and_names_are_checked_before_anything_is_made() {
     // Whoever is in stays in.
     let mut play = Play::new(false);
     play.settle();
-    (play.seen.others, play.seen.place_taken) = (9, true);
+    (play.seen.others, play.seen.path_taken) = (9, true);
     play.policy.storage_locations.max_per_namespace = Some(1);
     assert!(play.settle().is_empty());
 }
@@ -160,8 +160,8 @@ fn velero_looks_for_backups_only_if_it_is_safe_to() {
         play.settle();
         assert_eq!(period(&play), wanted, "{import:?} {version:?}");
         (play.seen.storage, play.seen.copy) = (None, None);
-        let told = play.pass().events.iter().any(|event| event.reason == "ImportOff");
-        assert_eq!(told, version == Some("v1.18.2"), "{import:?} {version:?}");
+        let reported = play.pass().events.iter().any(|event| event.reason == "ImportOff");
+        assert_eq!(reported, version == Some("v1.18.2"), "{import:?} {version:?}");
     }
     // Known later: put right. Forgotten by a restart: left alone.
     let mut play = Play::new(false);

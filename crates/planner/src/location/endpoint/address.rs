@@ -1,4 +1,4 @@
-//! Addresses that no tenant may name, however they are dressed.
+//! Addresses that no tenant may use, in every notation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -19,30 +19,30 @@ pub use parse::normalise;
 pub use pattern::HostPattern;
 pub use rules::{EndpointPolicy, objection};
 
-/// How to talk to it.
+/// The scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scheme {
-    /// In the open.
+    /// http.
     Http,
-    /// Encrypted.
+    /// https.
     Https,
 }
 
-/// Who is talked to.
+/// The host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Host {
     /// A name, in lower case.
     Name(String),
-    /// An address. One of IPv4 in the clothes of IPv6 is undressed.
+    /// An address. An IPv4-mapped IPv6 address is converted to IPv4.
     Address(IpAddr),
 }
 
 /// An endpoint in its one spelling: equal endpoints are equal values, and print alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
-    /// How to talk to it.
+    /// The scheme.
     pub scheme: Scheme,
-    /// Who is talked to.
+    /// The host.
     pub host: Host,
     /// The port, unless it is the usual one of the scheme.
     pub port: Option<u16>,

@@ -131,10 +131,10 @@ mod tests {
     #[test]
     fn the_words_say_what_would_do() {
         let open = EndpointPolicy::default();
-        let told = |url: &str| ask(url, "bucket", &open).unwrap();
-        assert_eq!(told("http://127.0.0.1"), "is Velero's own pod; use the address of a store");
+        let reported = |url: &str| ask(url, "bucket", &open).unwrap();
+        assert_eq!(reported("http://127.0.0.1"), "is Velero's own pod; use the address of a store");
         assert_eq!(
-            told("http://minio.other.svc"),
+            reported("http://minio.other.svc"),
             "is a service of another namespace; only those of \"shop\" can be used, as name.shop.svc"
         );
     }

@@ -247,7 +247,7 @@ fn a_restore_from_what_came_out_of_storage() {
 fn a_name_that_velero_has_already_is_not_taken_from_anybody() {
     let mut world = completed();
     // Somebody is quicker than nacre, which under faults may not be so.
-    world.stop_tape();
+    world.stop_recording();
     world.apply(nar("shop/again", "daily"));
     let uid = world.get("nar shop/again")["metadata"]["uid"].as_str().unwrap().to_owned();
     let taken = format!("velero/{}", api::velero_name("shop", "again", &uid));
@@ -256,7 +256,7 @@ fn a_name_that_velero_has_already_is_not_taken_from_anybody() {
     assert_snapshot!(world.condition("nar shop/again", "Accepted"), @"False/InvalidRestoreSpec: metadata.name: Velero already has an object under the name this restore would get; create it under another name");
 }
 
-/// The Go controller wrote no uids, so that only names tell whose its objects are.
+/// The Go controller wrote no uids, so that only names identify the owner of its objects.
 #[test]
 fn a_hint_does_not_lead_to_what_the_go_controller_made_for_somebody_else() {
     let mut world = completed();

@@ -118,10 +118,10 @@ fn from_a_backup_that_failed_there_is_no_restore() {
 fn from_a_backup_on_its_way_out_there_is_no_restore() {
     let mut world = completed();
     // A restore that is decided about before nacre hears of the deletion is made.
-    world.stop_tape();
+    world.stop_recording();
     world.edit("backup shop-daily-<1>", json!({"metadata": {"finalizers": ["example.com/archive"]}}));
     world.delete("nab shop/daily");
-    // Two watches may tell of two things in either order: nacre has seen this one.
+    // Two watches may report in either order: nacre has seen this one.
     world.settle();
     world.apply(nar("shop/again", "daily"));
     world.settle();
@@ -129,7 +129,7 @@ fn from_a_backup_on_its_way_out_there_is_no_restore() {
 
     let mut world = completed();
     // A restore that is decided about before nacre hears of the deletion is made.
-    world.stop_tape();
+    world.stop_recording();
     world.edit("nab shop/daily", json!({"spec": {"deleteBackup": true}}));
     world.settle();
     world.trace();
@@ -196,7 +196,7 @@ fn an_enforced_spec_holds_for_restores_too() {
 fn nothing_is_restored_into_a_namespace_on_its_way_out() {
     let mut world = completed();
     // Under faults the restore may be heard of before it is heard that the namespace goes.
-    world.stop_tape();
+    world.stop_recording();
     world.edit("ns shop", json!({"metadata": {"finalizers": ["example.com/kept"]}}));
     world.delete("ns shop");
     world.apply(nar("shop/again", "daily"));

@@ -1,4 +1,4 @@
-//! Copies follow the truth, come back, and go.
+//! Copies follow Velero's objects, are re-created when deleted, and are removed with the view.
 
 use api::{Kind, labels};
 use insta::assert_snapshot;
@@ -152,24 +152,24 @@ fn with_nobody_to_see_it_nothing_is_made() {
 #[test]
 fn it_is_noted_that_there_may_be_copies_from_before_the_first_until_after_the_last() {
     let mut world = World::with(&["shop"]);
-    assert!(!planner::copies::in_use(&world.state()));
+    assert!(!planner::velero_view::in_use(&world.state()));
     label(&mut world, json!("true"));
-    assert!(planner::copies::in_use(&world.state()));
-    let (plan, over) = planner::copies::record(&world.state());
+    assert!(planner::velero_view::in_use(&world.state()));
+    let (plan, over) = planner::velero_view::record(&world.state());
     let [Action::Create(note)] = plan.actions.as_slice() else { panic!("{plan:?}") };
     assert!(!over);
     world.apply(note.body.clone());
-    assert!(planner::copies::record(&world.state()).0.actions.is_empty());
+    assert!(planner::velero_view::record(&world.state()).0.actions.is_empty());
     world.apply(nab("shop/daily"));
     world.settle();
     assert_eq!(copies(&world), ["Backup shop/daily"]);
     // The label is gone, the copy is yet to go.
     label(&mut world, json!(null));
-    assert!(planner::copies::in_use(&world.state()));
-    assert_eq!(planner::copies::record(&world.state()), (planner::Plan::done(), false));
+    assert!(planner::velero_view::in_use(&world.state()));
+    assert_eq!(planner::velero_view::record(&world.state()), (planner::Plan::done(), false));
     world.settle();
-    let (plan, over) = planner::copies::record(&world.state());
+    let (plan, over) = planner::velero_view::record(&world.state());
     assert!(
-        over && matches!(plan.actions.as_slice(), [Action::Delete(note)] if note.name == planner::copies::RECORD)
+        over && matches!(plan.actions.as_slice(), [Action::Delete(note)] if note.name == planner::velero_view::RECORD)
     );
 }

@@ -1,4 +1,4 @@
-//! What is not a copy of ours, or no more, leads nowhere.
+//! Forged copies and stale copies have no effect.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! Velero's own tools for tenants: copies that follow the truth, requests made with Velero's command line, and forgeries
-//! that lead nowhere.
+//! Velero's own tools for tenants: copies that follow Velero's objects, requests made with Velero's CLI, and forged
+//! copies without effect.
 
-mod asked;
-mod beside;
 mod copies;
 mod forged;
+mod requests;
+mod volumes;
 
 use api::{Kind, labels};
 use serde_json::{Value, json};

@@ -1,0 +1,475 @@
+//! The progress of a backup or a restore, as text. Both share the same states.
+
+use api::{
+    NonAdminBackup, NonAdminRestore, Phase,
+    condition::{self, HAND_OVER_FAILED, NAMESPACE_LIMIT_REACHED, POLICY_UNAVAILABLE},
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::core::ObjectMeta;
+use planner::{
+    backup, last_good,
+    queue::{Stage, stage},
+    restore,
+};
+
+use crate::{
+    output::Outcome,
+    style,
+    table::Cell,
+    text::{count, span},
+};
+
+/// A backup or a restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Backup,
+    Restore,
+}
+
+impl What {
+    /// As it stands on the command line and in sentences.
+    pub(crate) const fn noun(self) -> &'static str {
+        match self {
+            Self::Backup => "backup",
+            Self::Restore => "restore",
+        }
+    }
+}
+
+/// What is known about a backup or restore.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestProgress<'a> {
+    pub(crate) what: What,
+    pub(crate) meta: &'a ObjectMeta,
+    pub(crate) phase: Option<Phase>,
+    pub(crate) conditions: &'a [Condition],
+    /// Its position in Velero's queue: 0 when finished, 1 when running or next.
+    pub(crate) position: Option<i64>,
+    /// It is being deleted, with or without its data.
+    pub(crate) is_deleting: bool,
+    pub(crate) velero: Velero<'a>,
+}
+
+/// What Velero says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Velero<'a> {
+    pub(crate) phase: &'a str,
+    pub(crate) done: Option<i64>,
+    pub(crate) total: Option<i64>,
+    /// Nothing was backed up or restored.
+    pub(crate) empty: bool,
+    pub(crate) warnings: i64,
+    pub(crate) errors: i64,
+    pub(crate) failure: Option<&'a str>,
+    pub(crate) validation_errors: &'a [String],
+    pub(crate) started: Option<Timestamp>,
+    pub(crate) completed: Option<Timestamp>,
+    pub(crate) expires: Option<Timestamp>,
+}
+
+/// Its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State<'a> {
+    /// nacre has not processed it yet.
+    New,
+    /// Refused, and why. It is looked at again when what it depends on changes.
+    Refused(&'a str),
+    /// Valid, but waiting for the namespace limit or the administrators.
+    Waiting(&'a str),
+    /// The Velero object is gone.
+    Gone(&'a str),
+    /// Velero has it, with so many ahead.
+    Queued(i64),
+    /// Velero is at work.
+    Running,
+    /// Velero waits for volume data, or finalizes.
+    Finishing,
+    /// It is over.
+    Finished(End),
+    /// It is being deleted.
+    Deleting(&'a str),
+}
+
+/// How Velero ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Completed,
+    /// Completed, with nothing done: Velero calls that a success too.
+    Empty,
+    PartiallyFailed,
+    Failed,
+}
+
+fn moment(time: Option<&Time>) -> Option<Timestamp> {
+    time.map(|time| time.0)
+}
+
+impl<'a> From<&'a NonAdminBackup> for RequestProgress<'a> {
+    fn from(backup: &'a NonAdminBackup) -> Self {
+        let status = backup.status.as_ref();
+        let velero_status = status.and_then(|status| status.velero_backup.as_ref()?.status.as_ref());
+        let progress = velero_status.and_then(|velero_status| velero_status.progress.as_ref());
+        Self {
+            what: What::Backup,
+            meta: &backup.metadata,
+            phase: status.and_then(|status| status.phase),
+            conditions: status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
+            position: status.and_then(|status| Some(status.queue_info?.estimated_queue_position)),
+            is_deleting: backup.metadata.deletion_timestamp.is_some()
+                || backup.spec.delete_backup == Some(true),
+            velero: velero_status.map_or_else(Velero::default, |velero_status| Velero {
+                phase: velero_status.phase.as_deref().unwrap_or_default(),
+                done: progress.and_then(|progress| progress.items_backed_up),
+                total: progress.and_then(|progress| progress.total_items),
+                empty: last_good::is_empty(velero_status),
+                warnings: velero_status.warnings.unwrap_or_default(),
+                errors: velero_status.errors.unwrap_or_default(),
+                failure: velero_status.failure_reason.as_deref(),
+                validation_errors: velero_status.validation_errors.as_deref().unwrap_or_default(),
+                started: moment(velero_status.start_timestamp.as_ref()),
+                completed: moment(velero_status.completion_timestamp.as_ref()),
+                expires: moment(velero_status.expiration.as_ref()),
+            }),
+        }
+    }
+}
+
+impl<'a> From<&'a NonAdminRestore> for RequestProgress<'a> {
+    fn from(restore: &'a NonAdminRestore) -> Self {
+        let status = restore.status.as_ref();
+        let velero_status = status.and_then(|status| status.velero_restore.as_ref()?.status.as_ref());
+        let progress = velero_status.and_then(|velero_status| velero_status.progress.as_ref());
+        Self {
+            what: What::Restore,
+            meta: &restore.metadata,
+            phase: status.and_then(|status| status.phase),
+            conditions: status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
+            position: status.and_then(|status| Some(status.queue_info?.estimated_queue_position)),
+            is_deleting: restore.metadata.deletion_timestamp.is_some(),
+            velero: velero_status.map_or_else(Velero::default, |velero_status| Velero {
+                phase: velero_status.phase.as_deref().unwrap_or_default(),
+                done: progress.and_then(|progress| progress.items_restored),
+                total: progress.and_then(|progress| progress.total_items),
+                // Velero omits a count of zero.
+                empty: progress.and_then(|progress| progress.items_restored).unwrap_or_default() <= 0,
+                warnings: velero_status.warnings.unwrap_or_default(),
+                errors: velero_status.errors.unwrap_or_default(),
+                failure: velero_status.failure_reason.as_deref(),
+                validation_errors: velero_status.validation_errors.as_deref().unwrap_or_default(),
+                started: moment(velero_status.start_timestamp.as_ref()),
+                completed: moment(velero_status.completion_timestamp.as_ref()),
+                expires: None,
+            }),
+        }
+    }
+}
+
+/// Whether a refusal only means "not yet".
+fn is_not_yet(message: &str) -> bool {
+    [backup::STARTS_BY_ITSELF, restore::STARTS_BY_ITSELF].iter().any(|words| message.contains(words))
+}
+
+impl<'a> RequestProgress<'a> {
+    pub(crate) fn name(&self) -> &'a str {
+        self.meta.name.as_deref().unwrap_or_default()
+    }
+
+    /// Its state.
+    pub(crate) fn state(&self) -> State<'a> {
+        if self.is_deleting || self.phase == Some(Phase::Deleting) {
+            let deleting = condition::get(self.conditions, condition::DELETING);
+            return State::Deleting(deleting.map_or("", |deleting| deleting.message.as_str()));
+        }
+        match self.phase {
+            None | Some(Phase::New) => State::New,
+            Some(Phase::BackingOff) => self.refused(),
+            Some(Phase::Created | Phase::Deleting) => self.at_velero(),
+        }
+    }
+
+    fn refused(&self) -> State<'a> {
+        let Some(accepted) = condition::get(self.conditions, condition::ACCEPTED) else {
+            return State::Refused("");
+        };
+        match accepted.reason.as_str() {
+            NAMESPACE_LIMIT_REACHED | POLICY_UNAVAILABLE | HAND_OVER_FAILED => {
+                State::Waiting(&accepted.message)
+            }
+            condition::VELERO_BACKUP_NOT_FOUND | condition::VELERO_RESTORE_NOT_FOUND => {
+                State::Gone(&accepted.message)
+            }
+            _ if is_not_yet(&accepted.message) => State::Waiting(&accepted.message),
+            _ => State::Refused(&accepted.message),
+        }
+    }
+
+    fn at_velero(&self) -> State<'a> {
+        let Velero { phase, completed, .. } = &self.velero;
+        match (stage(phase, completed.is_some()), *phase) {
+            (Stage::Waiting, _) => State::Queued(self.position.unwrap_or(1).max(1) - 1),
+            (Stage::Running, "InProgress") => State::Running,
+            (Stage::Running | Stage::Finalizing, _) => State::Finishing,
+            (Stage::Finished, "Completed") if self.velero.empty => State::Finished(End::Empty),
+            (Stage::Finished, "Completed") => State::Finished(End::Completed),
+            (Stage::Finished, "PartiallyFailed") => State::Finished(End::PartiallyFailed),
+            (Stage::Finished, "Deleting") => State::Deleting("Velero is deleting it"),
+            (Stage::Finished, _) => State::Finished(End::Failed),
+        }
+    }
+
+    /// One word for a table: Velero's own where Velero has a word for it.
+    pub(crate) fn word(&self) -> &'a str {
+        match self.state() {
+            State::New => "New",
+            State::Refused(_) => "Refused",
+            State::Waiting(_) => "Waiting",
+            State::Gone(_) => "Gone",
+            State::Queued(_) => "Queued",
+            State::Running | State::Finishing | State::Finished(_) => self.velero.phase,
+            State::Deleting(_) => "Deleting",
+        }
+    }
+
+    /// The same, in colour.
+    pub(crate) fn cell(&self) -> Cell {
+        let style = match self.state() {
+            State::Finished(End::Completed) => style::GOOD,
+            State::Finished(End::Empty | End::PartiallyFailed) | State::Waiting(_) => style::WARNING,
+            State::Finished(End::Failed) | State::Refused(_) | State::Gone(_) => style::BAD,
+            State::New | State::Queued(_) | State::Running | State::Finishing => style::BUSY,
+            State::Deleting(_) => style::QUIET,
+        };
+        Cell::painted(style, self.word())
+    }
+
+    /// Items done of all there are, if Velero has counted them.
+    pub(crate) fn items(&self) -> Option<String> {
+        let total = self.velero.total?;
+        Some(format!("{}/{total}", self.velero.done.unwrap_or_default()))
+    }
+
+    /// A sentence, without its name.
+    pub(crate) fn sentence(&self) -> String {
+        let noun = self.what.noun();
+        let velero = &self.velero;
+        match self.state() {
+            State::New => "nacre has not processed it yet".to_owned(),
+            State::Refused(why) => format!("refused: {why}"),
+            State::Waiting(why) => format!("waiting: {why}"),
+            State::Gone(why) | State::Deleting(why) if !why.is_empty() => why.to_owned(),
+            State::Gone(_) => format!("Velero does not have the {noun} any more"),
+            State::Deleting(_) => "being deleted".to_owned(),
+            State::Queued(0) => "next in Velero's queue".to_owned(),
+            State::Queued(ahead) => format!("in Velero's queue, {ahead} ahead of it"),
+            State::Running => match (velero.done, velero.total) {
+                (done, Some(total)) => format!("{} of {}", done.unwrap_or_default(), count(total, "item")),
+                _ => "Velero has started".to_owned(),
+            },
+            State::Finishing if velero.phase.starts_with("WaitingForPlugin") => {
+                "the items are done, volume data is still on its way".to_owned()
+            }
+            State::Finishing => "Velero is finishing".to_owned(),
+            State::Finished(End::Completed) => {
+                let items =
+                    velero.total.map_or_else(String::new, |total| format!(", {}", count(total, "item")));
+                let taken = velero.started.zip(velero.completed).map_or_else(String::new, |(from, to)| {
+                    format!(" in {}", span(to.as_second() - from.as_second()))
+                });
+                format!("complete{items}{taken}{}", problems(velero))
+            }
+            State::Finished(End::Empty) => {
+                let done = if self.what == What::Backup { "backed up" } else { "restored" };
+                format!("nothing was {done}: 0 items{}", problems(velero))
+            }
+            State::Finished(End::PartiallyFailed) => format!("done only in part{}", problems(velero)),
+            State::Finished(End::Failed) if velero.phase == "Failed" => format!("failed{}", self.reasons()),
+            State::Finished(End::Failed) => format!("failed as {}{}", velero.phase, self.reasons()),
+        }
+    }
+
+    /// Word and sentence on one line.
+    pub(crate) fn headline(&self) -> String {
+        match self.state() {
+            State::Refused(why) | State::Waiting(why) => format!("{} - {why}", self.word()),
+            _ => format!("{} - {}", self.word(), self.sentence()),
+        }
+    }
+
+    /// Velero's own words on why it ended badly, ready to follow a sentence.
+    pub(crate) fn reasons(&self) -> String {
+        let errors = self.velero.validation_errors.iter().map(String::as_str);
+        let reasons: Vec<&str> = self.velero.failure.into_iter().chain(errors).collect();
+        if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
+    }
+
+    /// What its owner can do next, as commands and short sentences.
+    pub(crate) fn next(&self) -> Vec<String> {
+        let (noun, name) = (self.what.noun(), self.name());
+        let see = |verb: &str| format!("kubectl nacre {noun} {verb} {name}");
+        match (self.state(), self.what) {
+            (State::New, _) => vec![
+                see("wait"),
+                "if nothing happens for a minute, ask the administrators whether nacre runs".to_owned(),
+            ],
+            (State::Waiting(_) | State::Queued(_) | State::Running | State::Finishing, _) => {
+                vec![see("wait")]
+            }
+            (State::Refused(_), _) => vec![
+                format!(
+                    "correct what was refused and create a new {noun}, or fix what it names: it is then checked again"
+                ),
+                format!("kubectl nacre explain {noun} {name}"),
+                see("delete"),
+            ],
+            (State::Gone(_), _) => vec![see("delete"), format!("kubectl nacre {noun} create")],
+            (State::Finished(End::Completed), What::Backup) => {
+                vec![format!("kubectl nacre restore create --from-backup {name}")]
+            }
+            (State::Finished(End::Completed), What::Restore) => Vec::new(),
+            (State::Finished(End::Empty), What::Backup) => vec![
+                format!("{}   (shows which filters were in effect)", see("describe")),
+                "kubectl nacre backup create --wait   (everything in the namespace)".to_owned(),
+            ],
+            (State::Finished(End::Empty), What::Restore) => vec![
+                format!("{}   (shows which backup and which filters were in effect)", see("describe")),
+                "kubectl nacre backup get   (shows how many items each backup holds)".to_owned(),
+            ],
+            (State::Finished(End::PartiallyFailed), What::Backup) => vec![
+                see("logs"),
+                format!("{} --details", see("describe")),
+                format!("kubectl nacre restore create --from-backup {name}   (brings back what is in it)"),
+            ],
+            (State::Finished(_), _) => vec![see("logs"), format!("{} --details", see("describe"))],
+            (State::Deleting(_), _) => vec![format!("{} --wait --yes", see("delete"))],
+        }
+    }
+
+    /// How a wait for it ends; none if it goes on.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        match self.state() {
+            State::Finished(End::Completed) => Some(Outcome::Good),
+            State::Finished(End::Empty | End::PartiallyFailed) => Some(Outcome::Attention),
+            State::Finished(End::Failed) | State::Refused(_) | State::Gone(_) | State::Deleting(_) => {
+                Some(Outcome::Failed)
+            }
+            State::New | State::Waiting(_) | State::Queued(_) | State::Running | State::Finishing => None,
+        }
+    }
+}
+
+fn problems(velero: &Velero<'_>) -> String {
+    let reported = [(velero.errors, "error"), (velero.warnings, "warning")];
+    let reported: Vec<String> = reported
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, noun)| count(number, noun))
+        .collect();
+    if reported.is_empty() { String::new() } else { format!(", with {}", reported.join(" and ")) }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A backup with this status.
+    pub(crate) fn backup(status: &Value) -> NonAdminBackup {
+        let object = json!({
+            "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+            "metadata": {"name": "daily", "namespace": "shop", "generation": 1, "creationTimestamp": "2026-11-15T12:00:00Z"},
+            "spec": {"backupSpec": {}}, "status": status,
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// A status in which Velero has this phase.
+    pub(crate) fn at_velero(velero_status: &Value) -> Value {
+        json!({"phase": "Created", "queueInfo": {"estimatedQueuePosition": 3}, "veleroBackup": {"name": "shop-daily-uid", "status": velero_status}})
+    }
+
+    /// A status that refuses.
+    pub(crate) fn refused(reason: &str, message: &str) -> Value {
+        json!({"phase": "BackingOff", "conditions": [{"type": "Accepted", "status": "False", "reason": reason,
+            "message": message, "lastTransitionTime": "2026-11-15T12:00:01Z"}]})
+    }
+
+    fn reported(status: &Value) -> String {
+        let backup = backup(status);
+        let progress = RequestProgress::from(&backup);
+        format!("{} | {} | {:?}", progress.word(), progress.sentence(), progress.outcome())
+    }
+
+    #[test]
+    fn every_state_has_a_word_a_sentence_and_an_outcome() {
+        let states = [
+            json!({}),
+            refused("InvalidBackupSpec", "spec.backupSpec.ttl: too long"),
+            refused("NamespaceLimitReached", "metadata.namespace: 3 are running"),
+            refused("InvalidRestoreSpec", "it is not finished; the restore starts when it is"),
+            refused("InvalidBackupSpec", "Velero has not reported it; the backup starts when it has"),
+            refused("VeleroBackupNotFound", "the Velero Backup is gone"),
+            at_velero(&json!({})),
+            at_velero(&json!({"phase": "InProgress"})),
+            at_velero(&json!({"phase": "InProgress", "progress": {"totalItems": 42, "itemsBackedUp": 7}})),
+            at_velero(&json!({"phase": "WaitingForPluginOperations"})),
+            at_velero(&json!({"phase": "Finalizing"})),
+            at_velero(
+                &json!({"phase": "Completed", "progress": {"totalItems": 1, "itemsBackedUp": 1}, "warnings": 2}),
+            ),
+            at_velero(&json!({"phase": "Completed", "progress": {}, "warnings": 2})),
+            at_velero(&json!({"phase": "PartiallyFailed", "errors": 1, "warnings": 2})),
+            at_velero(&json!({"phase": "Failed", "failureReason": "no space"})),
+            at_velero(&json!({"phase": "FailedValidation", "validationErrors": ["one", "two"]})),
+            at_velero(&json!({"phase": "Deleting"})),
+            json!({"phase": "Deleting"}),
+        ];
+        insta::assert_snapshot!(states.each_ref().map(reported).join("\n"), @r"
+        New | nacre has not processed it yet | None
+        Refused | refused: spec.backupSpec.ttl: too long | Some(Failed)
+        Waiting | waiting: metadata.namespace: 3 are running | None
+        Waiting | waiting: it is not finished; the restore starts when it is | None
+        Waiting | waiting: Velero has not reported it; the backup starts when it has | None
+        Gone | the Velero Backup is gone | Some(Failed)
+        Queued | in Velero's queue, 2 ahead of it | None
+        InProgress | Velero has started | None
+        InProgress | 7 of 42 items | None
+        WaitingForPluginOperations | the items are done, volume data is still on its way | None
+        Finalizing | Velero is finishing | None
+        Completed | complete, 1 item, with 2 warnings | Some(Good)
+        Completed | nothing was backed up: 0 items, with 2 warnings | Some(Attention)
+        PartiallyFailed | done only in part, with 1 error and 2 warnings | Some(Attention)
+        Failed | failed: no space | Some(Failed)
+        FailedValidation | failed as FailedValidation: one; two | Some(Failed)
+        Deleting | Velero is deleting it | Some(Failed)
+        Deleting | being deleted | Some(Failed)
+        ");
+    }
+
+    #[test]
+    fn a_restore_that_restored_nothing_is_no_success() {
+        let restore = |items: &Value| -> NonAdminRestore {
+            let velero_status = json!({"phase": "Completed", "progress": {"itemsRestored": items}});
+            serde_json::from_value(
+                json!({"metadata": {"name": "back"}, "spec": {"restoreSpec": {"backupName": "daily"}},
+                "status": {"phase": "Created", "veleroRestore": {"status": velero_status}}}),
+            )
+            .unwrap()
+        };
+        let (nothing, something) = (restore(&Value::Null), restore(&json!(1)));
+        let progress = RequestProgress::from(&nothing);
+        assert_eq!(
+            (progress.sentence().as_str(), progress.outcome()),
+            ("nothing was restored: 0 items", Some(Outcome::Attention))
+        );
+        assert_eq!(RequestProgress::from(&something).outcome(), Some(Outcome::Good));
+    }
+
+    #[test]
+    fn nobody_ahead_means_next() {
+        let mut status = at_velero(&json!({"phase": "Queued"}));
+        status["queueInfo"]["estimatedQueuePosition"] = json!(1);
+        assert_eq!(reported(&status), "Queued | next in Velero's queue | None");
+    }
+}

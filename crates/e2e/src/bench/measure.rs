@@ -1,0 +1,187 @@
+//! Which loads there are, in which order, on which cluster.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use api::{NonAdminBackup, NonAdminRestore};
+
+use super::results::{Load, Record, Results, Who};
+use crate::load::{
+    Contender, Cost, LoadKind, Meter, Reached, SHOPS, Ticker, at_rest, bring, burst, delete, drain,
+    finished_backups, in_order, make_namespaces, raw, restart, sample,
+};
+use crate::{Nacre, TestCluster};
+
+/// How many locations there are.
+const LOCATIONS: usize = 500;
+/// How long they are measured while idle.
+const AT_REST: Duration = Duration::from_mins(1);
+
+/// A run.
+pub struct Bench {
+    /// What was measured so far.
+    pub results: Results,
+    /// How long each load may take, so that one who crawls does not hold up the others.
+    pub timeout: Duration,
+}
+
+impl Bench {
+    /// What a bare client needs for the same writes, on a cluster as new as everybody's.
+    pub async fn bare(&mut self, n: usize) -> Result<()> {
+        let (who, nacre) = (Who::BareClient, &Contender::Nacre);
+        let test_cluster = self.test_cluster(who, nacre, n, "backups").await?;
+        let running = nacre.start(&test_cluster).await?;
+        let wanted = sample::<NonAdminBackup>(&test_cluster.bed).await?;
+        running.process.kill().await?;
+        self.took(Load::Burst, n, raw::create::<NonAdminBackup>(&test_cluster.bed, &wanted, n).await?);
+        self.took(Load::Drain, n, raw::drain::<NonAdminBackup>(&test_cluster.bed, n).await?);
+        self.took(Load::Delete, n, raw::delete::<NonAdminBackup>(&test_cluster.bed, n).await?);
+        drop((running, test_cluster));
+
+        let test_cluster = self.test_cluster(who, nacre, n, "restores").await?;
+        let running = nacre.start(&test_cluster).await?;
+        finished_backups(&test_cluster, self.timeout).await?;
+        let wanted = sample::<NonAdminRestore>(&test_cluster.bed).await?;
+        running.process.kill().await?;
+        self.took(Load::Restores, n, raw::create::<NonAdminRestore>(&test_cluster.bed, &wanted, n).await?);
+        Ok(())
+    }
+
+    /// Backups from the first to the last: a burst, ticks, a drain, a restart, and all go.
+    pub async fn backups(&mut self, who: Who, contender: &Contender, n: usize) -> Result<()> {
+        let test_cluster = self.test_cluster(who, contender, n, "backups").await?;
+        let running = contender.start(&test_cluster).await?;
+        self.burst::<NonAdminBackup>((who, Load::Burst, n), &test_cluster, &running).await?;
+        self.ticks(who, n, &test_cluster, &running).await?;
+
+        let names = in_order::<NonAdminBackup>(&test_cluster).await?;
+        let mut meter = Meter::start(&test_cluster, &running).await?;
+        let reached = drain::<NonAdminBackup>(&mut meter, &names, n, self.timeout).await?;
+        self.over((who, Load::Drain, n), reached, meter).await?;
+        running.process.kill().await?;
+
+        let (running, took, cost) = restart(contender, &test_cluster, self.timeout).await?;
+        let done = usize::from(took.is_some());
+        let reached = Reached { done, of: 1, took: took.unwrap_or(self.timeout) };
+        self.add((who, Load::Restart, n), reached, cost)?;
+
+        let mut meter = Meter::start(&test_cluster, &running).await?;
+        let reached = delete::<NonAdminBackup>(&mut meter, n, self.timeout).await?;
+        self.over((who, Load::Delete, n), reached, meter).await
+    }
+
+    /// Many restores of a few backups.
+    pub async fn restores(&mut self, who: Who, contender: &Contender, n: usize) -> Result<()> {
+        let test_cluster = self.test_cluster(who, contender, n, "restores").await?;
+        let running = contender.start(&test_cluster).await?;
+        finished_backups(&test_cluster, self.timeout).await?;
+        Meter::start(&test_cluster, &running).await?.until_quiet(self.timeout).await?;
+        self.burst::<NonAdminRestore>((who, Load::Restores, n), &test_cluster, &running).await
+    }
+
+    /// Many locations, and a minute of rest.
+    pub async fn locations(&mut self, who: Who, contender: &Contender) -> Result<()> {
+        let test_cluster = self.test_cluster(who, contender, LOCATIONS, "locations").await?;
+        let running = contender.start(&test_cluster).await?;
+        let mut meter = Meter::start(&test_cluster, &running).await?;
+        let reached = bring(&mut meter, LOCATIONS, self.timeout).await?;
+        self.over((who, Load::Locations, LOCATIONS), reached, meter).await?;
+        let rest = at_rest(&test_cluster, &running, AT_REST, self.timeout).await?;
+        let reached = Reached { done: 1, of: 1, took: rest.watched };
+        self.add((who, Load::AtRest, LOCATIONS), reached, rest.cost)
+    }
+
+    async fn test_cluster(
+        &mut self,
+        who: Who,
+        contender: &Contender,
+        n: usize,
+        what: &str,
+    ) -> Result<TestCluster> {
+        say(&format!("== {}: {n} {what}", who.name()));
+        let test_cluster = contender.test_cluster().await?;
+        make_namespaces(&test_cluster.bed, SHOPS).await?;
+        let version = test_cluster.bed.client().await?.apiserver_version().await?;
+        self.results.versions.insert("Kubernetes".to_owned(), version.git_version);
+        Ok(test_cluster)
+    }
+
+    async fn burst<K: LoadKind>(
+        &mut self,
+        what: What,
+        test_cluster: &TestCluster,
+        running: &Nacre,
+    ) -> Result<()> {
+        let mut meter = Meter::start(test_cluster, running).await?;
+        let reached = burst::<K>(&mut meter, what.2, self.timeout).await?;
+        self.over(what, reached, meter).await
+    }
+
+    async fn ticks(&mut self, who: Who, n: usize, test_cluster: &TestCluster, running: &Nacre) -> Result<()> {
+        let ticker = Ticker::<NonAdminBackup>::begin(test_cluster, self.timeout).await?;
+        Meter::start(test_cluster, running).await?.until_quiet(self.timeout).await?;
+        let mut meter = Meter::start(test_cluster, running).await?;
+        let reached = ticker.tick(&meter, self.timeout).await?;
+        meter.until_quiet(self.timeout).await?;
+        let mut cost = meter.cost().await?;
+        let own = cost
+            .objects
+            .iter()
+            .filter(|((_, namespace, name), _)| *namespace == ticker.namespace && *name == ticker.request);
+        let own = own.map(|(_, count)| count).sum();
+        let others = cost.total() - own;
+        cost.writes = BTreeMap::from([("to its own request".into(), own), ("to others".into(), others)]);
+        self.add((who, Load::Ticks, n), reached, cost)
+    }
+
+    fn took(&mut self, load: Load, n: usize, took: Duration) {
+        let record = Record::new(Who::BareClient, load, n, Reached { done: n, of: n, took }, Cost::default());
+        self.keep(record);
+    }
+
+    /// The cost of a load once the controller is idle: Events are written with a delay.
+    async fn over(&mut self, what: What, reached: Reached, mut meter: Meter<'_>) -> Result<()> {
+        if reached.done >= reached.of {
+            meter.until_quiet(self.timeout).await?;
+        }
+        let cost = meter.cost().await?;
+        self.add(what, reached, cost)
+    }
+
+    fn add(&mut self, (who, load, n): What, reached: Reached, cost: Cost) -> Result<()> {
+        let record = Record::new(who, load, n, reached, cost);
+        let is_done = record.is_done();
+        self.keep(record);
+        if !is_done {
+            // What comes next begins where this ends.
+            bail!("{} of {} were done after {:.0} s", reached.done, reached.of, reached.took.as_secs_f64());
+        }
+        Ok(())
+    }
+
+    /// A load that was measured before counts as it was measured last.
+    fn keep(&mut self, record: Record) {
+        let Record { who, load, n, done, of, seconds, cpu_seconds, .. } = &record;
+        let (writes, memory) = (record.total(), record.peak_rss >> 20);
+        say(&format!(
+            "   {load:?}, {}: {done} of {of} in {seconds:.1} s; {writes} writes, {} conflicts, {cpu_seconds:.2} s of \
+             CPU, {memory} MiB",
+            who.name(),
+            record.conflicts
+        ));
+        let same = |old: &Record| old.who == *who && old.load == *load && old.n == *n;
+        self.results.records.retain(|old| !same(old));
+        self.results.records.push(record);
+    }
+}
+
+/// Who does what, and how many of it.
+type What = (Who, Load, usize);
+
+/// Tells how far it is.
+pub fn say(text: &str) {
+    // Nobody may be listening any more, and then the figures are still written.
+    let _ = writeln!(std::io::stdout(), "{text}");
+}

@@ -1,0 +1,81 @@
+//! The bursts, drains and silences of `main.rs` at full length.
+
+#![expect(clippy::print_stdout, reason = "measured figures belong in the output of a test run")]
+
+mod drain;
+mod measure;
+mod new_cluster;
+mod rest;
+mod ticks;
+mod witness;
+
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use api::{NonAdminBackup, NonAdminRestore};
+use e2e::load::{LoadKind, Meter, at_rest, bring, finished_backups};
+use e2e::{Nacre, TestCluster};
+
+use measure::{ATTEMPTS, SLACK, TIMEOUT, against_a_bare_client, crowded};
+use witness::Witness;
+
+const MANY: usize = 1000;
+
+/// Ticks, a drain that takes a while, a restart when all is settled, and then all go.
+async fn and_then<K: LoadKind + Send + 'static>(test_cluster: &TestCluster, nacre: Nacre) -> Result<()> {
+    let witness = Witness::of::<K>(&test_cluster.bed).await?;
+    ticks::write_to_one::<K>(test_cluster, &nacre).await?;
+    drain::shows_at_once::<K>(test_cluster, MANY).await?;
+    witness.testify(MANY)?;
+    let nacre = rest::of_a_restart(test_cluster, nacre).await?;
+    rest::after_all::<K>(test_cluster, &nacre, MANY).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_backups_from_the_first_to_the_last() -> Result<()> {
+    let mut ratio = f64::INFINITY;
+    for _ in 0..ATTEMPTS {
+        let test_cluster = crowded().await?;
+        let nacre;
+        (nacre, ratio) = against_a_bare_client::<NonAdminBackup>(&test_cluster, MANY).await?;
+        if ratio < SLACK {
+            return and_then::<NonAdminBackup>(&test_cluster, nacre).await;
+        }
+    }
+    bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_restores_from_the_first_to_the_last() -> Result<()> {
+    let mut ratio = f64::INFINITY;
+    for _ in 0..ATTEMPTS {
+        let test_cluster = crowded().await?;
+        let nacre = test_cluster.start_nacre().await?;
+        finished_backups(&test_cluster, TIMEOUT).await?;
+        // Events are rate-limited.
+        Meter::start(&test_cluster, &nacre).await?.until_quiet(TIMEOUT).await?;
+        nacre.process.kill().await?;
+        let nacre;
+        (nacre, ratio) = against_a_bare_client::<NonAdminRestore>(&test_cluster, MANY).await?;
+        if ratio < SLACK {
+            return and_then::<NonAdminRestore>(&test_cluster, nacre).await;
+        }
+    }
+    bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")
+}
+
+/// Every Secret is looked at twice a minute, Velero writes down its looks, and nacre does next to nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    let nacre = test_cluster.start_nacre().await?;
+    let mut meter = Meter::start(&test_cluster, &nacre).await?;
+    let took = bring(&mut meter, 500, rest::TIMEOUT).await?.all()?;
+    println!("500 locations handed over in {:.1} s", took.as_secs_f64());
+    let rest = at_rest(&test_cluster, &nacre, Duration::from_mins(1), rest::TIMEOUT).await?;
+    let share = rest.cost.cpu_seconds / rest.watched.as_secs_f64();
+    println!("at rest: {:.2} % of a core, {} writes", share * 100.0, rest.cost.total());
+    ensure!(rest.cost.total() + rest.cost.events == 0, "{:#?}", rest.cost.writes);
+    ensure!(share < 0.02, "{:.2} % of a core", share * 100.0);
+    Ok(())
+}

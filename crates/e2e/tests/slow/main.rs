@@ -1,0 +1,8 @@
+//! Slow stories: they mostly wait for Velero's and nacre's timers. A test program of their own, so that they run in
+//! parallel with the others.
+
+mod location;
+mod rejected_writes;
+mod rotation;
+mod takeover;
+mod velero_view;

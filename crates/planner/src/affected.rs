@@ -1,0 +1,343 @@
+//! Which requests a change affects: what to reconcile when another object was created, changed or deleted.
+//!
+//! Each function gets an object before and after the change; at least one of them is given.
+
+use std::collections::BTreeSet;
+
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
+use api::{
+    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest,
+    NonAdminRestore, Phase, labels,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Resource;
+use kube::core::ObjectMeta;
+
+use crate::ownership::{annotation, label};
+use crate::queue::{Queued, Stage};
+use crate::state::State;
+use crate::{Key, download, policy, sync};
+
+/// A backup request: itself, and the restores that wait for it. A deleted one frees its place under the namespace
+/// limit.
+pub fn backup(view: &State, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) -> Vec<Key> {
+    let Some(backup) = after.or(before) else { return Vec::new() };
+    let (namespace, name) = place(&backup.metadata);
+    let mut keys = vec![Key::of(Kind::NonAdminBackup, &backup.metadata)];
+    keys.extend(waiting_restores(view, namespace, name));
+    keys.extend(waiting_downloads(view, namespace, name, download::concerns_backups));
+    if after.is_none() {
+        keys.extend(refused_backups(view, namespace));
+        let left = crate::backup::references(backup);
+        keys.extend(left.iter().map(|name| Key::new(Kind::Backup, view.admin_namespace(), name)));
+    }
+    keys
+}
+
+/// A restore request: itself, the downloads that wait for it, and the backup it names if that is being deleted with its
+/// data, because the restore goes with it.
+pub fn restore(view: &State, before: Option<&NonAdminRestore>, after: Option<&NonAdminRestore>) -> Vec<Key> {
+    let Some(restore) = after.or(before) else { return Vec::new() };
+    let (namespace, name) = place(&restore.metadata);
+    let named = restore.spec.restore_spec.backup_name.as_deref();
+    let going = named.and_then(|name| view.backup(namespace, name)).map(|seen| seen.object);
+    let going = going.filter(|backup| backup.spec.delete_backup == Some(true));
+    let mut keys = vec![Key::of(Kind::NonAdminRestore, &restore.metadata)];
+    keys.extend(going.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)));
+    keys.extend(waiting_downloads(view, namespace, name, download::concerns_restores));
+    keys
+}
+
+/// A request for a download: itself; if it is gone, its Velero DownloadRequest.
+pub fn download(
+    view: &State,
+    before: Option<&NonAdminDownloadRequest>,
+    after: Option<&NonAdminDownloadRequest>,
+) -> Vec<Key> {
+    if let Some(request) = after {
+        return vec![Key::of(Kind::NonAdminDownloadRequest, &request.metadata)];
+    }
+    let uid = before.and_then(|request| request.metadata.uid.as_deref());
+    let velero = uid.and_then(|uid| view.download_request(&download::velero_name(uid)));
+    velero.map(|velero| Key::of(Kind::DownloadRequest, &velero.metadata)).into_iter().collect()
+}
+
+/// A Velero DownloadRequest: the request it was made for, or itself if that is gone.
+pub fn download_request(
+    view: &State,
+    before: Option<&DownloadRequest>,
+    after: Option<&DownloadRequest>,
+) -> Vec<Key> {
+    let Some(velero) = after.or(before) else { return Vec::new() };
+    let mut keys: Vec<_> = download::origin(&velero.metadata).map(|(key, _)| key).into_iter().collect();
+    if after.is_some() && download::orphaned(view, &velero.metadata) {
+        keys.push(Key::of(Kind::DownloadRequest, &velero.metadata));
+    }
+    keys
+}
+
+/// A tenant's location: itself, and the backups that name it and wait. One that goes makes room for others, also while
+/// somebody else's finalizer holds it.
+pub fn location(
+    view: &State,
+    before: Option<&NonAdminBackupStorageLocation>,
+    after: Option<&NonAdminBackupStorageLocation>,
+) -> Vec<Key> {
+    let Some(location) = after.or(before) else { return Vec::new() };
+    let (namespace, name) = place(&location.metadata);
+    let mut keys = vec![Key::of(Kind::NonAdminBackupStorageLocation, &location.metadata)];
+    keys.extend(naming_location(view, namespace, name));
+    let goes = |now: &NonAdminBackupStorageLocation| now.metadata.deletion_timestamp.is_some();
+    if after.is_none_or(|now| goes(now) && !before.is_some_and(goes)) {
+        keys.extend(refused_locations(view).filter(|key| key.namespace == namespace));
+    }
+    keys
+}
+
+/// What an administrator decides about a location, or the credential Velero has of it: that location.
+pub fn of_location<K: Resource>(_: &State, before: Option<&K>, after: Option<&K>) -> Vec<Key> {
+    let Some(meta) = after.or(before).map(Resource::meta) else { return Vec::new() };
+    location_of(meta).into_iter().collect()
+}
+
+/// A Velero Backup: whoever refers to it; when it is over or gone, also the restores that wait for it and the backups
+/// that wait for room.
+pub fn velero_backup(view: &State, before: Option<&Backup>, after: Option<&Backup>) -> Vec<Key> {
+    let Some(velero) = after.or(before) else { return Vec::new() };
+    if let (Some(before), Some(after)) = (before, after)
+        && only_queue_moved(before, after)
+    {
+        return Vec::new();
+    }
+    let mut keys = view.backups_of(velero.metadata.name.as_deref().unwrap_or_default());
+    // Velero keeps updating finished objects; that affects nobody else.
+    let was_so = before.is_some_and(|before| before.phase() == velero.phase());
+    if after.is_some() && (velero.stage() != Stage::Finished || was_so) {
+        return keys;
+    }
+    let owner = annotation(&velero.metadata, labels::NAB_NAMESPACE).map(str::to_owned);
+    let mut namespaces = BTreeSet::from_iter(owner);
+    for key in keys.clone() {
+        keys.extend(waiting_restores(view, &key.namespace, &key.name));
+        keys.extend(waiting_downloads(view, &key.namespace, &key.name, download::concerns_backups));
+        namespaces.insert(key.namespace);
+    }
+    keys.extend(namespaces.iter().flat_map(|namespace| refused_backups(view, namespace)));
+    // It may be imported from storage and need a request.
+    keys.extend(after.map(|velero| Key::of(Kind::Backup, &velero.metadata)));
+    keys
+}
+
+/// Velero rewrites the queue position of every waiting Backup whenever one starts. Positions are updated by a periodic
+/// job, not by reconciling each of them.
+fn only_queue_moved(before: &Backup, after: &Backup) -> bool {
+    let (Some(was), Some(is)) = (&before.status, &after.status) else { return false };
+    if was.queue_position == is.queue_position || before.metadata.labels != after.metadata.labels {
+        return false;
+    }
+    let mut alike = is.clone();
+    alike.queue_position = was.queue_position;
+    alike == *was && before.spec == after.spec && before.metadata.annotations == after.metadata.annotations
+}
+
+/// A Velero Restore: whoever refers to it; once it is over, also the downloads that wait for it.
+pub fn velero_restore(view: &State, before: Option<&Restore>, after: Option<&Restore>) -> Vec<Key> {
+    let Some(velero) = after.or(before) else { return Vec::new() };
+    let mut keys = view.restores_of(velero.metadata.name.as_deref().unwrap_or_default());
+    if velero.stage() == Stage::Finished {
+        for key in keys.clone() {
+            keys.extend(waiting_downloads(view, &key.namespace, &key.name, download::concerns_restores));
+        }
+    }
+    keys
+}
+
+/// A request to delete a Velero Backup: whoever refers to that.
+pub fn delete_request(
+    view: &State,
+    before: Option<&DeleteBackupRequest>,
+    after: Option<&DeleteBackupRequest>,
+) -> Vec<Key> {
+    after.or(before).map_or_else(Vec::new, |request| view.backups_of(&request.spec.backup_name))
+}
+
+/// Something about a volume: whoever refers to the Velero object it belongs to.
+pub fn volume<K: Resource>(view: &State, before: Option<&K>, after: Option<&K>) -> Vec<Key> {
+    let Some(meta) = after.or(before).map(Resource::meta) else { return Vec::new() };
+    let backup = label(meta, labels::VELERO_BACKUP_NAME).map(|name| view.backups_of(name));
+    let restore = label(meta, labels::VELERO_RESTORE_NAME).map(|name| view.restores_of(name));
+    backup.into_iter().chain(restore).flatten().collect()
+}
+
+/// Velero's side of a location: of a tenant's, that location and the backups that name it; of any that came, went, or can
+/// be reached again, whoever else waits, for what they want may be kept there. One that is gone leaves its place in the
+/// bucket to others.
+pub fn storage_location(
+    view: &State,
+    before: Option<&BackupStorageLocation>,
+    after: Option<&BackupStorageLocation>,
+) -> Vec<Key> {
+    let Some(storage) = after.or(before) else { return Vec::new() };
+    if let (Some(before), Some(after)) = (before, after)
+        && only_looked_at(before, after)
+    {
+        return Vec::new();
+    }
+    let mut keys: Vec<_> = location_of(&storage.metadata).into_iter().collect();
+    for location in keys.clone() {
+        keys.extend(naming_location(view, &location.namespace, &location.name));
+    }
+    if after.is_none() {
+        keys.extend(refused_locations(view));
+    }
+    if before.is_none() {
+        // Velero may have imported its backups first, and backups with missing storage may be readable again.
+        let name = storage.metadata.name.as_deref();
+        for backup in found(view, |velero| velero.spec.storage_location.as_deref() == name) {
+            keys.extend(view.backups_of(&backup.name));
+            keys.push(backup);
+        }
+    }
+    let state = |storage: Option<&BackupStorageLocation>| {
+        storage.map(|storage| (storage.phase().to_owned(), storage.spec.default))
+    };
+    if state(before) != state(after) {
+        let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);
+        // Backups that name a tenant's location are among the keys already; others may wait for the cluster's own.
+        let waiting = view.backing_off().into_iter();
+        let waiting = waiting.filter(|key| namespace.is_none() || key.kind != Kind::NonAdminBackup);
+        keys.extend(waiting.filter(|key| namespace.is_none_or(|namespace| key.namespace == namespace)));
+    }
+    keys
+}
+
+/// The Velero Backups of this sort that may want a request.
+fn found(view: &State, is: impl Fn(&Backup) -> bool) -> Vec<Key> {
+    let backups = view.velero_backups();
+    let meant = backups.iter().filter(|velero| velero.stage() == Stage::Finished && is(velero));
+    meant.map(|velero| Key::of(Kind::Backup, &velero.metadata)).collect()
+}
+
+/// Velero writes down every minute when it last looked at a location.
+fn only_looked_at(before: &BackupStorageLocation, after: &BackupStorageLocation) -> bool {
+    let (Some(was), Some(is)) = (&before.status, &after.status) else { return false };
+    let mut alike = is.clone();
+    alike.last_synced_time.clone_from(&was.last_synced_time);
+    alike.last_validation_time.clone_from(&was.last_validation_time);
+    alike == *was
+        && before.spec == after.spec
+        && before.metadata.labels == after.metadata.labels
+        && before.metadata.annotations == after.metadata.annotations
+}
+
+/// The location that an object in the administrators' namespace says it was made for.
+fn location_of(meta: &ObjectMeta) -> Option<Key> {
+    let (namespace, name) =
+        (annotation(meta, labels::NABSL_NAMESPACE)?, annotation(meta, labels::NABSL_NAME)?);
+    Some(Key::new(Kind::NonAdminBackupStorageLocation, namespace, name))
+}
+
+fn refused_locations(view: &State) -> impl Iterator<Item = Key> {
+    view.backing_off().into_iter().filter(|key| key.kind == Kind::NonAdminBackupStorageLocation)
+}
+
+/// A namespace: every request in it that is not settled, and every location.
+pub fn namespace(view: &State, before: Option<&Namespace>, after: Option<&Namespace>) -> Vec<Key> {
+    let Some(namespace) = after.or(before) else { return Vec::new() };
+    let name = namespace.metadata.name.as_deref().unwrap_or_default();
+    let backups = view.backups_in(name).into_iter().filter(|seen| !backup_created(&seen.object));
+    let restores = view.restores_in(name).into_iter().filter(|seen| !restore_created(&seen.object));
+    let backups = backups.map(|seen| Key::of(Kind::NonAdminBackup, &seen.object.metadata));
+    let restores = restores.map(|seen| Key::of(Kind::NonAdminRestore, &seen.object.metadata));
+    let downloads = view.downloads_in(name).into_iter();
+    let downloads = downloads.map(|seen| Key::of(Kind::NonAdminDownloadRequest, &seen.object.metadata));
+    let locations = view.locations_in(name).into_iter();
+    let locations = locations.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata));
+    let mut keys: Vec<_> = backups.chain(restores).chain(downloads).chain(locations).collect();
+    if before.is_none() {
+        // Velero may have found its backups before it was made.
+        keys.extend(found(view, |velero| annotation(&velero.metadata, labels::NAB_NAMESPACE) == Some(name)));
+    }
+    keys
+}
+
+/// A ConfigMap of the administrators: if it is the policy, or one that requests may name, whoever was refused.
+pub fn config_map(view: &State, before: Option<&ConfigMap>, after: Option<&ConfigMap>) -> Vec<Key> {
+    let matters = |map: &ConfigMap| {
+        map.metadata.name.as_deref() == Some(policy::CONFIG_MAP)
+            || label(&map.metadata, labels::TENANT_USABLE).is_some()
+    };
+    if after.or(before).is_some_and(|map| map.metadata.name.as_deref() == Some(sync::ADOPTIONS)) {
+        return found(view, |_| true);
+    }
+    if before.is_some_and(matters) || after.is_some_and(matters) { judged_anew(view) } else { Vec::new() }
+}
+
+/// OADP's configuration, which is a source of the policy: whoever was refused.
+pub fn application(
+    view: &State,
+    _: Option<&DataProtectionApplication>,
+    _: Option<&DataProtectionApplication>,
+) -> Vec<Key> {
+    judged_anew(view)
+}
+
+/// Which objects a change of the policy affects: whoever was refused, every location, since those are judged for as
+/// long as they are there, and what was held back.
+fn judged_anew(view: &State) -> Vec<Key> {
+    let refused = view.backing_off().into_iter();
+    refused.chain(view.locations()).chain(found(view, |_| true)).collect()
+}
+
+fn place(meta: &ObjectMeta) -> (&str, &str) {
+    (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
+}
+
+fn naming_location(view: &State, namespace: &str, name: &str) -> Vec<Key> {
+    let backups = view.backups_in(namespace).into_iter().map(|seen| seen.object);
+    let naming = backups.filter(|backup| {
+        backup.spec.backup_spec.storage_location.as_deref() == Some(name) && !backup_created(backup)
+    });
+    naming.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)).collect()
+}
+
+fn waiting_restores(view: &State, namespace: &str, backup: &str) -> Vec<Key> {
+    let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
+    let waiting = restores.filter(|restore| {
+        restore.spec.restore_spec.backup_name.as_deref() == Some(backup) && !restore_created(restore)
+    });
+    waiting.map(|restore| Key::of(Kind::NonAdminRestore, &restore.metadata)).collect()
+}
+
+fn waiting_downloads(
+    view: &State,
+    namespace: &str,
+    name: &str,
+    of_kind: fn(&str) -> bool,
+) -> impl Iterator<Item = Key> {
+    let requests = view.downloads_in(namespace).into_iter().map(|seen| seen.object);
+    let waiting = requests.filter(move |request| {
+        let target = &request.spec.target;
+        let answered = request.status.as_ref().and_then(|status| status.phase) == Some(Phase::Created);
+        !answered && target.name == name && of_kind(&target.kind)
+    });
+    waiting
+        .map(|request| Key::of(Kind::NonAdminDownloadRequest, &request.metadata))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+fn refused_backups(view: &State, namespace: &str) -> Vec<Key> {
+    let backups = view.backups_in(namespace).into_iter().map(|seen| seen.object);
+    let refused = backups
+        .filter(|backup| backup.status.as_ref().and_then(|status| status.phase) == Some(Phase::BackingOff));
+    refused.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)).collect()
+}
+
+fn backup_created(backup: &NonAdminBackup) -> bool {
+    backup.status.as_ref().and_then(|status| status.phase) == Some(Phase::Created)
+}
+
+fn restore_created(restore: &NonAdminRestore) -> bool {
+    restore.status.as_ref().and_then(|status| status.phase) == Some(Phase::Created)
+}

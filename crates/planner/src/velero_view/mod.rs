@@ -1,0 +1,238 @@
+//! Velero's own tools for tenants: copies of the Velero objects that are a tenant's, in the tenant's namespace.
+//!
+//! A copy is generated (`desired`) from the objects in Velero's namespace and the tenant's requests whenever either
+//! changes, and is never read for anything else. What an object in a tenant's namespace is, its name says: one that is
+//! called like the tenant's request is the copy of what became of it. Any other Backup, Restore or DeleteBackupRequest
+//! was made with Velero's command line and is a request (`request`), for which nacre makes the NonAdminBackup or
+//! NonAdminRestore of that name, under the same rules, or says why not. A DownloadRequest is answered as a
+//! NonAdminDownloadRequest is, by `download`.
+//!
+//! `enabled` says for which namespaces, and `affected` which copies a change affects.
+
+mod affected;
+mod desired;
+mod enabled;
+mod label;
+mod record;
+mod related;
+mod request;
+pub mod roles;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{Kind, labels};
+use jiff::Timestamp;
+use kube::core::{DynamicObject, ObjectMeta};
+use serde_json::{Value, json};
+
+pub use affected::{affected, affected_by_copy, everything};
+pub use desired::DesiredCopy;
+pub use enabled::enabled_in;
+pub use record::{RECORD, in_use, record};
+pub use request::TenantRequest;
+pub(crate) use request::has_its_own_velero;
+
+use crate::ownership::label;
+use crate::state::State;
+use crate::{Action, Event, Key, Object, Plan, Target, merge};
+
+/// What is copied.
+pub const COPIED: [Kind; 8] = [
+    Kind::Backup,
+    Kind::Restore,
+    Kind::BackupStorageLocation,
+    Kind::DeleteBackupRequest,
+    Kind::PodVolumeBackup,
+    Kind::PodVolumeRestore,
+    Kind::DataUpload,
+    Kind::DataDownload,
+];
+
+/// What is watched in tenants' namespaces, where anything is.
+pub const WATCHED: [Kind; 9] = [
+    Kind::Backup,
+    Kind::Restore,
+    Kind::BackupStorageLocation,
+    Kind::DeleteBackupRequest,
+    Kind::PodVolumeBackup,
+    Kind::PodVolumeRestore,
+    Kind::DataUpload,
+    Kind::DataDownload,
+    Kind::DownloadRequest,
+];
+
+/// Everything a decision about an object of Velero's kinds in a tenant's namespace reads.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// Which object.
+    pub key: Key,
+    /// What is there, whoever wrote it.
+    pub found: Option<Arc<DynamicObject>>,
+    /// Whether the view is enabled for the namespace; none while that is unknown.
+    pub enabled: Option<bool>,
+    /// What it is a copy of.
+    pub desired: DesiredCopy,
+    /// What it asks for, if it is a copy of nothing.
+    pub asked: TenantRequest,
+    /// The current time, given by the caller.
+    pub now: Timestamp,
+}
+
+/// Gathers what a decision about this object reads; none if there is nothing to decide.
+pub fn observe(view: &State, key: &Key) -> Option<Observed> {
+    if !view.velero_view_active() || key.namespace == view.admin_namespace() {
+        return None;
+    }
+    let found = view.velero_view(key.kind, &key.namespace, &key.name);
+    let desired = desired::of(view, key);
+    let enabled = enabled_in(view, &key.namespace);
+    let asked = match (&desired, &found) {
+        (DesiredCopy::Nothing, Some(found)) if enabled == Some(true) => request::read(view, key, found),
+        _ => TenantRequest::Nothing,
+    };
+    Some(Observed { key: key.clone(), found, enabled, desired, asked, now: view.now() })
+}
+
+impl Observed {
+    /// What Events of a plan are about.
+    pub fn about(&self) -> ObjectMeta {
+        self.found.as_ref().map_or_else(ObjectMeta::default, |found| found.metadata.clone())
+    }
+}
+
+/// What an object in a tenant's namespace says about itself; good for nothing but removing it.
+pub(crate) fn mark(object: &DynamicObject) -> Option<&str> {
+    label(&object.metadata, labels::SHOWN)
+}
+
+/// How long an answer that says no is kept, for whoever asked to read it.
+fn until_read(kind: Kind) -> Duration {
+    match kind {
+        Kind::DeleteBackupRequest => Duration::from_mins(10),
+        _ => Duration::from_hours(24),
+    }
+}
+
+/// Decides what to do about one object.
+pub fn decide(seen: &Observed) -> Plan {
+    match (seen.enabled, &seen.found) {
+        (Some(false), Some(found)) if is_ours(seen, found) => remove(seen, found),
+        (None | Some(false), _) => Plan::done(),
+        (Some(true), found) => show(seen, found.as_deref()),
+    }
+}
+
+/// Whether nacre put it there, or would have written it: that goes with the view.
+fn is_ours(seen: &Observed, found: &DynamicObject) -> bool {
+    mark(found).is_some() || !matches!(seen.desired, DesiredCopy::Nothing)
+}
+
+fn show(seen: &Observed, found: Option<&DynamicObject>) -> Plan {
+    match (&seen.desired, found) {
+        (DesiredCopy::Copy(wanted), None) => Plan::done().then(Action::Create(whole(&seen.key, wanted))),
+        (DesiredCopy::Copy(wanted) | DesiredCopy::Waiting(wanted), Some(found)) => {
+            rewrite(seen, found, wanted)
+        }
+        (DesiredCopy::Gone, Some(found)) => remove(seen, found),
+        (DesiredCopy::Nothing, Some(found)) if mark(found) == Some(labels::SHOWN_COPY) => remove(seen, found),
+        (DesiredCopy::Nothing, Some(found)) => request::decide(seen, found),
+        (DesiredCopy::Undecided, _)
+        | (DesiredCopy::Waiting(_) | DesiredCopy::Gone | DesiredCopy::Nothing, None) => Plan::done(),
+    }
+}
+
+/// A copy, ready to be made.
+fn whole(key: &Key, wanted: &Value) -> Object {
+    let mut body = wanted.clone();
+    body["apiVersion"] = json!(key.kind.api_version());
+    body["kind"] = json!(key.kind.name());
+    body["metadata"]["name"] = json!(key.name);
+    body["metadata"]["namespace"] = json!(key.namespace);
+    Object { kind: key.kind, body }
+}
+
+/// One write, if anything differs. Velero's kinds have their status among the rest.
+fn rewrite(seen: &Observed, found: &DynamicObject, wanted: &Value) -> Plan {
+    if found.metadata.deletion_timestamp.is_some() {
+        // It comes back when it is gone.
+        return Plan::done();
+    }
+    let found_now = comparable(found);
+    let wanted = ignore_time_only_changes(seen.key.kind, &found_now, with_foreign_marks(&found_now, wanted));
+    let change = merge::diff(&found_now, &wanted);
+    Plan::done().then_if(change.map(|change| Action::Patch(target(seen, found), change)))
+}
+
+fn target(seen: &Observed, found: &DynamicObject) -> Target {
+    Target::of(seen.key.kind, &found.metadata)
+}
+
+fn remove(seen: &Observed, found: &DynamicObject) -> Plan {
+    let is_deleting = found.metadata.deletion_timestamp.is_some();
+    if is_deleting { Plan::done() } else { Plan::done().then(Action::Delete(target(seen, found))) }
+}
+
+/// The parts of an object that a copy has.
+fn comparable(object: &DynamicObject) -> Value {
+    let part = |name: &str| object.data.get(name).filter(|part| !part.is_null()).cloned();
+    json!({
+        "metadata": {
+            "labels": object.metadata.labels.clone().unwrap_or_default(),
+            "annotations": object.metadata.annotations.clone().unwrap_or_default(),
+        },
+        "spec": part("spec").unwrap_or_else(|| json!({})),
+        "status": part("status").unwrap_or_else(|| json!({})),
+    })
+}
+
+/// Labels and annotations of programs that mark every object they see are left alone: rewriting those would be a
+/// quarrel without end.
+fn with_foreign_marks(found: &Value, wanted: &Value) -> Value {
+    let mut wanted = wanted.clone();
+    for kind in ["labels", "annotations"] {
+        let foreign = found["metadata"][kind].as_object().into_iter().flatten();
+        for (name, value) in foreign.filter(|(name, _)| !related::is_veleros(name)) {
+            let marks = wanted["metadata"][kind].as_object_mut();
+            marks.and_then(|marks| {
+                (!marks.contains_key(name)).then(|| marks.insert(name.clone(), value.clone()))
+            });
+        }
+    }
+    wanted
+}
+
+/// Velero writes down every minute when it last looked at a location; that alone is not worth a write.
+fn ignore_time_only_changes(kind: Kind, found: &Value, wanted: Value) -> Value {
+    if kind != Kind::BackupStorageLocation {
+        return wanted;
+    }
+    let mut alike = wanted.clone();
+    for field in ["lastSyncedTime", "lastValidationTime"] {
+        let (was, is) = (found["status"][field].as_str(), wanted["status"][field].as_str());
+        match (was, alike["status"].as_object_mut()) {
+            (Some(was), Some(status)) if Some(was) <= is => _ = status.insert(field.to_owned(), json!(was)),
+            (None, Some(status)) => _ = status.remove(field),
+            _ => {}
+        }
+    }
+    if merge::diff(found, &alike).is_none() { alike } else { wanted }
+}
+
+/// Says no, in Velero's own way, where Velero's command line looks.
+fn refuse(seen: &Observed, found: &DynamicObject, why: &str) -> Plan {
+    let status = match seen.key.kind {
+        Kind::DeleteBackupRequest => json!({"phase": "Processed", "errors": [why]}),
+        _ => json!({"phase": "FailedValidation", "validationErrors": [why]}),
+    };
+    let mut wanted = comparable(found);
+    wanted["metadata"]["labels"][labels::SHOWN] = json!(labels::SHOWN_REFUSED);
+    wanted["status"] = status;
+    match merge::diff(&comparable(found), &wanted) {
+        None => Plan::done(),
+        Some(change) => Plan::done()
+            .then(Action::Patch(target(seen, found), change))
+            .with_event(Event::warning("RequestRefused", why))
+            .requeue_after(until_read(seen.key.kind)),
+    }
+}

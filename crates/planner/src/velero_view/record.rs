@@ -1,0 +1,46 @@
+//! Whether there may be copies anywhere, written down where administrators and nacre can write: so that copies whose
+//! label went while nacre was down go too, and nobody has to look for them where there never were any.
+
+use api::Kind;
+use serde_json::json;
+
+use super::mark;
+use crate::state::State;
+use crate::{Action, Object, Plan, Target};
+
+/// The ConfigMap in Velero's namespace that exists while there may be copies.
+pub const RECORD: &str = "nacre-velero-view";
+
+/// Whether tenants' namespaces are to be watched: somebody is to see Velero's objects there, or once was.
+pub fn in_use(view: &State) -> bool {
+    !view.velero_view_namespaces().is_empty() || view.config_map(RECORD).is_some()
+}
+
+/// Notes that there may be copies before the first is made, and that there are none once the last is gone. Returns
+/// also whether the watches can end.
+pub fn record(view: &State) -> (Plan, bool) {
+    let record = view.config_map(RECORD);
+    if !view.velero_view_namespaces().is_empty() {
+        return match record {
+            Some(_) => (Plan::done(), false),
+            None => (Plan::done().then(Action::Create(note(view.admin_namespace()))), false),
+        };
+    }
+    let ours = |key: &crate::Key| {
+        view.velero_view(key.kind, &key.namespace, &key.name).is_some_and(|object| mark(&object).is_some())
+    };
+    if !view.velero_view_active() || view.all_velero_views().iter().any(ours) {
+        return (Plan::done(), false);
+    }
+    let erase = record.map(|record| Action::Delete(Target::of(Kind::ConfigMap, &record.metadata)));
+    (Plan::done().then_if(erase), true)
+}
+
+fn note(namespace: &str) -> Object {
+    let text = "While this is here, nacre looks after copies of Velero's objects in tenants' namespaces.";
+    let body = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": RECORD, "namespace": namespace, "annotations": {"kubernetes.io/description": text}},
+    });
+    Object { kind: Kind::ConfigMap, body }
+}

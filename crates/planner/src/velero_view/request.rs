@@ -1,0 +1,179 @@
+//! Requests made with Velero's own CLI in a tenant namespace.
+//!
+//! Of such an object only its name, its spec and its own labels are read, and they are judged by the very rules that a
+//! NonAdminBackup or NonAdminRestore is judged by. What it says about itself can only make it count for less: one that
+//! bears a phase was dealt with by somebody else, and one that bears our mark is no request.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::{Kind, NonAdminBackup, NonAdminBackupSpec, NonAdminRestore, NonAdminRestoreSpec, labels};
+use kube::core::{DynamicObject, ObjectMeta};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::{Observed, mark, refuse, related, remove, target, until_read};
+use crate::state::State;
+use crate::{Action, Key, Object, Plan, Refusal, Target, backup, restore};
+
+/// What an object that is not a copy asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TenantRequest {
+    /// Nothing: it is not a request, or was dealt with.
+    Nothing,
+    /// Something, but the policy is unknown at the moment.
+    Unclear,
+    /// A backup or restore, for which this request is made.
+    Made(Object),
+    /// That this backup goes with its data.
+    Deletion(Target),
+    /// That this refused request goes.
+    Withdrawal(Target),
+    /// Something that is refused, and why.
+    Refused(String),
+}
+
+/// How long to wait before asking again what is allowed.
+const POLICY_RETRY: Duration = Duration::from_secs(5);
+
+/// What an object asks for that is a copy of nothing.
+pub(super) fn read(view: &State, key: &Key, found: &DynamicObject) -> TenantRequest {
+    let phase = found.data["status"]["phase"].as_str().unwrap_or_default();
+    let dealt_with = mark(found).is_some() || !matches!(phase, "" | "New");
+    if dealt_with || found.metadata.deletion_timestamp.is_some() || has_its_own_velero(view, &key.namespace) {
+        return TenantRequest::Nothing;
+    }
+    match key.kind {
+        Kind::Backup => asked_backup(view, key, found),
+        Kind::Restore => asked_restore(view, key, found),
+        Kind::DeleteBackupRequest => asked_deletion(view, key, found),
+        _ => TenantRequest::Nothing,
+    }
+}
+
+/// Whether another Velero lives in this namespace: it keeps its backups somewhere, and they are not for us.
+pub(crate) fn has_its_own_velero(view: &State, namespace: &str) -> bool {
+    let shown = view.velero_view_in(namespace).into_iter();
+    let mut locations = shown.filter(|key| key.kind == Kind::BackupStorageLocation);
+    locations.any(|key| {
+        let location = view.velero_view(key.kind, namespace, &key.name);
+        let ours = location.is_some_and(|location| mark(&location).is_some());
+        !ours && view.location(namespace, &key.name).is_none()
+    })
+}
+
+fn asked_backup(view: &State, key: &Key, found: &DynamicObject) -> TenantRequest {
+    let spec: NonAdminBackupSpec = match spec(found, "backupSpec", &key.namespace) {
+        Ok(spec) => spec,
+        Err(why) => return TenantRequest::Refused(why),
+    };
+    let request = NonAdminBackup { metadata: meta(found), spec, status: None };
+    let made = Object::of(Kind::NonAdminBackup, &without_uid(request.clone(), |made| &mut made.metadata));
+    judged(backup::judge(view, request), made, "spec.backupSpec")
+}
+
+fn asked_restore(view: &State, key: &Key, found: &DynamicObject) -> TenantRequest {
+    let spec: NonAdminRestoreSpec = match spec(found, "restoreSpec", &key.namespace) {
+        Ok(spec) => spec,
+        Err(why) => return TenantRequest::Refused(why),
+    };
+    let request = NonAdminRestore { metadata: meta(found), spec, status: None };
+    let made = Object::of(Kind::NonAdminRestore, &without_uid(request.clone(), |made| &mut made.metadata));
+    judged(restore::judge(view, request), made, "spec.restoreSpec")
+}
+
+fn asked_deletion(view: &State, key: &Key, found: &DynamicObject) -> TenantRequest {
+    let name = found.data["spec"]["backupName"].as_str().unwrap_or_default();
+    if let Some(request) = view.backup(&key.namespace, name) {
+        return TenantRequest::Deletion(Target::of(Kind::NonAdminBackup, &request.object.metadata));
+    }
+    let refused = view.velero_view(Kind::Backup, &key.namespace, name);
+    match refused.filter(|backup| mark(backup) == Some(labels::SHOWN_REFUSED)) {
+        Some(refused) => TenantRequest::Withdrawal(Target::of(Kind::Backup, &refused.metadata)),
+        None => TenantRequest::Refused(format!(
+            "spec.backupName: there is no backup {name:?} in this namespace; name another"
+        )),
+    }
+}
+
+fn judged(verdict: Option<Result<(), Refusal>>, made: Object, path: &str) -> TenantRequest {
+    match verdict {
+        None => TenantRequest::Unclear,
+        Some(Ok(())) => TenantRequest::Made(made),
+        // Whoever asked wrote a spec without our level in it.
+        Some(Err(refusal)) => TenantRequest::Refused(refusal.to_string().replacen(path, "spec", 1)),
+    }
+}
+
+/// Reads a spec as a request would have it; a field that is not known there is not ignored. The star that Velero's
+/// command line always sends means what it must mean here: the own namespace.
+fn spec<S: DeserializeOwned>(found: &DynamicObject, level: &str, namespace: &str) -> Result<S, String> {
+    let mut spec = found.data.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    let meant = |names: &Value| {
+        let names = names.as_array().cloned().unwrap_or_default();
+        names.iter().all(|name| name == "*" || name == namespace)
+    };
+    if spec.get("includedNamespaces").is_some_and(meant) {
+        spec.remove("includedNamespaces");
+    }
+    let empty = |value: &Value| {
+        value.is_null()
+            || value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(Map::is_empty)
+    };
+    spec.retain(|_, value| !empty(value));
+    serde_json::from_value(json!({ level: spec })).map_err(|error| format!("spec: cannot be read: {error}"))
+}
+
+/// The tenant's own labels and annotations go along; marks that mean something to us or to Velero do not.
+fn meta(found: &DynamicObject) -> ObjectMeta {
+    let own = |marks: Option<&BTreeMap<String, String>>| -> Option<BTreeMap<String, String>> {
+        let own =
+            marks?.iter().filter(|(name, _)| !related::is_veleros(name) && !name.starts_with("kubectl."));
+        Some(own.map(|(name, value)| (name.clone(), value.clone())).collect::<BTreeMap<_, _>>())
+            .filter(|own| !own.is_empty())
+    };
+    ObjectMeta {
+        name: found.metadata.name.clone(),
+        namespace: found.metadata.namespace.clone(),
+        // What it would be called at Velero is judged too; the API server gives it a uid of its own.
+        uid: found.metadata.uid.clone(),
+        labels: own(found.metadata.labels.as_ref()),
+        annotations: own(found.metadata.annotations.as_ref()),
+        ..ObjectMeta::default()
+    }
+}
+
+fn without_uid<K>(mut request: K, meta: impl Fn(&mut K) -> &mut ObjectMeta) -> K {
+    meta(&mut request).uid = None;
+    request
+}
+
+/// Decides about an object that is a copy of nothing.
+pub(super) fn decide(seen: &Observed, found: &DynamicObject) -> Plan {
+    match &seen.asked {
+        TenantRequest::Nothing => forget_when_read(seen, found),
+        TenantRequest::Unclear => Plan::done().requeue_after(POLICY_RETRY),
+        TenantRequest::Made(request) => Plan::done().then(Action::Create(request.clone())),
+        TenantRequest::Deletion(backup) => Plan::done()
+            .then(Action::Patch(backup.clone(), json!({"spec": {"deleteBackup": true}})))
+            .then(Action::Delete(target(seen, found))),
+        TenantRequest::Withdrawal(refused) => {
+            Plan::done().then(Action::Delete(refused.clone())).then(Action::Delete(target(seen, found)))
+        }
+        TenantRequest::Refused(why) => refuse(seen, found, why),
+    }
+}
+
+/// What was refused is of no use to anybody once that was read, and tenants may not remove it themselves.
+fn forget_when_read(seen: &Observed, found: &DynamicObject) -> Plan {
+    if mark(found) != Some(labels::SHOWN_REFUSED) {
+        return Plan::done();
+    }
+    let made = found.metadata.creation_timestamp.as_ref().map_or(seen.now, |made| made.0);
+    let age = Duration::try_from(seen.now.duration_since(made)).unwrap_or_default();
+    match until_read(seen.key.kind).checked_sub(age).filter(|left| !left.is_zero()) {
+        Some(left) => Plan::done().requeue_after(left),
+        None => remove(seen, found),
+    }
+}
