@@ -42,7 +42,7 @@ pub(crate) async fn synchronise(cluster: Arc<Cluster>, leadership: Leadership) {
         if period.is_none_or(|period| last.elapsed() < period) {
             continue;
         }
-        let keys = sync::candidates(&*look);
+        let keys = sync::candidates(&look);
         drop(look);
         last = Instant::now();
         cluster.enqueue(keys);
@@ -62,7 +62,7 @@ pub(crate) async fn collect(cluster: Arc<Cluster>, executor: Executor, leadershi
             if period.is_none_or(|period| last.is_some_and(|last| last.elapsed() < period)) {
                 continue;
             }
-            gc::leftovers(&*look)
+            gc::leftovers(&look)
         };
         last = Some(Instant::now());
         for target in leftovers {

@@ -133,7 +133,7 @@ async fn round(
             }
         }
     }
-    Ok(plans.iter().filter_map(|plan| plan.delay()).min())
+    Ok(plans.iter().filter_map(planner::Plan::delay).min())
 }
 
 /// Records repairs and drops old ones.

@@ -37,7 +37,7 @@ pub(crate) async fn keep_fresh(cluster: Arc<Cluster>, leadership: Leadership) {
             continue;
         }
         held_back = 0;
-        let keys = refresh::out_of_date(&*look, BUDGET);
+        let keys = refresh::out_of_date(&look, BUDGET);
         drop(look);
         if keys.is_empty() {
             settled_at = Some(changes);

@@ -286,9 +286,10 @@ async fn reconcile(context: &Shared, key: &Key) -> bool {
         debug!(requeue_after = ?outcome.requeue_after, events = outcome.reports.len(), "decided");
         return true;
     };
-    match outcome.failure.map(|failure| failure.retry()) {
-        Some(Retry::Now | Retry::WhenItChanges) => debug!(%failure, "the cached object was out of date"),
-        _ => error!(%failure, "write failed; retrying"),
+    if let Retry::Now | Retry::WhenItChanges = failure.retry() {
+        debug!(%failure, "the cached object was out of date");
+    } else {
+        error!(%failure, "write failed; retrying");
     }
     false
 }

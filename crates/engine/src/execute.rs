@@ -100,7 +100,7 @@ impl Executor {
             let action = flight.action().filter(|_| writes).map(permission);
             match self.send(&request).await {
                 Ok(Answer::Object(object)) => {
-                    self.cluster.drive(|runtime, now| runtime.on_reply(flight, Reply::Object(&object), now));
+                    self.cluster.drive(|runtime, now| runtime.on_reply(flight, Reply::Object(&*object), now));
                 }
                 Ok(Answer::Gone) => {
                     self.cluster
@@ -145,7 +145,7 @@ impl Executor {
     }
 
     async fn send(&self, request: &Request) -> Result<Answer, kube::Error> {
-        let patch = || PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let merge = || PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let request = match request {
             Request::Fetch(key) => path(key.kind, &key.namespace).get(&key.name, &GetParams::default()),
             Request::Create(object) => {
@@ -166,9 +166,9 @@ impl Executor {
                 body["metadata"]["resourceVersion"] = json!(target.resource_version);
                 let path = path(target.kind, &target.namespace);
                 if *status {
-                    path.patch_subresource("status", &target.name, &patch(), &Patch::Merge(body))
+                    path.patch_subresource("status", &target.name, &merge(), &Patch::Merge(body))
                 } else {
-                    path.patch(&target.name, &patch(), &Patch::Merge(body))
+                    path.patch(&target.name, &merge(), &Patch::Merge(body))
                 }
             }
             Request::Delete { target, unchanged } => {
@@ -182,11 +182,11 @@ impl Executor {
                     .await?
                 {
                     text if is_success(&text) => Ok(Answer::Gone),
-                    text => Ok(Answer::Object(RawObject::new(&text))),
+                    text => Ok(Answer::Object(Box::new(RawObject::new(&text)))),
                 };
             }
         };
-        Ok(Answer::Object(RawObject::new(&self.text(request).await?)))
+        Ok(Answer::Object(Box::new(RawObject::new(&self.text(request).await?))))
     }
 
     async fn text(
@@ -198,7 +198,7 @@ impl Executor {
 }
 
 enum Answer {
-    Object(RawObject),
+    Object(Box<RawObject>),
     Gone,
 }
 

@@ -10,7 +10,7 @@ use kube::runtime::watcher::{Event, watcher};
 use kube::{Api, Client};
 use planner::state::RawObject;
 use planner::velero_view::{self, RECORD, WATCHED};
-use planner::{Key, Plan};
+use planner::{Key, Plan, State};
 use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -38,7 +38,7 @@ pub async fn run_velero_view(
 ) {
     loop {
         leadership.until_leader().await;
-        if velero_view::in_use(&*cluster.look()) {
+        if velero_view::in_use(&cluster.look()) {
             show(&client, &executor, &cluster, &leadership).await;
             cluster.degraded().enable(VIEW_DISABLED);
             // The cache is stale once the watches stop.
@@ -66,7 +66,7 @@ async fn show(client: &Client, executor: &Executor, cluster: &Arc<Cluster>, lead
             panic!("a watch of Velero's objects in tenants' namespaces ended: {ended:?}");
         }
         let started = progress.iter().all(|progress| *progress.borrow() == Progress::Current);
-        let (plan, over) = velero_view::record(&*cluster.look());
+        let (plan, over) = velero_view::record(&cluster.look());
         let noted = started && note(executor, cluster, &plan).await;
         if noted && over {
             info!("Velero view: disabled; no copies are left");
@@ -74,10 +74,10 @@ async fn show(client: &Client, executor: &Executor, cluster: &Arc<Cluster>, lead
         }
         if noted && !cluster.look().velero_view_active() {
             cluster.degraded().enable(VIEW_DISABLED);
-            cluster.change(|state| state.velero_view_listed());
+            cluster.change(State::velero_view_listed);
         }
         // Only the leader watches; a new leader starts with an empty cache.
-        if !velero_view::in_use(&*cluster.look()) || !leadership.is_leader() {
+        if !velero_view::in_use(&cluster.look()) || !leadership.is_leader() {
             return;
         }
         sleep(INTERVAL).await;

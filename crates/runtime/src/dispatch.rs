@@ -25,12 +25,12 @@ pub fn decide(state: &State, key: &Key, publish_position: bool) -> Option<Decisi
         }
         Kind::NonAdminBackup => {
             let seen = backup::observe(state, namespace, name)?;
-            let seen = backup::Observed { publish_position: publish_position, ..seen };
+            let seen = backup::Observed { publish_position, ..seen };
             decided(&seen.backup.metadata, backup::decide(&seen))
         }
         Kind::NonAdminRestore => {
             let seen = restore::observe(state, namespace, name)?;
-            let seen = restore::Observed { publish_position: publish_position, ..seen };
+            let seen = restore::Observed { publish_position, ..seen };
             decided(&seen.restore.metadata, restore::decide(&seen))
         }
         Kind::NonAdminBackupStorageLocation => {

@@ -107,9 +107,13 @@ impl Runtime {
 
     /// What would be decided about an object now, without beginning it.
     pub fn peek(&self, key: &Key) -> Plan {
-        decide(&self.state, key, self.publish.contains(key)).map_or_else(Plan::default, |decision| {
-            self.bug.map_or(decision.plan.clone(), |bug| bug(&self.state, key, decision.plan))
-        })
+        let Some(decision) = decide(&self.state, key, self.publish.contains(key)) else {
+            return Plan::default();
+        };
+        match self.bug {
+            Some(bug) => bug(&self.state, key, decision.plan),
+            None => decision.plan,
+        }
     }
 
     /// Begins with an object that the work queue returned. If the outcome of a write about it is unknown, that is found

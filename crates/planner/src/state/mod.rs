@@ -81,6 +81,14 @@ pub enum Update<'a, O> {
     Deleted(&'a ObjectMeta),
 }
 
+impl<O> Clone for Update<'_, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<O> Copy for Update<'_, O> {}
+
 /// The content of the cache.
 #[derive(Clone, Debug)]
 pub struct State {

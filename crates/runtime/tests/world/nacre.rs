@@ -22,7 +22,6 @@ use super::{ADMIN, World, short};
 const ENDLESS: usize = 2_000;
 
 /// nacre, and how it is being treated.
-#[expect(clippy::struct_excessive_bools, reason = "each is a hardship of its own")]
 #[derive(Clone)]
 pub(super) struct Nacre {
     pub(super) runtime: Runtime,
