@@ -103,7 +103,8 @@ gen: ## Regenerate the files in deploy/ and docs/
 	NACRE_GEN=1 cargo test --quiet $(REFERENCE)
 
 .PHONY: audit
-audit: ## Licences, unused dependencies, spelling, advisories (OFFLINE=1: all but these; installs its tools first)
+audit: ## Licences, unused dependencies, spelling, words, advisories (OFFLINE=1: all but these; installs its tools first)
+	tools/words.sh
 	@for tool in cargo-deny cargo-machete typos-cli; do cargo install --quiet --locked $$tool || exit 1; done
 	cargo deny check bans licenses sources
 	cargo machete

@@ -26,7 +26,7 @@ use crate::{DataMoverCounts, Phase, PodVolumeCounts};
 #[serde(rename_all = "camelCase")]
 #[schemars(rename_all = "camelCase")]
 pub struct NonAdminBackupSpec {
-    /// What to back up and how, in Velero's own words. It covers this namespace only.
+    /// What to back up and how, as in Velero's BackupSpec. It covers this namespace only.
     #[serde(deserialize_with = "strict")]
     pub backup_spec: BackupSpec,
     /// Set to true to delete the backup together with its data in the storage. The NonAdminBackup goes when the

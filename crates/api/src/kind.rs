@@ -98,7 +98,7 @@ kinds! {
     Deployment = "apps" / "v1" / "deployments", Namespaced;
     /// How many of its pods may be missing.
     PodDisruptionBudget = "policy" / "v1" / "poddisruptionbudgets", Namespaced;
-    /// Who acts.
+    /// Which replica is leader.
     Lease = "coordination.k8s.io" / "v1" / "leases", Namespaced;
     /// Rights in a namespace.
     Role = "rbac.authorization.k8s.io" / "v1" / "roles", Namespaced;

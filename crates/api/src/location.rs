@@ -36,7 +36,7 @@ use crate::velero::{BackupStorageLocationSpec, BackupStorageLocationStatus};
 #[serde(rename_all = "camelCase")]
 #[schemars(rename_all = "camelCase")]
 pub struct NonAdminBackupStorageLocationSpec {
-    /// The storage, in Velero's own words. It cannot be changed once it is approved: make a new one instead.
+    /// The storage, as in Velero's BackupStorageLocationSpec. It cannot be changed once it is approved: make a new one instead.
     #[serde(deserialize_with = "strict")]
     pub backup_storage_location_spec: BackupStorageLocationSpec,
 }

@@ -10,7 +10,7 @@ pub fn velero_name(namespace: &str, name: &str, uid: &str) -> String {
     if whole.len() <= LIMIT {
         return whole;
     }
-    // Beside the uid there is room for this much of both, with a dash after each.
+    // In addition to the uid, this many characters of both fit, with a dash after each.
     let room = LIMIT.saturating_sub(uid.len() + 2);
     if namespace.len() > room {
         return join(&[cut(namespace, room), uid]);

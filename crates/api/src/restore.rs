@@ -24,7 +24,7 @@ use crate::{DataMoverCounts, Phase, PodVolumeCounts, QueueInfo};
 #[serde(rename_all = "camelCase")]
 #[schemars(rename_all = "camelCase")]
 pub struct NonAdminRestoreSpec {
-    /// What to restore and how, in Velero's own words. backupName is a NonAdminBackup of this namespace.
+    /// What to restore and how, as in Velero's RestoreSpec. backupName is a NonAdminBackup of this namespace.
     #[serde(deserialize_with = "strict")]
     pub restore_spec: RestoreSpec,
 }

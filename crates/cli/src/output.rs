@@ -128,7 +128,7 @@ fn in_words(error: &anyhow::Error) -> String {
             .collect::<Vec<_>>()
             .join(": ");
     }
-    // The API server's own words say it all; what wraps them would only repeat them.
+    // The API server's message says it all; what wraps it would only repeat it.
     let end = error.chain().position(is_answer).map_or(usize::MAX, |position| position + 1);
     let mut causes: Vec<String> = Vec::new();
     for cause in error.chain().take(end).map(in_short) {

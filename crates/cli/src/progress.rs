@@ -296,7 +296,7 @@ impl<'a> RequestProgress<'a> {
         }
     }
 
-    /// Velero's own words on why it ended badly, ready to follow a sentence.
+    /// Velero's message on why it ended badly, ready to follow a sentence.
     pub(crate) fn reasons(&self) -> String {
         let errors = self.velero.validation_errors.iter().map(String::as_str);
         let reasons: Vec<&str> = self.velero.failure.into_iter().chain(errors).collect();

@@ -114,7 +114,7 @@ impl TestCluster {
         self.bed.wait_allowed(&user, "default", "list", "oadp.openshift.io", "nonadminbackups").await
     }
 
-    /// Both installs start at once with work to do: one acts, the other says who does.
+    /// Both installs start at once with work to do: one is leader, the other names it.
     pub async fn two_replicas(&self, round: usize) -> Result<()> {
         self.forget_lease().await?;
         let tenant = self.tenant(&format!("contest-{round}"), "ada").await?;

@@ -1,6 +1,6 @@
 //! Leader election: one active controller per cluster, by a Lease that all replicas use.
 //!
-//! Clocks of different machines are never compared. A holder promises in the Lease for how long it acts after each
+//! Clocks of different machines are never compared. A holder promises in the Lease for how long it writes after each
 //! renewal, and counts from before it sent that renewal. Everybody else counts from after they saw it, and takes the
 //! Lease only once it has stood unchanged for as long as was promised: so they always count less time than the holder
 //! does. Each write names the version it replaces, so of two that take it at once the API server lets one through.
@@ -25,7 +25,7 @@ pub struct Times {
 pub struct Record {
     /// The holder; empty if it was released.
     pub holder: String,
-    /// For how long its holder acts without renewing it, as the holder says.
+    /// For how long its holder writes without renewing it, as the holder says.
     pub promised: Option<Duration>,
     /// Changes with every write to it, and is only ever compared for equality.
     pub version: String,
@@ -64,7 +64,7 @@ pub fn decide(seen: &Observed<'_>) -> Choice {
 }
 
 impl Times {
-    /// How long a holder acts after it began to renew. The rest of what it promises is for writes that are still on their
+    /// How long a holder writes after it began to renew. The rest of what it promises is for writes that are still on their
     /// way, and for clocks that do not run alike.
     pub fn acts(&self) -> Duration {
         self.duration / 10 * 9

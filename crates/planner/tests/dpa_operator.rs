@@ -354,7 +354,7 @@ fn where_oadps_operator_is_nothing_is_done_and_nothing_is_said() {
     world.oadp = true;
     assert_eq!(world.settle(), [""; 0]);
     world.oadp = false;
-    // Where somebody else keeps writing conditions, the work is done without a word.
+    // Where somebody else keeps writing conditions, the work is done silently.
     world.contested = true;
     assert_eq!(world.settle().len(), 3);
     assert!(world.applications[0].status.is_none());

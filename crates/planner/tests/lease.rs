@@ -206,7 +206,7 @@ impl World {
             let acting = self.acting(now);
             prop_assert!(acting.len() <= 1, "{acting:?} all act at {now} ms");
         }
-        prop_assert_eq!(self.acting(CHAOS + PEACE).len(), 1, "after a long peace somebody acts");
+        prop_assert_eq!(self.acting(CHAOS + PEACE).len(), 1, "after a long peace there is a leader");
         Ok(())
     }
 }

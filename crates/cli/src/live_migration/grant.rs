@@ -49,7 +49,7 @@ pub(super) struct Subjects {
   kubectl nacre migration grant --serviceaccount ops:mover -n shop --expires 24h
   kubectl nacre migration grant --user ann -n shop --dry-run -o yaml
 
-The namespace of the context is not taken: say -n or --cluster. Granting again states the wish anew: a new end replaces
+The namespace of the context is not taken: say -n or --cluster. Granting again changes the grant: a new end replaces
 the old one, and no --expires makes the grant permanent.")]
 pub(super) struct Grant {
     #[command(flatten)]

@@ -126,7 +126,7 @@ impl LocationState<'_> {
                 format!("kubectl nacre explain location {name}"),
             ],
             Self::Unavailable(_) => {
-                vec!["check bucket, endpoint and credential; Velero tries again every minute".to_owned()]
+                vec!["check bucket, endpoint and credential; Velero retries every minute".to_owned()]
             }
             Self::Available => vec![format!("kubectl nacre backup create --storage-location {name}")],
             Self::Deleting => Vec::new(),

@@ -39,7 +39,7 @@ pub(super) struct Show {
     name: String,
 }
 
-/// The whole story of a request.
+/// Everything about a request.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer<'a> {

@@ -17,7 +17,7 @@ const END: &str = "<!-- end: written by make bench -->";
 /// What is drawn of a record.
 type Figure = fn(&Record) -> f64;
 
-#[expect(clippy::cast_precision_loss, reason = "counts and bytes are few beside what a float holds")]
+#[expect(clippy::cast_precision_loss, reason = "counts and bytes are few compared with what a float holds")]
 const PLOTS: [(&str, &str, &str, Load, Figure); 6] = [
     ("burst-time", "Until n backups are Created", "seconds", Load::Burst, |record| record.seconds),
     ("burst-writes", "API writes for n backups", "writes", Load::Burst, |record| record.total() as f64),

@@ -12,7 +12,7 @@ fn heading(load: Load) -> (&'static str, &'static str) {
         Load::Ticks => (
             "Progress of one",
             "Velero reports progress of one of the n ten times; n - 1 others wait. Time until the tenth is shown; writes until \
-             the controller is at rest again.",
+             the controller is idle again.",
         ),
         Load::Drain => (
             "A drain",
@@ -29,7 +29,7 @@ fn heading(load: Load) -> (&'static str, &'static str) {
         }
         Load::Locations => ("Locations", "500 locations with a Secret each, until Velero has the last."),
         Load::AtRest => {
-            ("Locations at rest", "A minute in which Velero notes its looks at 500 locations, each twice.")
+            ("Idle locations", "A minute in which Velero notes its looks at 500 locations, each twice.")
         }
     }
 }

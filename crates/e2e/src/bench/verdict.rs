@@ -66,7 +66,7 @@ fn at_ten_thousand(results: &Results, all: &mut Vec<Finding>) {
     let burst = |n| results.find(Who::Nacre, Load::Burst, n).filter(|record| record.is_done());
     if let (Some(few), Some(many)) = (burst(THOUSAND), burst(TEN_THOUSAND)) {
         let grown = |cost: fn(&Record) -> f64| many.each(cost(many)) / few.each(cost(few));
-        let promise = |what: &str| format!("each of 10 000 beside each of 1000, {what}");
+        let promise = |what: &str| format!("each of 10 000 compared with each of 1000, {what}");
         all.push(at_most(&promise("time"), SLACK, grown(|record| record.seconds)));
         all.push(at_most(&promise("CPU"), SLACK, grown(|record| record.cpu_seconds)));
         all.push(at_most(&promise("writes"), SLACK, many.writes_each() / few.writes_each()));
@@ -82,7 +82,7 @@ fn at_ten_thousand(results: &Results, all: &mut Vec<Finding>) {
 /// what it had done.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "counts and bytes of memory are few beside what a float holds"
+    reason = "counts and bytes of memory are few compared with what a float holds"
 )]
 fn beside_peer(results: &Results, who: Who, faster: f64, all: &mut Vec<Finding>) {
     let burst = |who| results.find(who, Load::Burst, THOUSAND);

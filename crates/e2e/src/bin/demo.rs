@@ -55,7 +55,7 @@ async fn main() -> ExitCode {
     match reported {
         Ok(()) => {
             say(&format!(
-                "SUCCESS: the whole story took {:.0} s; the cluster is gone again.",
+                "SUCCESS: the whole demo took {:.0} s; the cluster is gone again.",
                 began.elapsed().as_secs_f64()
             ));
             line("   To keep one and look around: make up, and make down when done.");

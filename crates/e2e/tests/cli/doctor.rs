@@ -17,7 +17,8 @@ fn of<'a>(diagnosis: &'a Value, verdict: &str) -> Vec<&'a Value> {
     all.filter(|finding| finding["verdict"] == verdict).collect()
 }
 
-/// Whether the guide shows this page as it is: numbers apart, and who acts and what other stories have brought.
+/// Whether the guide shows this page as it is, apart from numbers, the name of the leader, and what other stories
+/// created.
 fn in_the_guide(page: &str) {
     let plain = |line: &str| line.replace(|c: char| c.is_ascii_digit(), "");
     let guide: Vec<String> = GUIDE.lines().map(plain).collect();

@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 /// What is left: each object by kind and name, with what matters of it.
 pub(crate) type End = BTreeMap<String, Value>;
 
-/// Tells the story in a namespace of its own and returns what is left. In the middle something else may happen.
+/// Runs the story in a namespace of its own and returns what is left. In the middle something else may happen.
 pub(crate) async fn run(
     test_cluster: &TestCluster,
     namespace: &str,

@@ -70,7 +70,7 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let shipped = Rights::shipped(&["nacre.yaml"], ACCOUNT)?;
     let view = Rights::shipped(&["velero-view.yaml"], ACCOUNT)?;
     let migration = privileges_of_live_migration::rights(&test_cluster.bed).await?;
-    // Beside Velero, copies' rights are not needed.
+    // In Velero's namespace, the permissions for copies are not needed.
     let elsewhere = |request: &Request| request.namespace != VELERO || request.resource == "configmaps";
     let all = |_: &Request| true;
     prove(&test_cluster, mark, &account(), &[(&shipped, &all), (&view, &elsewhere), (&migration, &all)])
@@ -126,7 +126,7 @@ pub(crate) async fn prove(
     Ok(())
 }
 
-/// What `uninstall` keeps, and says so: an administrator's words, and what looks after machines.
+/// What `uninstall` keeps, and says so: the administrators' policy, and what manages machines.
 pub(crate) fn is_kept(trace: &str) -> bool {
     let name = trace.rsplit('/').next().unwrap_or_default();
     ["nacre-policy", "nacre-migration", "nacre:migration-infrastructure"].contains(&name)

@@ -75,7 +75,7 @@ async fn play(test_cluster: &TestCluster, backup: (&str, &str), restore: (&str, 
     test_cluster.bed.apply(&objects).await
 }
 
-/// Every copy comes, is mended and goes; what is asked for in Velero's words is answered, until that is over.
+/// Every copy comes, is mended and goes; what is requested with Velero's kinds is answered, until that is over.
 pub(crate) async fn is_kept_true(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
     let daily = shop.api::<NonAdminBackup>().get("daily").await?;
     let backup = daily.status.and_then(|status| status.velero_backup?.name).context("a Backup")?;
@@ -110,7 +110,7 @@ pub(crate) async fn is_kept_true(test_cluster: &TestCluster, shop: &Tenant<'_>) 
     })
     .await?;
 
-    // In Velero's words: a restore, and a file.
+    // With Velero's kinds: a restore, and a file.
     let wish = json!({"spec": {"backupName": "daily", "includedNamespaces": ["*"]}});
     shop.create::<Restore>("in-veleros-words", wish).await?;
     shop.restore_ends("in-veleros-words").await?;

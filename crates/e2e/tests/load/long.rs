@@ -74,7 +74,7 @@ async fn five_hundred_locations_at_rest_cost_next_to_nothing() -> Result<()> {
     println!("500 locations handed over in {:.1} s", took.as_secs_f64());
     let rest = at_rest(&test_cluster, &nacre, Duration::from_mins(1), rest::TIMEOUT).await?;
     let share = rest.cost.cpu_seconds / rest.watched.as_secs_f64();
-    println!("at rest: {:.2} % of a core, {} writes", share * 100.0, rest.cost.total());
+    println!("idle: {:.2} % of a core, {} writes", share * 100.0, rest.cost.total());
     ensure!(rest.cost.total() + rest.cost.events == 0, "{:#?}", rest.cost.writes);
     ensure!(share < 0.02, "{:.2} % of a core", share * 100.0);
     Ok(())

@@ -38,7 +38,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Kills nacre after so many writes about something that `step` begins, or when it has come to its `end`, and starts it
-    /// anew. Returns whether there were so many.
+    /// again. Returns whether there were so many.
     async fn kill_after(
         &mut self,
         writes: usize,

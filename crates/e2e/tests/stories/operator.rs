@@ -91,7 +91,7 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
     let mark = test_cluster.bed.audit().mark().await?;
     let operator = test_cluster.start_operator().await?;
     leads(&operator, true).await?;
-    // Of two, one acts; the other says who, and takes its place below.
+    // Of two, one is leader; the other names it, and takes its place below.
     let other = test_cluster.account_named(VELERO, "nacre-operator").await?;
     let standby = test_cluster.launch_operator("second", &other, &BRISK)?;
     let standing_by = async || {

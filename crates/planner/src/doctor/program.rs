@@ -25,7 +25,8 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
 /// The leader, or a finding if there is none.
 fn holder(seen: &Observed) -> Result<String, Finding> {
     let may_not = format!("get lease {LEASE} in namespace {LEASE_NAMESPACE}");
-    if let Some(unseen) = AREA.unseen(&seen.lease, "who acts", &may_not) {
+    let what = "who acts"; // words: ok
+    if let Some(unseen) = AREA.unseen(&seen.lease, what, &may_not) {
         return Err(unseen);
     }
     let logs = format!("kubectl logs -n {} deployment/{CONTROLLER}", seen.namespace);
@@ -64,7 +65,7 @@ fn held(seen: &Observed, holder: &str) -> Finding {
     match holder.split_once('/') {
         Some((namespace, _)) if namespace != seen.namespace => AREA.problem(
             format!(
-                "{holder} acts, which belongs to Velero in namespace {namespace} and not in {}",
+                "{holder} is leader, which belongs to Velero in namespace {namespace} and not in {}",
                 seen.namespace
             ),
             format!(
@@ -104,7 +105,8 @@ fn deployments(seen: &Observed, holder: Option<&str>) -> Vec<Finding> {
     findings
 }
 
-/// Whether a Deployment of this name runs nacre: an installer of nacre made it, its image says so, or its pod acts.
+/// Whether a Deployment of this name runs nacre: an installer of nacre made it, its image says so, or its pod is
+/// leader.
 fn is_nacre(found: &Deployment, holder: Option<&str>) -> bool {
     let acts = holder.is_some_and(|holder| {
         holder.starts_with(&format!("{}/{CONTROLLER}-", found.namespace().unwrap_or_default()))
@@ -127,9 +129,10 @@ fn program(own: &Deployment, holder: Option<&str>) -> Finding {
         ),
         _ if available == 0 => match holder {
             // It was alive a moment ago, or somebody else is.
-            Some(holder) => {
-                AREA.warning(format!("{place}: none of {wanted} pods is available, but {holder} acts"), look)
-            }
+            Some(holder) => AREA.warning(
+                format!("{place}: none of {wanted} pods is available, but {holder} is leader"),
+                look,
+            ),
             None => AREA.problem(format!("{place}: none of {wanted} pods is available"), look),
         },
         _ if available < wanted => {

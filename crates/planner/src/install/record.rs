@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Found, Settings, marked};
 use crate::Object;
 
-/// The ConfigMap beside Velero that holds them, one key per value.
+/// The ConfigMap in Velero's namespace that holds them, one key per value.
 pub const RECORD: &str = "nacre-install-values";
 
 /// The ConfigMap for these values. It is made by `kubectl nacre install` alone: Helm keeps its own values, and manifests that

@@ -93,7 +93,7 @@ impl Settings {
         }
         if self.replicas > 10 {
             problems.push(format!(
-                "replicas is {}; one acts and the others stand by, so more than 10 only wait",
+                "replicas is {}; one is leader and the others are standby, so more than 10 only wait",
                 self.replicas
             ));
         }

@@ -70,7 +70,7 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     })
 }
 
-/// Whoever acts, and whatever asks them.
+/// The controller, and whatever calls it.
 const PROGRAM: [Kind; 4] =
     [Kind::ValidatingWebhookConfiguration, Kind::Deployment, Kind::PodDisruptionBudget, Kind::Service];
 

@@ -8,7 +8,7 @@ use crate::plan::Action;
 
 /// This many repairs within the time below count as a conflict with another controller.
 pub(super) const MAX_REPAIRS: usize = 5;
-/// How long nacre then waits before it tries again.
+/// How long nacre then waits before it retries.
 pub(super) const CONTEST: Duration = Duration::from_mins(10);
 
 /// Recent repairs. A CLI command has none.

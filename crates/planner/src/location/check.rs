@@ -12,7 +12,7 @@ use super::{PATH, ca, enforce, field, prefix};
 use crate::Refusal;
 use crate::policy::{StorageMode, StoragePolicy};
 
-/// Velero acts every minute at best, and a location is no place to keep it busy.
+/// Velero looks every minute at best, and a location is no place to keep it busy.
 const SHORTEST: i128 = 10 * SECOND;
 /// A year: whoever means never writes 0.
 const LONGEST: i128 = 365 * 24 * 3600 * SECOND;

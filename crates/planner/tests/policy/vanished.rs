@@ -121,7 +121,7 @@ fn put_back_it_counts_as_written_at_once() {
     nacre.reads(&nothing(), after(2));
     let found = nacre.reads(&text("storageLocations: { requireApproval: false }"), after(4));
     assert!(found.vanished.is_empty() && !nacre.asks_for_approval(), "whoever means it says so");
-    // The ten minutes are counted anew.
+    // The ten minutes are counted again.
     let mut nacre = running(&text(APPROVAL));
     nacre.reads(&nothing(), after(2));
     nacre.reads(&text(APPROVAL), after(500));

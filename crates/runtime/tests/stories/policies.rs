@@ -32,7 +32,7 @@ fn what_is_enforced_is_filled_in_or_agreed_with() {
             (&made["snapshotVolumes"], made["ttl"].as_str().unwrap().get(..3)),
             (&json!(false), Some("48h"))
         );
-        assert_eq!(world.get("nab shop/daily")["spec"]["backupSpec"], asked, "the tenant's own words stay");
+        assert_eq!(world.get("nab shop/daily")["spec"]["backupSpec"], asked, "what the tenant wrote stays");
     }
 }
 

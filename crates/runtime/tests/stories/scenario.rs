@@ -227,7 +227,7 @@ fn gets_on(world: &mut World, kind: &str, name: &str) {
     }
 }
 
-/// Velero's objects whose request is gone, and requests on their way out that nothing keeps.
+/// Velero's objects whose request is gone, and requests being deleted that nothing keeps.
 pub(super) fn orphans(world: &World) -> Vec<String> {
     let text = |json: &Value| json.as_str().unwrap_or_default().to_owned();
     let uids: Vec<_> = world.everything().map(|(_, object)| text(&object["metadata"]["uid"])).collect();

@@ -359,7 +359,7 @@ impl World {
         }
         let answer = self.serve(request);
         if answer.code() == Some(409) && matches!(request, Request::Patch { .. }) {
-            // Nobody else acts while a plan is carried out here: a conflict is of nacre's own making.
+            // Nobody else writes while a plan is carried out here: a conflict is of nacre's own making.
             self.complain(&format!("nacre is in conflict with itself about {:?}", action.key()));
         }
         if answer.code() == Some(422) {

@@ -217,7 +217,7 @@ impl Player {
         self.rest()
     }
 
-    /// nacre acts until there is nothing to do and has waited for the moments it wanted to wait, while things go wrong now and then.
+    /// nacre works until there is nothing to do and all its timers have run out, while things go wrong now and then.
     fn rest(&mut self) -> Result<(), String> {
         let mut faults = FAULTS;
         self.split.moments = 0;

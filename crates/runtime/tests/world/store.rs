@@ -165,7 +165,7 @@ impl World {
         self.replace(key, &before, after);
     }
 
-    /// Namespaces on their way out go when they are empty.
+    /// Namespaces being deleted go when they are empty.
     pub(super) fn namespaces_go(&mut self) {
         let is_deleting = self.objects.iter().filter(|(key, stored)| {
             key.kind == Kind::Namespace && !stored.json["metadata"]["deletionTimestamp"].is_null()

@@ -73,7 +73,7 @@ async fn the_unmodified_velero_command_line_works_for_a_tenant() -> Result<()> {
     rival.back_up("theirs").await?;
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
 
-    // Asked for with Velero's words, with nothing but `-n` added.
+    // Requested with Velero's command line, with nothing but `-n` added.
     let said = hands.sees(&["backup", "create", "daily", "--labels", "team=tea", "--wait"]).await?;
     ensure!(said.contains("Backup completed with status: Completed"), "{said}");
     let velero = velero_backup(&shop, "daily").await?;
@@ -114,7 +114,7 @@ async fn the_unmodified_velero_command_line_works_for_a_tenant() -> Result<()> {
 
     test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(2)).await?;
 
-    // Deleted with Velero's words, the data goes; what is left vanishes with the label.
+    // Deleted with Velero's command line, the data goes; what is left vanishes with the label.
     hands.sees(&["backup", "delete", "daily", "--confirm"]).await?;
     shop.gone::<NonAdminBackup>("daily").await?;
     test_cluster.gone_from_velero::<Backup>(&velero).await?;
