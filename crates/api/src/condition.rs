@@ -34,7 +34,8 @@ pub const RECONCILED: &str = "Reconciled";
 pub const BACKUP_ACCEPTED: &str = "BackupAccepted";
 /// The backup is not allowed; the message says which field and what would be.
 pub const INVALID_BACKUP_SPEC: &str = "InvalidBackupSpec";
-/// The backup is allowed, but the namespace has as many as it may have; it goes on when there is room.
+/// The backup is allowed, but the namespace has reached a limit of the policy. It starts by itself when another backup of
+/// the namespace is finished or deleted, or when the limit is raised.
 pub const NAMESPACE_LIMIT_REACHED: &str = "NamespaceLimitReached";
 /// The Velero Backup is gone and will not be made again.
 pub const VELERO_BACKUP_NOT_FOUND: &str = "VeleroBackupNotFound";
@@ -42,10 +43,11 @@ pub const VELERO_BACKUP_NOT_FOUND: &str = "VeleroBackupNotFound";
 pub const BACKUP_SCHEDULED: &str = "BackupScheduled";
 /// Deletion was asked for and is not finished.
 pub const DELETION_PENDING: &str = "DeletionPending";
-/// The spec was edited after Velero got it; the edit changes nothing.
+/// The spec was edited after Velero got it. The edit changes nothing: a new object is needed.
 pub const EDITED_TOO_LATE: &str = "EditedAfterCreation";
 
-/// What administrators allow cannot be read, so nothing new is allowed; it goes on by itself when that is mended.
+/// There is no policy that can be read, so nothing new is allowed. The request waits, and proceeds by itself when the
+/// administrators have corrected the policy.
 pub const POLICY_UNAVAILABLE: &str = "PolicyUnavailable";
 
 /// The API server rejected the Velero object; the message says why, and nacre retries.

@@ -85,6 +85,8 @@ fn table<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
             .map_or_else(String::new, |name| named(name));
         let spelled = match (long, value.as_str()) {
             (Some(long), "") => long,
+            // Without a value it is on; a value needs the equals sign.
+            (Some(long), value) if arg.is_require_equals_set() => format!("{long}[={value}]"),
             (Some(long), value) => format!("{long} {value}"),
             (None, value) => value.to_owned(),
         };

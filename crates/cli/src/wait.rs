@@ -1,4 +1,4 @@
-//! `wait`: follow a backup or restore that is on its way.
+//! `wait`: follow a backup, restore or location until it is finished. Each kind has its own examples, at its command.
 
 use std::time::Duration;
 
@@ -12,12 +12,6 @@ use crate::{
 };
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  kubectl nacre backup wait daily
-  kubectl nacre restore wait back --timeout 30m || echo not yet
-
-Exit codes: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed, refused or gone, 4 still not over, 130 interrupted.
-Ctrl-C ends the wait, not what is waited for.")]
 pub(crate) struct Wait {
     /// Which one.
     name: String,

@@ -1,4 +1,4 @@
-//! `describe`: all details of an object on one page.
+//! `describe`: all details of an object on one page. Each kind has its own examples, at its command.
 
 mod answer;
 mod backup;
@@ -14,12 +14,6 @@ pub(crate) use self::{backup::run as backup, location::run as location, restore:
 use crate::download::Fetching;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  kubectl nacre backup describe daily
-  kubectl nacre backup describe daily --details        with every error and warning Velero wrote down
-  kubectl nacre backup describe daily -o json
-
-Only users who may read the policy can see whether a field was added by the policy or by Velero.")]
 pub(crate) struct Describe {
     /// Which one.
     name: String,

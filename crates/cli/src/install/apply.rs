@@ -28,8 +28,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
   kubectl nacre install --render                                the manifests, as `render` prints them
 
 Installing again brings an installation up to date and does nothing if it is. What is not said stays as it was installed:
-the values are kept in the ConfigMap nacre-install-values next to Velero. Definitions and accounts that somebody else made,
-as OADP does, are left alone.")]
+the values are kept in the ConfigMap nacre-install-values in Velero's namespace. CRDs and service accounts that somebody
+else created, as OADP does, are left alone.")]
 pub(crate) struct Install {
     #[command(flatten)]
     wishes: InstallArgs,

@@ -28,6 +28,12 @@ enum Verb {
     /// Show details of a location: its spec, its status and Events, and what to do next.
     Describe(Describe),
     /// Wait until a location is available, or is refused.
+    #[command(after_help = "Examples:
+  kubectl nacre location wait mine
+  kubectl nacre location wait mine --timeout 30m || echo not yet
+
+Exit codes: 0 Velero can use it, 1 refused, rejected, unavailable or deleted, 4 still not decided, 130 interrupted.
+Ctrl-C ends the wait, not the location.")]
     Wait(wait::Wait),
     /// Delete locations and the backup objects in them; the data in the bucket stays.
     Delete(delete::Delete),

@@ -25,10 +25,22 @@ enum Verb {
     #[command(alias = "list")]
     Get(get::Get),
     /// Show details of a restore: the spec in effect, its status and Events, and what to do next.
+    #[command(after_help = "Examples:
+  kubectl nacre restore describe back
+  kubectl nacre restore describe back --details         with every error and warning of Velero's
+  kubectl nacre restore describe back -o json
+
+Only users who may read the policy can see whether a field was added by the policy or by Velero.")]
     Describe(describe::Describe),
     /// Print Velero's log of a restore.
     Logs(logs::Logs),
     /// Wait until a restore is finished, and show its progress.
+    #[command(after_help = "Examples:
+  kubectl nacre restore wait back
+  kubectl nacre restore wait back --timeout 30m || echo not yet
+
+Exit codes: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed, refused or gone, 4 still not over, 130 interrupted.
+Ctrl-C ends the wait, not the restore.")]
     Wait(wait::Wait),
     /// Delete restores; the restored objects stay.
     Delete(delete::Delete),
