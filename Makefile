@@ -42,7 +42,7 @@ long: tools build ## Run the long stories at full size (half an hour)
 	@echo "== All long tests passed."
 
 # Stories that take minutes run in `make long` only. Key rotation and takeover from the Go controller are also tested
-# in memory, by the planner's stories.
+# in memory, by the runtime's stories.
 SKIP_LONG := --skip rotation:: --skip takeover::
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
 .PHONY: units stories slow kubevirt cli-attacks
