@@ -115,6 +115,15 @@ audit: ## Licences, unused dependencies, spelling, words, advisories (OFFLINE=1:
 tools: ## Build the programs of the test cluster, once per machine; the last line is their folder
 	@tools/build.sh
 
+.PHONY: node-tools
+node-tools: ## Build the programs of a node (kubelet, containerd), once per machine; checks for the packages they need
+	@tools/node/build.sh
+
+.PHONY: node
+node: tools node-tools ## Test the cluster with a node: pods, volumes, nothing left behind (Linux and root; a minute)
+	cargo clippy $(UNITS) --test node -- --deny warnings
+	cargo test $(UNITS) --test node
+
 .PHONY: up
 up: tools ## Start a real cluster with Velero in the background, in .bed/
 	@cargo run --quiet --package bed -- up --dir $(BED) --with-velero

@@ -101,7 +101,8 @@ impl Access {
         self.folder.join(name)
     }
 
-    fn write(&self, name: &str, token: &str) -> Result<PathBuf> {
+    /// Writes the kubeconfig file of whoever has this token.
+    pub(crate) fn write(&self, name: &str, token: &str) -> Result<PathBuf> {
         let path = self.path(name);
         // JSON is YAML.
         let config = json!({
@@ -117,7 +118,8 @@ impl Access {
     }
 }
 
-fn random_token() -> Result<String> {
+/// A token nobody guesses.
+pub(crate) fn random_token() -> Result<String> {
     let uuid = fs::read_to_string("/proc/sys/kernel/random/uuid").context("asking the kernel for a token")?;
     Ok(uuid.trim().to_owned())
 }

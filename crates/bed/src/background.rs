@@ -10,25 +10,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
-use bed::Bed;
+use bed::{Bed, Node};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
+
+use crate::Parts;
 
 const READY: &str = "ready";
 const KEEP: &str = "keep";
 
 /// Starts `serve`, waits until it is ready and lets go of it.
-pub(crate) fn up(dir: &Path, with_velero: bool) -> Result<String> {
+pub(crate) fn up(dir: &Path, parts: Parts) -> Result<String> {
+    if parts.with_node {
+        Node::check()?;
+    }
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let dir = dir.canonicalize()?;
     if lock(&dir)?.is_none() {
         return Ok(usage(&dir, "The cluster was up already."));
     }
+    if parts.with_node {
+        Node::build()?;
+    }
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("serve").arg("--dir").arg(&dir);
-    if with_velero {
-        command.arg("--with-velero");
-    }
+    let flags = [(parts.with_velero, "--with-velero"), (parts.with_node, "--with-node")];
+    command.args(flags.into_iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| flag));
     // Nothing of ours may stay open in it, or whoever reads our output waits for its end too.
     let complaints = tempfile::NamedTempFile::new()?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(complaints.reopen()?);
@@ -48,7 +55,14 @@ pub(crate) fn up(dir: &Path, with_velero: bool) -> Result<String> {
 }
 
 fn usage(dir: &Path, state: &str) -> String {
-    let (config, dir) = (kubeconfig(dir), dir.display());
+    let (config, enter, dir) = (kubeconfig(dir), enter(dir), dir.display());
+    if enter.exists() {
+        let enter = enter.display();
+        return format!(
+            "{state} It has a network of its own. Start commands in it with\n\n  {enter} kubectl get pods --all-namespaces\n\nIts logs are in {dir}/cluster, those of pods in \
+             {dir}/cluster/pods. `make down` stops it."
+        );
+    }
     let config = config.display();
     format!(
         "{state} Use it with\n\n  export KUBECONFIG={config}\n\nIts logs are in {dir}/cluster. `make down` stops it."
@@ -56,23 +70,28 @@ fn usage(dir: &Path, state: &str) -> String {
 }
 
 /// Runs the cluster: until standard input ends, or until a signal if that says `keep` first.
-pub(crate) fn serve(dir: &Path, with_velero: bool) -> Result<()> {
+pub(crate) fn serve(dir: &Path, parts: Parts) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     let dir = dir.canonicalize()?;
     let Some(_lock) = lock(&dir)? else { bail!("a cluster runs in {} already", dir.display()) };
     fs::write(pid_file(&dir), std::process::id().to_string())?;
-    let mut builder = Bed::builder().folder(cluster(&dir));
-    if with_velero {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let folder = cluster(&dir);
+    if parts.with_node {
+        return runtime.block_on(run(Node::start_in(&folder)));
+    }
+    let mut builder = Bed::builder().folder(folder);
+    if parts.with_velero {
         builder = builder.with_velero();
     }
-    tokio::runtime::Runtime::new()?.block_on(run(builder))
+    runtime.block_on(run(builder.start()))
 }
 
-async fn run(builder: bed::Builder) -> Result<()> {
+async fn run<T>(start: impl Future<Output = Result<T>>) -> Result<()> {
     let (mut terminated, mut interrupted) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let cluster = async {
-        let bed = builder.start().await?;
+        let bed = start.await?;
         writeln!(std::io::stdout(), "{READY}")?;
         // Nothing is left to do but to hold it.
         std::future::pending::<()>().await;
@@ -142,6 +161,11 @@ fn cluster(dir: &Path) -> PathBuf {
 
 fn kubeconfig(dir: &Path) -> PathBuf {
     cluster(dir).join("kubeconfig/admin")
+}
+
+/// Starts a command in the network of a cluster with a node.
+fn enter(dir: &Path) -> PathBuf {
+    cluster(dir).join("enter")
 }
 
 fn lock_file(dir: &Path) -> PathBuf {

@@ -117,7 +117,7 @@ pub(crate) fn is_busy_port(error: &anyhow::Error) -> bool {
     format!("{error:?}").to_lowercase().contains("address already in use")
 }
 
-fn etcd(binaries: &Binaries, folder: &Path, client_port: u16, peer_port: u16) -> Program {
+pub(crate) fn etcd(binaries: &Binaries, folder: &Path, client_port: u16, peer_port: u16) -> Program {
     let client = format!("http://127.0.0.1:{client_port}");
     let peer = format!("http://127.0.0.1:{peer_port}");
     Program::new(binaries.path("etcd"), folder.join("etcd.log"))
@@ -161,7 +161,8 @@ fn controller_manager(binaries: &Binaries, folder: &Path, pki: &Pki, access: &Ac
         .arg(format!("--service-account-private-key-file={}", pki.token_key.display()))
 }
 
-async fn answers(client: &Client, probe: &str) -> Result<()> {
+/// Waits until a probe of the API server succeeds: `livez`, `readyz`.
+pub(crate) async fn answers(client: &Client, probe: &str) -> Result<()> {
     eventually(&format!("/{probe} of the API server"), TIMEOUT, async || {
         let request = Request::new("").get(probe, &GetParams::default())?;
         client.request_text(request).await.map_err(anyhow::Error::from)

@@ -41,9 +41,19 @@ struct ClusterDir {
 struct Cluster {
     #[command(flatten)]
     place: ClusterDir,
+    #[command(flatten)]
+    parts: Parts,
+}
+
+/// What a cluster consists of besides its control plane.
+#[derive(Args, Clone, Copy)]
+struct Parts {
     /// Also start an S3 store and Velero
     #[arg(long)]
     with_velero: bool,
+    /// Also start a node that runs pods, with Velero, its node agent and volumes; needs Linux and root
+    #[arg(long)]
+    with_node: bool,
 }
 
 fn main() -> ExitCode {
@@ -59,10 +69,10 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     let said = match command {
-        Command::Up(cluster) => background::up(&cluster.place.dir, cluster.with_velero)?,
+        Command::Up(cluster) => background::up(&cluster.place.dir, cluster.parts)?,
         Command::Down(place) => background::down(&place.dir)?,
         Command::Env(place) => background::env(&place.dir)?,
-        Command::Serve(cluster) => return background::serve(&cluster.place.dir, cluster.with_velero),
+        Command::Serve(cluster) => return background::serve(&cluster.place.dir, cluster.parts),
     };
     writeln!(io::stdout(), "{said}")?;
     Ok(())

@@ -97,7 +97,7 @@ impl Store {
 
     /// The root account's keys as an AWS credentials file, as Velero's Secrets hold it.
     pub fn credentials(&self) -> String {
-        credentials(ACCESS_KEY, SECRET_KEY)
+        root_credentials()
     }
 
     /// Opens another account that may do everything, and returns its keys in the same form.
@@ -154,14 +154,24 @@ impl Store {
 }
 
 pub(crate) fn program(binaries: &Binaries, folder: &Path, port: u16) -> Program {
+    program_at(binaries, folder, &address(port))
+}
+
+/// The store on an address with port, its buckets below `folder`.
+pub(crate) fn program_at(binaries: &Binaries, folder: &Path, address: &str) -> Program {
     Program::new(binaries.path("versitygw"), folder.join("versitygw.log"))
         .env("ROOT_ACCESS_KEY", ACCESS_KEY)
         .env("ROOT_SECRET_KEY", SECRET_KEY)
         // Accounts are looked up in a file at every request, so that a closed one is closed at once.
-        .args(["--port", &address(port), "--iam-cache-disable", "--iam-dir"])
+        .args(["--port", address, "--iam-cache-disable", "--iam-dir"])
         .arg(folder.display().to_string())
         .args(["posix", "--nometa"])
         .arg(buckets(folder).display().to_string())
+}
+
+/// The root account's keys as an AWS credentials file.
+pub(crate) fn root_credentials() -> String {
+    credentials(ACCESS_KEY, SECRET_KEY)
 }
 
 fn credentials(access_key: &str, secret_key: &str) -> String {
@@ -172,6 +182,6 @@ fn address(port: u16) -> String {
     format!("127.0.0.1:{port}")
 }
 
-fn buckets(folder: &Path) -> PathBuf {
+pub(crate) fn buckets(folder: &Path) -> PathBuf {
     folder.join("buckets")
 }

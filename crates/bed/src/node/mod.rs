@@ -1,0 +1,146 @@
+//! A cluster with a node: kubelet and containerd run pods, Velero and its node agent are pods, volumes hold bytes.
+//!
+//! Everything is in namespaces of its own (see [`namespaces`]), so several run next to each other with the same
+//! addresses, nothing changes for the rest of the machine, and nothing is left behind. It needs Linux and root.
+//!
+//! Commands that talk to the cluster run inside its network: [`Node::command`], [`Node::kubectl`], [`Node::velero`].
+
+mod control_plane;
+mod forward;
+mod image;
+mod images;
+mod namespaces;
+mod programs;
+mod run;
+mod runtime;
+mod start;
+mod velero;
+mod volumes;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Result;
+use kube::Client;
+use kube::api::DynamicObject;
+
+use crate::access::Access;
+use crate::apply::apply;
+use crate::binaries::Binaries;
+use crate::folder::Folder;
+use crate::process::{Process, Program};
+
+use self::forward::Forward;
+use self::namespaces::Namespaces;
+use self::programs::Programs;
+
+pub use self::images::BUSYBOX;
+pub use self::volumes::STORAGE_CLASS;
+
+/// The node's name.
+pub const NODE: &str = "node";
+/// The node's address, in its own network namespace.
+pub(crate) const ADDRESS: &str = "10.1.0.1";
+
+/// A running cluster with a node; dropping it ends everything and removes its folder.
+#[derive(Debug)]
+pub struct Node {
+    // Dropped from top to bottom, and with the namespaces everything in them has ended.
+    namespaces: Namespaces,
+    forward: Forward,
+    running: BTreeMap<String, Running>,
+    volumes: AtomicUsize,
+    access: Access,
+    binaries: Binaries,
+    programs: Programs,
+    folder: Folder,
+}
+
+/// A program of the node, as it was started.
+#[derive(Debug)]
+struct Running {
+    program: Program,
+    process: Mutex<Arc<Process>>,
+}
+
+impl Node {
+    /// Starts a cluster in a temporary folder and waits until the node is Ready and Velero can be used.
+    pub async fn start() -> Result<Self> {
+        Box::pin(start::start(None)).await
+    }
+
+    /// The same in this folder, which stays.
+    pub async fn start_in(folder: &Path) -> Result<Self> {
+        Box::pin(start::start(Some(folder))).await
+    }
+
+    /// Fails with one sentence where a node cannot run, before anything is built or started.
+    pub fn check() -> Result<()> {
+        programs::check_root()
+    }
+
+    /// Builds the programs of the cluster and of the node where they are missing, and installs Debian packages where
+    /// that is possible. Shows progress on standard error.
+    pub fn build() -> Result<()> {
+        programs::build()
+    }
+
+    /// Fails if a node cannot be started now, and says why.
+    pub fn check_ready() -> Result<()> {
+        programs::check_root()?;
+        programs::check_packages()?;
+        Binaries::find()?;
+        Programs::find()?;
+        Ok(())
+    }
+
+    /// One of the node's programs as it runs now.
+    fn process(&self, name: &str) -> Option<Arc<Process>> {
+        let process = self.running.get(name)?.process.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&process))
+    }
+
+    /// Where its files and logs are; the logs of pods are in `pods`.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The kubeconfig file of somebody in `system:masters`, for programs in the node's network.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.access.admin_kubeconfig()
+    }
+
+    /// The first process of the node's namespaces: with it, everything in them ends.
+    pub fn first_process(&self) -> u32 {
+        self.namespaces.first_process()
+    }
+
+    /// Where S3 is spoken, for pods and for programs in the node's network; path style only.
+    pub fn store_url(&self) -> String {
+        velero::store_url()
+    }
+
+    /// The namespace Velero lives in.
+    pub fn velero_namespace(&self) -> &str {
+        velero::NAMESPACE
+    }
+
+    /// A client in `system:masters`, for this process. It belongs to the async runtime it is made in.
+    pub async fn client(&self) -> Result<Client> {
+        let mut config = self.access.config(&self.kubeconfig(), crate::USER_AGENT).await?;
+        config.cluster_url = format!("https://{}", self.forward.address()).parse()?;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Applies objects by server-side apply; CRDs come first and are waited for.
+    pub async fn apply(&self, objects: &[DynamicObject]) -> Result<()> {
+        apply(&self.client().await?, objects).await
+    }
+
+    /// Applies the documents of a YAML text.
+    pub async fn apply_yaml(&self, yaml: &str) -> Result<()> {
+        self.apply(&crate::parse_manifests(yaml)?).await
+    }
+}
