@@ -274,12 +274,17 @@ impl<'a> RequestProgress<'a> {
         }
     }
 
+    /// What follows the word: its sentence, without the word in it.
+    pub(crate) fn detail(&self) -> String {
+        match self.state() {
+            State::Refused(why) | State::Waiting(why) => why.to_owned(),
+            _ => self.sentence(),
+        }
+    }
+
     /// Word and sentence on one line.
     pub(crate) fn headline(&self) -> String {
-        match self.state() {
-            State::Refused(why) | State::Waiting(why) => format!("{} - {why}", self.word()),
-            _ => format!("{} - {}", self.word(), self.sentence()),
-        }
+        format!("{} - {}", self.word(), self.detail())
     }
 
     /// Velero's own words on why it ended badly, ready to follow a sentence.

@@ -105,6 +105,14 @@ impl LocationState<'_> {
         Cell::painted(style, self.word())
     }
 
+    /// What follows the word: its sentence, without the word in it.
+    pub(crate) fn detail(self) -> String {
+        match self {
+            Self::Refused(why) | Self::Waiting(why) => why.to_owned(),
+            _ => self.sentence(),
+        }
+    }
+
     /// A sentence, without its name.
     pub(crate) fn sentence(self) -> String {
         match self {
