@@ -8,12 +8,15 @@ use api::{
     velero::{Backup, BackupStorageLocation},
 };
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Namespace},
+    apimachinery::pkg::apis::meta::v1::Condition,
+};
 use kube::core::ObjectMeta;
 use planner::{
-    Action, Plan, Policy,
+    Action, HealedBy, Plan, Policy,
     backup::{self, Others},
-    location,
+    healed_by, location,
     queue::{Stage, stage},
     restore,
     view::Credential,
@@ -251,13 +254,12 @@ fn verdict(plan: &Plan, made: Kind) -> PreviewResult {
                 return PreviewResult::Passes(object.body["spec"].clone());
             }
             Action::PatchStatus(_, body) => {
-                let conditions = body["status"]["conditions"].as_array().into_iter().flatten();
-                let mut refusals = conditions.filter(|condition| condition["status"] == "False");
-                if let Some(refusal) = refusals.find(|refusal| refusal["type"] == condition::ACCEPTED) {
-                    let message = refusal["message"].as_str().unwrap_or_default().to_owned();
-                    let waits = [condition::NAMESPACE_LIMIT_REACHED, condition::POLICY_UNAVAILABLE];
-                    let waits = refusal["reason"].as_str().is_some_and(|reason| waits.contains(&reason));
-                    return if waits {
+                let conditions = body["status"]["conditions"].clone();
+                let conditions: Vec<Condition> = serde_json::from_value(conditions).unwrap_or_default();
+                let accepted = condition::get(&conditions, condition::ACCEPTED);
+                if let Some(refusal) = accepted.filter(|accepted| accepted.status == "False") {
+                    let message = refusal.message.clone();
+                    return if healed_by(refusal).is_some_and(HealedBy::is_waiting) {
                         PreviewResult::Waits(message)
                     } else {
                         PreviewResult::Refused(message)
@@ -315,7 +317,7 @@ pub(crate) mod tests {
     fn a_backup_into_a_location_passes_when_that_is_ready() {
         let mut world = shop(Policy::default());
         let asked = backup(&json!({"storageLocation": "mine"}));
-        let PreviewResult::Refused(why) = of_backup(&world, &asked) else {
+        let PreviewResult::Waits(why) = of_backup(&world, &asked) else {
             panic!("there is no such location")
         };
         assert!(why.contains("there is no NonAdminBackupStorageLocation"), "{why}");
@@ -323,6 +325,25 @@ pub(crate) mod tests {
         let PreviewResult::Passes(spec) = of_backup(&world, &asked) else { panic!("it is ready") };
         assert_eq!(spec["storageLocation"], "shop-mine-l");
         assert_eq!(spec["includedNamespaces"], json!(["shop"]));
+    }
+
+    /// Preview, table, wait and status use one word for it, and a wait goes on.
+    #[test]
+    fn a_missing_or_unready_location_is_waited_for_everywhere() {
+        let pending = json!({"phase": "New"});
+        let not_handed_over = json!({"phase": "Created"});
+        let at = |phase: &str| json!({"phase": "Created", "veleroBackupStorageLocation": {"name": "shop-mine-l", "status": {"phase": phase}}});
+        let statuses = [None, Some(pending), Some(not_handed_over), Some(at("")), Some(at("Unavailable"))];
+        for status in statuses {
+            let mut world = shop(Policy::default());
+            world.locations.extend(status.as_ref().map(location));
+            let mut asked = backup(&json!({"storageLocation": "mine"}));
+            let PreviewResult::Waits(why) = of_backup(&world, &asked) else { panic!("{status:?}") };
+            let reported = crate::progress::tests::refused(condition::INVALID_BACKUP_SPEC, &why);
+            asked.status = serde_json::from_value(reported).unwrap();
+            let progress = crate::progress::RequestProgress::from(&asked);
+            assert_eq!((progress.word(), progress.outcome()), ("Waiting", None), "{why}");
+        }
     }
 
     #[test]
@@ -366,7 +387,7 @@ pub(crate) mod tests {
         policy.storage_locations.require_approval = true;
         let mut world = shop(policy);
         let asked = location(&json!({}));
-        let PreviewResult::Refused(why) = of_location(&world, &asked) else { panic!("there is no Secret") };
+        let PreviewResult::Waits(why) = of_location(&world, &asked) else { panic!("there is no Secret") };
         assert!(why.contains("Secret"), "{why}");
         let keys = b"[default]\naws_access_key_id = a\naws_secret_access_key = b\n";
         world.secret = Some(HiddenSecret {

@@ -1,16 +1,12 @@
 //! The progress of a backup or a restore, as text. Both share the same states.
 
-use api::{
-    NonAdminBackup, NonAdminRestore, Phase,
-    condition::{self, HAND_OVER_FAILED, NAMESPACE_LIMIT_REACHED, POLICY_UNAVAILABLE},
-};
+use api::{NonAdminBackup, NonAdminRestore, Phase, condition};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
 use planner::{
-    backup, last_good,
+    healed_by, last_good,
     queue::{Stage, stage},
-    restore,
 };
 
 use crate::{
@@ -73,9 +69,9 @@ pub(crate) struct Velero<'a> {
 pub(crate) enum State<'a> {
     /// nacre has not processed it yet.
     New,
-    /// Refused, and why. It is looked at again when what it depends on changes.
+    /// Refused, and why: the request or the policy has to change.
     Refused(&'a str),
-    /// Valid, but waiting for the namespace limit or the administrators.
+    /// It waits for another object, a limit or a retry, and starts by itself.
     Waiting(&'a str),
     /// The Velero object is gone.
     Gone(&'a str),
@@ -165,11 +161,6 @@ impl<'a> From<&'a NonAdminRestore> for RequestProgress<'a> {
     }
 }
 
-/// Whether a refusal only means "not yet".
-fn is_not_yet(message: &str) -> bool {
-    [backup::STARTS_BY_ITSELF, restore::STARTS_BY_ITSELF].iter().any(|words| message.contains(words))
-}
-
 impl<'a> RequestProgress<'a> {
     pub(crate) fn name(&self) -> &'a str {
         self.meta.name.as_deref().unwrap_or_default()
@@ -192,15 +183,10 @@ impl<'a> RequestProgress<'a> {
         let Some(accepted) = condition::get(self.conditions, condition::ACCEPTED) else {
             return State::Refused("");
         };
-        match accepted.reason.as_str() {
-            NAMESPACE_LIMIT_REACHED | POLICY_UNAVAILABLE | HAND_OVER_FAILED => {
-                State::Waiting(&accepted.message)
-            }
-            condition::VELERO_BACKUP_NOT_FOUND | condition::VELERO_RESTORE_NOT_FOUND => {
-                State::Gone(&accepted.message)
-            }
-            _ if is_not_yet(&accepted.message) => State::Waiting(&accepted.message),
-            _ => State::Refused(&accepted.message),
+        match healed_by(accepted) {
+            None => State::Gone(&accepted.message),
+            Some(healed_by) if healed_by.is_waiting() => State::Waiting(&accepted.message),
+            Some(_) => State::Refused(&accepted.message),
         }
     }
 
@@ -288,12 +274,17 @@ impl<'a> RequestProgress<'a> {
         }
     }
 
+    /// What follows the word: its sentence, without the word in it.
+    pub(crate) fn detail(&self) -> String {
+        match self.state() {
+            State::Refused(why) | State::Waiting(why) => why.to_owned(),
+            _ => self.sentence(),
+        }
+    }
+
     /// Word and sentence on one line.
     pub(crate) fn headline(&self) -> String {
-        match self.state() {
-            State::Refused(why) | State::Waiting(why) => format!("{} - {why}", self.word()),
-            _ => format!("{} - {}", self.word(), self.sentence()),
-        }
+        format!("{} - {}", self.word(), self.detail())
     }
 
     /// Velero's message on why it ended badly, ready to follow a sentence.

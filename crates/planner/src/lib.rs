@@ -43,6 +43,6 @@ pub mod view;
 
 pub use plan::{Action, Again, Event, Key, Object, Plan, Target};
 pub use policy::Policy;
-pub use refusal::Refusal;
+pub use refusal::{HealedBy, Refusal, healed_by};
 pub use rejected_write::RejectedWrite;
 pub use state::State;

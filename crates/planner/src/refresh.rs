@@ -6,9 +6,75 @@ use crate::Key;
 use crate::queue::{Queue, Queued, Stage, never_rising, position};
 use crate::state::State;
 
+/// Maximum number of positions to publish per second.
+const BUDGET: usize = 10;
+/// Up to this many waiting requests, each position is kept exact.
+const FEW: usize = 20;
+/// Changes of the queue per second above which position updates are delayed.
+const LARGE_BACKLOG: u64 = 40;
+/// How many seconds position updates may be delayed.
+const MAX_SKIPPED_ROUNDS: u32 = 30;
+
+/// Decides each second which positions to publish.
+#[derive(Clone, Debug, Default)]
+pub struct Publisher {
+    /// The number of queue changes at which every shown position was correct.
+    settled_at: Option<u64>,
+    /// The number of queue changes one second ago.
+    seen: u64,
+    skipped_rounds: u32,
+}
+
+/// The load in the current second.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// How often the queues have changed so far.
+    changes: u64,
+    /// How many Velero objects wait or run.
+    queued: usize,
+    /// How many objects are ready to be decided about.
+    ready: usize,
+}
+
+impl Publisher {
+    /// The requests whose position is to be published in this second: those that are most out of date, within the
+    /// budget. While many requests come in, decisions about them go first. `ready` is the length of the work queue.
+    pub fn next(&mut self, view: &State, ready: usize) -> Vec<Key> {
+        let queues = [view.backup_queue(), view.restore_queue()];
+        let load = Load {
+            changes: queues.iter().map(|queue| queue.changes()).sum(),
+            queued: queues.iter().map(|queue| queue.queue_length()).sum(),
+            ready,
+        };
+        if !self.is_due(load) {
+            return Vec::new();
+        }
+        let keys = out_of_date(view, BUDGET);
+        if keys.is_empty() {
+            self.settled_at = Some(load.changes);
+        }
+        keys
+    }
+
+    fn is_due(&mut self, Load { changes, queued, ready }: Load) -> bool {
+        let new = changes.saturating_sub(self.seen);
+        self.seen = changes;
+        if self.settled_at == Some(changes) {
+            return false;
+        }
+        let is_busy = queued > FEW && (new > LARGE_BACKLOG || ready > 0);
+        if is_busy && self.skipped_rounds < MAX_SKIPPED_ROUNDS {
+            self.skipped_rounds += 1;
+            return false;
+        }
+        self.skipped_rounds = 0;
+        true
+    }
+}
+
 /// The requests whose shown position is most out of date, at most so many. Looking costs one pass over the queue,
 /// so it is done now and then and only while positions change, never for each event.
-pub fn out_of_date(view: &State, most: usize) -> Vec<Key> {
+fn out_of_date(view: &State, most: usize) -> Vec<Key> {
     let backups = wrong(view.backup_queue(), |name| {
         let stage = view.velero_backup(name)?.stage();
         let keys = view.backups_of(name).into_iter();
@@ -51,4 +117,50 @@ fn shown_restore(view: &State, key: &Key) -> Option<i64> {
 
 fn shown(info: Option<QueueInfo>) -> Option<i64> {
     info.map(|info| info.estimated_queue_position)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FEW, LARGE_BACKLOG, Load, MAX_SKIPPED_ROUNDS, Publisher};
+
+    const QUIET: Load = Load { changes: 1, queued: FEW, ready: 0 };
+
+    #[test]
+    fn a_short_queue_is_kept_exact_whatever_happens() {
+        let mut publisher = Publisher::default();
+        assert!(publisher.is_due(QUIET));
+        assert!(publisher.is_due(Load { changes: 1000, ready: 1000, ..QUIET }));
+    }
+
+    #[test]
+    fn nothing_is_looked_at_until_the_queue_changes() {
+        let mut publisher = Publisher { settled_at: Some(7), ..Publisher::default() };
+        assert!(!publisher.is_due(Load { changes: 7, ..QUIET }));
+        assert!(publisher.is_due(Load { changes: 8, ..QUIET }));
+    }
+
+    #[test]
+    fn while_many_come_in_positions_are_delayed_but_not_for_ever() {
+        let many = Load { queued: FEW + 1, ..QUIET };
+        let loads: [fn(u64) -> Load; 2] = [
+            |round| Load { changes: (round + 1) * (LARGE_BACKLOG + 1), queued: FEW + 1, ready: 0 },
+            |round| Load { changes: round + 1, queued: FEW + 1, ready: 1 },
+        ];
+        for load in loads {
+            let mut publisher = Publisher::default();
+            for turn in 0..2 {
+                let rounds = u64::from(MAX_SKIPPED_ROUNDS);
+                let start = turn * (rounds + 1);
+                for round in start..start + rounds {
+                    assert!(!publisher.is_due(load(round)), "{round}");
+                }
+                assert!(publisher.is_due(load(start + rounds)), "{turn}");
+            }
+        }
+        // A long queue that changes slowly is not delayed, and exactly as many changes as that are slow.
+        let mut publisher = Publisher::default();
+        assert!(publisher.is_due(Load { changes: LARGE_BACKLOG, ..many }));
+        assert!(publisher.is_due(Load { changes: 2 * LARGE_BACKLOG, ..many }));
+        assert!(!publisher.is_due(Load { changes: 3 * LARGE_BACKLOG + 1, ..many }));
+    }
 }

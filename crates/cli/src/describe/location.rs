@@ -60,7 +60,7 @@ fn page(
     let mut text = fields(&[
         ("Name", location.metadata.name.clone()),
         ("Namespace", location.metadata.namespace.clone()),
-        ("Status", Some(format!("{} - {}", place.word(), place.sentence()))),
+        ("Status", Some(format!("{} - {}", place.word(), place.detail()))),
         ("Unreadable", unreadable.map(str::to_owned)),
         ("Kept in", Some(format!("{}/{folder}", storage.bucket))),
         ("Created", location.metadata.creation_timestamp.as_ref().map(|time| moment(time.0, now))),

@@ -8,7 +8,13 @@ use kube::core::ObjectMeta;
 use planner::view;
 use serde_json::Value;
 
-use crate::{allowed::Source, list::Readable};
+use super::Reported;
+use crate::{
+    allowed::Source,
+    list::Readable,
+    location::state::LocationState,
+    progress::{RequestProgress, State},
+};
 
 /// A request that somebody asks about.
 #[derive(Clone, Debug)]
@@ -63,6 +69,13 @@ fn parse(text: &str, namespace: &str) -> Result<Vec<Manifest>> {
     Ok(manifests)
 }
 
+fn of_progress(progress: &RequestProgress<'_>) -> Option<Reported> {
+    let state = progress.state();
+    let needs_attention = matches!(state, State::Refused(_) | State::Waiting(_) | State::Gone(_));
+    let (status, message) = (progress.word().to_owned(), progress.detail());
+    (state != State::New).then_some(Reported { status, message, needs_attention })
+}
+
 impl Manifest {
     /// An object, or what is left of it.
     pub(super) fn of<K: Readable>(
@@ -94,6 +107,24 @@ impl Manifest {
             Self::Malformed { meta, .. } => meta,
         };
         meta.name.clone().or_else(|| meta.generate_name.clone()).unwrap_or_else(|| "(no name)".to_owned())
+    }
+
+    /// The status of the object, if nacre has written one.
+    pub(super) fn reported(&self) -> Option<Reported> {
+        match self {
+            Self::Backup(object) => of_progress(&RequestProgress::from(object.as_ref())),
+            Self::Restore(object) => of_progress(&RequestProgress::from(object.as_ref())),
+            Self::Location(object) => {
+                let state = LocationState::from(object.as_ref());
+                let needs_attention = matches!(
+                    state,
+                    LocationState::Refused(_) | LocationState::Rejected(_) | LocationState::Waiting(_)
+                );
+                let (status, message) = (state.word().to_owned(), state.detail());
+                (state != LocationState::New).then_some(Reported { status, message, needs_attention })
+            }
+            Self::Malformed { .. } => None,
+        }
     }
 
     /// What was asked of Velero.

@@ -29,12 +29,12 @@ use manifest::Manifest;
 #[command(after_help = "Examples:
   kubectl nacre explain -f daily.yaml                  would it pass, and what would Velero get?
   kubectl nacre backup create --ttl 9000h --dry-run | kubectl nacre explain -f -
-  kubectl nacre explain backup daily                   as if it were sent again
+  kubectl nacre explain backup daily                   its status, and what if it were sent again
   kubectl nacre explain -f daily.yaml --policy policy.yaml
 
 Nothing is changed. Without permission to read the administrators' policy, the defaults are used,
-and a server-side dry run asks nacre's webhook, if it is installed, about the policy.
-Exit code 3 if it would be refused or have to wait.")]
+and a server-side dry run asks nacre's webhook about the policy. Without the webhook the answer is unknown.
+Exit code 3 if it is or would be refused, if it waits or would have to wait, and if the answer is unknown.")]
 pub(crate) struct Explain {
     /// Kind of an object in the cluster.
     #[arg(value_enum, required_unless_present = "filename", requires = "name")]
@@ -69,7 +69,10 @@ struct Answer {
     kind: &'static str,
     name: String,
     namespace: String,
-    /// passes, needsApproval, refused or waits.
+    /// The status of the object in the cluster, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reported: Option<Reported>,
+    /// passes, needsApproval, refused, waits or unknown.
     verdict: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -84,6 +87,17 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     api_server: Option<server::ServerAnswer>,
     not_checked: Vec<String>,
+}
+
+/// The status of an object in the cluster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reported {
+    status: String,
+    message: String,
+    /// It is refused, waits, or its Velero object is gone.
+    #[serde(skip)]
+    needs_attention: bool,
 }
 
 pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
@@ -106,11 +120,14 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
             now: Timestamp::now(),
             ..look_around(session, manifest, &allowed).await?
         };
-        let mut answer = explain(&world, manifest, allowed.source);
-        if allowed.source == Source::Unreadable {
-            answer.api_server = Some(server::ask(session, manifest).await?);
-        }
-        answers.push(answer);
+        let answer = explain(&world, manifest, allowed.source);
+        let api_server = match allowed.source {
+            Source::Unreadable => Some(server::ask(session, manifest).await?),
+            Source::File | Source::Cluster => None,
+        };
+        // The status in a file is nobody's.
+        let reported = if args.filename.is_none() { manifest.reported() } else { None };
+        answers.push(Answer { reported, ..answer.checked_by(api_server) });
     }
     let shown = || answers.iter().map(show::page).collect::<Vec<_>>().join("\n");
     let names = || answers.iter().map(|answer| format!("{}/{}", answer.kind, answer.name)).collect();
@@ -138,9 +155,21 @@ pub(crate) async fn effect_of_restore(session: &Session, restore: &NonAdminResto
 }
 
 impl Answer {
+    /// Adds what the API server says. Where neither it nor we could check the policy, nobody knows that it passes.
+    fn checked_by(mut self, api_server: Option<server::ServerAnswer>) -> Self {
+        let asked = api_server.as_ref().is_some_and(|answer| answer.webhook || answer.denied.is_some());
+        let unchecked = self.policy == Source::Unreadable && !asked;
+        if unchecked && matches!(self.verdict, "passes" | "needsApproval") {
+            self.verdict = "unknown";
+        }
+        self.api_server = api_server;
+        self
+    }
+
     fn needs_attention(&self) -> bool {
         let denied = self.api_server.as_ref().is_some_and(|server_answer| server_answer.denied.is_some());
-        denied || matches!(self.verdict, "refused" | "waits")
+        let reported = self.reported.as_ref().is_some_and(|reported| reported.needs_attention);
+        denied || reported || matches!(self.verdict, "refused" | "waits" | "unknown")
     }
 }
 
@@ -239,6 +268,7 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         kind: manifest.noun(),
         name: manifest.name(),
         namespace: world.namespace.metadata.name.clone().unwrap_or_default(),
+        reported: None,
         verdict: named,
         reason,
         rule,
@@ -265,11 +295,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::preview::tests::{backup, shop};
+    use crate::{
+        preview::tests::{backup, shop},
+        progress::tests::{at_velero, refused},
+    };
 
     fn reported(policy: Policy, spec: &Value, source: Source) -> String {
-        let answer = explain(&shop(policy), &Manifest::Backup(Box::new(backup(spec))), source);
-        let text = anstream::adapter::strip_str(&show::page(&answer)).to_string();
+        let manifest = Manifest::Backup(Box::new(backup(spec)));
+        page(&explain(&shop(policy), &manifest, source).checked_by(None))
+    }
+
+    fn page(answer: &Answer) -> String {
+        let text = anstream::adapter::strip_str(&show::page(answer)).to_string();
         // What is always left out is reported elsewhere.
         let mut words: Vec<&str> = text.split(' ').collect();
         for at in 1..words.len().saturating_sub(1) {
@@ -320,10 +357,52 @@ mod tests {
         ");
     }
 
+    /// The policy was changed since, so that the same request would pass: the request itself is still refused.
+    #[test]
+    fn the_status_of_the_object_comes_first_and_decides_the_exit_code() {
+        let answer = |status: &Value| {
+            let mut object = backup(&json!({"ttl": "24h"}));
+            object.status = serde_json::from_value(status.clone()).unwrap();
+            let manifest = Manifest::Backup(Box::new(object));
+            let answer = explain(&shop(Policy::default()), &manifest, Source::Cluster).checked_by(None);
+            Answer { reported: manifest.reported(), ..answer }
+        };
+        let status = refused("InvalidBackupSpec", "spec.backupSpec.ttl: at most 12h");
+        insta::assert_snapshot!(page(&answer(&status)), @r"
+        backup daily in namespace shop: Refused - spec.backupSpec.ttl: at most 12h
+        if it were sent again now: would pass
+          FIELD                BECOMES                                       BY
+          excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
+          includedNamespaces   shop                                          nacre, always
+
+        policy: the cluster's, as it is now
+        ");
+        assert!(answer(&status).needs_attention());
+        assert!(answer(&refused("HandOverFailed", "it is tried again")).needs_attention());
+        assert!(answer(&refused("VeleroBackupNotFound", "it is gone")).needs_attention());
+        assert!(!answer(&at_velero(&json!({"phase": "InProgress"}))).needs_attention());
+        assert!(!answer(&json!({})).needs_attention());
+    }
+
+    #[test]
+    fn without_policy_and_webhook_the_answer_is_unknown() {
+        let manifest = Manifest::Backup(Box::new(backup(&json!({}))));
+        let answer = |source, denied: Option<&str>, webhook| {
+            let denied = denied.map(str::to_owned);
+            let answer = explain(&shop(Policy::default()), &manifest, source);
+            let answer = answer.checked_by(Some(server::ServerAnswer { denied, webhook }));
+            (answer.verdict, answer.needs_attention())
+        };
+        assert_eq!(answer(Source::Unreadable, None, false), ("unknown", true));
+        assert_eq!(answer(Source::Unreadable, None, true), ("passes", false));
+        assert_eq!(answer(Source::Unreadable, Some("no"), false), ("passes", true));
+        assert_eq!(answer(Source::Cluster, None, false), ("passes", false));
+    }
+
     #[test]
     fn what_cannot_be_known_is_said() {
         insta::assert_snapshot!(reported(Policy::default(), &json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r"
-        backup daily in namespace shop: would pass
+        backup daily in namespace shop: unknown: the policy could not be checked; it would pass if nothing is set there
           FIELD                BECOMES                                       BY
           excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
           includedNamespaces   shop                                          nacre, always

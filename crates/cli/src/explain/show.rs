@@ -1,6 +1,6 @@
 //! The answer, for people.
 
-use super::{Answer, server::ServerAnswer};
+use super::{Answer, Reported, server::ServerAnswer};
 use crate::{
     allowed::Source,
     changes::brief,
@@ -12,7 +12,17 @@ use crate::{
 
 pub(super) fn page(answer: &Answer) -> String {
     let Answer { kind, name, namespace, .. } = answer;
-    let mut top = vec![format!("{kind} {name} in namespace {namespace}: {}", headline(answer))];
+    let subject = format!("{kind} {name} in namespace {namespace}");
+    let mut top = match &answer.reported {
+        None => vec![format!("{subject}: {}", headline(answer))],
+        Some(Reported { status, message, needs_attention }) => {
+            let style = if *needs_attention { style::WARNING } else { style::QUIET };
+            vec![
+                format!("{subject}: {} - {}", style::paint(style, status), printable(message)),
+                format!("if it were sent again now: {}", headline(answer)),
+            ]
+        }
+    };
     if let Some(reason) = &answer.reason {
         top.push(format!("  {}", printable(reason)));
         top.push(rule(answer));
@@ -20,7 +30,8 @@ pub(super) fn page(answer: &Answer) -> String {
     let mut rest = vec![String::new(), format!("policy: {}", source(answer.policy))];
     rest.extend(answer.api_server.as_ref().map(api_server));
     rest.extend(answer.not_checked.iter().map(|open| format!("not checked: {open}")));
-    let changes = if answer.verdict == "passes" { changes(answer) } else { String::new() };
+    let passes = matches!(answer.verdict, "passes" | "unknown") && answer.velero_spec.is_some();
+    let changes = if passes { changes(answer) } else { String::new() };
     format!("{}{changes}{}", lines(top), lines(rest))
 }
 
@@ -31,6 +42,10 @@ fn headline(answer: &Answer) -> String {
         "passes" => style::paint(style::GOOD, "would pass"),
         "needsApproval" => style::paint(style::WARNING, "would pass once an administrator approves it"),
         "refused" => style::bad("would be refused"),
+        "unknown" => style::paint(
+            style::WARNING,
+            "unknown: the policy could not be checked; it would pass if nothing is set there",
+        ),
         _ => style::paint(style::WARNING, "would have to wait"),
     }
 }

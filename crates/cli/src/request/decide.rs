@@ -220,7 +220,7 @@ async fn wait(session: &Session, request: &Request, word: Word, which: &RequestA
 const fn reached(word: Word, place: LocationState<'_>) -> Option<Outcome> {
     match (word, place) {
         (_, LocationState::New | LocationState::Checking)
-        | (Word::Approve, LocationState::Pending | LocationState::Rejected(_))
+        | (Word::Approve, LocationState::Pending | LocationState::Rejected(_) | LocationState::Waiting(_))
         | (Word::Reject, LocationState::Pending | LocationState::Available | LocationState::Unavailable(_))
         | (
             Word::Revoke,
@@ -261,10 +261,12 @@ mod tests {
             (Word::Approve, LocationState::Available, Some(Outcome::Good)),
             (Word::Approve, LocationState::Unavailable(""), Some(Outcome::Failed)),
             (Word::Approve, LocationState::Refused(""), Some(Outcome::Failed)),
+            (Word::Approve, LocationState::Waiting(""), None),
             (Word::Reject, LocationState::Available, None),
             (Word::Reject, LocationState::Pending, None),
             (Word::Reject, LocationState::Rejected(""), Some(Outcome::Good)),
             (Word::Reject, LocationState::Refused(""), Some(Outcome::Good)),
+            (Word::Reject, LocationState::Waiting(""), Some(Outcome::Good)),
             (Word::Revoke, LocationState::Available, None),
             (Word::Revoke, LocationState::Pending, Some(Outcome::Good)),
             (Word::Revoke, LocationState::Deleting, Some(Outcome::Good)),

@@ -131,7 +131,7 @@ fn answer<'a>(
         reason: annotation(&request.metadata, key).map(str::to_owned),
         stands: facts.location(request).map(|location| {
             let place = LocationState::from(location);
-            format!("{} - {}", place.word(), place.sentence())
+            format!("{} - {}", place.word(), place.detail())
         }),
         allows: allows(&asked, &summary),
         attention,

@@ -178,7 +178,10 @@ mod tests {
             named(
                 "lost",
                 "2026-11-15T12:59:32Z",
-                &refused("InvalidBackupSpec", "spec.backupSpec.storageLocation: there is none"),
+                &refused(
+                    "InvalidBackupSpec",
+                    "spec.backupSpec.storageLocation: there is none; the backup starts when it is ready",
+                ),
             ),
         ];
         backups[6].spec.backup_spec.storage_location = Some("mine".to_owned());
@@ -197,7 +200,7 @@ mod tests {
                           next-3: in Velero's queue, 2 ahead of it
                           next-4: in Velero's queue, 2 ahead of it
                           and 2 more
-        Waiting           lost: for its location: spec.backupSpec.storageLocation: there is none
+        Waiting           lost: for its location: spec.backupSpec.storageLocation: there is none; the backup starts when it is ready
                           more: for room: metadata.namespace: 10 are unfinished
         Refused           no: spec.backupSpec.ttl: too long
         Failed since      bad: done only in part, with 1 error, 119m ago

@@ -2,7 +2,7 @@
 
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, condition};
 use jiff::Timestamp;
-use planner::last_good;
+use planner::{HealedBy, healed_by, last_good};
 use serde::Serialize;
 
 use crate::{
@@ -90,37 +90,23 @@ fn line(progress: &RequestProgress<'_>) -> Line {
     }
 }
 
-/// Why a backup waits, and the message. A location that does not exist yet counts: creating it is enough.
-fn held_by<'a>(
-    progress: &RequestProgress<'a>,
-    locations: &[NonAdminBackupStorageLocation],
-    named: Option<&str>,
-) -> Option<(&'static str, &'a str)> {
-    match progress.state() {
-        State::Waiting(why) => {
-            let reason = condition::get(progress.conditions, condition::ACCEPTED)?.reason.as_str();
-            Some(match reason {
-                condition::NAMESPACE_LIMIT_REACHED => ("room", why),
-                condition::POLICY_UNAVAILABLE => ("the policy", why),
-                _ => ("the cluster", why),
-            })
-        }
-        State::Refused(why) if why.starts_with(LOCATION) => {
-            let named = named?;
-            let found = locations.iter().find(|one| one.metadata.name.as_deref() == Some(named));
-            let there = found.is_some_and(|one| LocationState::from(one) == LocationState::Available);
-            (!there).then_some(("its location", why))
-        }
-        _ => None,
-    }
+/// What a backup waits for, and the message.
+fn held_by<'a>(progress: &RequestProgress<'a>, has_location: bool) -> Option<(&'static str, &'a str)> {
+    let State::Waiting(why) = progress.state() else { return None };
+    let accepted = condition::get(progress.conditions, condition::ACCEPTED)?;
+    let for_what = match (healed_by(accepted)?, accepted.reason.as_str()) {
+        (HealedBy::Limit, _) => "room",
+        (_, condition::POLICY_UNAVAILABLE) => "the policy",
+        // The only other object that a backup waits for is its location.
+        (HealedBy::OtherObject, _) if has_location => "its location",
+        _ => "the cluster",
+    };
+    Some((for_what, why))
 }
-
-/// How refusals begin that are about the location.
-const LOCATION: &str = "spec.backupSpec.storageLocation: ";
 
 fn waiting((for_what, why): (&'static str, &str), progress: &RequestProgress<'_>) -> Line {
     let told = format!("for {for_what}: {why}");
-    Line { status: "Waiting".to_owned(), told, waits_for: Some(for_what), ..line(progress) }
+    Line { told, waits_for: Some(for_what), ..line(progress) }
 }
 
 impl Line {
@@ -145,18 +131,16 @@ impl Summary {
         let which = |wanted: fn(State<'_>) -> bool| {
             stories.iter().filter(|progress| wanted(progress.state())).map(line).collect::<Vec<_>>()
         };
-        let location = |progress: &RequestProgress<'_>| {
+        let has_location = |progress: &RequestProgress<'_>| {
             let meant =
                 backups.iter().find(|backup| backup.metadata.name.as_deref() == Some(progress.name()));
-            meant.and_then(|backup| backup.spec.backup_spec.storage_location.clone())
+            meant.is_some_and(|backup| backup.spec.backup_spec.storage_location.is_some())
         };
         let held = |progress: &RequestProgress<'_>| {
-            held_by(progress, &locations.own, location(progress).as_deref()).map(|by| waiting(by, progress))
+            held_by(progress, has_location(progress)).map(|by| waiting(by, progress))
         };
         let refused = |progress: &RequestProgress<'_>| match progress.state() {
-            State::Refused(why) if held(progress).is_none() => {
-                Some(Line { told: why.to_owned(), ..line(progress) })
-            }
+            State::Refused(why) => Some(Line { told: why.to_owned(), ..line(progress) }),
             _ => None,
         };
         let found = last_good::find(backups, |backup| locations.storage(backup), now);

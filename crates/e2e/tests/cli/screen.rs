@@ -102,7 +102,7 @@ async fn one_screen_for_a_namespace() -> Result<()> {
     let refused = json!({"phase": "BackingOff", "conditions": [{"type": "Accepted", "status": "False", "reason": "InvalidBackupSpec",
         "lastTransitionTime": ago(0), "message": "spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less"}]});
     let missing = "spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation \"mine\" in this namespace; \
-                   create it or name another";
+                   create it or name another; the backup starts when it is ready";
     let held = json!({"phase": "BackingOff", "conditions": [{"type": "Accepted", "status": "False",
         "reason": "InvalidBackupSpec", "lastTransitionTime": ago(0), "message": missing}]});
     let elsewhere = json!({"spec": {"backupSpec": {"storageLocation": "mine"}}});

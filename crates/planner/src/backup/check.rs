@@ -8,13 +8,11 @@ use super::{Observed, velero_of};
 use crate::ownership::label;
 use crate::policy::{Bounds, StorageMode};
 use crate::queue::{Queued, Stage};
+use crate::refusal::{BACKUP, StartsWhen};
 use crate::state::State;
 use crate::{Policy, Refusal, common, enforce, fence, filters};
 
 const PATH: &str = "spec.backupSpec";
-
-/// In the words of every refusal that only means "not yet". Whoever waits for a backup goes on waiting then.
-pub const STARTS_BY_ITSELF: &str = "the backup starts when it";
 
 /// The rules that need only the request and the policy. Controller, webhook and CLI share them.
 pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
@@ -259,44 +257,44 @@ fn whose_storage(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
 /// The named location must be this namespace's, handed to Velero, and reachable; without one, the cluster's own must not
 /// be known to be unreachable.
 fn storage_location(seen: &Observed) -> Option<Refusal> {
-    let refuse = |message: String| Some(Refusal::new(field("storageLocation"), message));
+    let wait = |message: String, when| Some(Refusal::until(field("storageLocation"), message, BACKUP, when));
     let Some(name) = seen.spec().backup_spec.storage_location.as_deref() else {
         // Velero would fail the backup for good. One without a phase is left to Velero: it may run without validation.
         let lost = seen.default_storage.as_deref().is_some_and(|storage| storage.phase() == "Unavailable");
-        let message = || format!("Velero cannot reach the cluster's storage; {STARTS_BY_ITSELF} can");
-        return lost.then(message).and_then(refuse);
+        let message = || "Velero cannot reach the cluster's storage".to_owned();
+        return lost.then(message).and_then(|message| wait(message, StartsWhen::Can));
     };
     let Some(location) = seen.location.as_deref() else {
-        return refuse(format!(
+        let message = format!(
             "there is no NonAdminBackupStorageLocation {name:?} in this namespace; create it or name another"
-        ));
+        );
+        return wait(message, StartsWhen::IsReady);
     };
     let phase = location.status.as_ref().and_then(|status| status.phase);
     if phase != Some(Phase::Created) {
-        return refuse(format!(
-            "NonAdminBackupStorageLocation {name:?} is not ready; its conditions say why"
-        ));
+        let message = format!("NonAdminBackupStorageLocation {name:?} is not ready; its conditions say why");
+        return wait(message, StartsWhen::Is);
     }
-    let Some(storage) = seen.storage.as_deref() else {
-        return refuse(format!(
-            "Velero does not have NonAdminBackupStorageLocation {name:?} yet; wait, or look at its conditions"
-        ));
+    let storage = seen.storage.as_deref();
+    let own = storage.filter(|one| crate::ownership::tenant_of(one) == seen.meta().namespace.as_deref());
+    let Some(storage) = own else {
+        let message = format!(
+            "Velero does not have NonAdminBackupStorageLocation {name:?} yet; its conditions may say why"
+        );
+        return wait(message, StartsWhen::Has);
     };
-    if crate::ownership::tenant_of(storage) != seen.meta().namespace.as_deref() {
-        return refuse(format!(
-            "Velero does not have NonAdminBackupStorageLocation {name:?} yet; wait, or look at its conditions"
-        ));
-    }
-    let message = match storage.phase() {
-        "Available" => return None,
+    match storage.phase() {
+        "Available" => None,
         // It was handed over a moment ago, for example because it has just been approved.
-        "" => format!(
-            "Velero has not reported yet that NonAdminBackupStorageLocation {name:?} is available; \
-             {STARTS_BY_ITSELF} has"
+        "" => wait(
+            format!("Velero has not reported yet that NonAdminBackupStorageLocation {name:?} is available"),
+            StartsWhen::Has,
         ),
-        _ => format!("Velero cannot reach NonAdminBackupStorageLocation {name:?}; its status says why"),
-    };
-    refuse(message)
+        _ => wait(
+            format!("Velero cannot reach NonAdminBackupStorageLocation {name:?}; its status says why"),
+            StartsWhen::Can,
+        ),
+    }
 }
 
 fn resource_policy(seen: &Observed) -> Option<Refusal> {
@@ -316,20 +314,20 @@ pub(super) struct OverLimit {
 /// that of many decided at once only as many go ahead as there is room for, and the oldest first.
 pub(super) fn over_limit(seen: &Observed, policy: &Policy) -> Option<OverLimit> {
     let Others { alive, active, ahead } = seen.others;
-    let full = |most: Option<usize>, taken: usize, message: &dyn Fn(usize) -> String| {
+    let full = |most: Option<usize>, taken: usize, message: &dyn Fn(usize) -> Refusal| {
         let most = most.filter(|most| taken + ahead >= *most)?;
-        let refusal = Refusal::new("metadata.namespace", message(most));
+        let refusal = message(most);
         Some(OverLimit { refusal, contested: taken < most })
     };
     let policy = &policy.backup;
     let too_many = |most| {
-        format!("this namespace has as many backups as it may have, which is {most}; delete one to make room")
+        let message = format!("this namespace has as many backups as it may have, which is {most}");
+        Refusal::over_limit("metadata.namespace", message)
     };
     let too_busy = |most| {
-        format!(
-            "this namespace has as many unfinished backups as it may have, which is {most}; \
-             this one starts when one of them is done"
-        )
+        let message =
+            format!("this namespace has as many unfinished backups as it may have, which is {most}");
+        Refusal::too_busy("metadata.namespace", message)
     };
     full(policy.max_per_namespace, alive, &too_many)
         .or_else(|| full(policy.max_active_per_namespace, active, &too_busy))

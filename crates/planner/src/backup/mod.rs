@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
-pub use check::{Others, STARTS_BY_ITSELF, check_spec};
+pub use check::{Others, check_spec};
 
 use check::OverLimit;
 
@@ -297,7 +297,7 @@ pub fn decide(seen: &Observed) -> Plan {
         return wait_for_policy(seen);
     };
     if let Some(refusal) = check::refusal(seen, policy) {
-        return refuse(seen, condition::INVALID_BACKUP_SPEC, &refusal.to_string());
+        return refuse(seen, condition::INVALID_BACKUP_SPEC, &refusal.condition_message());
     }
     match check::over_limit(seen, policy) {
         Some(over_limit) => wait_for_limit(seen, &over_limit),

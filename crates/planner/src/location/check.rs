@@ -82,9 +82,8 @@ pub fn check_credential(
 /// Refuses one more location where there are as many as there may be.
 pub fn check_limit(others: usize, policy: &StoragePolicy) -> Option<Refusal> {
     let most = policy.max_per_namespace.filter(|most| others >= *most)?;
-    let message =
-        format!("this namespace has {others} storage locations and may have {most}; delete one to make room");
-    Some(Refusal::new("metadata.namespace", message))
+    let message = format!("this namespace has {others} storage locations and may have {most}");
+    Some(Refusal::over_limit("metadata.namespace", message))
 }
 
 /// An empty word says nothing.

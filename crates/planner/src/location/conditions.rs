@@ -36,12 +36,12 @@ pub(super) fn of(
     let (phase, mut reported) = match verdict {
         LocationDecision::Wait => return None,
         LocationDecision::Ask => (Phase::BackingOff, vec![valid()]),
-        LocationDecision::Refused(refusal) => (Phase::BackingOff, vec![refused(refusal.to_string())]),
+        LocationDecision::Refused(refusal) => (Phase::BackingOff, vec![refused(refusal.condition_message())]),
         LocationDecision::Grace(refusal, _) => {
             let message = "the Secret is gone; Velero keeps the location for five minutes";
             let gone =
                 ConditionUpdate::new(condition::SECRET_SYNCED, false, condition::SECRET_SYNC_FAILED, message);
-            (Phase::BackingOff, vec![refused(refusal.to_string()), gone])
+            (Phase::BackingOff, vec![refused(refusal.condition_message()), gone])
         }
         LocationDecision::Edited => {
             let reason = condition::BSL_SPEC_UPDATE_REJECTED;

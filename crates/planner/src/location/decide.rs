@@ -246,7 +246,12 @@ pub fn decide(seen: &Observed) -> Plan {
             plan.events.extend(status::import_is_off(seen, policy));
         }
         LocationDecision::Grace(_, left) => plan = plan.requeue_after(*left),
-        _ => plan.actions.extend(generate::removal(seen)),
+        LocationDecision::Refused(_)
+        | LocationDecision::Edited
+        | LocationDecision::Pending
+        | LocationDecision::Rejected(_)
+        | LocationDecision::RequestUnreadable
+        | LocationDecision::RequestMismatch => plan.actions.extend(generate::removal(seen)),
     }
     status::report(seen, policy, &verdict, None, plan)
 }
@@ -261,14 +266,19 @@ fn write_rejected(
 ) -> Plan {
     let conditions = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
     let mut plan = Plan::done().requeue_after(retry_after(since(conditions, failed.type_), seen.now));
-    if !matches!(
-        verdict,
+    match verdict {
         LocationDecision::Wait
-            | LocationDecision::Ask
-            | LocationDecision::Approved(_)
-            | LocationDecision::Grace(..)
-    ) {
-        plan.actions.extend(generate::removal(seen).into_iter().filter(|action| action.kind() != kind));
+        | LocationDecision::Ask
+        | LocationDecision::Approved(_)
+        | LocationDecision::Grace(..) => {}
+        LocationDecision::Refused(_)
+        | LocationDecision::Edited
+        | LocationDecision::Pending
+        | LocationDecision::Rejected(_)
+        | LocationDecision::RequestUnreadable
+        | LocationDecision::RequestMismatch => {
+            plan.actions.extend(generate::removal(seen).into_iter().filter(|action| action.kind() != kind));
+        }
     }
     status::report(seen, policy, verdict, Some(failed), plan)
 }
@@ -374,19 +384,15 @@ fn name_taken(seen: &Observed) -> Option<Refusal> {
 /// Condition message for a missing Secret.
 pub(super) fn no_secret(seen: &Observed) -> Refusal {
     let (secret, key) = named_key(seen.spec()).unwrap_or_default();
-    let message = format!(
-        "there is no Secret {secret:?} with a key {key:?} in this namespace; create it, and the location goes on by itself"
-    );
-    Refusal::new(super::field("credential"), message)
+    let message = format!("there is no Secret {secret:?} with a key {key:?} in this namespace; create it");
+    Refusal::goes_on(super::field("credential"), message)
 }
 
 /// Condition message for a Secret that nacre is not permitted to read.
 fn withheld(seen: &Observed) -> Refusal {
     let (secret, _) = named_key(seen.spec()).unwrap_or_default();
-    let message = format!(
-        "nacre is not allowed to read the Secret {secret:?}; ask the administrators, and the location goes on by itself"
-    );
-    Refusal::new(super::field("credential"), message)
+    let message = format!("nacre is not allowed to read the Secret {secret:?}; ask the administrators");
+    Refusal::goes_on(super::field("credential"), message)
 }
 
 /// A missing Secret: the location waits for it, or is removed after the grace period.

@@ -131,7 +131,7 @@ fn out_of_reach(at: &str, fields: &[(&str, bool)]) -> Vec<Finding> {
 
 /// What a tenant would be refused for cannot be required of tenants.
 fn as_if_asked(at: &str, refusal: Option<Refusal>) -> Vec<Finding> {
-    let found = refusal.map(|Refusal { field, message }| {
+    let found = refusal.map(|Refusal { field, message, .. }| {
         let below = field.splitn(3, '.').nth(2).unwrap_or_default();
         let names_a_namespace = below.ends_with("Namespaces") || below.starts_with("orderedResources");
         let message = if names_a_namespace {

@@ -1,18 +1,16 @@
 //! What a tenant may restore, and from what.
 
-use api::Phase;
 use api::velero::{BackupStorageLocation, RestoreSpec};
+use api::{NonAdminBackup, Phase, condition};
 
 use super::generate::{effective, moved_its_data};
 use super::{CheckResult, Observed, from_tenants};
 use crate::ownership::{Storage, storage};
 use crate::queue::{Queued, Stage};
-use crate::{Policy, Refusal, common, enforce, fence, filters};
+use crate::refusal::{RESTORE, StartsWhen};
+use crate::{HealedBy, Policy, Refusal, common, enforce, fence, filters, healed_by};
 
 const PATH: &str = "spec.restoreSpec";
-
-/// Part of every refusal that is temporary. `--wait` keeps waiting in that case.
-pub const STARTS_BY_ITSELF: &str = "the restore starts when it";
 
 /// The rules that need only the request and the policy. Controller, webhook and CLI share them.
 pub fn check_spec(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> Option<Refusal> {
@@ -229,35 +227,32 @@ fn source(seen: &Observed) -> CheckResult {
     if backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true) {
         return refuse(format!("NonAdminBackup {name:?} is being deleted; name another"));
     }
-    let not_yet = || refuse(format!("NonAdminBackup {name:?} is not finished; {STARTS_BY_ITSELF} is"));
+    let wait = |message: String, when| Some(Refusal::until(field("backupName"), message, RESTORE, when));
+    let not_yet = || wait(format!("NonAdminBackup {name:?} is not finished"), StartsWhen::Is);
     let Some(source) = seen.source.as_deref() else {
-        let undecided =
-            backup.status.as_ref().is_none_or(|status| matches!(status.phase, None | Some(Phase::New)));
-        if undecided {
+        if may_still_start(backup) {
             return not_yet();
         }
         return refuse(format!("Velero has no backup for NonAdminBackup {name:?}; its conditions say why"));
     };
     let kept_in = storage(source, seen.velero_location.as_deref());
     if kept_in == Storage::Unknown {
-        return refuse(format!(
-            "the storage location of NonAdminBackup {name:?} is not there; it cannot be restored until it is back"
-        ));
+        let message = format!("the storage location of NonAdminBackup {name:?} is not there");
+        return wait(message, StartsWhen::Is);
     }
     match (seen.velero_location.as_deref().map_or("", BackupStorageLocation::phase), kept_in) {
         ("Unavailable", _) => {
-            return refuse(format!(
-                "Velero cannot reach the storage of NonAdminBackup {name:?}; {STARTS_BY_ITSELF} can"
-            ));
+            let message = format!("Velero cannot reach the storage of NonAdminBackup {name:?}");
+            return wait(message, StartsWhen::Can);
         }
         // Velero fails a restore for good while it has not validated the location, for example right after approval.
         // A location of the administrators' without a phase is left to Velero: it may run without validation.
         ("Available", _) | (_, Storage::Platform | Storage::Unknown) => {}
         (_, Storage::Tenant(_)) => {
-            return refuse(format!(
-                "Velero has not reported yet that the storage of NonAdminBackup {name:?} is available; \
-                 {STARTS_BY_ITSELF} has"
-            ));
+            let message = format!(
+                "Velero has not reported yet that the storage of NonAdminBackup {name:?} is available"
+            );
+            return wait(message, StartsWhen::Has);
         }
     }
     match (source.phase(), source.stage()) {
@@ -267,6 +262,14 @@ fn source(seen: &Observed) -> CheckResult {
         }
         _ => not_yet(),
     }
+}
+
+/// Whether a backup that Velero does not have is undecided, or waits itself.
+fn may_still_start(backup: &NonAdminBackup) -> bool {
+    let Some(status) = &backup.status else { return true };
+    let accepted = condition::get(&status.conditions, condition::ACCEPTED);
+    matches!(status.phase, None | Some(Phase::New))
+        || accepted.and_then(healed_by).is_some_and(HealedBy::is_waiting)
 }
 
 fn name_taken(seen: &Observed) -> CheckResult {

@@ -21,7 +21,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
-pub use check::{STARTS_BY_ITSELF, check_spec};
+pub use check::check_spec;
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
@@ -225,7 +225,7 @@ pub fn decide(seen: &Observed) -> Plan {
         return refuse(seen, condition::POLICY_UNAVAILABLE, POLICY_UNREADABLE);
     };
     match check::refusal(seen, policy) {
-        Some(refusal) => refuse(seen, condition::INVALID_RESTORE_SPEC, &refusal.to_string()),
+        Some(refusal) => refuse(seen, condition::INVALID_RESTORE_SPEC, &refusal.condition_message()),
         None => match seen.rejected_write.as_deref().and_then(write_rejected) {
             Some(message) => {
                 let conditions = seen.restore.status.as_ref().map(|status| status.conditions.as_slice());

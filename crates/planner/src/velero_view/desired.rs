@@ -13,7 +13,7 @@ use super::label;
 use super::related::{self, Parent};
 use crate::ownership::own_name;
 use crate::state::State;
-use crate::{Key, backup, ownership, restore};
+use crate::{Key, backup, healed_by, ownership, restore};
 
 /// What the object of this name should be.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,8 @@ pub enum DesiredCopy {
     Gone,
     /// The tenant has a request of this name that is not decided yet.
     Undecided,
-    /// The tenant has a request of this name that was refused: an existing object reports why, but none is created.
+    /// The tenant has a request of this name that waits or is refused: an existing object reports why, but none is
+    /// created.
     Waiting(Value),
     /// A copy of a Velero object, with this content.
     Copy(Value),
@@ -100,11 +101,13 @@ fn unmade(phase: Option<Phase>, conditions: &[Condition], spec: &Value, request:
     let Some(refused) = accepted.filter(|accepted| accepted.status == "False") else {
         return DesiredCopy::Undecided;
     };
-    let status = match refused.reason.as_str() {
-        condition::VELERO_BACKUP_NOT_FOUND | condition::VELERO_RESTORE_NOT_FOUND => return DesiredCopy::Gone,
-        condition::NAMESPACE_LIMIT_REACHED | condition::POLICY_UNAVAILABLE => json!({"phase": "New"}),
-        _ => json!({"phase": "FailedValidation", "validationErrors": [refused.message]}),
+    // Velero's clients stop waiting at FailedValidation, so it is only for what does not start by itself.
+    let phase = match healed_by(refused) {
+        None => return DesiredCopy::Gone,
+        Some(healed_by) if healed_by.is_waiting() => "New",
+        Some(_) => "FailedValidation",
     };
+    let status = json!({"phase": phase, "validationErrors": [refused.message]});
     let mut body = body(&ObjectMeta::default(), spec, &status);
     with_own_labels(&mut body, request);
     DesiredCopy::Waiting(body)

@@ -100,6 +100,8 @@ fn judged(verdict: Option<Result<(), Refusal>>, made: Object, path: &str) -> Ten
     match verdict {
         None => TenantRequest::Unclear,
         Some(Ok(())) => TenantRequest::Made(made),
+        // It waits as a request of nacre's own kind does.
+        Some(Err(refusal)) if refusal.healed_by().is_waiting() => TenantRequest::Made(made),
         // Whoever asked wrote a spec without our level in it.
         Some(Err(refusal)) => TenantRequest::Refused(refusal.to_string().replacen(path, "spec", 1)),
     }

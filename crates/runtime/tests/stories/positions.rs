@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::Kind;
+use planner::refresh::Publisher;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use serde_json::json;
@@ -165,4 +166,23 @@ proptest! {
     fn no_restore_is_sent_back(steps in steps()) {
         nobody_is_sent_back(Kind::NonAdminRestore, &steps)?;
     }
+}
+
+/// Fifteen wait and one is done: the other fourteen show a position that is one too high.
+#[test]
+fn each_second_at_most_ten_positions_are_published_and_none_that_is_correct() {
+    let mut world = World::with(&["shop"]);
+    for number in 10..25 {
+        world.apply(nab(&format!("shop/n{number}")));
+        world.settle();
+    }
+    let mut publisher = Publisher::default();
+    assert_eq!(publisher.next(&world.state(), 0), []);
+    let first = world.velero_name("nab shop/n10");
+    world.velero_starts(&first);
+    world.velero_completes(&first);
+    world.settle();
+    assert_eq!(publisher.next(&world.state(), 0).len(), 10);
+    world.refresh_positions();
+    assert_eq!(publisher.next(&world.state(), 0), []);
 }

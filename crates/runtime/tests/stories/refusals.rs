@@ -119,7 +119,7 @@ fn every_rule_about_a_spec_refuses_and_heals() {
     spec.backupSpec.hooks.resources[1].timeout: "soon" is not a duration; write for example 72h or 1h30m
     spec.backupSpec.hooks.resources[1].timeout: "-1s" is not a duration; write for example 72h or 1h30m
     spec.backupSpec.orderedResources[pods]: may only name objects of "shop", the namespace of this object, as shop/name
-    spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation "bucket" in this namespace; create it or name another
+    spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation "bucket" in this namespace; create it or name another; the backup starts when it is ready
     spec.backupSpec.resourcePolicy: must be a ConfigMap that the administrators have marked for tenants; ask them for its name
     spec.backupSpec.resourcePolicy: must be a ConfigMap that the administrators have marked for tenants; ask them for its name
     spec: cannot be read: unheardOf: this controller knows no such field; remove it
@@ -165,10 +165,10 @@ fn a_location_must_be_there_approved_known_to_velero_and_reachable() {
     world.edit(&storage, json!({"status": {"phase": "Unavailable"}}));
     said += &(assert_refused(&mut world) + "\n");
     assert_snapshot!(said, @r#"
-    spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation "bucket" in this namespace; create it or name another
-    spec.backupSpec.storageLocation: NonAdminBackupStorageLocation "bucket" is not ready; its conditions say why
-    spec.backupSpec.storageLocation: Velero does not have NonAdminBackupStorageLocation "bucket" yet; wait, or look at its conditions
-    spec.backupSpec.storageLocation: Velero cannot reach NonAdminBackupStorageLocation "bucket"; its status says why
+    spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation "bucket" in this namespace; create it or name another; the backup starts when it is ready
+    spec.backupSpec.storageLocation: NonAdminBackupStorageLocation "bucket" is not ready; its conditions say why; the backup starts when it is
+    spec.backupSpec.storageLocation: Velero does not have NonAdminBackupStorageLocation "bucket" yet; its conditions may say why; the backup starts when it has
+    spec.backupSpec.storageLocation: Velero cannot reach NonAdminBackupStorageLocation "bucket"; its status says why; the backup starts when it can
     "#);
 
     world.edit(&storage, json!({"status": {"phase": "Available"}}));
@@ -220,8 +220,8 @@ fn a_location_of_another_namespace_is_not_there() {
     world.apply(nab_with("shop/daily", json!({"storageLocation": "bucket"})));
     let forged = assert_refused(&mut world);
     assert_snapshot!(format!("{missing}\n{forged}"), @r#"
-    spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation "bucket" in this namespace; create it or name another
-    spec.backupSpec.storageLocation: Velero does not have NonAdminBackupStorageLocation "bucket" yet; wait, or look at its conditions
+    spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation "bucket" in this namespace; create it or name another; the backup starts when it is ready
+    spec.backupSpec.storageLocation: Velero does not have NonAdminBackupStorageLocation "bucket" yet; its conditions may say why; the backup starts when it has
     "#);
     assert!(!forged.contains("office"));
 }

@@ -122,7 +122,7 @@ fn a_restore_from_a_location_approved_again_waits_until_velero_can_use_it() {
     assert!(world.names(Kind::Restore).is_empty());
     said += &world.condition("nar shop/again", "Accepted");
     assert_snapshot!(said, @r#"
-    False/InvalidRestoreSpec: spec.restoreSpec.backupName: the storage location of NonAdminBackup "daily" is not there; it cannot be restored until it is back
+    False/InvalidRestoreSpec: spec.restoreSpec.backupName: the storage location of NonAdminBackup "daily" is not there; the restore starts when it is
     False/InvalidRestoreSpec: spec.restoreSpec.backupName: Velero has not reported yet that the storage of NonAdminBackup "daily" is available; the restore starts when it has
     False/InvalidBackupSpec: spec.backupSpec.storageLocation: Velero has not reported yet that NonAdminBackupStorageLocation "bucket" is available; the backup starts when it has
     False/InvalidRestoreSpec: spec.restoreSpec.backupName: Velero cannot reach the storage of NonAdminBackup "daily"; the restore starts when it can

@@ -14,6 +14,8 @@ const UNKNOWN: &str = "\"Queued\"";
 pub(super) struct Refused {
     kind: Kind,
     of_status: bool,
+    /// Only creates, no other writes.
+    only_creates: bool,
     code: u16,
     /// How many more of them.
     left: usize,
@@ -23,13 +25,25 @@ impl World {
     /// The API server rejects all writes of this kind, or of its status where Velero says that it is Queued.
     pub(crate) fn refuse(&mut self, kind: Kind, of_status: bool, code: u16) {
         self.stop_recording();
-        self.nacre.refuses.push(Refused { kind, of_status, code, left: usize::MAX });
+        self.nacre.refuses.push(Refused { kind, of_status, only_creates: false, code, left: usize::MAX });
     }
 
     /// The API server rejects the next so many writes of this kind.
     pub(crate) fn refuse_next(&mut self, kind: Kind, code: u16, left: usize) {
         self.stop_recording();
-        self.nacre.refuses.push(Refused { kind, of_status: false, code, left });
+        self.nacre.refuses.push(Refused { kind, of_status: false, only_creates: false, code, left });
+    }
+
+    /// The API server rejects all creates of this kind.
+    pub(crate) fn refuse_creates(&mut self, kind: Kind, code: u16) {
+        self.stop_recording();
+        self.nacre.refuses.push(Refused {
+            kind,
+            of_status: false,
+            only_creates: true,
+            code,
+            left: usize::MAX,
+        });
     }
 
     /// It accepts everything again.
@@ -46,6 +60,7 @@ impl World {
         let of_status = matches!(action, Action::PatchStatus(..));
         let fits = |refused: &&mut Refused| {
             let this = (refused.kind, refused.of_status) == (action.kind(), of_status);
+            let this = this && (!refused.only_creates || matches!(action, Action::Create(_)));
             this && refused.left > 0 && word.is_some() == of_status
         };
         let refused = self.nacre.refuses.iter_mut().find(fits)?;

@@ -157,7 +157,7 @@ fn it_waits_for_a_location_that_is_away() {
         world.delete(&storage);
         world.apply(nar("shop/again", "daily"));
         world.settle();
-        allow_duplicates! { assert_snapshot!(world.condition("nar shop/again", "Accepted"), @r#"False/InvalidRestoreSpec: spec.restoreSpec.backupName: the storage location of NonAdminBackup "daily" is not there; it cannot be restored until it is back"#) };
+        allow_duplicates! { assert_snapshot!(world.condition("nar shop/again", "Accepted"), @r#"False/InvalidRestoreSpec: spec.restoreSpec.backupName: the storage location of NonAdminBackup "daily" is not there; the restore starts when it is"#) };
         world.apply(whole);
         world.settle();
         assert_eq!(world.get("nar shop/again")["status"]["phase"], "Created");

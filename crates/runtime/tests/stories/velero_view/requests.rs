@@ -8,6 +8,7 @@ use planner::policy::Downloads;
 use serde_json::json;
 
 use super::{asked, brief, copies, with_a_backup, world};
+use crate::world::World;
 use crate::world::manifests::object;
 
 #[test]
@@ -151,4 +152,48 @@ fn a_download_asked_for_with_velero_is_answered() {
     assert_eq!(world.names(Kind::DownloadRequest).len(), 3, "closed, open and the one at Velero");
     world.pass(Duration::from_mins(11));
     assert!(world.names(Kind::DownloadRequest).is_empty());
+}
+
+/// `velero backup create --wait` stops at `FailedValidation`: what starts by itself is `New`, with the reason.
+#[test]
+fn a_request_that_starts_by_itself_stays_new_and_says_why() {
+    let mut world = world();
+    world.refuse_creates(Kind::Backup, 403);
+    world.apply(asked("shop/daily", json!({})));
+    world.settle();
+    assert!(world.condition("nab shop/daily", "Accepted").starts_with("False/HandOverFailed"));
+    let shown = world.get("backup shop/daily")["status"].clone();
+    assert_eq!(shown["phase"], "New");
+    let why = shown["validationErrors"][0].as_str().unwrap();
+    assert!(why.starts_with("Velero could not be given the backup"), "{why}");
+
+    world.relent();
+    world.pass(Duration::from_mins(10));
+    assert_eq!(world.get("nab shop/daily")["status"]["phase"], "Created");
+    world.velero_starts("shop-daily-<1>");
+    world.settle();
+    let shown = world.get("backup shop/daily")["status"].clone();
+    assert_eq!(
+        (&shown["phase"], &shown["validationErrors"]),
+        (&json!("InProgress"), &json!(null)),
+        "{shown}"
+    );
+
+    // The same for a restore, which first waits for its backup and then for the API server.
+    let wish = json!({"spec": {"backupName": "daily", "includedNamespaces": ["*"]}});
+    world.refuse_creates(Kind::Restore, 403);
+    world.apply(object(Kind::Restore, "shop/back", wish));
+    world.settle();
+    let says = |world: &World| {
+        let shown = world.get("restore shop/back")["status"].clone();
+        format!("{} {}", shown["phase"], shown["validationErrors"][0])
+    };
+    assert!(says(&world).starts_with("\"New\""), "{}", says(&world));
+    assert!(says(&world).contains("is not finished; the restore starts when it is"), "{}", says(&world));
+    world.velero_completes("shop-daily-<1>");
+    world.settle();
+    assert!(says(&world).starts_with("\"New\" \"Velero could not be given the restore"), "{}", says(&world));
+    world.relent();
+    world.pass(Duration::from_mins(10));
+    assert_eq!(world.get("nar shop/back")["status"]["phase"], "Created");
 }
