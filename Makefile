@@ -28,6 +28,12 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	cargo test --package e2e --no-run
 	@# Stories mostly wait for Velero and timers, so several test programs run in parallel. The longest come first.
 	@$(MAKE) --no-print-directory --jobs=5 --output-sync=target stories cli-attacks kubevirt slow units SKIP="$(SKIP_LONG)"
+	@# A real node takes Linux and root.
+	@if [ "$$(uname)" = Linux ] && [ "$$(id -u)" = 0 ] || [ "$$CI" = true ]; then \
+	  $(MAKE) --no-print-directory node; \
+	else \
+	  echo "== The tests with a node were not run: they need Linux and root."; \
+	fi
 	@# Alone, since they measure.
 	cargo test --package e2e --test live_migration -- quick
 	cargo test --package e2e --test load --test speed -- --nocapture
