@@ -378,7 +378,7 @@ mod tests {
         policy: the cluster's, as it is now
         ");
         assert!(answer(&status).needs_attention());
-        assert!(answer(&refused("HandOverFailed", "it is tried again")).needs_attention());
+        assert!(answer(&refused("HandOverFailed", "nacre retries")).needs_attention());
         assert!(answer(&refused("VeleroBackupNotFound", "it is gone")).needs_attention());
         assert!(!answer(&at_velero(&json!({"phase": "InProgress"}))).needs_attention());
         assert!(!answer(&json!({})).needs_attention());
