@@ -12,6 +12,7 @@ use crate::{
     connect::Session,
     list::{self, qualified},
     live::{self, ShowsProgress},
+    object_name::ObjectName,
     output::{Format, Outcome, lines, print, remark},
     send::Waiting,
 };
@@ -21,7 +22,7 @@ use crate::{
 pub(crate) struct DeleteArgs {
     /// Which ones.
     #[arg(value_name = "NAME", required_unless_present = "all")]
-    names: Vec<String>,
+    names: Vec<ObjectName>,
 
     /// All of them in the namespace.
     #[arg(long, conflicts_with = "names")]
@@ -44,12 +45,12 @@ pub(crate) enum How {
 }
 
 impl DeleteArgs {
-    /// Deletes them. `consequence` follows "Delete backup daily ".
+    /// Deletes them. `consequence` says, for the objects it is given, what follows "Delete backup daily of namespace shop ".
     pub(crate) async fn delete<K: ShowsProgress>(
         &self,
         session: &Session,
         how: How,
-        consequence: &str,
+        consequence: impl AsyncFnOnce(&[K]) -> String,
     ) -> Result<Outcome> {
         let objects = self.find::<K>(session).await?;
         if objects.is_empty() {
@@ -57,7 +58,8 @@ impl DeleteArgs {
             return Ok(Outcome::Good);
         }
         let names: Vec<&str> = objects.iter().map(|object| name_of(object)).collect();
-        if !self.consent.given(&question(K::NOUN, &names, &session.namespace, consequence))? {
+        let consequence = consequence(&objects).await;
+        if !self.consent.given(&question(K::NOUN, &names, &session.namespace, &consequence))? {
             remark("nothing was deleted");
             return Ok(Outcome::Failed);
         }
@@ -91,7 +93,7 @@ impl DeleteArgs {
         }
         let mut objects = Vec::new();
         for name in &self.names {
-            objects.push(list::one::<K>(session, name).await?.0);
+            objects.push(list::one::<K>(session, name.of::<K>()?).await?.0);
         }
         Ok(objects)
     }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     connect::Session,
+    object_name::ObjectName,
     output::{Format, Outcome, print, remark},
     table::Table,
 };
@@ -21,7 +22,7 @@ use crate::{
 pub(crate) struct ListArgs {
     /// Names; all objects if absent.
     #[arg(value_name = "NAME")]
-    pub(crate) names: Vec<String>,
+    pub(crate) names: Vec<ObjectName>,
 
     /// In all namespaces.
     #[arg(short = 'A', long, conflicts_with_all = ["namespace", "names"])]
@@ -77,7 +78,8 @@ impl ListArgs {
         }
         let mut found = Found { items: Vec::new(), raw: Vec::new(), single: self.names.len() == 1 };
         for name in &self.names {
-            let text = session.client.request_text(get::<K>(&session.namespace, name)?).await?;
+            let request = get::<K>(&session.namespace, name.of::<K>()?)?;
+            let text = session.client.request_text(request).await?;
             let mut value: Value = serde_json::from_str(&text)?;
             without_managers(&mut value);
             found.items.push(read(&value));

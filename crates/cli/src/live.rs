@@ -240,7 +240,10 @@ pub(crate) async fn until_gone<K: ShowsProgress>(
     view.clear();
     let noun = K::NOUN;
     Ok(match ended {
-        Ended::Reached(()) => Outcome::Good,
+        Ended::Reached(()) => {
+            remark(format_args!("{noun} {name} is gone"));
+            Outcome::Good
+        }
         Ended::Late => {
             remark(format_args!("{noun} {name} is not gone yet: {last}; it goes on by itself"));
             Outcome::Late

@@ -20,6 +20,7 @@ mod list;
 mod live;
 mod live_migration;
 mod location;
+mod object_name;
 mod output;
 mod policy;
 mod preview;

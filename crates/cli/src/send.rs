@@ -150,9 +150,28 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Reads the name of a Secret and the key in it.
+pub(crate) fn secret_key(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((secret, key)) if !secret.is_empty() && !key.is_empty() => {
+            Ok((secret.to_owned(), key.to_owned()))
+        }
+        _ => Err("write SECRET=KEY, the Secret and the key in it, such as bucket-key=cloud".to_owned()),
+    }
+}
+
 /// Reads `24h`, `1h30m`, `90s`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     api::Duration::from(text).to_std().ok_or_else(|| "a duration is like 90s, 1h30m or 24h".to_owned())
+}
+
+/// Reads how long to keep something. Velero takes 0 for its default, which nobody means who writes it.
+pub(crate) fn lifetime(text: &str) -> Result<api::Duration, String> {
+    match api::Duration::from(text).nanos() {
+        Some(nanos) if nanos > 0 => Ok(text.into()),
+        Some(_) => Err("must be more than 0; leave --ttl out for the default".to_owned()),
+        None => Err("a duration is like 90s, 1h30m or 24h".to_owned()),
+    }
 }
 
 /// The same, kept as it was written.
@@ -178,6 +197,23 @@ mod tests {
     fn two_random_ends_differ() {
         let (one, other) = (random(), random());
         assert!(one.len() == 5 && one != other, "{one} {other}");
+    }
+
+    #[test]
+    fn a_lifetime_is_more_than_nothing() {
+        assert_eq!(lifetime("72h"), Ok("72h".into()));
+        for nothing in ["0", "0s", "-1h"] {
+            assert!(lifetime(nothing).unwrap_err().contains("more than 0"), "{nothing}");
+        }
+        assert!(lifetime("3 days").unwrap_err().contains("24h"));
+    }
+
+    #[test]
+    fn a_credential_names_a_secret_and_a_key() {
+        assert_eq!(secret_key("bucket-key=cloud"), Ok(("bucket-key".to_owned(), "cloud".to_owned())));
+        for half in ["bucket-key", "bucket-key=", "=cloud"] {
+            assert!(secret_key(half).unwrap_err().contains("SECRET=KEY"), "{half}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::{
     connect::Session,
     live::ShowsProgress,
+    object_name::ObjectName,
     output::Outcome,
     send::{conclude, duration},
 };
@@ -14,7 +15,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wait {
     /// Which one.
-    name: String,
+    name: ObjectName,
 
     /// How long to wait. Default: forever.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -22,5 +23,5 @@ pub(crate) struct Wait {
 }
 
 pub(crate) async fn run<K: ShowsProgress>(session: &Session, args: &Wait) -> Result<Outcome> {
-    conclude::<K>(session, &args.name, args.timeout).await
+    conclude::<K>(session, args.name.of::<K>()?, args.timeout).await
 }

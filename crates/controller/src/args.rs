@@ -10,7 +10,7 @@ use crate::lease::LeaseArgs;
 /// Backup and restore for namespace owners, by way of Velero. With no arguments and WATCH_NAMESPACE set, runs the
 /// controller.
 #[derive(Clone, Debug, Parser)]
-#[command(version, about)]
+#[command(name = "nacre", version, about)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,

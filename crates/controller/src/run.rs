@@ -275,6 +275,7 @@ async fn reconcile(context: &Shared, key: &Key) -> bool {
         // A backup found in storage is looked at again and again, but reported once.
         let found_in_storage = key.kind == Kind::Backup && report.kind != Kind::Backup;
         if !found_in_storage || context.chores.is_news(key, &report.event) {
+            info!(reason = report.event.reason, "{}", report.event.note);
             context.recorder.record(report.kind, &report.meta, &report.event);
             context.metrics.reported(report.kind, &report.meta, &report.event);
             if report.event.reason == sync::IGNORED {

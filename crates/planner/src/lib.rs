@@ -34,6 +34,7 @@ pub mod refresh;
 mod refusal;
 mod rejected_write;
 pub mod restore;
+mod selectors;
 pub mod state;
 pub mod sync;
 mod vap;

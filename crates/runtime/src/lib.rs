@@ -259,7 +259,9 @@ impl Runtime {
         if let Failure::Rejected(rejection) = &failure {
             self.state.note_rejected(&flight.about, action, rejection);
         }
-        let conflict = failure.code() == Some(409);
+        // What is not kept in the state is read before each decision: nothing is gained by fetching it now, and nacre may
+        // not be permitted to.
+        let conflict = failure.code() == Some(409) && State::watches(action.kind());
         flight.failure = Some(failure);
         flight.stage = match action {
             // What is really there is fetched, so that the next decision is made on that.
@@ -332,3 +334,6 @@ impl Runtime {
         outcome
     }
 }
+
+#[cfg(test)]
+mod tests;

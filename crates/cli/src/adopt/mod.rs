@@ -49,6 +49,10 @@ pub(crate) struct Adopt {
     consent: Consent,
 }
 
+/// Velero has to find the backups in the storage first.
+const FOUND_LATER: &str =
+    "Backups of a namespace that was deleted just now are found within two minutes: look again then.";
+
 /// What is handed over, for programs.
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -93,7 +97,10 @@ async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcom
         return Ok(Outcome::Good);
     }
     if left.is_empty() {
-        reported("nothing", format!("there is nothing to adopt for namespace {name}; nothing was changed"))?;
+        reported(
+            "nothing",
+            format!("there is nothing to adopt for namespace {name}; nothing was changed. {FOUND_LATER}"),
+        )?;
         return Ok(Outcome::Good);
     }
     let number = count(i64::try_from(left.len()).unwrap_or(i64::MAX), "backup");
@@ -142,7 +149,7 @@ async fn list(session: &Session) -> Result<Outcome> {
     let facts = Facts::read(session).await?;
     let rows = facts.overview();
     if rows.is_empty() && !matches!(session.format, Format::Json | Format::Yaml) {
-        remark("Nothing is held back, and nothing was adopted.");
+        remark(format_args!("Nothing is held back, and nothing was adopted. {FOUND_LATER}"));
         return Ok(Outcome::Good);
     }
     let table = || {

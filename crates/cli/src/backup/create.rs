@@ -19,7 +19,7 @@ use crate::{
     output::Outcome,
     resources::{self, Unknown},
     selector,
-    send::{Sending, generated, given, written_duration},
+    send::{Sending, generated, given, lifetime, written_duration},
 };
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub(super) struct Create {
     sending: Sending,
 
     /// How long to keep it, such as 72h or 720h. Default: the policy's or Velero's.
-    #[arg(long, value_name = "DURATION", value_parser = written_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = lifetime, allow_hyphen_values = true)]
     ttl: Option<Duration>,
 
     /// The NonAdminBackupStorageLocation to store it in. Default: the cluster's own storage.

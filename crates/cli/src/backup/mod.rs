@@ -60,7 +60,7 @@ pub(crate) async fn run(session: &Session, args: Args) -> Result<Outcome> {
         Verb::Create(verb) => Box::pin(create::run(session, *verb)).await,
         Verb::Get(verb) => get::run(session, &verb).await,
         Verb::Describe(verb) => describe::backup(session, &verb).await,
-        Verb::Logs(verb) => logs::run(session, "BackupLog", &verb).await,
+        Verb::Logs(verb) => logs::run::<NonAdminBackup>(session, "BackupLog", &verb).await,
         Verb::Download(verb) => file::run(session, &verb).await,
         Verb::Wait(verb) => wait::run::<NonAdminBackup>(session, &verb).await,
         Verb::Delete(verb) => delete::run(session, &verb).await,

@@ -31,12 +31,13 @@ pub(super) struct Answer {
 pub(super) async fn details(
     session: &Session,
     kind: &str,
+    name: &str,
     args: &Describe,
 ) -> (Option<Results>, Option<String>) {
     if !args.details {
         return (None, None);
     }
-    match results::fetch(session, kind, &args.name, &args.fetching).await {
+    match results::fetch(session, kind, name, &args.fetching).await {
         Ok(results) => (Some(results), None),
         Err(why) => (None, Some(why)),
     }

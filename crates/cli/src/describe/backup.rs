@@ -30,7 +30,7 @@ use crate::{
 };
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
-    let name = &args.name;
+    let name = args.name.of::<NonAdminBackup>()?;
     let (found, events, namespace, locations) = tokio::join!(
         list::one::<NonAdminBackup>(session, name),
         events::about::<NonAdminBackup>(session, name),
@@ -40,7 +40,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let ((backup, unreadable), events) = (found?, events?);
     let locations = locations?.and_of(session, std::slice::from_ref(&backup)).await;
     let allowed = allowed::read(session, &namespace, None).await?;
-    let (results, no_results) = details(session, "BackupResults", args).await;
+    let (results, no_results) = details(session, "BackupResults", name, args).await;
     let world = World { namespace, velero_namespace: session.velero_namespace.clone(), ..World::default() };
     let changes = in_effect(&world, &backup, &allowed);
     let next = RequestProgress::from(&backup).next();

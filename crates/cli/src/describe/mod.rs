@@ -11,12 +11,12 @@ mod volumes;
 
 pub(crate) use self::{backup::run as backup, location::run as location, restore::run as restore};
 
-use crate::download::Fetching;
+use crate::{download::Fetching, object_name::ObjectName};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Describe {
     /// Which one.
-    name: String,
+    name: ObjectName,
 
     /// Download every error and warning from the storage, if the policy allows downloads.
     #[arg(long)]

@@ -20,14 +20,14 @@ use crate::{
 };
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
-    let name = &args.name;
+    let name = args.name.of::<NonAdminRestore>()?;
     let (found, events) = tokio::join!(
         list::one::<NonAdminRestore>(session, name),
         events::about::<NonAdminRestore>(session, name),
     );
     let ((restore, unreadable), events) = (found?, events?);
     let changes = explain::effect_of_restore(session, &restore).await?;
-    let (results, no_results) = details(session, "RestoreResults", args).await;
+    let (results, no_results) = details(session, "RestoreResults", name, args).await;
     let next = RequestProgress::from(&restore).next();
     let answer = Answer { object: json!(restore), changes, events, results, no_results, next };
     let page = || page(&restore, &answer, unreadable.as_deref(), Timestamp::now());

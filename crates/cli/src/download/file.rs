@@ -6,12 +6,14 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use api::NonAdminBackup;
 use indicatif::{ProgressBar, ProgressStyle};
 use tempfile::NamedTempFile;
 
 use super::{Fetching, Link};
 use crate::{
     connect::Session,
+    object_name::ObjectName,
     output::{Outcome, say},
 };
 
@@ -25,7 +27,7 @@ The file holds the manifests of the namespace, Secrets included, and no volume d
 It appears under its name when it is whole, and not before.")]
 pub(crate) struct Download {
     /// Which backup.
-    name: String,
+    name: ObjectName,
 
     /// Output file, or `-` for standard output. Default: `NAME-data.tar.gz` in the current directory.
     #[arg(long, value_name = "FILE")]
@@ -40,7 +42,7 @@ pub(crate) struct Download {
 }
 
 pub(crate) async fn run(session: &Session, args: &Download) -> Result<Outcome> {
-    let name = &args.name;
+    let name = args.name.of::<NonAdminBackup>()?;
     let to = args.to.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-data.tar.gz")));
     let piped = to.as_os_str() == "-";
     if !piped && !args.force && to.exists() {

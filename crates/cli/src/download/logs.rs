@@ -4,9 +4,10 @@ use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
 use flate2::write::MultiGzDecoder;
+use kube::Resource;
 
 use super::{Fetching, Link};
-use crate::{connect::Session, output::Outcome};
+use crate::{connect::Session, object_name::ObjectName, output::Outcome};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -16,15 +17,19 @@ use crate::{connect::Session, output::Outcome};
 The log is there when the backup or restore is over. A download request is made for it, and removed again.")]
 pub(crate) struct Logs {
     /// Which one.
-    name: String,
+    name: ObjectName,
 
     #[command(flatten)]
     fetching: Fetching,
 }
 
 /// Prints a log of this kind.
-pub(crate) async fn run(session: &Session, kind: &str, args: &Logs) -> Result<Outcome> {
-    let done = args.fetching.with_link(session, kind, &args.name, print).await?;
+pub(crate) async fn run<K: Resource<DynamicType = ()>>(
+    session: &Session,
+    kind: &str,
+    args: &Logs,
+) -> Result<Outcome> {
+    let done = args.fetching.with_link(session, kind, args.name.of::<K>()?, print).await?;
     Ok(done.map_or(Outcome::Interrupted, |()| Outcome::Good))
 }
 

@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, path::Path};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
 use kube::core::ObjectMeta;
 use planner::view;
@@ -43,7 +43,7 @@ pub(super) fn read(file: &Path, namespace: &str) -> Result<Vec<Manifest>> {
 }
 
 fn parse(text: &str, namespace: &str) -> Result<Vec<Manifest>> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).context("reading YAML")?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| invalid(&error))?;
     let items = documents.into_iter().flat_map(|document| match document["items"].as_array() {
         Some(items) if document["kind"] == "List" => items.clone(),
         _ => vec![document],
@@ -67,6 +67,12 @@ fn parse(text: &str, namespace: &str) -> Result<Vec<Manifest>> {
         bail!("there is no NonAdminBackup, NonAdminRestore or NonAdminBackupStorageLocation in it");
     }
     Ok(manifests)
+}
+
+/// What is wrong with a file, in one line: the library adds excerpts, and advice to whoever wrote this program.
+fn invalid(error: &serde_saphyr::Error) -> anyhow::Error {
+    let said = error.to_string();
+    anyhow!("it is not valid YAML: {}", said.lines().next().unwrap_or_default())
 }
 
 fn of_progress(progress: &RequestProgress<'_>) -> Option<Reported> {
@@ -179,6 +185,11 @@ mod tests {
             matches!(&found[1], Manifest::Malformed { noun: "restore", why, .. } if why.contains("bakcupName"))
         );
         assert!(parse("kind: Pod", "shop").is_err());
+        for broken in ["kind: [a", "a: b: c", "kind: NonAdminBackup\n  metadata: {}"] {
+            let said = format!("{:#}", parse(broken, "shop").unwrap_err());
+            assert!(said.starts_with("it is not valid YAML") && said.lines().count() == 1, "{said}");
+            assert!(!said.contains("Option<"), "{said}");
+        }
         let elsewhere = text.replace("{name: a}", "{name: a, namespace: other}");
         assert!(parse(&elsewhere, "shop").unwrap_err().to_string().contains("-n other"));
     }

@@ -13,7 +13,7 @@ use kube::core::ObjectMeta;
 use crate::{
     connect::Session,
     output::Outcome,
-    send::{Sending, pair, written_duration},
+    send::{Sending, pair, secret_key, written_duration},
 };
 
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ pub(super) struct Create {
     prefix: Option<String>,
 
     /// Secret of this namespace with the credential, and the key in it.
-    #[arg(long, value_name = "SECRET=KEY", value_parser = pair)]
+    #[arg(long, value_name = "SECRET=KEY", value_parser = secret_key)]
     credential: (String, String),
 
     /// The region; short for --config region=...

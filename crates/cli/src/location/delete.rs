@@ -20,6 +20,9 @@ pub(super) struct Delete {
 }
 
 pub(super) async fn run(session: &Session, args: &Delete) -> Result<Outcome> {
-    let consequence = "with its backups (what is in the bucket stays there)";
+    let consequence = async |locations: &[NonAdminBackupStorageLocation]| {
+        let its = if locations.len() == 1 { "its" } else { "their" };
+        format!("with {its} backups (what is in the bucket stays there)")
+    };
     args.which.delete::<NonAdminBackupStorageLocation>(session, How::Plainly, consequence).await
 }

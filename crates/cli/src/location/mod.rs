@@ -10,7 +10,7 @@ use anyhow::Result;
 use api::NonAdminBackupStorageLocation;
 use clap::Subcommand;
 
-use crate::{connect::Session, describe, output::Outcome, wait};
+use crate::{connect::Session, describe, object_name::ObjectName, output::Outcome, wait};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -44,14 +44,16 @@ Ctrl-C ends the wait, not the location.")]
   kubectl nacre location describe mine")]
 struct Describe {
     /// Which one.
-    name: String,
+    name: ObjectName,
 }
 
 pub(crate) async fn run(session: &Session, args: Args) -> Result<Outcome> {
     match args.verb {
         Verb::Create(verb) => Box::pin(create::run(session, *verb)).await,
         Verb::Get(verb) => get::run(session, &verb).await,
-        Verb::Describe(verb) => describe::location(session, &verb.name).await,
+        Verb::Describe(verb) => {
+            describe::location(session, verb.name.of::<NonAdminBackupStorageLocation>()?).await
+        }
         Verb::Wait(verb) => wait::run::<NonAdminBackupStorageLocation>(session, &verb).await,
         Verb::Delete(verb) => delete::run(session, &verb).await,
     }

@@ -21,5 +21,10 @@ pub(super) struct Delete {
 }
 
 pub(super) async fn run(session: &Session, args: &Delete) -> Result<Outcome> {
-    args.which.delete::<NonAdminRestore>(session, How::Plainly, "(what it has brought back stays)").await
+    let consequence = async |restores: &[NonAdminRestore]| {
+        let it = if restores.len() == 1 { "it" } else { "they" };
+        let has = if restores.len() == 1 { "has" } else { "have" };
+        format!("(what {it} {has} brought back stays)")
+    };
+    args.which.delete::<NonAdminRestore>(session, How::Plainly, consequence).await
 }

@@ -51,7 +51,7 @@ pub(crate) async fn run(session: &Session, args: Args) -> Result<Outcome> {
         Verb::Create(verb) => Box::pin(create::run(session, *verb)).await,
         Verb::Get(verb) => get::run(session, &verb).await,
         Verb::Describe(verb) => describe::restore(session, &verb).await,
-        Verb::Logs(verb) => logs::run(session, "RestoreLog", &verb).await,
+        Verb::Logs(verb) => logs::run::<NonAdminRestore>(session, "RestoreLog", &verb).await,
         Verb::Wait(verb) => wait::run::<NonAdminRestore>(session, &verb).await,
         Verb::Delete(verb) => delete::run(session, &verb).await,
     }

@@ -26,7 +26,7 @@ pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
     text += &shown("Failed since", &newest_first(&summary.failed), now, |_| style::BAD);
     text += &shown("Restores", &newest_first(&summary.restores), now, mixed);
     text += &shown("Locations", &summary.locations, now, mixed);
-    text += &row("Limits", &limits(summary));
+    text += &row("Usage", &usage(summary));
     if summary.held_back > 0 {
         let backups = count(i64::try_from(summary.held_back).unwrap_or(i64::MAX), "backup");
         let told = format!("{backups} of an earlier namespace of this name: an administrator can adopt them");
@@ -91,7 +91,7 @@ fn shown(name: &str, found: &[Line], now: Timestamp, style: impl Fn(&Line) -> an
     row(name, &texts)
 }
 
-fn limits(summary: &Summary) -> Vec<String> {
+fn usage(summary: &Summary) -> Vec<String> {
     let used = &summary.used;
     let of = |number: usize, limit: Option<usize>, noun: &str| match limit {
         Some(limit) => format!("{number} of {limit} {noun}s"),
@@ -106,7 +106,10 @@ fn limits(summary: &Summary) -> Vec<String> {
     ];
     let mut texts = vec![told.join(", ")];
     if summary.limits.is_none() {
-        texts.push(style::paint(style::QUIET, "what the administrators allow is not for you to read"));
+        texts.push(style::paint(
+            style::QUIET,
+            "limits: unknown, you are not permitted to read the administrators' policy",
+        ));
     }
     texts
 }
@@ -143,8 +146,8 @@ mod tests {
         Namespace shop
 
         Last good backup  none: nothing could be brought back (kubectl nacre backup create --wait)
-        Limits            0 backups, 0 unfinished backups, 0 locations
-                          what the administrators allow is not for you to read
+        Usage             0 backups, 0 unfinished backups, 0 locations
+                          limits: unknown, you are not permitted to read the administrators' policy
         Held back         2 backups of an earlier namespace of this name: an administrator can adopt them
         attention: true
         ");
@@ -204,7 +207,7 @@ mod tests {
                           more: for room: metadata.namespace: 10 are unfinished
         Refused           no: spec.backupSpec.ttl: too long
         Failed since      bad: done only in part, with 1 error, 119m ago
-        Limits            11 of 20 backups, 8 of 10 unfinished backups, 0 locations
+        Usage             11 of 20 backups, 8 of 10 unfinished backups, 0 locations
         attention: true
         ");
     }
@@ -231,8 +234,8 @@ mod tests {
         Namespace shop
 
         Last good backup  none. Newest: x, not counted because it holds 0 items (kubectl nacre backup create --wait)
-        Limits            1 backup, 0 unfinished backups, 0 locations
-                          what the administrators allow is not for you to read
+        Usage             1 backup, 0 unfinished backups, 0 locations
+                          limits: unknown, you are not permitted to read the administrators' policy
         attention: true
         ");
     }
@@ -246,8 +249,8 @@ mod tests {
 
         Last good backup  daily, 24h ago (complete, 42 items in 0s)
         Not counted       part: it holds only a part of the namespace (limited by labelSelector), 120m ago
-        Limits            2 backups, 0 unfinished backups, 0 locations
-                          what the administrators allow is not for you to read
+        Usage             2 backups, 0 unfinished backups, 0 locations
+                          limits: unknown, you are not permitted to read the administrators' policy
         attention: false
         ");
         let empty = ended("empty", 1, &json!({}), &json!({"progress": {}}));
@@ -257,8 +260,8 @@ mod tests {
         Last good backup  daily, 24h ago (complete, 42 items in 0s)
         Not counted       empty: it holds 0 items, 60m ago
                           part: it holds only a part of the namespace (limited by labelSelector), 120m ago
-        Limits            3 backups, 0 unfinished backups, 0 locations
-                          what the administrators allow is not for you to read
+        Usage             3 backups, 0 unfinished backups, 0 locations
+                          limits: unknown, you are not permitted to read the administrators' policy
         attention: true
         ");
     }

@@ -10,7 +10,7 @@ use crate::policy::{Bounds, StorageMode};
 use crate::queue::{Queued, Stage};
 use crate::refusal::{BACKUP, StartsWhen};
 use crate::state::State;
-use crate::{Policy, Refusal, common, enforce, fence, filters};
+use crate::{Policy, Refusal, common, enforce, fence, filters, selectors};
 
 const PATH: &str = "spec.backupSpec";
 
@@ -24,6 +24,7 @@ pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option
         .or_else(|| mixed_filters(spec, &effective))
         .or_else(|| resource_lists(spec))
         .or_else(|| mixed_selectors(spec, &effective))
+        .or_else(|| selectors::check(PATH, spec.label_selector.as_ref(), spec.or_label_selectors.as_deref()))
         .or_else(|| durations(spec))
         .or_else(|| hooks(spec, namespace, policy))
         .or_else(|| ordered_resources(spec, namespace))

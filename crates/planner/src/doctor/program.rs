@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt as _;
 
-use super::{Area, Finding, Observed};
+use super::{Area, CheckStatus, Finding, Observed};
 use crate::install::{CONTROLLER, LEASE, LEASE_NAMESPACE, VERSION};
 use crate::policy::Reading;
 
@@ -20,6 +20,11 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
     let mut findings = deployments(seen, holder.as_deref().ok());
     findings.push(holder.map_or_else(|finding| finding, |holder| held(seen, &holder)));
     findings
+}
+
+/// Nobody holds the lease: nacre does not run, as far as the caller may see.
+pub(super) fn is_down(seen: &Observed) -> bool {
+    holder(seen).is_err_and(|finding| finding.verdict == CheckStatus::Problem)
 }
 
 /// The leader, or a finding if there is none.

@@ -230,10 +230,14 @@ fn one_controller_acts_and_it_is_nacre() {
     insta::assert_snapshot!(sick(|seen| seen.lease = Reading::Absent), @r"
     Nacre Problem: nobody holds the lease nacre in kube-system: nacre does not run, or may not use leases
       -> kubectl logs -n velero deployment/non-admin-controller
+    Admission Warning: the webhook is set up, but nacre does not run: a bad request is stored first and refused by its condition
+      -> start nacre; see above
     ");
     insta::assert_snapshot!(sick(|seen| seen.lease = healthy_lease("2026-11-15T11:00:00Z")), @r"
     Nacre Problem: velero/non-admin-controller-1_a holds the lease and was last heard of 3620 s ago: nobody acts
       -> kubectl logs -n velero deployment/non-admin-controller
+    Admission Warning: the webhook is set up, but nacre does not run: a bad request is stored first and refused by its condition
+      -> start nacre; see above
     ");
     insta::assert_snapshot!(sick(|seen| seen.controllers = Reading::Found(Vec::new())), @"Nacre Note: there is no Deployment non-admin-controller of nacre in velero; velero/non-admin-controller-1_a runs elsewhere");
     insta::assert_snapshot!(sick(|seen| {

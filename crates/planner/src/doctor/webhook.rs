@@ -1,6 +1,6 @@
 //! Whether the API server can ask nacre before it stores a request.
 
-use super::{Area, Finding, Observed};
+use super::{Area, Finding, Observed, program};
 use crate::admission::certificate::{SECRET, Validity};
 use crate::admission::webhook::CONFIGURATION;
 use crate::policy::Reading;
@@ -57,6 +57,10 @@ fn certificate(seen: &Observed, bundles: &[&[u8]]) -> Finding {
             "nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks",
         ),
         Reading::Found(known) => match known.validity {
+            Validity::Valid if program::is_down(seen) => AREA.warning(
+                "the webhook is set up, but nacre does not run: a bad request is stored first and refused by its condition",
+                "start nacre; see above",
+            ),
             Validity::Valid => AREA.ok("the API server asks nacre about requests, and its certificate fits"),
             Validity::Expiring => AREA.warning("the webhook's certificate ends within a day", renew),
             Validity::Invalid => AREA.problem(

@@ -2,19 +2,30 @@
 
 use std::sync::Arc;
 
-use api::NonAdminBackupStorageLocation;
 use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
+use api::{NonAdminBackupStorageLocation, condition};
 use jiff::Timestamp;
 
 use super::decide::references;
 use super::{StoragePath, fill};
-use crate::Policy;
 use crate::state::State;
+use crate::{HealedBy, Policy, healed_by};
 
 /// How many other locations of the namespace count before this one: those that have got as far as being asked for,
-/// and the older ones, so that of many made at once the first ones win.
+/// and the older ones, so that of many made at once the first ones win. One that is refused for what it says counts for
+/// nothing.
 pub(super) fn before(view: &State, location: &NonAdminBackupStorageLocation) -> usize {
-    siblings(view, location).iter().filter(|other| asked_for(view, other) || older(other, location)).count()
+    let counts = |other: &NonAdminBackupStorageLocation| {
+        asked_for(view, other) || (older(other, location) && !is_refused(other))
+    };
+    siblings(view, location).iter().filter(|other| counts(other)).count()
+}
+
+/// Its status says that it has to be changed before it can be used.
+fn is_refused(location: &NonAdminBackupStorageLocation) -> bool {
+    let conditions = location.status.as_ref().map(|status| status.conditions.as_slice());
+    let accepted = condition::get(conditions.unwrap_or_default(), condition::ACCEPTED);
+    accepted.and_then(healed_by) == Some(HealedBy::Spec)
 }
 
 /// Whether the place in the bucket belongs to another: to one that Velero has, be it an administrator's or a tenant's,

@@ -8,7 +8,7 @@ use super::{CheckResult, Observed, from_tenants};
 use crate::ownership::{Storage, storage};
 use crate::queue::{Queued, Stage};
 use crate::refusal::{RESTORE, StartsWhen};
-use crate::{HealedBy, Policy, Refusal, common, enforce, fence, filters, healed_by};
+use crate::{HealedBy, Policy, Refusal, common, enforce, fence, filters, healed_by, selectors};
 
 const PATH: &str = "spec.restoreSpec";
 
@@ -30,6 +30,7 @@ fn rules(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> CheckResult {
         .or_else(|| absent("restoreStatus", spec.restore_status.is_some()))
         .or_else(|| resource_lists(spec))
         .or_else(|| mixed_selectors(spec))
+        .or_else(|| selectors::check(PATH, spec.label_selector.as_ref(), spec.or_label_selectors.as_deref()))
         .or_else(|| existing_resources(spec))
         .or_else(|| item_operation_timeout(spec))
         .or_else(|| hooks(spec, namespace, policy))

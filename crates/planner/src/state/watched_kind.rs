@@ -63,6 +63,11 @@ macro_rules! watched_kinds {
         )*
 
         impl State {
+            /// Whether objects of this kind are kept here.
+            pub const fn watches(kind: Kind) -> bool {
+                matches!(kind, $(Kind::$kind)|*)
+            }
+
             /// Takes an update about an object of this kind; one that is not watched is ignored.
             pub(super) fn update_kind<O: Incoming>(&mut self, kind: Kind, update: Update<'_, O>, now: Moment) -> Vec<Key> {
                 match kind {

@@ -298,3 +298,22 @@ fn the_tenant_is_told_of_a_location_in_events() {
     event Warning BslSpecValidation: spec.backupStorageLocationSpec.provider: must be one of aws, azure, gcp
     ");
 }
+
+#[test]
+fn a_refused_location_leaves_its_place_under_the_limit_to_others() {
+    let mut world = world(&["shop"]);
+    world.policy(|policy| policy.storage_locations.max_per_namespace = Some(1));
+    world.apply(bucket("shop/a-odd", "-"));
+    world.settle();
+    world.apply(bucket("shop/b-sound", "mine"));
+    world.settle();
+    assert!(world.condition("nabsl shop/a-odd", "Accepted").contains("bucket"));
+    assert!(world.has(&format!("bsl {}", world.velero_name("nabsl shop/b-sound"))));
+    // Corrected later, it is one too many.
+    world.edit(
+        "nabsl shop/a-odd",
+        json!({"spec": {"backupStorageLocationSpec": {"objectStorage": {"bucket": "other"}}}}),
+    );
+    world.settle();
+    assert!(world.condition("nabsl shop/a-odd", "Accepted").contains("delete one to make room"));
+}
