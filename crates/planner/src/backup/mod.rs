@@ -7,6 +7,7 @@ mod admit;
 mod check;
 mod delete;
 mod generate;
+mod limits;
 mod status;
 
 use std::sync::Arc;
@@ -23,9 +24,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
-pub use check::{Others, check_spec};
+pub use check::check_spec;
 
-use check::OverLimit;
+pub use limits::{Others, used};
+
+use limits::OverLimit;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
 use crate::rejected_write::{self, retry_after, since};
@@ -139,7 +142,7 @@ pub(crate) fn gather(
         others: policy
             .as_deref()
             .filter(|_| velero.is_none())
-            .map_or_else(Others::default, |policy| check::others(view, &backup, policy)),
+            .map_or_else(Others::default, |policy| limits::others(view, &backup, policy)),
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackup, &backup.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
@@ -299,7 +302,7 @@ pub fn decide(seen: &Observed) -> Plan {
     if let Some(refusal) = check::refusal(seen, policy) {
         return refuse(seen, condition::INVALID_BACKUP_SPEC, &refusal.condition_message());
     }
-    match check::over_limit(seen, policy) {
+    match limits::over_limit(seen, policy) {
         Some(over_limit) => wait_for_limit(seen, &over_limit),
         None => match &seen.rejected_write {
             Some(rejected_write) if rejected_write.kind == Kind::Backup => {
