@@ -34,6 +34,7 @@ pub mod rbac;
 pub mod refresh;
 mod refusal;
 mod rejected_write;
+mod request;
 pub mod restore;
 pub mod state;
 pub mod sync;

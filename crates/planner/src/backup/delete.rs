@@ -11,6 +11,7 @@ use kube::core::ObjectMeta;
 use super::{Observed, status};
 use crate::ownership::{Storage, label, made_for, storage};
 use crate::queue::{Queued, Stage};
+use crate::request::Request;
 use crate::{Action, Event, Object, Plan, Target};
 
 /// How often to look whether a location that Velero could not write to can be written again.
@@ -54,9 +55,7 @@ fn vanish(seen: &Observed) -> Plan {
     if seen.deletes_data() {
         plan.actions.extend(delete_restores(seen));
     }
-    if seen.has_finalizer() {
-        plan = plan.then(Action::RemoveFinalizer(seen.target(), labels::NAB_FINALIZER));
-    }
+    plan = seen.drop_finalizer(plan);
     if !seen.is_deleting() {
         plan = plan.then(Action::Delete(seen.target()));
     }
@@ -95,8 +94,8 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     };
     let mut plan = Plan::done();
     // The API server rejects new finalizers on an object that is being deleted.
-    if !seen.has_finalizer() && !seen.is_deleting() {
-        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAB_FINALIZER));
+    if !seen.is_deleting() {
+        plan = seen.ensure_finalizer(plan);
     }
     let written = status::patch(seen, &status::deleting(seen, &message, ask.as_ref()));
     let news = written.is_some();

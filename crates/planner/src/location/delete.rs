@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, labels};
+use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation};
 
-use super::decide::{Observed, SOON};
-use super::status;
+use super::decide::SOON;
+use super::{Observed, status};
 use crate::rejected_write::retry_after;
+use crate::request::Request;
 use crate::state::State;
 use crate::{Action, Event, Plan, Target, backup};
 
@@ -28,12 +29,10 @@ pub(super) fn decide(seen: &Observed) -> Plan {
     let backups = seen.backups.iter().map(|backup| (Kind::NonAdminBackup, &backup.metadata));
     let left: Vec<_> = own.chain(backups).filter(|(_, meta)| meta.deletion_timestamp.is_none()).collect();
     if left.is_empty() {
-        return Plan::done()
-            .then(Action::RemoveFinalizer(seen.target(), labels::NABSL_FINALIZER))
-            .with_event(Event::normal(
-                "LocationDeleted",
-                "the storage location is gone; what is in the bucket stays there",
-            ));
+        return seen.drop_finalizer(Plan::done()).with_event(Event::normal(
+            "LocationDeleted",
+            "the storage location is gone; what is in the bucket stays there",
+        ));
     }
     // A failed delete is retried later, and does not block the others.
     let stuck = seen.rejected_write.as_ref().map(|rejected_write| rejected_write.kind);

@@ -6,8 +6,7 @@ use api::NonAdminBackupStorageLocation;
 use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
 use jiff::Timestamp;
 
-use super::decide::references;
-use super::{StoragePath, fill};
+use super::{StoragePath, fill, references};
 use crate::Policy;
 use crate::state::State;
 
