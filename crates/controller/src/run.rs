@@ -283,7 +283,12 @@ async fn reconcile(context: &Shared, key: &Key) -> bool {
         }
     }
     let Some(failure) = failure else {
-        debug!(requeue_after = ?outcome.requeue_after, events = outcome.reports.len(), "decided");
+        debug!(
+            because = %outcome.because,
+            requeue_after = ?outcome.requeue_after,
+            events = outcome.reports.len(),
+            "decided"
+        );
         return true;
     };
     if let Retry::Now | Retry::WhenItChanges = failure.retry() {

@@ -12,11 +12,29 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
 
+use crate::queue::{Queued, Stage};
 use crate::rejected_write::{retry_after, since};
 use crate::{Action, Event, Plan, Target};
 
 /// Requeue delay until the watch has reported the request's namespace.
-pub(crate) const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
+const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
+
+/// The plan while the watch has not reported the request's namespace: nobody owns anything yet.
+pub(crate) fn wait_for_namespace() -> Plan {
+    Plan::done().requeue_after(NAMESPACE_RETRY).because("waiting for the watch to report its namespace")
+}
+
+/// The reason to show what Velero reports, and to do nothing else.
+pub(crate) fn mirrored(velero: &impl Queued) -> &'static str {
+    match velero.stage() {
+        Stage::Waiting => "Velero has it and has not started it: its status is shown",
+        Stage::Running => "Velero works on it: its status is shown",
+        Stage::Finalizing => {
+            "Velero has backed up or restored everything and finalizes it: its status is shown"
+        }
+        Stage::Finished => "Velero is done with it: nothing is left to do",
+    }
+}
 
 /// A tenant's request as it was observed.
 pub(crate) trait Request {
@@ -76,7 +94,7 @@ pub(crate) trait Request {
     /// Writes a refusal and its Event, if it is new. The finalizer is removed, since there is nothing to clean up in
     /// Velero.
     fn refuse(&self, reason: &'static str, message: &str) -> Plan {
-        let plan = self.drop_finalizer(Plan::done());
+        let plan = self.drop_finalizer(Plan::done()).because(message.to_owned());
         match self.refusal_write(reason, message) {
             None => plan,
             Some(write) => plan.then(write).with_event(Event::warning(reason, message)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::{
     HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase, labels,
-    velero::{Backup, BackupStorageLocation},
+    velero::{Backup, BackupStorageLocation, Restore},
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -41,7 +41,10 @@ impl World {
     /// What nacre would do about this backup now.
     pub(crate) fn decide_backup(&self, backup: &NonAdminBackup) -> Option<Plan> {
         let granted = backup.spec.backup_spec.resource_policy.iter().map(|named| named.name.as_str());
-        let state = self.state_with(backup, granted);
+        let mut state = self.state_with(backup, granted);
+        if let Some(velero) = self.velero(backup) {
+            self.put(&mut state, &self.velero_namespace, &velero);
+        }
         Some(backup::decide(&backup::observe(&state, self.tenant(), name(&backup.metadata))?))
     }
 
@@ -49,7 +52,10 @@ impl World {
     pub(crate) fn decide_restore(&self, restore: &NonAdminRestore) -> Option<Plan> {
         let spec = &restore.spec.restore_spec;
         let granted = [&spec.resource_modifier, &spec.resource_policy].into_iter().flatten();
-        let state = self.state_with(restore, granted.map(|named| named.name.as_str()));
+        let mut state = self.state_with(restore, granted.map(|named| named.name.as_str()));
+        if let Some(velero) = self.velero_restore(restore) {
+            self.put(&mut state, &self.velero_namespace, &velero);
+        }
         let mut seen = restore::observe(&state, self.tenant(), name(&restore.metadata))?;
         // Tenants do not see the volumes themselves: the status of the backup has their number.
         let volumes =
@@ -159,6 +165,27 @@ impl World {
             },
             spec,
             status: reported.status.clone(),
+        })
+    }
+
+    /// The Velero Restore of a request, as far as the request's status shows it.
+    fn velero_restore(&self, restore: &NonAdminRestore) -> Option<Restore> {
+        let status = restore.status.as_ref()?;
+        let reported = status.velero_restore.as_ref().filter(|_| status.phase != Some(Phase::BackingOff))?;
+        let names = restore::references(restore);
+        let shown = reported.name.clone().filter(|name| names.contains(name));
+        let origin = [
+            (labels::NAR_NAME, restore.metadata.name.clone().unwrap_or_default()),
+            (labels::NAR_NAMESPACE, self.tenant().to_owned()),
+        ];
+        Some(Restore {
+            metadata: ObjectMeta {
+                name: shown.or(names.into_iter().next()),
+                annotations: Some(origin.map(|(key, value)| (key.to_owned(), value)).into()),
+                ..ObjectMeta::default()
+            },
+            status: reported.status.clone(),
+            ..Restore::default()
         })
     }
 

@@ -19,6 +19,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// How long to wait before asking Velero again when it refused for a reason we cannot see.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
 
+/// The reason for the last step, and for doing nothing after it.
+const GONE: &str = "it is being deleted and Velero has nothing of it: only finalizers of others can keep it";
+
 /// Decides about a backup that is being deleted.
 pub(super) fn decide(seen: &Observed) -> Plan {
     let Some(velero) = &seen.velero else {
@@ -59,6 +62,7 @@ fn vanish(seen: &Observed) -> Plan {
     if !seen.is_deleting() {
         plan = plan.then(Action::Delete(seen.target()));
     }
+    let plan = plan.because(GONE);
     if plan.actions.is_empty() || seen.backup.status.is_none() {
         return plan;
     }
@@ -68,7 +72,7 @@ fn vanish(seen: &Observed) -> Plan {
 /// Deletes the Velero Backup and keeps the data.
 fn forget(seen: &Observed, velero: &Backup, message: &str) -> Plan {
     let status = status::deleting(seen, message, None);
-    let mut plan = Plan::done().then_if(status::patch(seen, &status));
+    let mut plan = Plan::done().then_if(status::patch(seen, &status)).because(message.to_owned());
     for request in not_begun(seen) {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &request.metadata)));
     }
@@ -101,6 +105,7 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     let news = written.is_some();
     plan = plan.then_if(written);
     plan.actions.extend(delete_restores(seen));
+    plan = plan.because(message);
     if let Some(ask) = &ask {
         return plan.then(Action::Create(Object::of(Kind::DeleteBackupRequest, ask)));
     }

@@ -33,7 +33,7 @@ use limits::OverLimit;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
 use crate::rejected_write;
-use crate::request::{NAMESPACE_RETRY, Request};
+use crate::request::{Request, mirrored, wait_for_namespace};
 use crate::state::State;
 use crate::view::Seen;
 use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
@@ -271,7 +271,7 @@ const OLDER_REQUESTS_RETRY: Duration = Duration::from_secs(5);
 pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
         // The owner of a Velero Backup is unknown yet: neither create nor release one.
-        return Plan::done().requeue_after(NAMESPACE_RETRY);
+        return wait_for_namespace();
     }
     if seen.is_deleting() || seen.deletes_data() {
         return delete::decide(seen);
@@ -281,7 +281,7 @@ pub fn decide(seen: &Observed) -> Plan {
     }
     if seen.storage_missing {
         // The status stays as it is until the storage is back, or the backup is gone.
-        return Plan::done();
+        return Plan::done().because("its BackupStorageLocation does not exist at the moment");
     }
     if seen.handed_over_before() || seen.lost_before() || seen.synced() {
         return lost(seen);
@@ -315,7 +315,9 @@ fn write_rejected(seen: &Observed, rejected_write: &RejectedWrite) -> Plan {
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::backup(seen, policy);
     let plan = seen.ensure_finalizer(Plan::done());
-    plan.then(Action::Create(Object::of(Kind::Backup, &velero))).again_at_once()
+    plan.then(Action::Create(Object::of(Kind::Backup, &velero)))
+        .again_at_once()
+        .because("it passed every check: Velero is given the backup")
 }
 
 /// The Velero Backup exists: mirrors its status, and ensures the finalizer.
@@ -327,7 +329,7 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
     }
     plan = plan.then_if(generate::stamp(seen, velero)).then_if(status::patch(seen, &status));
     plan.events.extend(status::news(seen, velero, &status));
-    plan
+    plan.because(mirrored(velero))
 }
 
 /// The Velero Backup existed and is gone. It is never created a second time.

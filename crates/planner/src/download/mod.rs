@@ -31,7 +31,7 @@ pub(crate) use target::{concerns_backups, concerns_restores};
 pub use velero_view::observe_velero_view;
 
 use crate::ownership::{annotation, label};
-use crate::request::{NAMESPACE_RETRY, Request};
+use crate::request::{Request, wait_for_namespace};
 use crate::state::State;
 use crate::view::Seen;
 use crate::{Action, Event, Object, Plan, Policy, Target};
@@ -147,6 +147,9 @@ impl Request for Observed {
     }
 }
 
+/// Requeue delay while the policy is unknown, of what Velero's own command line asks for: it has no condition.
+const POLICY_RETRY: Duration = Duration::from_secs(2);
+
 /// Decides what to do about one download.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.is_deleting() {
@@ -154,20 +157,21 @@ pub fn decide(seen: &Observed) -> Plan {
     }
     if let Some(expires) = seen.expires() {
         return if expires <= seen.now {
-            forget(seen).then(Action::Delete(seen.target()))
+            let plan = Plan::done().because("its link has expired: it is deleted");
+            plan.then_if(velero_removal(seen)).then(Action::Delete(seen.target()))
         } else {
-            mirror(seen).requeue_after(until(seen.now, expires))
+            mirror(seen).requeue_after(until(seen.now, expires)).because("its link works until it expires")
         };
     }
     if seen.namespace.is_none() {
-        return Plan::done().requeue_after(NAMESPACE_RETRY);
+        return wait_for_namespace();
     }
     if seen.velero.is_some() {
-        return Plan::done().then_if(no_word_left(seen));
+        return Plan::done().then_if(no_word_left(seen)).because("waiting for Velero to make the link");
     }
     let Some(policy) = &seen.policy else {
         if seen.kind == Kind::DownloadRequest {
-            return Plan::done().requeue_after(NAMESPACE_RETRY);
+            return Plan::done().requeue_after(POLICY_RETRY).because(Observed::policy_unreadable());
         }
         return seen.wait_for_policy();
     };
@@ -185,7 +189,7 @@ fn until(now: Timestamp, then: Timestamp) -> Duration {
 fn create(seen: &Observed, name: &str) -> Plan {
     let plan = Plan::done()
         .then(Action::Create(Object::of(Kind::DownloadRequest, &generate::download_request(seen, name))));
-    plan.then_if(no_word_left(seen))
+    plan.then_if(no_word_left(seen)).because("it passed every check: Velero is asked for the link")
 }
 
 /// The Velero DownloadRequest exists: clears the condition that reported what it waited for.
@@ -205,16 +209,21 @@ fn mirror(seen: &Observed) -> Plan {
 
 /// A request that is being deleted: deletes its Velero DownloadRequest.
 fn forget(seen: &Observed) -> Plan {
-    let delete =
-        |velero: &Arc<DownloadRequest>| Action::Delete(Target::of(Kind::DownloadRequest, &velero.metadata));
-    Plan::done().then_if(seen.velero.as_ref().map(delete))
+    let plan = Plan::done().because("it is being deleted: its Velero DownloadRequest goes with it");
+    plan.then_if(velero_removal(seen))
+}
+
+fn velero_removal(seen: &Observed) -> Option<Action> {
+    let velero = seen.velero.as_ref()?;
+    Some(Action::Delete(Target::of(Kind::DownloadRequest, &velero.metadata)))
 }
 
 fn refuse(seen: &Observed, condition: &'static str, reason: &'static str, message: &str) -> Plan {
     let status = status::refused(seen, condition, reason, message);
+    let plan = Plan::done().because(message.to_owned());
     let Some(write) = status::patch(seen, &status) else {
-        return Plan::done();
+        return plan;
     };
-    let plan = Plan::done().then(write).with_event(Event::warning(condition, message));
+    let plan = plan.then(write).with_event(Event::warning(condition, message));
     if seen.kind == Kind::DownloadRequest { plan.requeue_after(velero_view::UNTIL_READ) } else { plan }
 }

@@ -3,6 +3,7 @@
 //! Unlike a backup, a location is checked at every reconcile: what was deleted by hand is created again, and what is
 //! not allowed any more is removed.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use api::{ApprovalDecision, Kind, NonAdminBackupStorageLocationRequest, condition};
@@ -14,14 +15,14 @@ use super::{
     status,
 };
 use crate::rejected_write::{retry_after, since};
-use crate::request::{NAMESPACE_RETRY, Request};
+use crate::request::{Request, wait_for_namespace};
 use crate::view::Credential;
 use crate::{Action, Plan, Policy, Refusal};
 
 /// How long the location of a Secret that went away is kept: rotation is often a deletion and a creation.
 const GRACE: Duration = Duration::from_mins(5);
 /// Requeue delay until the watch has reported a namespace, or a Secret has been read for the first time.
-pub(super) const SOON: Duration = NAMESPACE_RETRY;
+pub(super) const SOON: Duration = Duration::from_secs(2);
 
 /// The decision about a location.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub fn decide(seen: &Observed) -> Plan {
         return delete::decide(seen);
     }
     if seen.namespace.is_none() {
-        return Plan::done().requeue_after(SOON);
+        return wait_for_namespace();
     }
     let Some(policy) = &seen.policy else {
         return seen.wait_for_policy();
@@ -65,7 +66,7 @@ pub fn decide(seen: &Observed) -> Plan {
     {
         return write_rejected(seen, policy, &verdict, &failed, rejected_write.kind);
     }
-    let mut plan = Plan::done();
+    let mut plan = Plan::done().because(reason(&verdict));
     if seen.request.is_some() {
         plan.actions.extend(generate::request_writes(seen, policy));
     }
@@ -99,6 +100,7 @@ fn write_rejected(
 ) -> Plan {
     let conditions = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
     let mut plan = Plan::done().requeue_after(retry_after(since(conditions, failed.type_), seen.now));
+    plan = plan.because(failed.as_finding().message.to_owned());
     match verdict {
         LocationDecision::Wait
         | LocationDecision::Ask
@@ -119,6 +121,23 @@ fn write_rejected(
 /// The approval request takes two writes, since its status is a subresource; the rest follows at once.
 fn ask(seen: &Observed, policy: &Policy, plan: Plan) -> Plan {
     seen.ensure_finalizer(plan).then(Action::Create(generate::request(seen, policy))).again_at_once()
+}
+
+/// Why a location gets what it gets.
+fn reason(verdict: &LocationDecision) -> Cow<'static, str> {
+    match verdict {
+        LocationDecision::Wait => "waiting until the Secret it names has been read".into(),
+        LocationDecision::Refused(refusal) | LocationDecision::Grace(refusal, _) => {
+            refusal.to_string().into()
+        }
+        LocationDecision::Edited => status::EDITED.into(),
+        LocationDecision::Ask => "it passed every check: approval is requested".into(),
+        LocationDecision::Pending => "waiting for an administrator to approve it".into(),
+        LocationDecision::Rejected(_) => "an administrator rejected it".into(),
+        LocationDecision::RequestUnreadable => "its approval request cannot be read".into(),
+        LocationDecision::RequestMismatch => "its approval request belongs to another location".into(),
+        LocationDecision::Approved(_) => "it is approved: Velero has it or is given it".into(),
+    }
 }
 
 fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {

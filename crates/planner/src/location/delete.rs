@@ -15,7 +15,7 @@ use crate::{Action, Event, Plan, Target, backup};
 /// has a deletionTimestamp, so that nothing blocks it.
 pub(super) fn decide(seen: &Observed) -> Plan {
     if !seen.has_finalizer() {
-        return Plan::done();
+        return Plan::done().because("it is being deleted: only finalizers of others can keep it");
     }
     let request = seen.request.as_ref().map(|request| &request.object.metadata);
     let copy = seen.copy.as_ref().map(|copy| &copy.metadata);
@@ -29,7 +29,8 @@ pub(super) fn decide(seen: &Observed) -> Plan {
     let backups = seen.backups.iter().map(|backup| (Kind::NonAdminBackup, &backup.metadata));
     let left: Vec<_> = own.chain(backups).filter(|(_, meta)| meta.deletion_timestamp.is_none()).collect();
     if left.is_empty() {
-        return seen.drop_finalizer(Plan::done()).with_event(Event::normal(
+        let plan = seen.drop_finalizer(Plan::done()).because("it is being deleted and nothing is left of it");
+        return plan.with_event(Event::normal(
             "LocationDeleted",
             "the storage location is gone; what is in the bucket stays there",
         ));
@@ -37,6 +38,7 @@ pub(super) fn decide(seen: &Observed) -> Plan {
     // A failed delete is retried later, and does not block the others.
     let stuck = seen.rejected_write.as_ref().map(|rejected_write| rejected_write.kind);
     let mut plan = Plan::done().then_if(status::deleting(seen));
+    plan = plan.because("it is being deleted: its objects and its backups go first");
     let since = seen.meta().deletion_timestamp.as_ref().map(|time| time.0);
     plan = plan.requeue_after(if stuck.is_some() { retry_after(since, seen.now) } else { SOON });
     let left = left.into_iter().filter(|(kind, _)| Some(*kind) != stuck);

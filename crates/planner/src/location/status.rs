@@ -152,7 +152,7 @@ pub(super) fn wait_for_policy(seen: &Observed) -> Plan {
     } else {
         status = refused(seen, condition::POLICY_UNAVAILABLE, &Observed::policy_unreadable());
     }
-    write(seen, &status, Plan::done())
+    write(seen, &status, Plan::done().because(Observed::policy_unreadable()))
 }
 
 /// The status of a location that is refused.

@@ -27,7 +27,7 @@ pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
 use crate::rejected_write;
-use crate::request::{NAMESPACE_RETRY, Request};
+use crate::request::{Request, mirrored, wait_for_namespace};
 use crate::state::State;
 use crate::view::Seen;
 use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target, backup};
@@ -197,7 +197,7 @@ impl Request for Observed {
 pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
         // The owner of a Velero Restore is unknown yet: neither create nor release one.
-        return Plan::done().requeue_after(NAMESPACE_RETRY);
+        return wait_for_namespace();
     }
     if seen.is_deleting() {
         return delete::decide(seen);
@@ -244,7 +244,9 @@ fn create(seen: &Observed, policy: &Policy) -> Plan {
         plan = plan.then_if(modifier::ensure(seen, &policy.restore.from_tenant_storage));
     }
     plan = seen.ensure_finalizer(plan);
-    plan.then(Action::Create(Object::of(Kind::Restore, &velero))).again_at_once()
+    plan.then(Action::Create(Object::of(Kind::Restore, &velero)))
+        .again_at_once()
+        .because("it passed every check: Velero is given the restore")
 }
 
 /// The Velero Restore exists: mirrors its status, whatever happened to the backup since.
@@ -256,7 +258,7 @@ fn mirror(seen: &Observed, velero: &Restore) -> Plan {
     }
     plan = plan.then_if(status::patch(seen, &status));
     plan.events.extend(status::news(seen, velero, &status));
-    plan
+    plan.because(mirrored(velero))
 }
 
 /// Refuses because of what the request says.
