@@ -1,3 +1,7 @@
+use k8s_openapi::api::rbac::v1::{PolicyRule, Role};
+use kube::ResourceExt as _;
+use planner::rbac::aggregate;
+
 use super::*;
 use crate::{
     fixtures::{bound, bound_everywhere, cluster_role, labelled, standard_roles},

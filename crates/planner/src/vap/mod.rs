@@ -21,6 +21,7 @@ use kube::core::ObjectMeta;
 const NAME_OF_NAMESPACE: &str = "kubernetes.io/metadata.name";
 
 /// A policy in the making.
+#[must_use]
 pub struct Draft {
     name: &'static str,
     spec: ValidatingAdmissionPolicySpec,
