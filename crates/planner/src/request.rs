@@ -61,8 +61,8 @@ pub(crate) trait Request {
 
     /// The request has nacre's finalizer.
     fn has_finalizer(&self) -> bool {
-        let finalizers = self.object().1.finalizers.iter().flatten();
-        finalizers.into_iter().any(|finalizer| Some(finalizer.as_str()) == Self::FINALIZER)
+        let mut finalizers = self.object().1.finalizers.iter().flatten();
+        finalizers.any(|finalizer| Some(finalizer.as_str()) == Self::FINALIZER)
     }
 
     /// The status says that the Velero object was created before.

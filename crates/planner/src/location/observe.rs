@@ -187,7 +187,7 @@ impl Request for Observed {
 
     fn reported(&self) -> (Option<Phase>, &[Condition]) {
         let status = self.location.status.as_ref();
-        status.map_or((None, &[]), |status| (status.phase, &status.conditions))
+        status.map_or((None, [].as_slice()), |status| (status.phase, status.conditions.as_slice()))
     }
 
     fn refusal_write(&self, reason: &'static str, message: &str) -> Option<Action> {
