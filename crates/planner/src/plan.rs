@@ -317,3 +317,15 @@ impl Event {
         Self { warning: true, reason, note: note.into() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Plan;
+
+    #[test]
+    fn the_more_precise_reason_stays_and_no_reason_makes_a_difference() {
+        let plan = Plan::done().because("the Secret is missing").because("it waits");
+        assert_eq!(plan.because, "the Secret is missing");
+        assert_eq!(plan, Plan::done());
+    }
+}

@@ -121,3 +121,38 @@ fn what_cannot_be_known_is_said() {
     not checked: whether the ConfigMap x is one the administrators let you use
     ");
 }
+
+/// Why is nothing happening? The reason is the planner's own.
+#[test]
+fn what_nacre_does_now_is_shown_with_its_reason() {
+    let answer = |policy: Policy, status: &Value, source| {
+        let mut object = backup(&json!({}));
+        object.metadata.namespace = Some("shop".to_owned());
+        object.metadata.uid = Some("1".to_owned());
+        object.status = serde_json::from_value(status.clone()).unwrap();
+        let manifest = Manifest::Backup(Box::new(object));
+        let world = shop(policy);
+        let now = doing(&world, &manifest, source);
+        Answer { reported: manifest.reported(), now, ..explain(&world, &manifest, source).checked_by(None) }
+    };
+    let first_lines = |answer: &Answer| page(answer).lines().take(2).collect::<Vec<_>>().join("\n");
+    let running = answer(Policy::default(), &at_velero(&json!({"phase": "InProgress"})), Source::Unreadable);
+    insta::assert_snapshot!(first_lines(&running), @r"
+    backup daily in namespace shop: InProgress - Velero has started
+      now: Velero works on it: its status is shown
+    ");
+    let new = answer(Policy::default(), &json!({}), Source::Cluster);
+    insta::assert_snapshot!(first_lines(&new), @r"
+    backup daily in namespace shop: would pass
+      now: it passed every check: Velero is given the backup
+    ");
+    // Whether it passes is for the policy to say, which cannot be read.
+    assert_eq!(answer(Policy::default(), &json!({}), Source::Unreadable).now, None);
+    // What the status shows is not repeated.
+    let mut policy = Policy::default();
+    policy.backup.max_per_namespace = Some(0);
+    let message = "metadata.namespace: this namespace has as many backups as it may have, which is 0";
+    let full = answer(policy, &refused("NamespaceLimitReached", message), Source::Cluster);
+    assert_eq!(full.now.as_deref(), Some(message));
+    assert!(!page(&full).contains("now: "), "{}", page(&full));
+}
