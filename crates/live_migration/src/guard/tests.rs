@@ -15,7 +15,6 @@ use harness::Ask;
 use planner::plan::{Action, Plan};
 
 #[path = "../../../planner/src/vap/harness.rs"]
-#[allow(dead_code, reason = "the planner's own tests use the rest of it")]
 mod harness;
 
 fn migration(annotations: &Value, priority: Option<&str>) -> Value {
