@@ -52,13 +52,15 @@ pub fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl fmt::Display + 'a 
     fmt::from_fn(move |out| {
         let mut last = error.to_string();
         out.write_str(&last)?;
-        for cause in std::iter::successors(error.source(), |cause| cause.source()) {
-            let cause = cause.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
             // Errors of other crates may hold the text of what caused them.
-            if !last.contains(&cause) {
-                write!(out, ": {cause}")?;
-                last = cause;
+            if !last.contains(&text) {
+                write!(out, ": {text}")?;
+                last = text;
             }
+            source = cause.source();
         }
         Ok(())
     })
