@@ -4,7 +4,7 @@ SHELL := bash
 
 # The cluster of `make up` lives here.
 BED := .bed
-CRATES := api planner runtime engine controller cli bed e2e
+CRATES := api planner live_migration runtime engine controller cli bed e2e
 # The crates with unit tests, always all of them: another selection has other features, and builds the dependencies again.
 UNITS := --workspace --exclude e2e
 # The tests that keep generated files current, and write them with NACRE_GEN.

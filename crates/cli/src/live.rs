@@ -197,8 +197,11 @@ pub(crate) async fn follow_until<K: ShowsProgress>(
             }
             bail!("there is no {} {name:?} in namespace {}", K::NOUN, session.namespace);
         };
-        view.show(&object.moment());
         let outcome = over(&object);
+        // The caller prints how it ended.
+        if outcome.is_none() {
+            view.show(&object.moment());
+        }
         last = Some(object);
         Ok(outcome)
     })

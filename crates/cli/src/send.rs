@@ -109,9 +109,15 @@ pub(crate) async fn conclude<K: ShowsProgress>(
     let Some(last) = last else { return Ok(outcome) };
     let moment = last.moment();
     match session.format {
-        // It was said when it was made.
-        Format::Name => {}
-        format => print(format, &last, || live::verdict::<K>(name, &moment), Vec::new)?,
+        Format::Table | Format::Wide => say(&live::verdict::<K>(name, &moment))?,
+        // Standard output is for programs, and how it ended is for people.
+        format => {
+            remark(live::verdict::<K>(name, &moment).trim_end());
+            // Its name was printed when it was made.
+            if format != Format::Name {
+                print(format, &last, String::new, Vec::new)?;
+            }
+        }
     }
     if outcome != Outcome::Good {
         for hint in last.next() {

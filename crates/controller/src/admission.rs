@@ -17,7 +17,8 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use engine::{
-    CertificateSlot, Cluster, Executor, Presenter, Supervisor, make_certificate, validity, with_credential,
+    CertificateSlot, Cluster, Executor, Presenter, Supervisor, chain, make_certificate, validity,
+    with_credential,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -130,7 +131,8 @@ impl Webhook {
                 }
                 Err(error) => {
                     let forbidden = code(&error) == Some(403);
-                    self.reported_status.set(Some(format!("the webhook does not work: {error:#}")));
+                    self.reported_status
+                        .set(Some(format!("the webhook does not work: {}", chain(error.as_ref()))));
                     if forbidden { OFF } else { self.look() }
                 }
             };
@@ -188,7 +190,7 @@ impl Webhook {
             Err(failure) if failure.status().is_some() => Err(failure.into()),
             // No answer, or another replica is leader and writes instead. Either way the next round checks again.
             Err(failure) => {
-                debug!(%failure, "webhook: not updated; retrying");
+                debug!(failure = %chain(&failure), "webhook: not updated; retrying");
                 Ok(None)
             }
         }

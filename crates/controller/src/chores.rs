@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine::{Cluster, Executor, Leadership};
+use engine::{Cluster, Executor, Leadership, chain};
 use planner::{Action, Event, Key, Plan, gc, sync};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -74,7 +74,7 @@ pub(crate) async fn collect(cluster: Arc<Cluster>, executor: Executor, leadershi
             let about = Key::new(target.kind, &target.namespace, &target.name);
             let plan = Plan::done().then(Action::Delete(target));
             if let Err(failure) = executor.execute(&about, &plan).await {
-                warn!(%failure, "garbage collection: delete failed; retrying at the next collection");
+                warn!(failure = %chain(&failure), "garbage collection: delete failed; retrying at the next collection");
             }
         }
     }

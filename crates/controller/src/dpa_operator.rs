@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use api::{DataProtectionApplication, Kind, condition};
 use engine::applications::{Lookout, Seen};
-use engine::{Degraded, EventRecorder, Failure, Leadership, Supervisor, everything};
+use engine::{Degraded, EventRecorder, Failure, Leadership, Supervisor, chain, everything};
 use futures::stream::SelectAll;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
@@ -148,7 +148,7 @@ impl Keeper {
                     SOON
                 }
                 Err(failure) => {
-                    warn!(%failure, "operator: reconcile failed; retrying");
+                    warn!(failure = %chain(&failure), "operator: reconcile failed; retrying");
                     LATER
                 }
             };
@@ -189,8 +189,8 @@ impl Keeper {
         if let Err(failure) = self.execute_plan(&decision.plan).await {
             let conflict = failure.status().is_some_and(|status| status.code == 409);
             if !conflict {
-                let reported =
-                    failed(&self.observed(&seen, with_finalizer.as_deref(), contested), &failure.to_string());
+                let observed = self.observed(&seen, with_finalizer.as_deref(), contested);
+                let reported = failed(&observed, &chain(&failure).to_string());
                 self.remember(&reported);
                 // A condition that cannot be written now is written at the next retry.
                 let _ = self.execute_plan(&reported).await;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use engine::live_migration::{
     Seen, VIRT_OPERATOR, execute_plan, grants, is_configured, knows_mutating_policies,
 };
-use engine::{Degraded, EventRecorder, Failure, Leadership, Retry, everything};
+use engine::{Degraded, EventRecorder, Failure, Leadership, Retry, chain, everything};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::core::PartialObjectMeta as Meta;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
-use planner::live_migration::{contest::counted, expiry, grant::GRANT, guard, reconcile, settings};
+use live_migration::{contest::counted, expiry, grant::GRANT, guard, reconcile, settings};
 use planner::{Action, Plan};
 use thiserror::Error;
 use tokio::time::sleep;
@@ -45,7 +45,7 @@ const ROLES_NOT_MAINTAINED: &str = "KubeVirt live-migration roles are not mainta
 /// Why a round failed.
 #[derive(Debug, Error)]
 enum RoundError {
-    #[error("looking: {0}")]
+    #[error("the cluster could not be read")]
     Look(#[from] kube::Error),
     #[error(transparent)]
     Write(#[from] Failure),
@@ -80,10 +80,10 @@ pub(crate) async fn keep(
                 let retry = round_error.retry();
                 match retry {
                     Retry::Now | Retry::WhenItChanges => {
-                        debug!(%round_error, "live migration: cache was stale; retrying");
+                        debug!(round_error = %chain(&round_error), "live migration: cache was stale; retrying");
                     }
                     Retry::After(_) | Retry::BackOff => {
-                        warn!(%round_error, "live migration: reconcile failed; retrying");
+                        warn!(round_error = %chain(&round_error), "live migration: reconcile failed; retrying");
                     }
                 }
                 retry.delay(failures).unwrap_or(SAFETY_NET)

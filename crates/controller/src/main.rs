@@ -37,7 +37,7 @@ async fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error:#}");
+            tracing::error!("{}", engine::chain(error.as_ref()));
             ExitCode::FAILURE
         }
     }

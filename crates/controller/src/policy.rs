@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{DataProtectionApplication, Kind};
-use engine::{Cluster, EventRecorder, Executor, Leadership, Retry};
+use engine::{Cluster, EventRecorder, Executor, Leadership, Retry, chain};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ObjectMeta;
@@ -117,7 +117,7 @@ pub(crate) async fn keep_copy(cluster: Arc<Cluster>, executor: Executor, leaders
         };
         failures = failures.saturating_add(1);
         if failure.retry() == Retry::BackOff {
-            let why = format!("its copy, ConfigMap {IN_FORCE}, is not written: {failure}");
+            let why = format!("its copy, ConfigMap {IN_FORCE}, is not written: {}", chain(&failure));
             cluster.degraded().disable(OFF, &why);
         }
         match failure.status().map(|status| status.code) {

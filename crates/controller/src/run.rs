@@ -14,7 +14,7 @@ use api::{
     DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
 };
-use engine::{Cluster, EventRecorder, Executor, Leadership, Progress, Supervisor, watch};
+use engine::{Cluster, EventRecorder, Executor, Leadership, Progress, Supervisor, chain, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
@@ -284,13 +284,18 @@ async fn reconcile(context: &Shared, key: &Key) -> bool {
         }
     }
     let Some(failure) = failure else {
-        debug!(requeue_after = ?outcome.requeue_after, events = outcome.reports.len(), "decided");
+        debug!(
+            because = %outcome.because,
+            requeue_after = ?outcome.requeue_after,
+            events = outcome.reports.len(),
+            "decided"
+        );
         return true;
     };
     if let Retry::Now | Retry::WhenItChanges = failure.retry() {
-        debug!(%failure, "the cached object was out of date");
+        debug!(failure = %chain(&failure), "the cached object was out of date");
     } else {
-        error!(%failure, "write failed; retrying");
+        error!(failure = %chain(&failure), "write failed; retrying");
     }
     false
 }

@@ -26,7 +26,7 @@ pub use client::{api_server, connect, connect_behind, everything, user_agent};
 pub use cluster::{Cluster, Look};
 pub use credentials::{watch_credentials, with_credential};
 pub use degraded::Degraded;
-pub use error::Failure;
+pub use error::{Failure, chain};
 pub use events::EventRecorder;
 pub use execute::{Executor, Writes};
 pub use leadership::{LeaderStatus, Leadership, NotLeading};

@@ -13,11 +13,11 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
-use planner::live_migration::contest::Repairs;
-use planner::live_migration::grant::GRANT;
-use planner::live_migration::settings::{self, Settings};
-use planner::live_migration::who_can::Rbac;
-use planner::live_migration::{guard, reconcile};
+use live_migration::contest::Repairs;
+use live_migration::grant::GRANT;
+use live_migration::settings::{self, Settings};
+use live_migration::{guard, reconcile};
+use planner::rbac::Rbac;
 use planner::{Key, Plan};
 use serde::de::DeserializeOwned;
 

@@ -18,6 +18,7 @@ use tracing::{info, warn};
 
 use crate::client::everything;
 use crate::cluster::Cluster;
+use crate::error::chain;
 use crate::execute::Executor;
 use crate::leadership::Leadership;
 use crate::watch::{LONGEST_PAUSE, Progress, closed, update};
@@ -90,7 +91,7 @@ async fn note(executor: &Executor, cluster: &Arc<Cluster>, plan: &Plan) -> bool 
     match executor.execute(&about, plan).await {
         Ok(()) => true,
         Err(failure) => {
-            warn!(%failure, "Velero view: record of copies could not be written; retrying");
+            warn!(failure = %chain(&failure), "Velero view: record of copies could not be written; retrying");
             false
         }
     }

@@ -1,5 +1,6 @@
 //! The result of a decision: actions in order, Events, and when to reconcile again.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use kube::core::ObjectMeta;
 use serde_json::Value;
 
 /// The plan for one object. It leaves no choice to the executor.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Executed in order; each is safe to repeat, and each may be the last before a crash.
     pub actions: Vec<Action>,
@@ -16,6 +17,16 @@ pub struct Plan {
     pub events: Vec<Event>,
     /// When to decide again.
     pub again: Again,
+    /// The reason for the actions, or for doing nothing: for the debug log and for `kubectl nacre explain`.
+    pub because: Cow<'static, str>,
+}
+
+/// Two plans that do the same are equal, whatever their reasons.
+impl PartialEq for Plan {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { actions, events, again, because: _ } = self;
+        (actions, events, again) == (&other.actions, &other.events, &other.again)
+    }
 }
 
 /// When to decide about an object again, once its plan is carried out.
@@ -133,6 +144,15 @@ impl Plan {
     #[must_use]
     pub fn then_if(mut self, action: Option<Action>) -> Self {
         self.actions.extend(action);
+        self
+    }
+
+    /// Gives the reason. If there is one, it stays: what was decided further down is more precise.
+    #[must_use]
+    pub fn because(mut self, reason: impl Into<Cow<'static, str>>) -> Self {
+        if self.because.is_empty() {
+            self.because = reason.into();
+        }
         self
     }
 
@@ -295,5 +315,17 @@ impl Event {
     /// A Warning Event.
     pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
         Self { warning: true, reason, note: note.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Plan;
+
+    #[test]
+    fn the_more_precise_reason_stays_and_no_reason_makes_a_difference() {
+        let plan = Plan::done().because("the Secret is missing").because("it waits");
+        assert_eq!(plan.because, "the Secret is missing");
+        assert_eq!(plan, Plan::done());
     }
 }

@@ -50,20 +50,21 @@ pub fn decide(view: &State, name: &str) -> Option<(Key, Plan)> {
     let velero = view.velero_backup(name)?;
     let this = Key::of(Kind::Backup, &velero.metadata);
     Some(match find(view, &velero) {
-        Finding::Settled => (this, Plan::done()),
+        Finding::Settled => (this, Plan::done().because("it is not over, is nobody's, or has its request")),
         Finding::AtOdds(location, why) => {
             let note = format!("backup {name:?} in this storage is ignored: {why}");
-            (location, Plan::done().with_event(Event::warning(IGNORED, note)))
+            (location, Plan::done().because(why).with_event(Event::warning(IGNORED, note)))
         }
         Finding::Held(request) => {
             let note = "a backup of an earlier namespace of this name is held back; an administrator can hand it over";
-            (request, Plan::done().with_event(Event::warning("BackupHeldBack", note)))
+            (request, Plan::done().because(note).with_event(Event::warning("BackupHeldBack", note)))
         }
         Finding::Wanted(request, adoption) => {
             let about = Key::of(Kind::NonAdminBackup, &request.metadata);
             (
                 about,
                 Plan::done()
+                    .because("a backup in storage has no request: one is created")
                     .then_if(adoption)
                     .then(Action::Create(Object::of(Kind::NonAdminBackup, &request))),
             )

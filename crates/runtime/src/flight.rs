@@ -1,5 +1,6 @@
 //! One plan being carried out.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use api::Kind;
@@ -87,6 +88,8 @@ pub struct Outcome {
     pub reports: Vec<Report>,
     /// When to decide again even if nothing changes.
     pub requeue_after: Option<Duration>,
+    /// The reason for what was done, or for doing nothing.
+    pub because: Cow<'static, str>,
     /// Why the plan was not carried out to its end, and what was tried.
     pub failure: Option<Failure>,
     /// The action that failed.
@@ -175,6 +178,7 @@ impl Flight {
             about: self.about,
             reports: self.reports,
             requeue_after: self.requeue_after,
+            because: self.plan.because,
             failure: self.failure,
             failed_action,
         }

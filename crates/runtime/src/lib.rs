@@ -142,6 +142,7 @@ impl Runtime {
             flight.stage = Stage::Done;
             return;
         };
+        debug_assert!(!decision.plan.because.is_empty(), "the plan for {:?} gives no reason", flight.about);
         if let Some(bug) = self.bug {
             decision.plan = bug(&self.state, &flight.about, decision.plan);
         }

@@ -12,6 +12,7 @@ use api::{HiddenSecret, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminR
 use clap::ValueEnum;
 use jiff::Timestamp;
 use kube::Api;
+use planner::Action;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -72,6 +73,9 @@ struct Answer {
     /// The status of the object in the cluster, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     reported: Option<Reported>,
+    /// Why nacre does what it does about the object in the cluster now, or does nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<String>,
     /// passes, needsApproval, refused, waits or unknown.
     verdict: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,8 +130,12 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
             Source::File | Source::Cluster => None,
         };
         // The status in a file is nobody's.
-        let reported = if args.filename.is_none() { manifest.reported() } else { None };
-        answers.push(Answer { reported, ..answer.checked_by(api_server) });
+        let (reported, now) = if args.filename.is_none() {
+            (manifest.reported(), doing(&world, manifest, allowed.source))
+        } else {
+            (None, None)
+        };
+        answers.push(Answer { reported, now, ..answer.checked_by(api_server) });
     }
     let shown = || answers.iter().map(show::page).collect::<Vec<_>>().join("\n");
     let names = || answers.iter().map(|answer| format!("{}/{}", answer.kind, answer.name)).collect();
@@ -269,6 +277,7 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         name: manifest.name(),
         namespace: world.namespace.metadata.name.clone().unwrap_or_default(),
         reported: None,
+        now: None,
         verdict: named,
         reason,
         rule,
@@ -278,6 +287,18 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         api_server: None,
         not_checked: manifest.not_checked(policy),
     }
+}
+
+/// Why nacre does what it does about an object in the cluster now, or does nothing. None where that depends on what
+/// the caller cannot read: the policy, or an approval.
+fn doing(world: &World, manifest: &Manifest, policy: Source) -> Option<String> {
+    let plan = match manifest {
+        Manifest::Backup(backup) => world.decide_backup(backup),
+        Manifest::Restore(restore) => world.decide_restore(restore),
+        Manifest::Location(_) | Manifest::Malformed { .. } => None,
+    }?;
+    let by_policy = plan.actions.iter().any(|action| matches!(action, Action::Create(_)));
+    (policy != Source::Unreadable || !by_policy).then(|| plan.because.into_owned())
 }
 
 fn judge(world: &World, manifest: &Manifest) -> PreviewResult {
@@ -290,126 +311,4 @@ fn judge(world: &World, manifest: &Manifest) -> PreviewResult {
 }
 
 #[cfg(test)]
-mod tests {
-    use planner::Policy;
-    use serde_json::json;
-
-    use super::*;
-    use crate::{
-        preview::tests::{backup, shop},
-        progress::tests::{at_velero, refused},
-    };
-
-    fn reported(policy: Policy, spec: &Value, source: Source) -> String {
-        let manifest = Manifest::Backup(Box::new(backup(spec)));
-        page(&explain(&shop(policy), &manifest, source).checked_by(None))
-    }
-
-    fn page(answer: &Answer) -> String {
-        let text = anstream::adapter::strip_str(&show::page(answer)).to_string();
-        // What is always left out is reported elsewhere.
-        let mut words: Vec<&str> = text.split(' ').collect();
-        for at in 1..words.len().saturating_sub(1) {
-            if words[at - 1] == "and" && words[at + 1] == "more" {
-                words[at] = "NN";
-            }
-        }
-        words.join(" ")
-    }
-
-    fn strict() -> Policy {
-        let mut policy = Policy::default();
-        policy.backup.ttl.max = Some("48h".into());
-        policy.backup.enforce.snapshot_volumes = Some(false);
-        policy.backup.defaults.ttl = Some("24h".into());
-        policy
-    }
-
-    #[test]
-    fn a_refusal_names_field_rule_and_what_would_do() {
-        insta::assert_snapshot!(reported(strict(), &json!({"ttl": "72h"}), Source::Cluster), @r"
-        backup daily in namespace shop: would be refused
-          spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
-          rule: backup.ttl of the administrators' policy
-
-        policy: the cluster's, as it is now
-        ");
-        insta::assert_snapshot!(reported(strict(), &json!({"excludedNamespaces": ["a"]}), Source::File), @r"
-        backup daily in namespace shop: would be refused
-          spec.backupSpec.excludedNamespaces: not available to namespace owners; leave the field out
-          rule: built into nacre, independent of the administrators' policy
-
-        policy: from the file
-        ");
-    }
-
-    #[test]
-    fn what_passes_is_shown_as_velero_gets_it() {
-        insta::assert_snapshot!(reported(strict(), &json!({"includedResources": ["configmaps"]}), Source::Cluster), @r"
-        backup daily in namespace shop: would pass
-          FIELD                BECOMES                                       BY
-          excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
-          includedNamespaces   shop                                          nacre, always
-          snapshotVolumes      false                                         policy, backup.enforce.snapshotVolumes
-          ttl                  24h                                           policy, backup.defaults.ttl
-
-        policy: the cluster's, as it is now
-        ");
-    }
-
-    /// The policy was changed since, so that the same request would pass: the request itself is still refused.
-    #[test]
-    fn the_status_of_the_object_comes_first_and_decides_the_exit_code() {
-        let answer = |status: &Value| {
-            let mut object = backup(&json!({"ttl": "24h"}));
-            object.status = serde_json::from_value(status.clone()).unwrap();
-            let manifest = Manifest::Backup(Box::new(object));
-            let answer = explain(&shop(Policy::default()), &manifest, Source::Cluster).checked_by(None);
-            Answer { reported: manifest.reported(), ..answer }
-        };
-        let status = refused("InvalidBackupSpec", "spec.backupSpec.ttl: at most 12h");
-        insta::assert_snapshot!(page(&answer(&status)), @r"
-        backup daily in namespace shop: Refused - spec.backupSpec.ttl: at most 12h
-        if it were sent again now: would pass
-          FIELD                BECOMES                                       BY
-          excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
-          includedNamespaces   shop                                          nacre, always
-
-        policy: the cluster's, as it is now
-        ");
-        assert!(answer(&status).needs_attention());
-        assert!(answer(&refused("HandOverFailed", "nacre retries")).needs_attention());
-        assert!(answer(&refused("VeleroBackupNotFound", "it is gone")).needs_attention());
-        assert!(!answer(&at_velero(&json!({"phase": "InProgress"}))).needs_attention());
-        assert!(!answer(&json!({})).needs_attention());
-    }
-
-    #[test]
-    fn without_policy_and_webhook_the_answer_is_unknown() {
-        let manifest = Manifest::Backup(Box::new(backup(&json!({}))));
-        let answer = |source, denied: Option<&str>, webhook| {
-            let denied = denied.map(str::to_owned);
-            let answer = explain(&shop(Policy::default()), &manifest, source);
-            let answer = answer.checked_by(Some(server::ServerAnswer { denied, webhook }));
-            (answer.verdict, answer.needs_attention())
-        };
-        assert_eq!(answer(Source::Unreadable, None, false), ("unknown", true));
-        assert_eq!(answer(Source::Unreadable, None, true), ("passes", false));
-        assert_eq!(answer(Source::Unreadable, Some("no"), false), ("passes", true));
-        assert_eq!(answer(Source::Cluster, None, false), ("passes", false));
-    }
-
-    #[test]
-    fn what_cannot_be_known_is_said() {
-        insta::assert_snapshot!(reported(Policy::default(), &json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r"
-        backup daily in namespace shop: unknown: the policy could not be checked; it would pass if nothing is set there
-          FIELD                BECOMES                                       BY
-          excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
-          includedNamespaces   shop                                          nacre, always
-
-        policy: unknown; this is what holds if the administrators have set nothing
-        not checked: the administrators' policy: you are not permitted to read it
-        not checked: whether the ConfigMap x is one the administrators let you use
-        ");
-    }
-}
+mod tests;

@@ -23,6 +23,10 @@ pub(super) fn page(answer: &Answer) -> String {
             ]
         }
     };
+    let known = |now: &&String| answer.reported.as_ref().is_none_or(|reported| reported.message != **now);
+    if let Some(now) = answer.now.as_ref().filter(known) {
+        top.insert(1, format!("  now: {}", printable(now)));
+    }
     if let Some(reason) = &answer.reason {
         top.push(format!("  {}", printable(reason)));
         top.push(rule(answer));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Subcommand;
 use jiff::Timestamp;
-use planner::live_migration::{bridge, preview::grant_command};
+use live_migration::{bridge, preview::grant_command};
 use tokio::time::Instant;
 
 use super::{

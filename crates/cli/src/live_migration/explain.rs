@@ -1,13 +1,13 @@
 //! `explain`: why somebody may or may not migrate.
 
 use anyhow::Result;
-use planner::live_migration::{
+use live_migration::{
     explain::{self, Answer, PowerCheck},
-    power::Power,
     preview::grant_command,
-    subject::{Identity, Who},
-    who_can::Scope,
 };
+use planner::kubevirt::Power;
+use planner::rbac::Scope;
+use planner::rbac::subject::{Identity, Who};
 
 use super::{
     gather,

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use engine::{Retry, live_migration};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};
-use planner::{Plan, live_migration::who_can::Rbac};
+use planner::{Plan, rbac::Rbac};
 
 /// Whether everything was done, or what was seen has changed meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use jiff::Timestamp;
+use live_migration::grant::{self, GrantRequest};
 use planner::{
-    live_migration::{
-        grant::{self, GrantRequest},
-        subject::Who,
-        who_can::Scope,
-    },
     plan::Plan,
+    rbac::{Scope, subject::Who},
 };
 
 use super::{

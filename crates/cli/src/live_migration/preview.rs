@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
-use planner::live_migration::preview::{Preview as Answer, dormant, preview};
+use live_migration::preview::{Preview as Answer, dormant, preview};
 
 use super::{gather, show};
 use crate::{

@@ -10,7 +10,8 @@ use k8s_openapi::api::{
     },
 };
 use kube::{Api, Client, api::PostParams};
-use planner::live_migration::{power::Power, rules::Request, subject::Identity};
+use planner::kubevirt::Power;
+use planner::rbac::{rules::Request, subject::Identity};
 
 /// Enough to keep an API server busy, and few enough not to be throttled.
 const AT_ONCE: usize = 32;

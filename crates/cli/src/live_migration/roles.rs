@@ -2,22 +2,21 @@
 
 use std::time::Duration;
 
+use ::live_migration::{
+    access, guard,
+    preview::preview,
+    reconcile,
+    report::{Report, report},
+    roles::Era,
+    settings::{self, Settings},
+};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use engine::live_migration::{self, Seen};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use planner::{
-    live_migration::{
-        access, guard,
-        preview::preview,
-        reconcile,
-        report::{Report, report},
-        roles::Era,
-        settings::{self, Settings},
-        subject::Who,
-        who_can::Rbac,
-    },
     plan::Plan,
+    rbac::{Rbac, subject::Who},
 };
 use serde::Serialize;
 use tokio::time::Instant;

@@ -1,11 +1,9 @@
 //! Putting plans, paths and rights into words.
 
 use planner::{
-    live_migration::{
-        power::Power,
-        who_can::{Path, Scope},
-    },
+    kubevirt::Power,
     plan::{Action, Plan},
+    rbac::{Path, Scope},
 };
 use serde::Serialize;
 use serde_json::{Value, json};

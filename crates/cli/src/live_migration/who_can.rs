@@ -1,13 +1,12 @@
 //! `who-can`: everybody with a live-migration permission, and how.
 
 use anyhow::Result;
-use planner::live_migration::{
+use live_migration::{
     indirect::{Roundabout, roundabouts},
     preview::dormant,
-    rules::Request,
-    subject::Who,
-    who_can::{Right, Scope, rights},
+    who_can::{Right, rights},
 };
+use planner::rbac::{Scope, rules::Request, subject::Who};
 use serde::Serialize;
 
 use super::{

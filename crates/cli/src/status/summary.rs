@@ -2,6 +2,8 @@
 
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, condition};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::ObjectMeta;
 use planner::{HealedBy, healed_by, last_good};
 use serde::Serialize;
 
@@ -166,7 +168,9 @@ impl Summary {
         let back = back.iter().enumerate().filter(|(at, progress)| {
             Some(*at) == last || !matches!(progress.state(), State::Finished(_) | State::Deleting(_))
         });
-        let others = World { backups: backups.to_vec(), ..World::default() }.others();
+        let own = ObjectMeta { name: Some(namespace.to_owned()), ..ObjectMeta::default() };
+        let own = Namespace { metadata: own, ..Namespace::default() };
+        let others = World { namespace: own, backups: backups.to_vec(), ..World::default() }.used();
         Self {
             namespace: namespace.to_owned(),
             last_was_good: found.good.is_some() && !attention,

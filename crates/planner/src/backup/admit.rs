@@ -1,7 +1,8 @@
 //! The webhook's answer for a backup: the refusal that the controller would report later.
 
-use super::{Observed, POLICY_UNREADABLE, check, generate, status};
+use super::{Observed, check, generate, limits, status};
 use crate::admission::ReviewResult;
+use crate::request::Request;
 
 /// Rejects what only a change of the request could fix, and warns about the rest.
 pub(crate) fn admit(seen: &Observed) -> ReviewResult {
@@ -10,7 +11,7 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
         return ReviewResult::fine();
     }
     let Some(policy) = &seen.policy else {
-        return ReviewResult::warning(POLICY_UNREADABLE);
+        return ReviewResult::warning(Observed::policy_unreadable());
     };
     if let Some(refusal) = check::refused_for_good(seen, policy) {
         return ReviewResult::refused(&refusal);
@@ -21,6 +22,6 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     if seen.handed_over_before() || seen.lost_before() {
         return ReviewResult::fine();
     }
-    let over_limit = || check::over_limit(seen, policy).map(|over_limit| over_limit.refusal);
+    let over_limit = || limits::over_limit(seen, policy).map(|over_limit| over_limit.refusal);
     ReviewResult::warning_if(check::refused_for_now(seen).or_else(over_limit))
 }

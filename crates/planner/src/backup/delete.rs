@@ -11,12 +11,16 @@ use kube::core::ObjectMeta;
 use super::{Observed, status};
 use crate::ownership::{Storage, label, made_for, storage};
 use crate::queue::{Queued, Stage};
+use crate::request::Request;
 use crate::{Action, Event, Object, Plan, Target};
 
 /// How often to look whether a location that Velero could not write to can be written again.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// How long to wait before asking Velero again when it refused for a reason we cannot see.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
+
+/// The reason for the last step, and for doing nothing after it.
+const GONE: &str = "it is being deleted and Velero has nothing of it: only finalizers of others can keep it";
 
 /// Decides about a backup that is being deleted.
 pub(super) fn decide(seen: &Observed) -> Plan {
@@ -54,12 +58,11 @@ fn vanish(seen: &Observed) -> Plan {
     if seen.deletes_data() {
         plan.actions.extend(delete_restores(seen));
     }
-    if seen.has_finalizer() {
-        plan = plan.then(Action::RemoveFinalizer(seen.target(), labels::NAB_FINALIZER));
-    }
+    plan = seen.drop_finalizer(plan);
     if !seen.is_deleting() {
         plan = plan.then(Action::Delete(seen.target()));
     }
+    let plan = plan.because(GONE);
     if plan.actions.is_empty() || seen.backup.status.is_none() {
         return plan;
     }
@@ -69,7 +72,7 @@ fn vanish(seen: &Observed) -> Plan {
 /// Deletes the Velero Backup and keeps the data.
 fn forget(seen: &Observed, velero: &Backup, message: &str) -> Plan {
     let status = status::deleting(seen, message, None);
-    let mut plan = Plan::done().then_if(status::patch(seen, &status));
+    let mut plan = Plan::done().then_if(status::patch(seen, &status)).because(message.to_owned());
     for request in not_begun(seen) {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &request.metadata)));
     }
@@ -95,13 +98,14 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     };
     let mut plan = Plan::done();
     // The API server rejects new finalizers on an object that is being deleted.
-    if !seen.has_finalizer() && !seen.is_deleting() {
-        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAB_FINALIZER));
+    if !seen.is_deleting() {
+        plan = seen.ensure_finalizer(plan);
     }
     let written = status::patch(seen, &status::deleting(seen, &message, ask.as_ref()));
     let news = written.is_some();
     plan = plan.then_if(written);
     plan.actions.extend(delete_restores(seen));
+    plan = plan.because(message);
     if let Some(ask) = &ask {
         return plan.then(Action::Create(Object::of(Kind::DeleteBackupRequest, ask)));
     }

@@ -7,6 +7,7 @@ mod admit;
 mod check;
 mod delete;
 mod generate;
+mod limits;
 mod status;
 
 use std::sync::Arc;
@@ -20,18 +21,22 @@ use api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
-pub use check::{Others, check_spec};
+pub use check::check_spec;
 
-use check::OverLimit;
+pub use limits::{Others, used};
+
+use limits::OverLimit;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
-use crate::rejected_write::{self, retry_after, since};
+use crate::rejected_write;
+use crate::request::{Request, mirrored, wait_for_namespace};
 use crate::state::State;
 use crate::view::Seen;
-use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
+use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
@@ -139,7 +144,7 @@ pub(crate) fn gather(
         others: policy
             .as_deref()
             .filter(|_| velero.is_none())
-            .map_or_else(Others::default, |policy| check::others(view, &backup, policy)),
+            .map_or_else(Others::default, |policy| limits::others(view, &backup, policy)),
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackup, &backup.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
@@ -220,16 +225,6 @@ impl Observed {
         self.backup.status.clone().unwrap_or_default()
     }
 
-    /// The request has a deletionTimestamp.
-    fn is_deleting(&self) -> bool {
-        self.meta().deletion_timestamp.is_some()
-    }
-
-    /// The request has nacre's finalizer.
-    fn has_finalizer(&self) -> bool {
-        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NAB_FINALIZER)
-    }
-
     /// The user asked to delete the data too.
     fn deletes_data(&self) -> bool {
         self.spec().delete_backup == Some(true)
@@ -240,36 +235,34 @@ impl Observed {
         label(self.meta(), labels::SYNCED_FROM).is_some_and(|name| !name.is_empty())
     }
 
-    /// The status says that the Velero object was created before.
-    fn handed_over_before(&self) -> bool {
-        let Some(status) = &self.backup.status else {
-            return false;
-        };
-        status.phase == Some(Phase::Created) || condition::is_true(&status.conditions, condition::QUEUED)
-    }
-
-    /// Its status says that the Velero object is lost: that is final.
-    fn lost_before(&self) -> bool {
-        let accepted = self
-            .backup
-            .status
-            .as_ref()
-            .and_then(|status| condition::get(&status.conditions, condition::ACCEPTED));
-        accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_BACKUP_NOT_FOUND)
-    }
-
     /// The namespace is being deleted.
     fn namespace_is_deleting(&self) -> bool {
         self.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some())
     }
 }
 
-/// Requeue delay until the watch has reported the namespace.
-const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
+impl Request for Observed {
+    const NOUN: &'static str = "backup";
+    const FINALIZER: Option<&'static str> = Some(labels::NAB_FINALIZER);
+    const LOST: Option<&'static str> = Some(condition::VELERO_BACKUP_NOT_FOUND);
 
-/// Condition message while the policy is unknown.
-const POLICY_UNREADABLE: &str = "what the administrators allow cannot be read at the moment; \
-                                        the backup waits, and goes on by itself when that is mended";
+    fn object(&self) -> (Kind, &ObjectMeta) {
+        (Kind::NonAdminBackup, self.meta())
+    }
+
+    fn reported(&self) -> (Option<Phase>, &[Condition]) {
+        let status = self.backup.status.as_ref();
+        status.map_or((None, [].as_slice()), |status| (status.phase, status.conditions.as_slice()))
+    }
+
+    fn refusal_write(&self, reason: &'static str, message: &str) -> Option<Action> {
+        status::patch(self, &status::refused(self, reason, message))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+}
 
 /// Requeue delay while older requests of the namespace are undecided.
 const OLDER_REQUESTS_RETRY: Duration = Duration::from_secs(5);
@@ -278,7 +271,7 @@ const OLDER_REQUESTS_RETRY: Duration = Duration::from_secs(5);
 pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
         // The owner of a Velero Backup is unknown yet: neither create nor release one.
-        return Plan::done().requeue_after(NAMESPACE_RETRY);
+        return wait_for_namespace();
     }
     if seen.is_deleting() || seen.deletes_data() {
         return delete::decide(seen);
@@ -288,18 +281,18 @@ pub fn decide(seen: &Observed) -> Plan {
     }
     if seen.storage_missing {
         // The status stays as it is until the storage is back, or the backup is gone.
-        return Plan::done();
+        return Plan::done().because("its BackupStorageLocation does not exist at the moment");
     }
     if seen.handed_over_before() || seen.lost_before() || seen.synced() {
         return lost(seen);
     }
     let Some(policy) = &seen.policy else {
-        return wait_for_policy(seen);
+        return seen.wait_for_policy();
     };
     if let Some(refusal) = check::refusal(seen, policy) {
-        return refuse(seen, condition::INVALID_BACKUP_SPEC, &refusal.condition_message());
+        return seen.refuse(condition::INVALID_BACKUP_SPEC, &refusal.condition_message());
     }
-    match check::over_limit(seen, policy) {
+    match limits::over_limit(seen, policy) {
         Some(over_limit) => wait_for_limit(seen, &over_limit),
         None => match &seen.rejected_write {
             Some(rejected_write) if rejected_write.kind == Kind::Backup => {
@@ -314,35 +307,29 @@ pub fn decide(seen: &Observed) -> Plan {
 fn write_rejected(seen: &Observed, rejected_write: &RejectedWrite) -> Plan {
     let message =
         format!("Velero could not be given the backup: {}; it is tried again", rejected_write.why());
-    let conditions = seen.backup.status.as_ref().map(|status| status.conditions.as_slice());
-    let wait = retry_after(since(conditions, condition::ACCEPTED), seen.now);
-    refuse(seen, condition::HAND_OVER_FAILED, &message).requeue_after(wait)
+    seen.hand_over_failed(&message)
 }
 
 /// Finalizer and Velero Backup. The status follows at once, so there are three writes; the queue position is known only
 /// after the create.
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::backup(seen, policy);
-    let mut plan = Plan::done();
-    if !seen.has_finalizer() {
-        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAB_FINALIZER));
-    }
-    plan.then(Action::Create(Object::of(Kind::Backup, &velero))).again_at_once()
+    let plan = seen.ensure_finalizer(Plan::done());
+    plan.then(Action::Create(Object::of(Kind::Backup, &velero)))
+        .again_at_once()
+        .because("it passed every check: Velero is given the backup")
 }
 
 /// The Velero Backup exists: mirrors its status, and ensures the finalizer.
 fn mirror(seen: &Observed, velero: &Backup) -> Plan {
     let status = status::mirrored(seen, velero);
-    let mut plan = Plan::done();
-    if !seen.has_finalizer() {
-        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAB_FINALIZER));
-    }
+    let mut plan = seen.ensure_finalizer(Plan::done());
     for withdrawn in delete::not_begun(seen) {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &withdrawn.metadata)));
     }
     plan = plan.then_if(generate::stamp(seen, velero)).then_if(status::patch(seen, &status));
     plan.events.extend(status::news(seen, velero, &status));
-    plan
+    plan.because(mirrored(velero))
 }
 
 /// The Velero Backup existed and is gone. It is never created a second time.
@@ -353,30 +340,12 @@ fn lost(seen: &Observed) -> Plan {
     } else {
         "the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup"
     };
-    refuse(seen, condition::VELERO_BACKUP_NOT_FOUND, message)
+    seen.refuse(condition::VELERO_BACKUP_NOT_FOUND, message)
 }
 
 /// Valid, but the namespace has reached its limit.
 fn wait_for_limit(seen: &Observed, over_limit: &OverLimit) -> Plan {
-    let plan = refuse(seen, condition::NAMESPACE_LIMIT_REACHED, &over_limit.refusal.to_string());
+    let plan = seen.refuse(condition::NAMESPACE_LIMIT_REACHED, &over_limit.refusal.to_string());
     // A deleted backup enqueues this one; an older request that is refused does not, so check again.
     if over_limit.contested { plan.requeue_after(OLDER_REQUESTS_RETRY) } else { plan }
-}
-
-/// The request cannot be checked without the policy. Waiting requests are decided about again when the policy changes.
-fn wait_for_policy(seen: &Observed) -> Plan {
-    refuse(seen, condition::POLICY_UNAVAILABLE, POLICY_UNREADABLE)
-}
-
-/// Writes a refusal and its Event, if it is new. The finalizer is removed, since there is nothing to clean up in
-/// Velero.
-fn refuse(seen: &Observed, reason: &'static str, message: &str) -> Plan {
-    let mut plan = Plan::done();
-    if seen.has_finalizer() {
-        plan = plan.then(Action::RemoveFinalizer(seen.target(), labels::NAB_FINALIZER));
-    }
-    match status::patch(seen, &status::refused(seen, reason, message)) {
-        None => plan,
-        Some(write) => plan.then(write).with_event(Event::warning(reason, message)),
-    }
 }

@@ -34,8 +34,8 @@ pub use installed::wanted;
 use crate::Object;
 use crate::admission::certificate::Validity;
 use crate::install::{self, VERSION, is_ours};
-use crate::live_migration::who_can::Rbac;
 use crate::policy::{InForce, LastPolicy, Reading, Readings, in_force};
+use crate::rbac::Rbac;
 
 /// Everything that was seen.
 #[derive(Clone, Debug)]

@@ -8,10 +8,11 @@ use kube::ResourceExt as _;
 
 use super::{Area, Finding, Observed, some};
 use crate::install::{EDIT, RECORD, SERVICE_ACCOUNT, TENANT_KINDS, UserRole, VIEW};
-use crate::live_migration::rules::{Request, allow};
-use crate::live_migration::subject::Who;
-use crate::live_migration::who_can::{Rbac, Scope, holdings, rights};
+use crate::kubevirt::Power;
 use crate::policy::Reading;
+use crate::rbac::rules::{Request, allow};
+use crate::rbac::subject::Who;
+use crate::rbac::{Rbac, Scope, holdings};
 
 const AREA: Area = Area::Rights;
 const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
@@ -210,15 +211,13 @@ fn migrations(seen: &Observed, rbac: &Rbac) -> Vec<Finding> {
         Reading::Found(()) | Reading::Unreadable(_) => {}
     }
     let mut broad: BTreeMap<Who, BTreeSet<String>> = BTreeMap::new();
-    for right in rights(rbac) {
-        let everybody = matches!(&right.who, Who::Group(name) if EVERYBODY.contains(&name.as_str()));
-        let wide = right.scope == Scope::Cluster && !is_part_of_the_cluster(&right.who, &seen.namespace);
-        if everybody || wide {
-            let paths = right.paths.iter().filter(|path| path.role != CLUSTER_ADMIN);
-            broad.entry(right.who.clone()).or_default().extend(paths.map(|path| path.binding.clone()));
+    for held in holdings(rbac, &Power::ALL.map(Power::request)) {
+        let everybody = matches!(&held.who, Who::Group(name) if EVERYBODY.contains(&name.as_str()));
+        let wide = held.scope == Scope::Cluster && !is_part_of_the_cluster(&held.who, &seen.namespace);
+        if (everybody || wide) && held.path.role != CLUSTER_ADMIN {
+            broad.entry(held.who).or_default().insert(held.path.binding);
         }
     }
-    broad.retain(|_, bindings| !bindings.is_empty());
     if broad.is_empty() {
         return vec![AREA.ok("nobody but administrators can live-migrate machines of every namespace")];
     }

@@ -1,16 +1,17 @@
 //! The webhook's answer for a download: the refusal that the controller would report later.
 
+use super::Observed;
 use super::target::{refused_for_good, resolve};
-use super::{Observed, POLICY_UNREADABLE};
 use crate::admission::ReviewResult;
+use crate::request::Request;
 
 /// Rejects what only a change of the request could fix, and warns about the rest.
 pub(crate) fn admit(seen: &Observed) -> ReviewResult {
-    if seen.meta().deletion_timestamp.is_some() {
+    if seen.is_deleting() {
         return ReviewResult::fine();
     }
     let Some(policy) = &seen.policy else {
-        return ReviewResult::warning(POLICY_UNREADABLE);
+        return ReviewResult::warning(Observed::policy_unreadable());
     };
     if let Some(refusal) = refused_for_good(seen, policy) {
         return ReviewResult::refused(&refusal);

@@ -58,7 +58,8 @@ pub fn observe_leftover(view: &State, name: &str) -> Option<Leftover> {
 /// Decides what to do about a Velero DownloadRequest.
 pub fn decide_leftover(seen: &Leftover) -> Plan {
     if !seen.orphaned || seen.velero.metadata.deletion_timestamp.is_some() {
-        return Plan::done();
+        return Plan::done().because("the request it was made for is there, or it is being deleted");
     }
-    Plan::done().then(Action::Delete(Target::of(Kind::DownloadRequest, &seen.velero.metadata)))
+    let plan = Plan::done().because("the request it was made for is gone");
+    plan.then(Action::Delete(Target::of(Kind::DownloadRequest, &seen.velero.metadata)))
 }

@@ -6,20 +6,21 @@
 //! namespace is read as such a request (`velero_view`).
 
 mod admit;
+mod generate;
 mod leftover;
 mod status;
 mod target;
 mod velero_view;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::condition;
-use api::velero::{DownloadRequest, DownloadRequestSpec};
-use api::{DownloadTarget, Kind, NonAdminDownloadRequest, NonAdminDownloadRequestStatus, Phase, labels};
+use api::velero::DownloadRequest;
+use api::{Kind, NonAdminDownloadRequest, NonAdminDownloadRequestStatus, Phase, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
@@ -30,6 +31,7 @@ pub(crate) use target::{concerns_backups, concerns_restores};
 pub use velero_view::observe_velero_view;
 
 use crate::ownership::{annotation, label};
+use crate::request::{Request, wait_for_namespace};
 use crate::state::State;
 use crate::view::Seen;
 use crate::{Action, Event, Object, Plan, Policy, Target};
@@ -122,36 +124,56 @@ impl Observed {
     }
 }
 
-/// Requeue delay until the watch has reported the namespace.
-const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
+impl Request for Observed {
+    const NOUN: &'static str = "download";
+    const FINALIZER: Option<&'static str> = None;
+    const LOST: Option<&'static str> = None;
 
-/// Condition message while the policy is unknown.
-const POLICY_UNREADABLE: &str = "what the administrators allow cannot be read at the moment; \
-                                        the download waits, and goes on by itself when that is mended";
+    fn object(&self) -> (Kind, &ObjectMeta) {
+        (self.kind, self.meta())
+    }
+
+    fn reported(&self) -> (Option<Phase>, &[Condition]) {
+        let status = self.request.status.as_ref();
+        status.map_or((None, [].as_slice()), |status| (status.phase, status.conditions.as_slice()))
+    }
+
+    fn refusal_write(&self, reason: &'static str, message: &str) -> Option<Action> {
+        status::patch(self, &status::refused(self, condition::PROCESSED, reason, message))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+}
+
+/// Requeue delay while the policy is unknown, of what Velero's own command line asks for: it has no condition.
+const POLICY_RETRY: Duration = Duration::from_secs(2);
 
 /// Decides what to do about one download.
 pub fn decide(seen: &Observed) -> Plan {
-    if seen.meta().deletion_timestamp.is_some() {
+    if seen.is_deleting() {
         return forget(seen);
     }
     if let Some(expires) = seen.expires() {
         return if expires <= seen.now {
-            forget(seen).then(Action::Delete(seen.target()))
+            let plan = Plan::done().because("its link has expired: it is deleted");
+            plan.then_if(velero_removal(seen)).then(Action::Delete(seen.target()))
         } else {
-            mirror(seen).requeue_after(until(seen.now, expires))
+            mirror(seen).requeue_after(until(seen.now, expires)).because("its link works until it expires")
         };
     }
     if seen.namespace.is_none() {
-        return Plan::done().requeue_after(NAMESPACE_RETRY);
+        return wait_for_namespace();
     }
     if seen.velero.is_some() {
-        return Plan::done().then_if(no_word_left(seen));
+        return Plan::done().then_if(no_word_left(seen)).because("waiting for Velero to make the link");
     }
     let Some(policy) = &seen.policy else {
         if seen.kind == Kind::DownloadRequest {
-            return Plan::done().requeue_after(NAMESPACE_RETRY);
+            return Plan::done().requeue_after(POLICY_RETRY).because(Observed::policy_unreadable());
         }
-        return refuse(seen, condition::PROCESSED, condition::POLICY_UNAVAILABLE, POLICY_UNREADABLE);
+        return seen.wait_for_policy();
     };
     match target::resolve(seen, policy) {
         Ok(name) => create(seen, name),
@@ -165,48 +187,15 @@ fn until(now: Timestamp, then: Timestamp) -> Duration {
 
 /// Creates the Velero DownloadRequest, and clears the old condition.
 fn create(seen: &Observed, name: &str) -> Plan {
-    let plan = Plan::done().then(Action::Create(Object::of(Kind::DownloadRequest, &generate(seen, name))));
-    plan.then_if(no_word_left(seen))
+    let plan = Plan::done()
+        .then(Action::Create(Object::of(Kind::DownloadRequest, &generate::download_request(seen, name))));
+    plan.then_if(no_word_left(seen)).because("it passed every check: Velero is asked for the link")
 }
 
 /// The Velero DownloadRequest exists: clears the condition that reported what it waited for.
 fn no_word_left(seen: &Observed) -> Option<Action> {
     let waited = seen.status().phase == Some(Phase::BackingOff);
     status::patch(seen, &status::asked()).filter(|_| waited)
-}
-
-fn generate(seen: &Observed, name: &str) -> DownloadRequest {
-    let origin = seen.meta();
-    let uid = origin.uid.clone().unwrap_or_default();
-    let namespace_uid = seen.namespace.as_deref().and_then(|space| space.metadata.uid.clone());
-    let by_velero = (labels::ASKED_BY.to_owned(), labels::ASKED_BY_VELERO.to_owned());
-    DownloadRequest {
-        metadata: ObjectMeta {
-            name: Some(velero_name(&uid)),
-            namespace: Some(seen.admin_namespace.clone()),
-            labels: Some(BTreeMap::from([
-                (labels::OADP.to_owned(), labels::OADP_VALUE.to_owned()),
-                (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
-                (labels::NADR_UID.to_owned(), uid.clone()),
-            ])),
-            annotations: Some(
-                [
-                    (labels::NADR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
-                    (labels::NADR_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
-                    (labels::ORIGIN_UID.to_owned(), uid),
-                    (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
-                ]
-                .into_iter()
-                .chain((seen.kind == Kind::DownloadRequest).then_some(by_velero))
-                .collect(),
-            ),
-            ..ObjectMeta::default()
-        },
-        spec: DownloadRequestSpec {
-            target: DownloadTarget { kind: seen.request.spec.target.kind.clone(), name: name.to_owned() },
-        },
-        status: None,
-    }
 }
 
 /// Velero has answered: shows the URL.
@@ -220,16 +209,21 @@ fn mirror(seen: &Observed) -> Plan {
 
 /// A request that is being deleted: deletes its Velero DownloadRequest.
 fn forget(seen: &Observed) -> Plan {
-    let delete =
-        |velero: &Arc<DownloadRequest>| Action::Delete(Target::of(Kind::DownloadRequest, &velero.metadata));
-    Plan::done().then_if(seen.velero.as_ref().map(delete))
+    let plan = Plan::done().because("it is being deleted: its Velero DownloadRequest goes with it");
+    plan.then_if(velero_removal(seen))
+}
+
+fn velero_removal(seen: &Observed) -> Option<Action> {
+    let velero = seen.velero.as_ref()?;
+    Some(Action::Delete(Target::of(Kind::DownloadRequest, &velero.metadata)))
 }
 
 fn refuse(seen: &Observed, condition: &'static str, reason: &'static str, message: &str) -> Plan {
     let status = status::refused(seen, condition, reason, message);
+    let plan = Plan::done().because(message.to_owned());
     let Some(write) = status::patch(seen, &status) else {
-        return Plan::done();
+        return plan;
     };
-    let plan = Plan::done().then(write).with_event(Event::warning(condition, message));
+    let plan = plan.then(write).with_event(Event::warning(condition, message));
     if seen.kind == Kind::DownloadRequest { plan.requeue_after(velero_view::UNTIL_READ) } else { plan }
 }

@@ -5,7 +5,7 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::{EDIT, UserRole, VIEW, ask_labels, look_labels, marked};
-use crate::{Object, admission, live_migration, policy, restore};
+use crate::{Object, admission, kubevirt, policy, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
@@ -122,7 +122,7 @@ fn beside_the_lease(namespace: &str) -> [Object; 2] {
     let rules = json!([
         rule(&[Kind::Lease], &["create"]),
         {"apiGroups": [Kind::Lease.group()], "resources": ["leases"], "resourceNames": [LEASE], "verbs": ["get", "update"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [live_migration::settings::NAME], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [kubevirt::SETTINGS], "verbs": ["get"]},
     ]);
     let metadata = json!({"name": "nacre", "namespace": LEASE_NAMESPACE});
     [

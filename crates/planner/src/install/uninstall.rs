@@ -9,8 +9,7 @@ use super::operator::OPERATOR;
 use super::record::RECORD;
 use super::roles::{LEASE, LEASE_NAMESPACE};
 use crate::admission::certificate;
-use crate::live_migration::{self, access};
-use crate::{Action, Plan, Target, policy, restore, velero_view};
+use crate::{Action, Plan, Target, kubevirt, policy, restore, velero_view};
 
 /// Everything the decision reads.
 #[derive(Clone, Copy, Debug)]
@@ -113,10 +112,10 @@ pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
     let in_velero_namespace = in_velero_namespace.map(|(kind, name)| (kind, namespace, name));
     let elsewhere = [
         (Kind::Lease, LEASE_NAMESPACE, LEASE),
-        (Kind::ClusterRoleBinding, "", access::NAME),
-        (Kind::RoleBinding, live_migration::settings::NAMESPACE, access::NAME),
-        (Kind::ClusterRole, "", access::NAME),
-        (Kind::Role, live_migration::settings::NAMESPACE, access::NAME),
+        (Kind::ClusterRoleBinding, "", kubevirt::ACCESS),
+        (Kind::RoleBinding, kubevirt::SETTINGS_NAMESPACE, kubevirt::ACCESS),
+        (Kind::ClusterRole, "", kubevirt::ACCESS),
+        (Kind::Role, kubevirt::SETTINGS_NAMESPACE, kubevirt::ACCESS),
     ];
     let all = in_velero_namespace.chain(elsewhere);
     all.map(|(kind, namespace, name)| (kind, namespace.to_owned(), name.to_owned())).collect()

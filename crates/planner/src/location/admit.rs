@@ -1,18 +1,20 @@
 //! The webhook's answer for a location: the refusal that the controller would report later.
 
-use super::decide::{Observed, no_secret, refused_for_good, refused_for_now};
-use super::status::{EDITED, POLICY_UNREADABLE};
+use super::Observed;
+use super::decide::{no_secret, refused_for_good, refused_for_now};
+use super::status::EDITED;
 use crate::admission::ReviewResult;
+use crate::request::Request;
 use crate::view::Credential;
 
 /// Rejects what only a change of the request could fix, and warns about the rest. Secrets are not read: the user may
 /// not be permitted to read them.
 pub(crate) fn admit(seen: &Observed) -> ReviewResult {
-    if seen.meta().deletion_timestamp.is_some() {
+    if seen.is_deleting() {
         return ReviewResult::fine();
     }
     let Some(policy) = &seen.policy else {
-        return ReviewResult::warning(POLICY_UNREADABLE);
+        return ReviewResult::warning(Observed::policy_unreadable());
     };
     if let Some(refusal) = refused_for_good(seen, policy) {
         return ReviewResult::refused(&refusal);

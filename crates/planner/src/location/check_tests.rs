@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::super::fill;
 use super::{check_credential, check_limit, check_spec};
-use crate::location::decide::named_key;
+use crate::location::named_key;
 use crate::policy::{EnforcedLocation, StorageMode, StoragePolicy};
 
 fn good() -> Value {

@@ -3,187 +3,21 @@
 //! Unlike a backup, a location is checked at every reconcile: what was deleted by hand is created again, and what is
 //! not allowed any more is removed.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 use std::time::Duration;
 
-use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
-use api::{
-    ApprovalDecision, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, condition, labels,
-};
+use api::{ApprovalDecision, Kind, NonAdminBackupStorageLocationRequest, condition};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::core::ObjectMeta;
 
 use super::credentials::Credential as Parsed;
 use super::{
-    check_credential, check_limit, check_spec, conditions, delete, generate, neighbours, review, status,
+    Observed, check_credential, check_limit, check_spec, conditions, delete, generate, named_key, review,
+    status,
 };
-use crate::ownership::{made_for, own_name};
-use crate::policy::Import;
-use crate::rejected_write::{self, retry_after, since};
-use crate::state::State;
-use crate::view::{Credential, Seen};
-use crate::{Action, Key, Plan, Policy, Refusal, RejectedWrite, Target};
-
-/// Everything a decision about one location reads.
-#[derive(Clone, Debug)]
-pub struct Observed {
-    /// The location.
-    pub location: Arc<NonAdminBackupStorageLocation>,
-    /// Why it could not be parsed; none if it could.
-    pub unreadable: Option<Arc<str>>,
-    /// The request's namespace.
-    pub namespace: Option<Arc<Namespace>>,
-    /// What its objects in the administrators' namespace are called.
-    pub name: String,
-    /// What an administrator decides.
-    pub request: Option<Seen<NonAdminBackupStorageLocationRequest>>,
-    /// Velero's side of it.
-    pub storage: Option<Arc<BackupStorageLocation>>,
-    /// The credential as Velero has it.
-    pub copy: Option<Arc<HiddenSecret>>,
-    /// Whether another object already has the name of one of these.
-    pub name_taken: bool,
-    /// The credential as the tenant has it.
-    pub credential: Credential,
-    /// How many other locations of this namespace count before this one.
-    pub others: usize,
-    /// Whether another location has the place in the bucket.
-    pub path_taken: bool,
-    /// The backups that are kept in it.
-    pub backups: Vec<Arc<NonAdminBackup>>,
-    /// The last write for this object that the API server rejected.
-    pub rejected_write: Option<Arc<RejectedWrite>>,
-    /// Velero's version, if it is known.
-    pub velero_version: Option<String>,
-    /// The policy for the namespace; none while it is unknown.
-    pub policy: Option<Arc<Policy>>,
-    /// Velero's namespace.
-    pub admin_namespace: String,
-    /// The current time, given by the caller.
-    pub now: Timestamp,
-}
-
-/// The names the objects of a location can have: the one they would be given now, and the one the Go controller gave
-/// them. The second is a hint that a tenant may have written, and is followed only to what was made for this location.
-pub fn references(location: &NonAdminBackupStorageLocation) -> Vec<String> {
-    let reported = location
-        .status
-        .as_ref()
-        .and_then(|status| status.velero_backup_storage_location.as_ref()?.nacuuid.clone());
-    let mut names = vec![own_name(&location.metadata)];
-    names.extend(reported.filter(|name| !name.is_empty()));
-    names.dedup();
-    names
-}
-
-/// Gathers what a decision about this location reads; none if there is no such location.
-pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
-    Some(gather(view, view.location(namespace, name)?, namespace))
-}
-
-/// The same for an object that is not stored yet, or is about to change.
-pub(crate) fn gather(
-    view: &State,
-    Seen { object: location, unreadable }: Seen<NonAdminBackupStorageLocation>,
-    namespace: &str,
-) -> Observed {
-    let meta = &location.metadata;
-    let ours = |found: &ObjectMeta| made_for(found, meta, labels::NABSL_NAME, labels::NABSL_NAMESPACE);
-    let mut names = references(&location).into_iter();
-    let known = names.find(|name| {
-        view.location_request(name).is_some_and(|request| ours(&request.object.metadata))
-            || view.storage_location(name).is_some_and(|storage| ours(&storage.metadata))
-            || view.secret_copy(name).is_some_and(|copy| ours(&copy.metadata))
-    });
-    let stored_as = known.unwrap_or_else(|| own_name(meta));
-    let (request, storage, copy) =
-        (view.location_request(&stored_as), view.storage_location(&stored_as), view.secret_copy(&stored_as));
-    let name_taken = request.as_ref().is_some_and(|request| !ours(&request.object.metadata))
-        || storage.as_ref().is_some_and(|storage| !ours(&storage.metadata))
-        || copy.as_ref().is_some_and(|copy| !ours(&copy.metadata));
-    let spec = &location.spec.backup_storage_location_spec;
-    let credential = named_key(spec).map(|(secret, key)| view.credential(namespace, secret, key));
-    Observed {
-        name_taken,
-        credential: credential.unwrap_or_default(),
-        // Neither matters any more once it has come that far.
-        others: if request.is_none() { neighbours::before(view, &location) } else { 0 },
-        path_taken: storage.is_none() && neighbours::has_place(view, &location, &stored_as),
-        backups: delete::backups(view, &location, &stored_as),
-        request: request.filter(|request| ours(&request.object.metadata)),
-        storage: storage.filter(|storage| ours(&storage.metadata)),
-        copy: copy.filter(|copy| ours(&copy.metadata)),
-        rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackupStorageLocation, meta)),
-        velero_version: view.velero_version(),
-        policy: view.policy(namespace),
-        admin_namespace: view.admin_namespace().to_owned(),
-        now: view.now(),
-        namespace: view.namespace(namespace),
-        name: stored_as,
-        location,
-        unreadable,
-    }
-}
-
-/// The Secret and the key in it that a location names, if both can be names.
-pub fn named_key(spec: &BackupStorageLocationSpec) -> Option<(&str, &str)> {
-    let reference = spec.credential.as_ref()?;
-    super::check::names_a_secret(reference).then_some((reference.name.as_str(), reference.key.as_str()))
-}
-
-impl Observed {
-    pub(super) fn meta(&self) -> &ObjectMeta {
-        &self.location.metadata
-    }
-
-    pub(super) fn target(&self) -> Target {
-        Target::of(Kind::NonAdminBackupStorageLocation, self.meta())
-    }
-
-    pub(super) fn spec(&self) -> &BackupStorageLocationSpec {
-        &self.location.spec.backup_storage_location_spec
-    }
-
-    pub(super) fn tenant(&self) -> &str {
-        self.meta().namespace.as_deref().unwrap_or_default()
-    }
-
-    /// The request has nacre's finalizer.
-    pub(super) fn has_finalizer(&self) -> bool {
-        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NABSL_FINALIZER)
-    }
-
-    /// The spec as it was when it was asked for.
-    fn requested(&self) -> Option<&BackupStorageLocationSpec> {
-        let status = self.request.as_ref()?.object.status.as_ref()?;
-        Some(&status.non_admin_backup_storage_location.as_ref()?.requested_spec)
-    }
-
-    /// It says something else than what was asked for.
-    pub(super) fn edited(&self) -> bool {
-        self.requested().is_some_and(|requested| !generate::same(requested, self.spec()))
-    }
-
-    /// The request was made for another location than it says.
-    fn request_is_odd(&self) -> bool {
-        let asked = self
-            .request
-            .as_ref()
-            .and_then(|request| request.object.status.as_ref()?.non_admin_backup_storage_location.as_ref());
-        asked.is_some_and(|asked| asked.nacuuid.as_deref() != Some(self.name.as_str()))
-    }
-
-    /// Whether Velero is to look for backups in it; none if that is not known yet.
-    pub(super) fn imports(&self, policy: &Policy) -> Option<bool> {
-        match policy.storage_locations.import {
-            Import::On => Some(true),
-            Import::Off => Some(false),
-            Import::Auto => self.velero_version.as_deref().map(super::import::is_safe),
-        }
-    }
-}
+use crate::rejected_write::{retry_after, since};
+use crate::request::{Request, wait_for_namespace};
+use crate::view::Credential;
+use crate::{Action, Plan, Policy, Refusal};
 
 /// How long the location of a Secret that went away is kept: rotation is often a deletion and a creation.
 const GRACE: Duration = Duration::from_mins(5);
@@ -217,14 +51,14 @@ pub(super) enum LocationDecision {
 
 /// Decides what to do about one location.
 pub fn decide(seen: &Observed) -> Plan {
-    if seen.meta().deletion_timestamp.is_some() {
+    if seen.is_deleting() {
         return delete::decide(seen);
     }
     if seen.namespace.is_none() {
-        return Plan::done().requeue_after(SOON);
+        return wait_for_namespace();
     }
     let Some(policy) = &seen.policy else {
-        return status::wait_for_policy(seen);
+        return seen.wait_for_policy();
     };
     let verdict = verdict(seen, policy);
     if let Some(rejected_write) = &seen.rejected_write
@@ -232,7 +66,7 @@ pub fn decide(seen: &Observed) -> Plan {
     {
         return write_rejected(seen, policy, &verdict, &failed, rejected_write.kind);
     }
-    let mut plan = Plan::done();
+    let mut plan = Plan::done().because(reason(&verdict));
     if seen.request.is_some() {
         plan.actions.extend(generate::request_writes(seen, policy));
     }
@@ -240,7 +74,7 @@ pub fn decide(seen: &Observed) -> Plan {
         LocationDecision::Wait => return plan.requeue_after(SOON),
         LocationDecision::Ask => return ask(seen, policy, plan),
         LocationDecision::Approved(credential) => {
-            plan = ensure_finalizer(seen, plan);
+            plan = seen.ensure_finalizer(plan);
             plan.actions.extend(generate::secret_writes(seen, credential));
             plan.actions.extend(generate::storage_writes(seen, policy, credential));
             plan.events.extend(status::import_is_off(seen, policy));
@@ -266,6 +100,7 @@ fn write_rejected(
 ) -> Plan {
     let conditions = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
     let mut plan = Plan::done().requeue_after(retry_after(since(conditions, failed.type_), seen.now));
+    plan = plan.because(failed.as_finding().message.to_owned());
     match verdict {
         LocationDecision::Wait
         | LocationDecision::Ask
@@ -285,14 +120,23 @@ fn write_rejected(
 
 /// The approval request takes two writes, since its status is a subresource; the rest follows at once.
 fn ask(seen: &Observed, policy: &Policy, plan: Plan) -> Plan {
-    ensure_finalizer(seen, plan).then(Action::Create(generate::request(seen, policy))).again_at_once()
+    seen.ensure_finalizer(plan).then(Action::Create(generate::request(seen, policy))).again_at_once()
 }
 
-fn ensure_finalizer(seen: &Observed, plan: Plan) -> Plan {
-    if seen.has_finalizer() {
-        plan
-    } else {
-        plan.then(Action::AddFinalizer(seen.target(), labels::NABSL_FINALIZER))
+/// Why a location gets what it gets.
+fn reason(verdict: &LocationDecision) -> Cow<'static, str> {
+    match verdict {
+        LocationDecision::Wait => "waiting until the Secret it names has been read".into(),
+        LocationDecision::Refused(refusal) | LocationDecision::Grace(refusal, _) => {
+            refusal.to_string().into()
+        }
+        LocationDecision::Edited => status::EDITED.into(),
+        LocationDecision::Ask => "it passed every check: approval is requested".into(),
+        LocationDecision::Pending => "waiting for an administrator to approve it".into(),
+        LocationDecision::Rejected(_) => "an administrator rejected it".into(),
+        LocationDecision::RequestUnreadable => "its approval request cannot be read".into(),
+        LocationDecision::RequestMismatch => "its approval request belongs to another location".into(),
+        LocationDecision::Approved(_) => "it is approved: Velero has it or is given it".into(),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, labels};
+use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation};
 
-use super::decide::{Observed, SOON};
-use super::status;
+use super::decide::SOON;
+use super::{Observed, status};
 use crate::rejected_write::retry_after;
+use crate::request::Request;
 use crate::state::State;
 use crate::{Action, Event, Plan, Target, backup};
 
@@ -14,7 +15,7 @@ use crate::{Action, Event, Plan, Target, backup};
 /// has a deletionTimestamp, so that nothing blocks it.
 pub(super) fn decide(seen: &Observed) -> Plan {
     if !seen.has_finalizer() {
-        return Plan::done();
+        return Plan::done().because("it is being deleted: only finalizers of others can keep it");
     }
     let request = seen.request.as_ref().map(|request| &request.object.metadata);
     let copy = seen.copy.as_ref().map(|copy| &copy.metadata);
@@ -28,16 +29,16 @@ pub(super) fn decide(seen: &Observed) -> Plan {
     let backups = seen.backups.iter().map(|backup| (Kind::NonAdminBackup, &backup.metadata));
     let left: Vec<_> = own.chain(backups).filter(|(_, meta)| meta.deletion_timestamp.is_none()).collect();
     if left.is_empty() {
-        return Plan::done()
-            .then(Action::RemoveFinalizer(seen.target(), labels::NABSL_FINALIZER))
-            .with_event(Event::normal(
-                "LocationDeleted",
-                "the storage location is gone; what is in the bucket stays there",
-            ));
+        let plan = seen.drop_finalizer(Plan::done()).because("it is being deleted and nothing is left of it");
+        return plan.with_event(Event::normal(
+            "LocationDeleted",
+            "the storage location is gone; what is in the bucket stays there",
+        ));
     }
     // A failed delete is retried later, and does not block the others.
     let stuck = seen.rejected_write.as_ref().map(|rejected_write| rejected_write.kind);
     let mut plan = Plan::done().then_if(status::deleting(seen));
+    plan = plan.because("it is being deleted: its objects and its backups go first");
     let since = seen.meta().deletion_timestamp.as_ref().map(|time| time.0);
     plan = plan.requeue_after(if stuck.is_some() { retry_after(since, seen.now) } else { SOON });
     let left = left.into_iter().filter(|(kind, _)| Some(*kind) != stuck);

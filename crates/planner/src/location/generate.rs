@@ -13,10 +13,10 @@ use kube::core::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::credentials::Credential;
-use super::decide::{Observed, decision, named_key};
+use super::decide::decision;
 use super::provider::Provider;
 use super::review::phase;
-use super::{config, fill, stored_prefix};
+use super::{Observed, config, fill, named_key, stored_prefix};
 use crate::ownership::annotation;
 use crate::{Action, Object, Policy, Target, merge, velero_status};
 

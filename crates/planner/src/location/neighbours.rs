@@ -6,8 +6,7 @@ use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
 use api::{NonAdminBackupStorageLocation, condition};
 use jiff::Timestamp;
 
-use super::decide::references;
-use super::{StoragePath, fill};
+use super::{StoragePath, fill, references};
 use crate::state::State;
 use crate::{HealedBy, Policy, healed_by};
 

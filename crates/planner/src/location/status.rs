@@ -6,18 +6,15 @@ use api::{NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocatio
 
 use super::conditions::{self, ConditionUpdate as Failed};
 use super::credentials::Credential;
-use super::decide::{LocationDecision, Observed};
-use super::generate;
+use super::decide::LocationDecision;
+use super::{Observed, generate};
 use crate::policy::Import;
+use crate::request::Request;
 use crate::{Action, Event, Plan, Policy, velero_status};
 
 /// What is said about a location that was changed after it was asked for.
 pub(super) const EDITED: &str = "the location was changed after it was asked for, which is not allowed: put back what was asked for, \
      or create a new NonAdminBackupStorageLocation";
-
-/// Condition message while the policy is unknown.
-pub(super) const POLICY_UNREADABLE: &str = "what the administrators allow cannot be read at the moment; \
-     the location waits, and goes on by itself when that is mended";
 
 /// Adds the status for a decision to a plan, and Events for what changed.
 pub(super) fn report(
@@ -147,19 +144,33 @@ fn ignore_time_only_changes(
     Some(if alike == before { before } else { now })
 }
 
-/// Allowing it would be a guess; what Velero has already goes on being shown.
+/// The policy is unknown: shows what Velero has, or that the location waits.
 pub(super) fn wait_for_policy(seen: &Observed) -> Plan {
     let mut status = seen.location.status.clone().unwrap_or_default();
     if seen.storage.is_some() {
         mirror(seen, &mut status);
-        return write(seen, &status, Plan::done());
+    } else {
+        status = refused(seen, condition::POLICY_UNAVAILABLE, &Observed::policy_unreadable());
     }
-    let message = POLICY_UNREADABLE;
+    write(seen, &status, Plan::done().because(Observed::policy_unreadable()))
+}
+
+/// The status of a location that is refused.
+pub(super) fn refused(
+    seen: &Observed,
+    reason: &'static str,
+    message: &str,
+) -> NonAdminBackupStorageLocationStatus {
+    let mut status = seen.location.status.clone().unwrap_or_default();
     status.phase = Some(Phase::BackingOff);
-    let finding =
-        Finding { type_: condition::ACCEPTED, status: false, reason: condition::POLICY_UNAVAILABLE, message };
+    let finding = Finding { type_: condition::ACCEPTED, status: false, reason, message };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
-    write(seen, &status, Plan::done())
+    status
+}
+
+/// The status as a patch, if it differs.
+pub(super) fn patch(seen: &Observed, wanted: &NonAdminBackupStorageLocationStatus) -> Option<Action> {
+    velero_status::status(seen.target(), seen.location.status.as_ref(), wanted)
 }
 
 /// Reports that this Velero version is too old for import, when the location is created in Velero.
@@ -179,13 +190,13 @@ pub(super) fn deleting(seen: &Observed) -> Option<Action> {
     {
         condition::set(&mut status.conditions, failed.as_finding(), seen.meta().generation, seen.now);
     }
-    velero_status::status(seen.target(), seen.location.status.as_ref(), &status)
+    patch(seen, &status)
 }
 
 /// One write if the status changes, and an Event for each new condition.
 fn write(seen: &Observed, status: &NonAdminBackupStorageLocationStatus, plan: Plan) -> Plan {
     let found = seen.location.status.as_ref();
-    let mut plan = plan.then_if(velero_status::status(seen.target(), found, status));
+    let mut plan = plan.then_if(patch(seen, status));
     let before = found.map(|status| status.conditions.as_slice()).unwrap_or_default();
     for now in &status.conditions {
         let known = condition::get(before, &now.type_).is_some_and(|before| {

@@ -1,7 +1,8 @@
 //! The webhook's answer for a restore: the refusal that the controller would report later.
 
-use super::{Observed, POLICY_UNREADABLE, check};
+use super::{Observed, check};
 use crate::admission::ReviewResult;
+use crate::request::Request;
 
 /// Rejects what only a change of the request could fix, and warns about the rest.
 pub(crate) fn admit(seen: &Observed) -> ReviewResult {
@@ -9,7 +10,7 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
         return ReviewResult::fine();
     }
     let Some(policy) = &seen.policy else {
-        return ReviewResult::warning(POLICY_UNREADABLE);
+        return ReviewResult::warning(Observed::policy_unreadable());
     };
     if let Some(refusal) = check::refused_for_good(seen, policy) {
         return ReviewResult::refused(&refusal);

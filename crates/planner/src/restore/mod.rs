@@ -2,13 +2,13 @@
 
 mod admit;
 mod check;
+mod delete;
 mod from_tenants;
 mod generate;
 mod modifier;
 mod status;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::condition;
 use api::velero::{Backup, BackupStorageLocation, Restore};
@@ -18,6 +18,7 @@ use api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
@@ -25,10 +26,11 @@ pub use check::check_spec;
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
-use crate::rejected_write::{self, retry_after, since};
+use crate::rejected_write;
+use crate::request::{Request, mirrored, wait_for_namespace};
 use crate::state::State;
 use crate::view::Seen;
-use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target, backup};
+use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target, backup};
 
 /// Everything a decision about one restore reads.
 #[derive(Clone, Debug)]
@@ -161,77 +163,59 @@ impl Observed {
         self.restore.status.clone().unwrap_or_default()
     }
 
-    /// The request has a deletionTimestamp.
-    fn is_deleting(&self) -> bool {
-        self.meta().deletion_timestamp.is_some()
-    }
-
-    /// The request has nacre's finalizer.
-    fn has_finalizer(&self) -> bool {
-        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == labels::NAR_FINALIZER)
-    }
-
     /// The data is in the administrators' storage; any other data may be forged.
     fn trusted(&self) -> bool {
         let source = self.source.as_deref();
         source.is_some_and(|source| storage(source, self.velero_location.as_deref()) == Storage::Platform)
     }
-
-    /// The status says that the Velero object was created before.
-    fn handed_over_before(&self) -> bool {
-        let Some(status) = &self.restore.status else {
-            return false;
-        };
-        status.phase == Some(Phase::Created) || condition::is_true(&status.conditions, condition::QUEUED)
-    }
-
-    /// Its status says that the Velero object is lost: that is final.
-    fn lost_before(&self) -> bool {
-        let accepted = self
-            .restore
-            .status
-            .as_ref()
-            .and_then(|status| condition::get(&status.conditions, condition::ACCEPTED));
-        accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_RESTORE_NOT_FOUND)
-    }
 }
 
-/// Requeue delay until the watch has reported the namespace.
-const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
+impl Request for Observed {
+    const NOUN: &'static str = "restore";
+    const FINALIZER: Option<&'static str> = Some(labels::NAR_FINALIZER);
+    const LOST: Option<&'static str> = Some(condition::VELERO_RESTORE_NOT_FOUND);
 
-/// Condition message while the policy is unknown.
-const POLICY_UNREADABLE: &str = "what the administrators allow cannot be read at the moment; \
-                                        the restore waits, and goes on by itself when that is mended";
+    fn object(&self) -> (Kind, &ObjectMeta) {
+        (Kind::NonAdminRestore, self.meta())
+    }
+
+    fn reported(&self) -> (Option<Phase>, &[Condition]) {
+        let status = self.restore.status.as_ref();
+        status.map_or((None, [].as_slice()), |status| (status.phase, status.conditions.as_slice()))
+    }
+
+    fn refusal_write(&self, reason: &'static str, message: &str) -> Option<Action> {
+        status::patch(self, &status::refused(self, reason, message))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+}
 
 /// Decides what to do about one restore.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
         // The owner of a Velero Restore is unknown yet: neither create nor release one.
-        return Plan::done().requeue_after(NAMESPACE_RETRY);
+        return wait_for_namespace();
     }
     if seen.is_deleting() {
-        return delete(seen);
+        return delete::decide(seen);
     }
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
     }
     if seen.handed_over_before() || seen.lost_before() {
         let message = "the Velero Restore is gone and does not run again; create a new NonAdminRestore";
-        return refuse(seen, condition::VELERO_RESTORE_NOT_FOUND, message);
+        return seen.refuse(condition::VELERO_RESTORE_NOT_FOUND, message);
     }
     let Some(policy) = &seen.policy else {
-        // The request cannot be checked without the policy. Waiting requests are decided about again when the policy
-        // changes.
-        return refuse(seen, condition::POLICY_UNAVAILABLE, POLICY_UNREADABLE);
+        return seen.wait_for_policy();
     };
     match check::refusal(seen, policy) {
-        Some(refusal) => refuse(seen, condition::INVALID_RESTORE_SPEC, &refusal.condition_message()),
+        Some(refusal) => seen.refuse(condition::INVALID_RESTORE_SPEC, &refusal.condition_message()),
         None => match seen.rejected_write.as_deref().and_then(write_rejected) {
-            Some(message) => {
-                let conditions = seen.restore.status.as_ref().map(|status| status.conditions.as_slice());
-                let wait = retry_after(since(conditions, condition::ACCEPTED), seen.now);
-                refuse(seen, condition::HAND_OVER_FAILED, &message).requeue_after(wait)
-            }
+            Some(message) => seen.hand_over_failed(&message),
             None => create(seen, policy),
         },
     }
@@ -259,55 +243,22 @@ fn create(seen: &Observed, policy: &Policy) -> Plan {
     if !seen.trusted() {
         plan = plan.then_if(modifier::ensure(seen, &policy.restore.from_tenant_storage));
     }
-    if !seen.has_finalizer() {
-        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAR_FINALIZER));
-    }
-    plan.then(Action::Create(Object::of(Kind::Restore, &velero))).again_at_once()
+    plan = seen.ensure_finalizer(plan);
+    plan.then(Action::Create(Object::of(Kind::Restore, &velero)))
+        .again_at_once()
+        .because("it passed every check: Velero is given the restore")
 }
 
 /// The Velero Restore exists: mirrors its status, whatever happened to the backup since.
 fn mirror(seen: &Observed, velero: &Restore) -> Plan {
     let status = status::mirrored(seen, velero);
-    let mut plan = Plan::done();
-    if !seen.has_finalizer() {
-        plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAR_FINALIZER));
-    }
+    let mut plan = seen.ensure_finalizer(Plan::done());
     if annotation(&velero.metadata, labels::ORIGIN_UID).is_none() {
         plan = plan.then(generate::stamp(seen, velero));
     }
     plan = plan.then_if(status::patch(seen, &status));
     plan.events.extend(status::news(seen, velero, &status));
-    plan
-}
-
-/// Writes a refusal and its Event, if it is new. The finalizer is removed, since there is nothing to clean up in
-/// Velero.
-fn refuse(seen: &Observed, reason: &'static str, message: &str) -> Plan {
-    let mut plan = Plan::done();
-    if seen.has_finalizer() {
-        plan = plan.then(Action::RemoveFinalizer(seen.target(), labels::NAR_FINALIZER));
-    }
-    match status::patch(seen, &status::refused(seen, reason, message)) {
-        None => plan,
-        Some(write) => plan.then(write).with_event(Event::warning(reason, message)),
-    }
-}
-
-/// The Velero Restore is deleted first; Velero's finalizer may keep it until it has cleaned up.
-fn delete(seen: &Observed) -> Plan {
-    let Some(velero) = &seen.velero else {
-        if !seen.has_finalizer() {
-            return Plan::done();
-        }
-        let plan = Plan::done().then(Action::RemoveFinalizer(seen.target(), labels::NAR_FINALIZER));
-        return plan.with_event(Event::normal("RestoreDeleted", "the restore is gone"));
-    };
-    let status = status::deleting(seen, velero);
-    let mut plan = Plan::done().then_if(status::patch(seen, &status));
-    if velero.metadata.deletion_timestamp.is_none() {
-        plan = plan.then(Action::Delete(Target::of(Kind::Restore, &velero.metadata)));
-    }
-    plan
+    plan.because(mirrored(velero))
 }
 
 /// Refuses because of what the request says.

@@ -2,11 +2,11 @@
 
 /// Whether the namespace is being deleted, when nothing in it needs protection and nothing may block it. This is known
 /// to validations, but not to match conditions: there the namespace is always null.
-pub(crate) const LEAVING: (&str, &str) =
+pub const LEAVING: (&str, &str) =
     ("leaving", "namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)");
 
 /// A field deep in an object, or a default if any step of the way is missing or null.
-pub(crate) fn at(object: &str, path: &[&str], default: &str) -> String {
+pub fn at(object: &str, path: &[&str], default: &str) -> String {
     let mut way = object.to_owned();
     let mut steps = vec![format!("{object} != null")];
     for field in path {
@@ -18,12 +18,12 @@ pub(crate) fn at(object: &str, path: &[&str], default: &str) -> String {
 }
 
 /// Whether every reserved key of the one map is in the other with the same value.
-pub(crate) fn carried_over(from: &str, to: &str, reserved: &str) -> String {
+pub fn carried_over(from: &str, to: &str, reserved: &str) -> String {
     format!("{from}.all(key, !({reserved}) || (key in {to} && {to}[key] == {from}[key]))")
 }
 
 /// A list of words.
-pub(crate) fn list(words: &[&str]) -> String {
+pub fn list(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     format!("[{}]", quoted.join(", "))
 }

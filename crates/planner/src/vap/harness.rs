@@ -2,6 +2,8 @@
 //!
 //! kube's own evaluator escapes the keys of maps such as annotations, which the API server does not, so the engine below it is used.
 
+#![allow(dead_code, reason = "the tests of two crates use it, and neither uses all of it")]
+
 use std::collections::HashMap;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;

@@ -3,7 +3,7 @@
 //! Every field the API server would fill in is filled in here, so that a policy read back equals the one written, and
 //! any difference is a foreign change.
 
-pub(crate) mod cel;
+pub mod cel;
 #[cfg(test)]
 pub(crate) mod harness;
 
@@ -21,14 +21,15 @@ use kube::core::ObjectMeta;
 const NAME_OF_NAMESPACE: &str = "kubernetes.io/metadata.name";
 
 /// A policy in the making.
-pub(crate) struct Draft {
+#[must_use]
+pub struct Draft {
     name: &'static str,
     spec: ValidatingAdmissionPolicySpec,
 }
 
 impl Draft {
     /// A policy over these operations on these kinds.
-    pub(crate) fn over(name: &'static str, operations: &[&str], kinds: &[(&str, &[&str])]) -> Self {
+    pub fn over(name: &'static str, operations: &[&str], kinds: &[(&str, &[&str])]) -> Self {
         Self {
             name,
             spec: ValidatingAdmissionPolicySpec {
@@ -40,7 +41,7 @@ impl Draft {
     }
 
     /// Only for objects, new or old, that these labels select.
-    pub(crate) fn labelled(mut self, selector: LabelSelector) -> Self {
+    pub fn labelled(mut self, selector: LabelSelector) -> Self {
         if let Some(constraints) = &mut self.spec.match_constraints {
             constraints.object_selector = Some(selector);
         }
@@ -48,7 +49,7 @@ impl Draft {
     }
 
     /// Only in this namespace.
-    pub(crate) fn in_namespace(mut self, namespace: &str) -> Self {
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
         if let Some(constraints) = &mut self.spec.match_constraints {
             let named = [(NAME_OF_NAMESPACE.to_owned(), namespace.to_owned())];
             constraints.namespace_selector =
@@ -58,28 +59,28 @@ impl Draft {
     }
 
     /// Once for each object of this kind that the binding selects, which expressions know as `params`.
-    pub(crate) fn for_each(mut self, kind: api::Kind) -> Self {
+    pub fn for_each(mut self, kind: api::Kind) -> Self {
         self.spec.param_kind =
             Some(ParamKind { api_version: Some(kind.api_version()), kind: Some(kind.name().to_owned()) });
         self
     }
 
     /// Only if this is true.
-    pub(crate) fn only_if(mut self, name: &str, expression: impl Into<String>) -> Self {
+    pub fn only_if(mut self, name: &str, expression: impl Into<String>) -> Self {
         let condition = MatchCondition { name: name.to_owned(), expression: expression.into() };
         self.spec.match_conditions.get_or_insert_default().push(condition);
         self
     }
 
     /// A word for later expressions.
-    pub(crate) fn with(mut self, name: &str, expression: impl Into<String>) -> Self {
+    pub fn with(mut self, name: &str, expression: impl Into<String>) -> Self {
         let variable = Variable { name: name.to_owned(), expression: expression.into() };
         self.spec.variables.get_or_insert_default().push(variable);
         self
     }
 
     /// This must be true, or the request is refused with these words.
-    pub(crate) fn demand(mut self, expression: impl Into<String>, message: &str) -> Self {
+    pub fn demand(mut self, expression: impl Into<String>, message: &str) -> Self {
         self.spec.validations.get_or_insert_default().push(Validation {
             expression: expression.into(),
             message: Some(message.to_owned()),
@@ -91,7 +92,7 @@ impl Draft {
     }
 
     /// The policy.
-    pub(crate) fn done(self) -> ValidatingAdmissionPolicy {
+    pub fn done(self) -> ValidatingAdmissionPolicy {
         ValidatingAdmissionPolicy {
             metadata: ObjectMeta { name: Some(self.name.to_owned()), ..ObjectMeta::default() },
             spec: Some(self.spec),
@@ -101,11 +102,7 @@ impl Draft {
 }
 
 /// Where a policy applies.
-pub(crate) fn matching(
-    operations: &[&str],
-    kinds: &[(&str, &[&str])],
-    selector: LabelSelector,
-) -> MatchResources {
+pub fn matching(operations: &[&str], kinds: &[(&str, &[&str])], selector: LabelSelector) -> MatchResources {
     let owned = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
     let rules = kinds.iter().map(|(group, resources)| NamedRuleWithOperations {
         api_groups: owned(&[group]),
@@ -125,11 +122,7 @@ pub(crate) fn matching(
 }
 
 /// The binding of a policy.
-pub(crate) fn binding(
-    name: &str,
-    actions: &[&str],
-    params: Option<ParamRef>,
-) -> ValidatingAdmissionPolicyBinding {
+pub fn binding(name: &str, actions: &[&str], params: Option<ParamRef>) -> ValidatingAdmissionPolicyBinding {
     ValidatingAdmissionPolicyBinding {
         metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
         spec: ValidatingAdmissionPolicyBindingSpec {

@@ -117,8 +117,13 @@ fn until_read(kind: Kind) -> Duration {
 /// Decides what to do about one object.
 pub fn decide(seen: &Observed) -> Plan {
     match (seen.enabled, &seen.found) {
-        (Some(false), Some(found)) if is_ours(seen, found) => remove(seen, found),
-        (None | Some(false), _) => Plan::done(),
+        (Some(false), Some(found)) if is_ours(seen, found) => {
+            remove(seen, found).because("the Velero view is disabled for the namespace")
+        }
+        (Some(false), _) => Plan::done().because("the Velero view is disabled for the namespace"),
+        (None, _) => {
+            Plan::done().because("whether the Velero view is enabled for the namespace is not known yet")
+        }
         (Some(true), found) => show(seen, found.as_deref()),
     }
 }
@@ -130,15 +135,20 @@ fn is_ours(seen: &Observed, found: &DynamicObject) -> bool {
 
 fn show(seen: &Observed, found: Option<&DynamicObject>) -> Plan {
     match (&seen.desired, found) {
-        (DesiredCopy::Copy(wanted), None) => Plan::done().then(Action::Create(whole(&seen.key, wanted))),
-        (DesiredCopy::Copy(wanted) | DesiredCopy::Waiting(wanted), Some(found)) => {
-            rewrite(seen, found, wanted)
+        (DesiredCopy::Copy(wanted), None) => {
+            Plan::done().then(Action::Create(whole(&seen.key, wanted))).because("it has no copy yet")
         }
-        (DesiredCopy::Gone, Some(found)) => remove(seen, found),
-        (DesiredCopy::Nothing, Some(found)) if mark(found) == Some(labels::SHOWN_COPY) => remove(seen, found),
+        (DesiredCopy::Copy(wanted) | DesiredCopy::Waiting(wanted), Some(found)) => {
+            rewrite(seen, found, wanted).because("the copy shows what it is a copy of")
+        }
+        (DesiredCopy::Gone, Some(found)) => remove(seen, found).because("what it is a copy of is gone"),
+        (DesiredCopy::Nothing, Some(found)) if mark(found) == Some(labels::SHOWN_COPY) => {
+            remove(seen, found).because("it is marked as a copy and is a copy of nothing")
+        }
         (DesiredCopy::Nothing, Some(found)) => request::decide(seen, found),
-        (DesiredCopy::Undecided, _)
-        | (DesiredCopy::Waiting(_) | DesiredCopy::Gone | DesiredCopy::Nothing, None) => Plan::done(),
+        (DesiredCopy::Undecided, _) => Plan::done().because("what it is a copy of is not decided yet"),
+        (DesiredCopy::Waiting(_), None) => Plan::done().because("it gets a copy when Velero has it"),
+        (DesiredCopy::Gone | DesiredCopy::Nothing, None) => Plan::done().because("there is nothing to show"),
     }
 }
 
@@ -228,9 +238,10 @@ fn refuse(seen: &Observed, found: &DynamicObject, why: &str) -> Plan {
     let mut wanted = comparable(found);
     wanted["metadata"]["labels"][labels::SHOWN] = json!(labels::SHOWN_REFUSED);
     wanted["status"] = status;
+    let plan = Plan::done().because(why.to_owned());
     match merge::diff(&comparable(found), &wanted) {
-        None => Plan::done(),
-        Some(change) => Plan::done()
+        None => plan,
+        Some(change) => plan
             .then(Action::Patch(target(seen, found), change))
             .with_event(Event::warning("RequestRefused", why))
             .requeue_after(until_read(seen.key.kind)),

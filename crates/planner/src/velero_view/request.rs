@@ -155,13 +155,20 @@ fn without_uid<K>(mut request: K, meta: impl Fn(&mut K) -> &mut ObjectMeta) -> K
 pub(super) fn decide(seen: &Observed, found: &DynamicObject) -> Plan {
     match &seen.asked {
         TenantRequest::Nothing => forget_when_read(seen, found),
-        TenantRequest::Unclear => Plan::done().requeue_after(POLICY_RETRY),
-        TenantRequest::Made(request) => Plan::done().then(Action::Create(request.clone())),
+        TenantRequest::Unclear => {
+            Plan::done().requeue_after(POLICY_RETRY).because("what the administrators allow is not known yet")
+        }
+        TenantRequest::Made(request) => {
+            let plan = Plan::done().because("a tenant asks with Velero's own tools: the request is created");
+            plan.then(Action::Create(request.clone()))
+        }
         TenantRequest::Deletion(backup) => Plan::done()
+            .because("a tenant deletes a backup with Velero's own tools")
             .then(Action::Patch(backup.clone(), json!({"spec": {"deleteBackup": true}})))
             .then(Action::Delete(target(seen, found))),
         TenantRequest::Withdrawal(refused) => {
-            Plan::done().then(Action::Delete(refused.clone())).then(Action::Delete(target(seen, found)))
+            let plan = Plan::done().because("a tenant deletes a backup that was refused");
+            plan.then(Action::Delete(refused.clone())).then(Action::Delete(target(seen, found)))
         }
         TenantRequest::Refused(why) => refuse(seen, found, why),
     }
@@ -170,12 +177,14 @@ pub(super) fn decide(seen: &Observed, found: &DynamicObject) -> Plan {
 /// What was refused is of no use to anybody once that was read, and tenants may not remove it themselves.
 fn forget_when_read(seen: &Observed, found: &DynamicObject) -> Plan {
     if mark(found) != Some(labels::SHOWN_REFUSED) {
-        return Plan::done();
+        return Plan::done().because("it asks for nothing that nacre knows");
     }
     let made = found.metadata.creation_timestamp.as_ref().map_or(seen.now, |made| made.0);
     let age = Duration::try_from(seen.now.duration_since(made)).unwrap_or_default();
     match until_read(seen.key.kind).checked_sub(age).filter(|left| !left.is_zero()) {
-        Some(left) => Plan::done().requeue_after(left),
-        None => remove(seen, found),
+        Some(left) => {
+            Plan::done().requeue_after(left).because("it was refused, and is kept so that it can be read")
+        }
+        None => remove(seen, found).because("it was refused, and has been there long enough to be read"),
     }
 }

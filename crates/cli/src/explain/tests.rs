@@ -1,0 +1,158 @@
+//! Pages of `explain`, from a policy and a request.
+
+use planner::Policy;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    preview::tests::{backup, shop},
+    progress::tests::{at_velero, refused},
+};
+
+fn reported(policy: Policy, spec: &Value, source: Source) -> String {
+    let manifest = Manifest::Backup(Box::new(backup(spec)));
+    page(&explain(&shop(policy), &manifest, source).checked_by(None))
+}
+
+fn page(answer: &Answer) -> String {
+    let text = anstream::adapter::strip_str(&show::page(answer)).to_string();
+    // What is always left out is reported elsewhere.
+    let mut words: Vec<&str> = text.split(' ').collect();
+    for at in 1..words.len().saturating_sub(1) {
+        if words[at - 1] == "and" && words[at + 1] == "more" {
+            words[at] = "NN";
+        }
+    }
+    words.join(" ")
+}
+
+fn strict() -> Policy {
+    let mut policy = Policy::default();
+    policy.backup.ttl.max = Some("48h".into());
+    policy.backup.enforce.snapshot_volumes = Some(false);
+    policy.backup.defaults.ttl = Some("24h".into());
+    policy
+}
+
+#[test]
+fn a_refusal_names_field_rule_and_what_would_do() {
+    insta::assert_snapshot!(reported(strict(), &json!({"ttl": "72h"}), Source::Cluster), @r"
+    backup daily in namespace shop: would be refused
+      spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h; ask for that or less
+      rule: backup.ttl of the administrators' policy
+
+    policy: the cluster's, as it is now
+    ");
+    insta::assert_snapshot!(reported(strict(), &json!({"excludedNamespaces": ["a"]}), Source::File), @r"
+    backup daily in namespace shop: would be refused
+      spec.backupSpec.excludedNamespaces: not available to namespace owners; leave the field out
+      rule: built into nacre, independent of the administrators' policy
+
+    policy: from the file
+    ");
+}
+
+#[test]
+fn what_passes_is_shown_as_velero_gets_it() {
+    insta::assert_snapshot!(reported(strict(), &json!({"includedResources": ["configmaps"]}), Source::Cluster), @r"
+    backup daily in namespace shop: would pass
+      FIELD                BECOMES                                       BY
+      excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
+      includedNamespaces   shop                                          nacre, always
+      snapshotVolumes      false                                         policy, backup.enforce.snapshotVolumes
+      ttl                  24h                                           policy, backup.defaults.ttl
+
+    policy: the cluster's, as it is now
+    ");
+}
+
+/// The policy was changed since, so that the same request would pass: the request itself is still refused.
+#[test]
+fn the_status_of_the_object_comes_first_and_decides_the_exit_code() {
+    let answer = |status: &Value| {
+        let mut object = backup(&json!({"ttl": "24h"}));
+        object.status = serde_json::from_value(status.clone()).unwrap();
+        let manifest = Manifest::Backup(Box::new(object));
+        let answer = explain(&shop(Policy::default()), &manifest, Source::Cluster).checked_by(None);
+        Answer { reported: manifest.reported(), ..answer }
+    };
+    let status = refused("InvalidBackupSpec", "spec.backupSpec.ttl: at most 12h");
+    insta::assert_snapshot!(page(&answer(&status)), @r"
+    backup daily in namespace shop: Refused - spec.backupSpec.ttl: at most 12h
+    if it were sent again now: would pass
+      FIELD                BECOMES                                       BY
+      excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
+      includedNamespaces   shop                                          nacre, always
+
+    policy: the cluster's, as it is now
+    ");
+    assert!(answer(&status).needs_attention());
+    assert!(answer(&refused("HandOverFailed", "nacre retries")).needs_attention());
+    assert!(answer(&refused("VeleroBackupNotFound", "it is gone")).needs_attention());
+    assert!(!answer(&at_velero(&json!({"phase": "InProgress"}))).needs_attention());
+    assert!(!answer(&json!({})).needs_attention());
+}
+
+#[test]
+fn without_policy_and_webhook_the_answer_is_unknown() {
+    let manifest = Manifest::Backup(Box::new(backup(&json!({}))));
+    let answer = |source, denied: Option<&str>, webhook| {
+        let denied = denied.map(str::to_owned);
+        let answer = explain(&shop(Policy::default()), &manifest, source);
+        let answer = answer.checked_by(Some(server::ServerAnswer { denied, webhook }));
+        (answer.verdict, answer.needs_attention())
+    };
+    assert_eq!(answer(Source::Unreadable, None, false), ("unknown", true));
+    assert_eq!(answer(Source::Unreadable, None, true), ("passes", false));
+    assert_eq!(answer(Source::Unreadable, Some("no"), false), ("passes", true));
+    assert_eq!(answer(Source::Cluster, None, false), ("passes", false));
+}
+
+#[test]
+fn what_cannot_be_known_is_said() {
+    insta::assert_snapshot!(reported(Policy::default(), &json!({"resourcePolicy": {"kind": "configmap", "name": "x"}}), Source::Unreadable), @r"
+    backup daily in namespace shop: unknown: the policy could not be checked; it would pass if nothing is set there
+      FIELD                BECOMES                                       BY
+      excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
+      includedNamespaces   shop                                          nacre, always
+
+    policy: unknown; this is what holds if the administrators have set nothing
+    not checked: the administrators' policy: you are not permitted to read it
+    not checked: whether the ConfigMap x is one the administrators let you use
+    ");
+}
+
+/// Why is nothing happening? The reason is the planner's own.
+#[test]
+fn what_nacre_does_now_is_shown_with_its_reason() {
+    let answer = |policy: Policy, status: &Value, source| {
+        let mut object = backup(&json!({}));
+        object.metadata.namespace = Some("shop".to_owned());
+        object.metadata.uid = Some("1".to_owned());
+        object.status = serde_json::from_value(status.clone()).unwrap();
+        let manifest = Manifest::Backup(Box::new(object));
+        let world = shop(policy);
+        let now = doing(&world, &manifest, source);
+        Answer { reported: manifest.reported(), now, ..explain(&world, &manifest, source).checked_by(None) }
+    };
+    let first_lines = |answer: &Answer| page(answer).lines().take(2).collect::<Vec<_>>().join("\n");
+    let running = answer(Policy::default(), &at_velero(&json!({"phase": "InProgress"})), Source::Unreadable);
+    insta::assert_snapshot!(first_lines(&running), @r"
+    backup daily in namespace shop: InProgress - Velero has started
+      now: Velero works on it: its status is shown
+    ");
+    let new = answer(Policy::default(), &json!({}), Source::Cluster);
+    insta::assert_snapshot!(first_lines(&new), @r"
+    backup daily in namespace shop: would pass
+      now: it passed every check: Velero is given the backup
+    ");
+    // Whether it passes is for the policy to say, which cannot be read.
+    assert_eq!(answer(Policy::default(), &json!({}), Source::Unreadable).now, None);
+    // What the status shows is not repeated.
+    let mut policy = Policy::default();
+    policy.backup.max_per_namespace = Some(0);
+    let message = "metadata.namespace: this namespace has as many backups as it may have, which is 0";
+    let full = answer(policy, &refused("NamespaceLimitReached", message), Source::Cluster);
+    assert_eq!(full.now.as_deref(), Some(message));
+    assert!(!page(&full).contains("now: "), "{}", page(&full));
+}

@@ -1,0 +1,124 @@
+//! The lifecycle that backups, restores, downloads and storage locations share: nacre's finalizer, deletion, what the
+//! status says about earlier decisions, refusals, and the wait for the policy.
+//!
+//! Each kind implements [`Request`] for its `Observed`. What differs between the kinds is in their own folders, under
+//! the same file names: `check` refuses, `generate` makes Velero's object, `status` is what the tenant is shown, `admit`
+//! is the webhook's answer.
+
+use std::time::Duration;
+
+use api::{Kind, Phase, condition};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::core::ObjectMeta;
+
+use crate::queue::{Queued, Stage};
+use crate::rejected_write::{retry_after, since};
+use crate::{Action, Event, Plan, Target};
+
+/// Requeue delay until the watch has reported the request's namespace.
+const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
+
+/// The plan while the watch has not reported the request's namespace: nobody owns anything yet.
+pub(crate) fn wait_for_namespace() -> Plan {
+    Plan::done().requeue_after(NAMESPACE_RETRY).because("waiting for the watch to report its namespace")
+}
+
+/// The reason to show what Velero reports, and to do nothing else.
+pub(crate) fn mirrored(velero: &impl Queued) -> &'static str {
+    match velero.stage() {
+        Stage::Waiting => "Velero has it and has not started it: its status is shown",
+        Stage::Running => "Velero works on it: its status is shown",
+        Stage::Finalizing => {
+            "Velero has backed up or restored everything and finalizes it: its status is shown"
+        }
+        Stage::Finished => "Velero is done with it: nothing is left to do",
+    }
+}
+
+/// A tenant's request as it was observed.
+pub(crate) trait Request {
+    /// What it is called in messages.
+    const NOUN: &'static str;
+    /// nacre's finalizer; none for a kind that needs no cleanup.
+    const FINALIZER: Option<&'static str>;
+    /// The reason of the condition that says its Velero object is lost; none for a kind that makes it again.
+    const LOST: Option<&'static str>;
+
+    /// Its kind and metadata.
+    fn object(&self) -> (Kind, &ObjectMeta);
+    /// The phase and the conditions of its status.
+    fn reported(&self) -> (Option<Phase>, &[Condition]);
+    /// The status that refuses it, if it has not been written.
+    fn refusal_write(&self, reason: &'static str, message: &str) -> Option<Action>;
+    /// The current time, given by the caller.
+    fn now(&self) -> Timestamp;
+
+    /// The request has a deletionTimestamp.
+    fn is_deleting(&self) -> bool {
+        self.object().1.deletion_timestamp.is_some()
+    }
+
+    /// The request has nacre's finalizer.
+    fn has_finalizer(&self) -> bool {
+        let mut finalizers = self.object().1.finalizers.iter().flatten();
+        finalizers.any(|finalizer| Some(finalizer.as_str()) == Self::FINALIZER)
+    }
+
+    /// The status says that the Velero object was created before.
+    fn handed_over_before(&self) -> bool {
+        let (phase, conditions) = self.reported();
+        phase == Some(Phase::Created) || condition::is_true(conditions, condition::QUEUED)
+    }
+
+    /// The status says that the Velero object is lost: that is final.
+    fn lost_before(&self) -> bool {
+        let accepted = condition::get(self.reported().1, condition::ACCEPTED);
+        accepted.is_some_and(|accepted| Some(accepted.reason.as_str()) == Self::LOST)
+    }
+
+    /// Adds nacre's finalizer, if the request does not have it.
+    fn ensure_finalizer(&self, plan: Plan) -> Plan {
+        let finalizer = Self::FINALIZER.filter(|_| !self.has_finalizer());
+        let (kind, meta) = self.object();
+        plan.then_if(finalizer.map(|finalizer| Action::AddFinalizer(Target::of(kind, meta), finalizer)))
+    }
+
+    /// Removes nacre's finalizer, if the request has it.
+    fn drop_finalizer(&self, plan: Plan) -> Plan {
+        let finalizer = Self::FINALIZER.filter(|_| self.has_finalizer());
+        let (kind, meta) = self.object();
+        plan.then_if(finalizer.map(|finalizer| Action::RemoveFinalizer(Target::of(kind, meta), finalizer)))
+    }
+
+    /// Writes a refusal and its Event, if it is new. The finalizer is removed, since there is nothing to clean up in
+    /// Velero.
+    fn refuse(&self, reason: &'static str, message: &str) -> Plan {
+        let plan = self.drop_finalizer(Plan::done()).because(message.to_owned());
+        match self.refusal_write(reason, message) {
+            None => plan,
+            Some(write) => plan.then(write).with_event(Event::warning(reason, message)),
+        }
+    }
+
+    /// The API server rejects what Velero is to be given: reports that, and retries later.
+    fn hand_over_failed(&self, message: &str) -> Plan {
+        let wait = retry_after(since(Some(self.reported().1), condition::ACCEPTED), self.now());
+        self.refuse(condition::HAND_OVER_FAILED, message).requeue_after(wait)
+    }
+
+    /// The request cannot be checked without the policy. Waiting requests are decided about again when the policy
+    /// changes.
+    fn wait_for_policy(&self) -> Plan {
+        self.refuse(condition::POLICY_UNAVAILABLE, &Self::policy_unreadable())
+    }
+
+    /// Condition message while the policy is unknown.
+    fn policy_unreadable() -> String {
+        format!(
+            "what the administrators allow cannot be read at the moment; the {} waits, and goes on by itself when that \
+             is mended",
+            Self::NOUN
+        )
+    }
+}
