@@ -192,6 +192,12 @@ impl State {
         volumes.filter(|seen| seen.object.owner_uid() == Some(uid)).map(|seen| seen.object.clone()).collect()
     }
 
+    /// Whether all objects of a watched kind are known. Not so if nacre is not permitted to list them: then an empty
+    /// store says nothing.
+    pub fn is_listed(&self, kind: Kind) -> bool {
+        self.listed.contains(&kind)
+    }
+
     /// The claims in a namespace.
     pub fn claims_in(&self, namespace: &str) -> Vec<Arc<Claim>> {
         self.claims.within(namespace).map(|seen| seen.object.clone()).collect()

@@ -135,6 +135,8 @@ pub struct State {
     restored_pods: Store<RestoredPod>,
     /// The DaemonSets in Velero's namespace.
     node_agents: Store<NodeAgent>,
+    /// The kinds of which a whole list was seen. One that nacre is not permitted to list is never in it.
+    listed: BTreeSet<Kind>,
     backup_queue: Queue,
     restore_queue: Queue,
     /// Requests by the names of the Velero objects they refer to.
@@ -186,6 +188,7 @@ impl State {
             claims: Store::default(),
             restored_pods: Store::default(),
             node_agents: Store::default(),
+            listed: BTreeSet::new(),
             backup_queue: Queue::default(),
             restore_queue: Queue::default(),
             references: Index::default(),
@@ -241,6 +244,7 @@ impl State {
             }
             Update::ListEnds => {
                 let changes = store.list_ends();
+                self.listed.insert(K::KIND);
                 return changes.into_iter().flat_map(|change| self.follow::<K>(change)).collect();
             }
         };
