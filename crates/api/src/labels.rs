@@ -90,6 +90,8 @@ pub const VELERO_RESTORE_UID: &str = "velero.io/restore-uid";
 pub const VELERO_CLAIM_UID: &str = "velero.io/pvc-uid";
 /// Velero's own annotation: the name of that claim, on a PodVolumeBackup.
 pub const VELERO_CLAIM_NAME: &str = "velero.io/pvc-name";
+/// Velero's own annotation on a Backup or Restore: how long its PodVolumeBackups or PodVolumeRestores may take together.
+pub const VELERO_POD_VOLUME_TIMEOUT: &str = "velero.io/pod-volume-timeout";
 /// Velero's own label: where a Backup is kept.
 pub const VELERO_STORAGE_LOCATION: &str = "velero.io/storage-location";
 

@@ -52,8 +52,8 @@ pub use naming::velero_name;
 pub use restore::{NonAdminRestore, NonAdminRestoreSpec, NonAdminRestoreStatus, VeleroRestore};
 pub use secret::{Hidden, HiddenSecret};
 pub use workload::{
-    Claim, ClaimPhase, ClaimSource, ClaimSpec, ContainerState, ContainerStatus, NodeAgent, NodeAgentStatus,
-    PodCondition, PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Waiting,
+    Claim, ClaimPhase, ClaimSource, ClaimSpec, ContainerState, ContainerStatus, DataSource, NodeAgent,
+    NodeAgentStatus, PodCondition, PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Waiting,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -30,6 +30,19 @@ pub struct ClaimSpec {
     /// Its PersistentVolume, once it is bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_name: Option<String>,
+    /// What its volume is made from, for example a VolumeSnapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_source: Option<DataSource>,
+}
+
+/// What the volume of a claim is made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DataSource {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
 }
 
 /// How far a claim is.

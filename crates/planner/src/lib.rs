@@ -19,6 +19,7 @@ mod enforce;
 mod fence;
 mod filters;
 pub mod gc;
+mod hook_timeout;
 pub mod install;
 pub mod last_good;
 pub mod lease;
@@ -40,6 +41,7 @@ mod vap;
 mod velero_status;
 pub mod velero_view;
 pub mod view;
+pub mod volumes;
 
 pub use plan::{Action, Again, Event, Key, Object, Plan, Target};
 pub use policy::Policy;

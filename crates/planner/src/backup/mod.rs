@@ -28,9 +28,12 @@ pub use check::{Others, check_spec};
 use check::OverLimit;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
+use crate::policy::VolumePolicy;
+use crate::queue::Queued;
 use crate::rejected_write::{self, retry_after, since};
 use crate::state::State;
 use crate::view::Seen;
+use crate::volumes::{self, Cancelling, Operation, Owner};
 use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
 
 /// Everything a decision about one backup reads.
@@ -64,6 +67,10 @@ pub struct Observed {
     pub restores: Vec<Arc<NonAdminRestore>>,
     /// Progress of the volumes.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
+    /// The volume operations of the Velero Backup.
+    pub operations: Vec<Operation>,
+    /// Who can cancel volume operations.
+    pub canceller: volumes::Velero,
     /// Its position in Velero's queue, once the Velero object exists.
     pub position: i64,
     /// Whether a new queue position alone is written. With many waiting requests, a periodic job with a budget decides
@@ -134,6 +141,8 @@ pub(crate) fn gather(
             .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
+        operations: velero.as_deref().map_or_else(Vec::new, |velero| volumes::of_backup(view, velero)),
+        canceller: volumes::Velero::of(view),
         position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
         publish_position: true,
         others: policy
@@ -258,6 +267,25 @@ impl Observed {
         accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_BACKUP_NOT_FOUND)
     }
 
+    fn volume_limits(&self) -> VolumePolicy {
+        self.policy.as_deref().map(|policy| policy.volumes.clone()).unwrap_or_default()
+    }
+
+    /// Cancels the volume operations that cannot end, or all of them if the request is being deleted. Nobody works on those
+    /// of an imported backup.
+    fn cancelling(&self, velero: &Backup, is_deleting: bool) -> Cancelling {
+        if self.synced() {
+            return Cancelling::default();
+        }
+        let owner = Owner::backup(velero, is_deleting);
+        volumes::cancel(&self.operations, &owner, &self.volume_limits(), &self.canceller, self.now)
+    }
+
+    /// Whether Velero works on it, so that it cannot be deleted yet.
+    fn is_at_work(&self, velero: &Backup) -> bool {
+        Owner::backup(velero, true).is_at_work(velero.stage(), &self.volume_limits(), self.now)
+    }
+
     /// The namespace is being deleted.
     fn namespace_is_deleting(&self) -> bool {
         self.namespace.as_deref().is_some_and(|space| space.metadata.deletion_timestamp.is_some())
@@ -342,7 +370,7 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
     }
     plan = plan.then_if(generate::stamp(seen, velero)).then_if(status::patch(seen, &status));
     plan.events.extend(status::news(seen, velero, &status));
-    plan
+    seen.cancelling(velero, false).add_to(plan, seen.rejected_write.as_deref())
 }
 
 /// The Velero Backup existed and is gone. It is never created a second time.

@@ -2,6 +2,7 @@
 
 mod admit;
 mod check;
+mod data;
 mod from_tenants;
 mod generate;
 mod modifier;
@@ -22,9 +23,11 @@ use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
 pub use check::check_spec;
+pub use data::DataFacts;
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
+use crate::queue::{Queued, Stage};
 use crate::rejected_write::{self, retry_after, since};
 use crate::state::State;
 use crate::view::Seen;
@@ -57,6 +60,8 @@ pub struct Observed {
     pub config_maps: [Option<Arc<ConfigMap>>; 2],
     /// Progress of the volumes.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
+    /// What decides whether the data came back.
+    pub data: data::DataFacts,
     /// Its position in Velero's queue, once the Velero object exists.
     pub position: i64,
     /// Whether a new queue position alone is written. With many waiting requests, a periodic job with a budget decides
@@ -116,6 +121,7 @@ pub(crate) fn gather(
         velero_location: location.and_then(|name| view.storage_location(name)),
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
+        data: data::DataFacts::gather(view, namespace, &restore, velero.as_deref()),
         position: velero.as_deref().map_or(0, |velero| view.restore_queue().position(velero)),
         publish_position: true,
         source_volumes: source
@@ -267,7 +273,6 @@ fn create(seen: &Observed, policy: &Policy) -> Plan {
 
 /// The Velero Restore exists: mirrors its status, whatever happened to the backup since.
 fn mirror(seen: &Observed, velero: &Restore) -> Plan {
-    let status = status::mirrored(seen, velero);
     let mut plan = Plan::done();
     if !seen.has_finalizer() {
         plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAR_FINALIZER));
@@ -275,9 +280,14 @@ fn mirror(seen: &Observed, velero: &Restore) -> Plan {
     if annotation(&velero.metadata, labels::ORIGIN_UID).is_none() {
         plan = plan.then(generate::stamp(seen, velero));
     }
+    let outcome = data::outcome(seen, velero);
+    if let Some(wait) = data::may_be_late(seen, velero, outcome.as_ref()) {
+        return plan.requeue_after(wait);
+    }
+    let status = status::mirrored(seen, velero, outcome);
     plan = plan.then_if(status::patch(seen, &status));
     plan.events.extend(status::news(seen, velero, &status));
-    plan
+    data::cancelling(seen, velero, false).add_to(plan, seen.rejected_write.as_deref())
 }
 
 /// Writes a refusal and its Event, if it is new. The finalizer is removed, since there is nothing to clean up in
@@ -293,7 +303,8 @@ fn refuse(seen: &Observed, reason: &'static str, message: &str) -> Plan {
     }
 }
 
-/// The Velero Restore is deleted first; Velero's finalizer may keep it until it has cleaned up.
+/// The Velero Restore is deleted first; Velero's finalizer may keep it until it has cleaned up. While Velero works on it,
+/// its volume operations are cancelled, and it is deleted when Velero has ended it.
 fn delete(seen: &Observed) -> Plan {
     let Some(velero) = &seen.velero else {
         if !seen.has_finalizer() {
@@ -302,12 +313,16 @@ fn delete(seen: &Observed) -> Plan {
         let plan = Plan::done().then(Action::RemoveFinalizer(seen.target(), labels::NAR_FINALIZER));
         return plan.with_event(Event::normal("RestoreDeleted", "the restore is gone"));
     };
-    let status = status::deleting(seen, velero);
-    let mut plan = Plan::done().then_if(status::patch(seen, &status));
-    if velero.metadata.deletion_timestamp.is_none() {
-        plan = plan.then(Action::Delete(Target::of(Kind::Restore, &velero.metadata)));
+    let at_work = velero.metadata.deletion_timestamp.is_none() && data::is_at_work(seen, velero);
+    let status = status::deleting(seen, velero, at_work);
+    let plan = Plan::done().then_if(status::patch(seen, &status));
+    let target = Target::of(Kind::Restore, &velero.metadata);
+    if at_work || velero.metadata.deletion_timestamp.is_some() {
+        return data::cancelling(seen, velero, true).add_to(plan, seen.rejected_write.as_deref());
     }
-    plan
+    // Velero may be starting one that waits right now.
+    let is_waiting = velero.stage() == Stage::Waiting;
+    plan.then(if is_waiting { Action::DeleteUnchanged(target) } else { Action::Delete(target) })
 }
 
 /// Refuses because of what the request says.

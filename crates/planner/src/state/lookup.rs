@@ -208,6 +208,11 @@ impl State {
         self.restored_pods.get(namespace, name).map(|seen| seen.object.clone())
     }
 
+    /// Whether it is known that no node agent runs: nobody cancels volume operations then.
+    pub fn node_agent_is_missing(&self) -> bool {
+        self.is_listed(Kind::DaemonSet) && !self.node_agent_runs()
+    }
+
     /// Whether Velero's node agent is ready on at least one node; without it nothing is saved file by file.
     pub fn node_agent_runs(&self) -> bool {
         self.node_agents.within(&self.admin_namespace).any(|seen| {

@@ -13,6 +13,7 @@ mod raw_object;
 mod rejected;
 mod store;
 mod view_store;
+mod volume_notes;
 mod watched_kind;
 
 use std::collections::{BTreeSet, HashMap};
@@ -35,6 +36,7 @@ use kube::core::{DynamicObject, ObjectMeta};
 pub use credentials::SecretKey;
 pub use raw_object::RawObject;
 pub use rejected::Rejection;
+pub use volume_notes::VolumeNote;
 pub use watched_kind::WatchedKind;
 
 use crate::location::endpoint::HostPattern;
@@ -145,6 +147,8 @@ pub struct State {
     deletions: Index<String>,
     /// Volume operations by the Velero Backup or Restore they belong to.
     volumes: Index<Key>,
+    /// When volume operations that are not over last changed.
+    volume_notes: HashMap<Key, VolumeNote>,
     backing_off: BTreeSet<Key>,
     /// By the object that was decided about: the write that the API server rejected when it was last tried.
     rejected: HashMap<Key, Arc<RejectedWrite>>,
@@ -194,6 +198,7 @@ impl State {
             references: Index::default(),
             deletions: Index::default(),
             volumes: Index::default(),
+            volume_notes: HashMap::new(),
             backing_off: BTreeSet::new(),
             rejected: HashMap::new(),
             velero_view: VeleroView::default(),
