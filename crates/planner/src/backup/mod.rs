@@ -4,6 +4,7 @@
 //! mirrored from then on (`status`), and deleted with or without its data (`delete`).
 
 mod admit;
+mod cancel;
 mod check;
 mod delete;
 mod generate;
@@ -28,12 +29,10 @@ pub use check::{Others, check_spec};
 use check::OverLimit;
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
-use crate::policy::VolumePolicy;
-use crate::queue::Queued;
 use crate::rejected_write::{self, retry_after, since};
 use crate::state::State;
 use crate::view::Seen;
-use crate::volumes::{self, Cancelling, Operation, Owner};
+use crate::volumes::{self, Operation};
 use crate::{Action, Event, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
 
 /// Everything a decision about one backup reads.
@@ -265,25 +264,6 @@ impl Observed {
             .as_ref()
             .and_then(|status| condition::get(&status.conditions, condition::ACCEPTED));
         accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_BACKUP_NOT_FOUND)
-    }
-
-    fn volume_limits(&self) -> VolumePolicy {
-        self.policy.as_deref().map(|policy| policy.volumes.clone()).unwrap_or_default()
-    }
-
-    /// Cancels the volume operations that cannot end, or all of them if the request is being deleted. Nobody works on those
-    /// of an imported backup.
-    fn cancelling(&self, velero: &Backup, is_deleting: bool) -> Cancelling {
-        if self.synced() {
-            return Cancelling::default();
-        }
-        let owner = Owner::backup(velero, is_deleting);
-        volumes::cancel(&self.operations, &owner, &self.volume_limits(), &self.canceller, self.now)
-    }
-
-    /// Whether Velero works on it, so that it cannot be deleted yet.
-    fn is_at_work(&self, velero: &Backup) -> bool {
-        Owner::backup(velero, true).is_at_work(velero.stage(), &self.volume_limits(), self.now)
     }
 
     /// The namespace is being deleted.
