@@ -48,7 +48,8 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   0    done, or the answer is good; a backup or restore that was waited for is Completed
   1    it failed: an error, a refusal, or a backup or restore that ended as Failed
   2    the command line is wrong
-  3    it worked, and the answer needs attention: PartiallyFailed, 0 items, or policy would refuse it
+  3    it worked, and the answer needs attention: PartiallyFailed, 0 items, volume data that is missing, or policy
+       would refuse it
   4    --timeout was over before what was waited for
   130  interrupted; the operation continues in the cluster";
 

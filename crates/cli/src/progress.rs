@@ -94,6 +94,8 @@ pub(crate) enum End {
     /// Completed, with nothing done: Velero calls that a success too.
     Empty,
     PartiallyFailed,
+    /// Completed for Velero, but volume data is not where it should be.
+    DataMissing,
     Failed,
 }
 
@@ -196,12 +198,38 @@ impl<'a> RequestProgress<'a> {
             (Stage::Waiting, _) => State::Queued(self.position.unwrap_or(1).max(1) - 1),
             (Stage::Running, "InProgress") => State::Running,
             (Stage::Running | Stage::Finalizing, _) => State::Finishing,
+            // Velero is done, and nacre has yet to see what became of the volumes.
+            (Stage::Finished, "Completed" | "PartiallyFailed") if self.data_is("Unknown") => State::Finishing,
+            (Stage::Finished, "Completed") if self.data_is("False") => State::Finished(End::DataMissing),
             (Stage::Finished, "Completed") if self.velero.empty => State::Finished(End::Empty),
             (Stage::Finished, "Completed") => State::Finished(End::Completed),
             (Stage::Finished, "PartiallyFailed") => State::Finished(End::PartiallyFailed),
             (Stage::Finished, "Deleting") => State::Deleting("Velero is deleting it"),
             (Stage::Finished, _) => State::Finished(End::Failed),
         }
+    }
+
+    /// What nacre says about volume data; none from a controller that does not say it.
+    fn data(&self) -> Option<&'a Condition> {
+        match self.what {
+            What::Backup => None,
+            What::Restore => condition::get(self.conditions, condition::DATA_RESTORED),
+        }
+    }
+
+    fn data_is(&self, status: &str) -> bool {
+        self.data().is_some_and(|data| data.status == status)
+    }
+
+    /// What the volumes wait for, if they wait for something that does not come by itself.
+    fn waits_for_volumes(&self) -> Option<&'a str> {
+        let running = self.data().filter(|data| data.reason == condition::STILL_RUNNING);
+        running.map(|data| data.message.as_str()).filter(|message| message.contains(" waits: "))
+    }
+
+    /// Why volume data is missing, if it is.
+    fn data_missing(&self) -> Option<&'a str> {
+        self.data().filter(|data| data.status == "False").map(|data| data.message.as_str())
     }
 
     /// One word for a table: Velero's own where Velero has a word for it.
@@ -212,6 +240,7 @@ impl<'a> RequestProgress<'a> {
             State::Waiting(_) => "Waiting",
             State::Gone(_) => "Gone",
             State::Queued(_) => "Queued",
+            State::Finished(End::DataMissing) => "DataMissing",
             State::Running | State::Finishing | State::Finished(_) => self.velero.phase,
             State::Deleting(_) => "Deleting",
         }
@@ -222,7 +251,9 @@ impl<'a> RequestProgress<'a> {
         let style = match self.state() {
             State::Finished(End::Completed) => style::GOOD,
             State::Finished(End::Empty | End::PartiallyFailed) | State::Waiting(_) => style::WARNING,
-            State::Finished(End::Failed) | State::Refused(_) | State::Gone(_) => style::BAD,
+            State::Finished(End::Failed | End::DataMissing) | State::Refused(_) | State::Gone(_) => {
+                style::BAD
+            }
             State::New | State::Queued(_) | State::Running | State::Finishing => style::BUSY,
             State::Deleting(_) => style::QUIET,
         };
@@ -248,6 +279,9 @@ impl<'a> RequestProgress<'a> {
             State::Deleting(_) => "being deleted".to_owned(),
             State::Queued(0) => "next in Velero's queue".to_owned(),
             State::Queued(ahead) => format!("in Velero's queue, {ahead} ahead of it"),
+            State::Running if self.waits_for_volumes().is_some() => {
+                self.waits_for_volumes().unwrap_or_default().to_owned()
+            }
             State::Running => match (velero.done, velero.total) {
                 (done, Some(total)) => format!("{} of {}", done.unwrap_or_default(), count(total, "item")),
                 _ => "Velero has started".to_owned(),
@@ -255,7 +289,7 @@ impl<'a> RequestProgress<'a> {
             State::Finishing if velero.phase.starts_with("WaitingForPlugin") => {
                 "the items are done, volume data is still on its way".to_owned()
             }
-            State::Finishing => "Velero is finishing".to_owned(),
+            State::Finishing => self.waits_for_volumes().unwrap_or("Velero is finishing").to_owned(),
             State::Finished(End::Completed) => {
                 let items =
                     velero.total.map_or_else(String::new, |total| format!(", {}", count(total, "item")));
@@ -268,7 +302,11 @@ impl<'a> RequestProgress<'a> {
                 let done = if self.what == What::Backup { "backed up" } else { "restored" };
                 format!("nothing was {done}: 0 items{}", problems(velero))
             }
-            State::Finished(End::PartiallyFailed) => format!("done only in part{}", problems(velero)),
+            State::Finished(End::DataMissing) => self.data_missing().unwrap_or_default().to_owned(),
+            State::Finished(End::PartiallyFailed) => {
+                let done = format!("done only in part{}", problems(velero));
+                self.data_missing().map_or_else(|| done.clone(), |missing| format!("{missing} ({done})"))
+            }
             State::Finished(End::Failed) if velero.phase == "Failed" => format!("failed{}", self.reasons()),
             State::Finished(End::Failed) => format!("failed as {}{}", velero.phase, self.reasons()),
         }
@@ -326,6 +364,7 @@ impl<'a> RequestProgress<'a> {
                 format!("{}   (shows which backup and which filters were in effect)", see("describe")),
                 "kubectl nacre backup get   (shows how many items each backup holds)".to_owned(),
             ],
+            (State::Finished(End::DataMissing), _) => vec![see("describe")],
             (State::Finished(End::PartiallyFailed), What::Backup) => vec![
                 see("logs"),
                 format!("{} --details", see("describe")),
@@ -340,7 +379,7 @@ impl<'a> RequestProgress<'a> {
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self.state() {
             State::Finished(End::Completed) => Some(Outcome::Good),
-            State::Finished(End::Empty | End::PartiallyFailed) => Some(Outcome::Attention),
+            State::Finished(End::Empty | End::PartiallyFailed | End::DataMissing) => Some(Outcome::Attention),
             State::Finished(End::Failed) | State::Refused(_) | State::Gone(_) | State::Deleting(_) => {
                 Some(Outcome::Failed)
             }
@@ -455,6 +494,51 @@ pub(crate) mod tests {
             ("nothing was restored: 0 items", Some(Outcome::Attention))
         );
         assert_eq!(RequestProgress::from(&something).outcome(), Some(Outcome::Good));
+    }
+
+    /// What is said about a restore in this phase, if nacre says this about its volumes.
+    fn restored(phase: &str, data: &Value) -> String {
+        let velero_status =
+            json!({"phase": phase, "progress": {"itemsRestored": 8, "totalItems": 8}, "errors": 1});
+        let conditions = if data.is_null() { json!([]) } else { json!([data]) };
+        let restore: NonAdminRestore = serde_json::from_value(
+            json!({"metadata": {"name": "back"}, "spec": {"restoreSpec": {"backupName": "daily"}},
+            "status": {"phase": "Created", "conditions": conditions, "veleroRestore": {"status": velero_status}}}),
+        )
+        .unwrap();
+        let progress = RequestProgress::from(&restore);
+        format!("{} | {} | {:?}", progress.word(), progress.sentence(), progress.outcome())
+    }
+
+    #[test]
+    fn a_restore_is_complete_only_if_the_data_is_back() {
+        let data = |status: &str, reason: &str, message: &str| {
+            json!({"type": "DataRestored", "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": "2026-11-15T12:00:01Z"})
+        };
+        let kept =
+            data("False", "ClaimsKept", "volume data of claim \"data\" was NOT restored: the claim exists");
+        let waits = data("Unknown", "StillRunning", "claim \"data\" waits: pod \"db\" is gone");
+        let states = [
+            ("Completed", Value::Null),
+            ("Completed", data("True", "AllVolumesRestored", "the data of 1 claim was restored")),
+            ("Completed", kept.clone()),
+            ("PartiallyFailed", kept.clone()),
+            ("Failed", kept),
+            ("InProgress", data("Unknown", "StillRunning", "Velero has not ended the restore yet")),
+            ("InProgress", waits.clone()),
+            ("Completed", waits),
+        ];
+        insta::assert_snapshot!(states.map(|(phase, data)| restored(phase, &data)).join("\n"), @r#"
+        Completed | complete, 8 items, with 1 error | Some(Good)
+        Completed | complete, 8 items, with 1 error | Some(Good)
+        DataMissing | volume data of claim "data" was NOT restored: the claim exists | Some(Attention)
+        PartiallyFailed | volume data of claim "data" was NOT restored: the claim exists (done only in part, with 1 error) | Some(Attention)
+        Failed | failed | Some(Failed)
+        InProgress | 8 of 8 items | None
+        InProgress | claim "data" waits: pod "db" is gone | None
+        Completed | claim "data" waits: pod "db" is gone | None
+        "#);
     }
 
     #[test]

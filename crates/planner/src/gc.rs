@@ -31,7 +31,9 @@ pub fn leftovers(view: &State) -> Vec<Target> {
                 !made_for(&velero.metadata, owner, labels::NAR_NAME, labels::NAR_NAMESPACE)
             })
         });
-        left(Kind::Restore, &velero.metadata, gone);
+        // Deleting what Velero works on leaves Velero waiting for ever (velero#4556).
+        let at_work = matches!(velero.stage(), Stage::Running | Stage::Finalizing);
+        left(Kind::Restore, &velero.metadata, gone && !at_work);
     }
     for storage in view.storage_locations() {
         left(Kind::BackupStorageLocation, &storage.metadata, lost_its_location(view, &storage.metadata));

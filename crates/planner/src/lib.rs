@@ -19,6 +19,7 @@ mod enforce;
 mod fence;
 mod filters;
 pub mod gc;
+mod hook_timeout;
 pub mod install;
 pub mod kubevirt;
 pub mod last_good;
@@ -43,6 +44,7 @@ pub mod vap;
 mod velero_status;
 pub mod velero_view;
 pub mod view;
+pub mod volumes;
 
 pub use plan::{Action, Again, Event, Key, Object, Plan, Target};
 pub use policy::Policy;

@@ -41,7 +41,9 @@ fn page(restore: &NonAdminRestore, answer: &Answer, unreadable: Option<&str>, no
     let velero_status =
         status.velero_restore.as_ref().and_then(|velero| velero.status.clone()).unwrap_or_default();
     let time = |time: Option<Timestamp>| time.map(|time| moment(time, now));
-    let head = fields(&[
+    let claims = volumes::claims(&status.claims, status.claims_not_listed);
+    let claims = claims.into_iter().map(|claim| ("Claim", Some(claim)));
+    let mut head = vec![
         ("Name", Some(progress.name().to_owned())),
         ("Namespace", restore.metadata.namespace.clone()),
         ("Status", Some(progress.headline())),
@@ -57,7 +59,10 @@ fn page(restore: &NonAdminRestore, answer: &Answer, unreadable: Option<&str>, no
         ("Volumes", volumes::files(status.file_system_pod_volume_restores)),
         ("Hooks", volumes::hooks(velero_status.hook_status.as_ref())),
         ("At Velero", status.velero_restore.as_ref().and_then(|velero| velero.name.clone())),
-    ]);
+    ];
+    let after_volumes = head.iter().rposition(|(name, _)| *name == "Volumes").map_or(head.len(), |at| at + 1);
+    head.splice(after_volumes..after_volumes, claims);
+    let head = fields(&head);
     let asked = yaml(&restore.spec.restore_spec, "everything in the backup");
     head + &answer.sections(&asked, "Beyond that, by today's policy", &status.conditions, now)
 }

@@ -1,11 +1,60 @@
 //! Volumes in words.
 
 use api::{
-    DataMoverCounts, PodVolumeCounts,
+    ClaimState, ClaimStatus, DataMoverCounts, PodVolumeCounts,
     velero::{BackupStatus, HookStatus},
 };
 
 use crate::text::count;
+
+/// What became of the data of each claim.
+pub(super) fn claims(claims: &[ClaimStatus], not_listed: Option<u32>) -> Vec<String> {
+    let told = |claim: &ClaimStatus| {
+        let ClaimStatus { name, state, bytes, total_bytes, message } = claim;
+        let size = match (state, bytes, total_bytes) {
+            (ClaimState::Waiting, Some(done), Some(total)) => {
+                format!(", {} of {}", size(*done), size(*total))
+            }
+            (_, Some(done), _) => format!(", {}", size(*done)),
+            _ => String::new(),
+        };
+        let message = message.as_deref().map_or_else(String::new, |message| format!(": {message}"));
+        format!("{name}: {}{size}{message}", in_words(*state))
+    };
+    let more = not_listed.map(|more| format!("and {more} more"));
+    claims.iter().map(told).chain(more).collect()
+}
+
+fn in_words(state: ClaimState) -> &'static str {
+    match state {
+        ClaimState::Saved => "saved",
+        ClaimState::NotSaved => "NOT saved",
+        ClaimState::LeftOut => "left out",
+        ClaimState::Restored => "restored",
+        ClaimState::Kept => "NOT restored",
+        ClaimState::Mixed => "restored over newer files",
+        ClaimState::NoData => "NOT restored, no data in the backup",
+        ClaimState::Failed => "failed",
+        ClaimState::Cancelled => "cancelled",
+        ClaimState::Waiting => "waiting",
+        ClaimState::Unknown => "unknown",
+    }
+}
+
+/// Bytes as `du -h` writes them.
+fn size(bytes: i64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut rest = u64::try_from(bytes).unwrap_or_default();
+    let mut shown = format!("{rest} B");
+    for unit in units {
+        if rest < 1024 {
+            break;
+        }
+        shown = format!("{}.{} {unit}", rest / 1024, rest % 1024 * 10 / 1024);
+        rest /= 1024;
+    }
+    shown
+}
 
 /// How far a data mover is.
 pub(super) fn moved(counts: Option<DataMoverCounts>) -> Option<String> {
@@ -78,6 +127,30 @@ pub(super) fn hooks(velero_status: Option<&HookStatus>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn claims_read_as_sentences() {
+        let claim = |state, bytes, message: Option<&str>| ClaimStatus {
+            name: "data".to_owned(),
+            state,
+            bytes,
+            total_bytes: Some(9 << 20),
+            message: message.map(str::to_owned),
+        };
+        let list = [
+            claim(ClaimState::Restored, Some(8 << 20), None),
+            claim(ClaimState::Kept, None, Some("the claim exists")),
+            claim(ClaimState::Waiting, Some(1536), Some("pod \"db\" is gone")),
+            claim(ClaimState::Restored, Some(12), None),
+        ];
+        insta::assert_snapshot!(claims(&list, Some(3)).join("\n"), @r#"
+        data: restored, 8.0 MiB
+        data: NOT restored: the claim exists
+        data: waiting, 1.5 KiB of 9.0 MiB: pod "db" is gone
+        data: restored, 12 B
+        and 3 more
+        "#);
+    }
 
     #[test]
     fn volumes_read_as_sentences() {

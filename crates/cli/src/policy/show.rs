@@ -217,6 +217,7 @@ mod tests {
         insta::assert_snapshot!(shown(TEXT, None), @r"
         For all namespaces:
           FIELD                                           VALUE                         FROM
+          backup.hookTimeout                              10m                           default
           backup.hooks                                    allow                         default
           backup.ttl.max                                  48h                           nacre-policy 1:23
           downloads.platformStorage                       none                          default
@@ -226,6 +227,7 @@ mod tests {
           restore.fromPlatformStorage.excludedResources   resourcequotas, limitranges   default
           restore.fromTenantStorage.allowedResources      configmaps and 17 more        default
           restore.fromTenantStorage.pods                  false                         default
+          restore.hookTimeout                             10m                           default
           restore.hooks                                   exec                          default
           storageLocations.allowInsecureSkipTLSVerify     false                         default
           storageLocations.endpoints.allow                none                          default
@@ -237,6 +239,10 @@ mod tests {
           sync.adoption                                   approval                      default
           sync.period                                     2m                            default
           views.velero                                    labelled                      default
+          volumes.longest                                 24h                           default
+          volumes.noProgress                              30m                           default
+          volumes.podGone                                 2m                            default
+          volumes.podPending                              5m                            default
 
         Differing in namespaces with tier=gold (overrides[0]):
           FIELD            VALUE   FROM

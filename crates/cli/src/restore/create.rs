@@ -31,7 +31,9 @@ use crate::{
 Existing objects stay as they are unless --existing-resource-policy update is set.
 Without --from-backup the last good backup is taken: the newest that is Completed, holds something, covers the
 namespace (no filters) and can be restored now. If a newer one is not good, you are asked first.
-With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed or refused.")]
+The data of a claim that exists is not restored either: the answer names such claims.
+With --wait the exit code is the outcome: 0 Completed with all volume data back, 3 PartiallyFailed, 0 items or volume
+data that was not restored, 1 Failed or refused.")]
 pub(super) struct Create {
     /// Name of the restore. Default: the backup's name and the time.
     name: Option<String>,

@@ -21,6 +21,9 @@ const ASK_AGAIN: Duration = Duration::from_mins(1);
 
 /// The reason for the last step, and for doing nothing after it.
 const GONE: &str = "it is being deleted and Velero has nothing of it: only finalizers of others can keep it";
+/// Condition message while Velero works on it.
+const AT_WORK: &str = "Velero is at work on it: volumes are being cancelled, and the Velero Backup is removed when \
+                       Velero has ended it";
 
 /// Decides about a backup that is being deleted.
 pub(super) fn decide(seen: &Observed) -> Plan {
@@ -69,17 +72,24 @@ fn vanish(seen: &Observed) -> Plan {
     plan.with_event(Event::normal("BackupDeleted", "the backup is gone"))
 }
 
-/// Deletes the Velero Backup and keeps the data.
+/// Deletes the Velero Backup and keeps the data. While Velero works on it, its volume operations are cancelled, and it is
+/// deleted when Velero has ended it.
 fn forget(seen: &Observed, velero: &Backup, message: &str) -> Plan {
+    let going = velero.metadata.deletion_timestamp.is_some();
+    let at_work = !going && seen.is_at_work(velero);
+    let message = if at_work { AT_WORK } else { message };
     let status = status::deleting(seen, message, None);
     let mut plan = Plan::done().then_if(status::patch(seen, &status)).because(message.to_owned());
     for request in not_begun(seen) {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &request.metadata)));
     }
-    if velero.metadata.deletion_timestamp.is_none() {
-        plan = plan.then(Action::Delete(Target::of(Kind::Backup, &velero.metadata)));
+    let target = Target::of(Kind::Backup, &velero.metadata);
+    if at_work || going {
+        return seen.cancelling(velero, true).add_to(plan, seen.rejected_write.as_deref());
     }
-    plan
+    // Velero may be starting one that waits right now.
+    let is_waiting = velero.stage() == Stage::Waiting;
+    plan.then(if is_waiting { Action::DeleteUnchanged(target) } else { Action::Delete(target) })
 }
 
 /// Has Velero delete the backup and its data. The request goes when the Velero Backup is gone, not before.
@@ -112,6 +122,7 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     if asking {
         return plan;
     }
+    plan = seen.cancelling(velero, true).add_to(plan, seen.rejected_write.as_deref());
     if news && let Some(words) = refusal.filter(|_| obstacle.is_none()) {
         plan = plan.with_event(Event::warning("DeletionRefused", words));
     }

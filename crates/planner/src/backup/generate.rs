@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use api::velero::{Backup, BackupHooks, BackupResourceHook, BackupSpec};
-use api::{Kind, labels};
+use api::velero::{Backup, BackupHook, BackupHooks, BackupResourceHook, BackupSpec};
+use api::{Duration, Kind, labels};
 use kube::core::ObjectMeta;
 use serde_json::json;
 
 use super::{Observed, storage_name};
 use crate::enforce::Fields;
 use crate::ownership::{annotation, own_name};
-use crate::{Action, Policy, Target, fence, filters};
+use crate::{Action, Policy, Target, fence, filters, hook_timeout, volumes};
 
 /// What the tenant asked for when the Velero Backup was made, so that a later edit can be detected.
 pub(super) const SPEC_DIGEST: &str = "nacre.dev/spec-digest";
@@ -26,13 +26,14 @@ pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
         (labels::NAB_NACUUID.to_owned(), name.clone()),
     ]);
     let namespace_uid = seen.namespace.as_deref().and_then(|space| space.metadata.uid.clone());
-    let annotations = BTreeMap::from([
+    let mut annotations = BTreeMap::from([
         (labels::NAB_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
         (labels::NAB_NAMESPACE.to_owned(), namespace.clone()),
         (labels::ORIGIN_UID.to_owned(), origin.uid.clone().unwrap_or_default()),
         (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
         (SPEC_DIGEST.to_owned(), digest(&seen.spec().backup_spec)),
     ]);
+    annotations.extend(volumes::timeout_annotation(&policy.volumes));
     Backup {
         metadata: ObjectMeta {
             name: Some(name),
@@ -97,7 +98,7 @@ fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
         ttl,
         // Unset lets a claim bring its volume; true would bring everything.
         include_cluster_resources: include_cluster_resources.filter(|included| !included),
-        hooks: hooks.map(|hooks| fenced_hooks(hooks, namespace)),
+        hooks: hooks.map(|hooks| fenced_hooks(hooks, namespace, &policy.backup.hook_timeout)),
         storage_location: seen.location.as_deref().map(storage_name),
         volume_snapshot_locations: None,
         default_volumes_to_restic,
@@ -122,9 +123,15 @@ fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
     fenced
 }
 
-/// Commands run in pods of the own namespace.
-fn fenced_hooks(hooks: BackupHooks, namespace: &str) -> BackupHooks {
+/// Commands run in pods of the own namespace, and no longer than the limit.
+fn fenced_hooks(hooks: BackupHooks, namespace: &str, limit: &Duration) -> BackupHooks {
     let BackupHooks { resources } = hooks;
+    let bounded = |hooks: Vec<BackupHook>| {
+        hooks
+            .into_iter()
+            .map(|BackupHook { exec }| BackupHook { exec: hook_timeout::exec(exec, limit) })
+            .collect()
+    };
     let fenced = |hook: BackupResourceHook| {
         let BackupResourceHook {
             name,
@@ -143,8 +150,8 @@ fn fenced_hooks(hooks: BackupHooks, namespace: &str) -> BackupHooks {
             included_resources,
             excluded_resources,
             label_selector,
-            pre,
-            post,
+            pre: pre.map(bounded),
+            post: post.map(bounded),
         }
     };
     BackupHooks { resources: resources.map(|hooks| hooks.into_iter().map(fenced).collect()) }

@@ -4,6 +4,7 @@
 //! mirrored from then on (`status`), and deleted with or without its data (`delete`).
 
 mod admit;
+mod cancel;
 mod check;
 mod delete;
 mod generate;
@@ -36,6 +37,7 @@ use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
 use crate::state::State;
 use crate::view::Seen;
+use crate::volumes::{self, Operation};
 use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
 
 /// Everything a decision about one backup reads.
@@ -69,6 +71,10 @@ pub struct Observed {
     pub restores: Vec<Arc<NonAdminRestore>>,
     /// Progress of the volumes.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
+    /// The volume operations of the Velero Backup.
+    pub operations: Vec<Operation>,
+    /// Who can cancel volume operations.
+    pub canceller: volumes::Velero,
     /// Its position in Velero's queue, once the Velero object exists.
     pub position: i64,
     /// Whether a new queue position alone is written. With many waiting requests, a periodic job with a budget decides
@@ -139,6 +145,8 @@ pub(crate) fn gather(
             .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
+        operations: velero.as_deref().map_or_else(Vec::new, |velero| volumes::of_backup(view, velero)),
+        canceller: volumes::Velero::of(view),
         position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
         publish_position: true,
         others: policy
@@ -329,6 +337,7 @@ fn mirror(seen: &Observed, velero: &Backup) -> Plan {
     }
     plan = plan.then_if(generate::stamp(seen, velero)).then_if(status::patch(seen, &status));
     plan.events.extend(status::news(seen, velero, &status));
+    let plan = seen.cancelling(velero, false).add_to(plan, seen.rejected_write.as_deref());
     plan.because(mirrored(velero))
 }
 

@@ -95,7 +95,7 @@ fn handed_over(
         (condition::LOCATION_SYNCED, location, "Velero has the location"),
     ];
     for (type_, reason, message) in reported {
-        let finding = Finding { type_, status: true, reason, message };
+        let finding = Finding { type_, status: true.into(), reason, message };
         condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
     }
     mirror(seen, status);
@@ -163,7 +163,7 @@ pub(super) fn refused(
 ) -> NonAdminBackupStorageLocationStatus {
     let mut status = seen.location.status.clone().unwrap_or_default();
     status.phase = Some(Phase::BackingOff);
-    let finding = Finding { type_: condition::ACCEPTED, status: false, reason, message };
+    let finding = Finding { type_: condition::ACCEPTED, status: false.into(), reason, message };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
     status
 }

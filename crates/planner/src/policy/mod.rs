@@ -19,6 +19,7 @@ mod rules;
 mod source;
 mod storage;
 mod views;
+mod volumes;
 mod words;
 mod yaml;
 
@@ -40,6 +41,7 @@ pub(crate) use resources::never_from_tenants;
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
 pub use storage::{EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy};
 pub use views::{VeleroView, ViewPolicy};
+pub use volumes::VolumePolicy;
 
 /// The policy of a namespace; what is not set is not limited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,6 +55,8 @@ pub struct Policy {
     pub storage_locations: StoragePolicy,
     /// Of downloads.
     pub downloads: DownloadPolicy,
+    /// Of volume operations that cannot end.
+    pub volumes: VolumePolicy,
     /// Of backups that are found in storage.
     pub sync: SyncPolicy,
     /// Of leftovers.
@@ -67,7 +71,7 @@ pub struct Policy {
 }
 
 /// What is allowed of backups.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackupPolicy {
     /// Defaults: filled in where the user sets nothing.
@@ -85,6 +89,8 @@ pub struct BackupPolicy {
     /// Whether specs may have hooks.
     #[serde(rename = "hooks", with = "words::backup_hooks")]
     pub forbid_hooks: bool,
+    /// The longest a hook may take; 0 means without limit. Longer timeouts, and absent ones, become this.
+    pub hook_timeout: Duration,
 }
 
 /// What is allowed of restores.
@@ -96,6 +102,9 @@ pub struct RestorePolicy {
     /// Whether specs may have hooks.
     #[serde(rename = "hooks", with = "words::restore_hooks")]
     pub forbid_hooks: bool,
+    /// The longest a hook may take, and may wait for its container; 0 means without limit. Longer timeouts, and absent
+    /// ones, become this.
+    pub hook_timeout: Duration,
     /// What may come back from storage that a tenant can write to.
     pub from_tenant_storage: FromTenantStorage,
     /// What never comes back from the cluster's own storage, as group-resources.
@@ -175,11 +184,29 @@ pub struct GarbageCollectionPolicy {
     pub period: Duration,
 }
 
+/// The longest a hook may take, unless the policy says otherwise.
+const HOOK_TIMEOUT: &str = "10m";
+
+impl Default for BackupPolicy {
+    fn default() -> Self {
+        Self {
+            defaults: BackupSpec::default(),
+            enforce: BackupSpec::default(),
+            ttl: Bounds::default(),
+            max_per_namespace: None,
+            max_active_per_namespace: None,
+            forbid_hooks: false,
+            hook_timeout: Duration::from(HOOK_TIMEOUT),
+        }
+    }
+}
+
 impl Default for RestorePolicy {
     fn default() -> Self {
         Self {
             enforce: RestoreSpec::default(),
             forbid_hooks: false,
+            hook_timeout: Duration::from(HOOK_TIMEOUT),
             from_tenant_storage: FromTenantStorage::default(),
             excluded_from_platform_storage: resources::GUARD_RAILS.map(str::to_owned).to_vec(),
         }

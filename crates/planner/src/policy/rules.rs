@@ -226,6 +226,13 @@ pub(super) fn duration(path: &str, value: &Duration) -> Option<Finding> {
 fn of_periods(policy: &Policy) -> Vec<Finding> {
     let (sync, collect) = (&policy.sync.period, &policy.garbage_collection.period);
     let mut found = Vec::new();
+    let timeouts = [
+        ("backup.hookTimeout", &policy.backup.hook_timeout),
+        ("restore.hookTimeout", &policy.restore.hook_timeout),
+    ];
+    for (path, limit) in policy.volumes.all().into_iter().chain(timeouts) {
+        found.extend(duration(path, limit));
+    }
     found.extend(duration("sync.period", sync));
     found.extend(duration("garbageCollection.period", collect));
     for (path, period) in [("sync.period", sync), ("garbageCollection.period", collect)] {

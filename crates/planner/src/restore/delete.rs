@@ -2,14 +2,16 @@
 
 use api::Kind;
 
-use super::{Observed, status};
+use super::{Observed, data, status};
+use crate::queue::{Queued, Stage};
 use crate::request::Request;
 use crate::{Action, Event, Plan, Target};
 
 /// The reason for the last step, and for doing nothing after it.
 const GONE: &str = "it is being deleted and Velero has nothing of it: only finalizers of others can keep it";
 
-/// The Velero Restore is deleted first; Velero's finalizer may keep it until it has cleaned up.
+/// The Velero Restore is deleted first; Velero's finalizer may keep it until it has cleaned up. While Velero works on it,
+/// its volume operations are cancelled, and it is deleted when Velero has ended it.
 pub(super) fn decide(seen: &Observed) -> Plan {
     let Some(velero) = &seen.velero else {
         if !seen.has_finalizer() {
@@ -18,10 +20,16 @@ pub(super) fn decide(seen: &Observed) -> Plan {
         let plan = seen.drop_finalizer(Plan::done()).because(GONE);
         return plan.with_event(Event::normal("RestoreDeleted", "the restore is gone"));
     };
-    let status = status::deleting(seen, velero);
-    let mut plan = Plan::done().then_if(status::patch(seen, &status));
-    if velero.metadata.deletion_timestamp.is_none() {
-        plan = plan.then(Action::Delete(Target::of(Kind::Restore, &velero.metadata)));
+    let at_work = velero.metadata.deletion_timestamp.is_none() && data::is_at_work(seen, velero);
+    let status = status::deleting(seen, velero, at_work);
+    let plan = Plan::done().then_if(status::patch(seen, &status));
+    let target = Target::of(Kind::Restore, &velero.metadata);
+    if at_work || velero.metadata.deletion_timestamp.is_some() {
+        let plan = data::cancelling(seen, velero, true).add_to(plan, seen.rejected_write.as_deref());
+        return plan.because("it is being deleted: its Velero Restore goes when Velero has ended it");
     }
+    // Velero may be starting one that waits right now.
+    let is_waiting = velero.stage() == Stage::Waiting;
+    let plan = plan.then(if is_waiting { Action::DeleteUnchanged(target) } else { Action::Delete(target) });
     plan.because("it is being deleted: its Velero Restore goes first")
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use api::velero::{Backup, Restore, RestoreHook, RestoreHooks, RestoreResourceHook, RestoreSpec};
-use api::{Kind, labels};
+use api::{Duration, Kind, labels};
 use kube::core::ObjectMeta;
 use serde_json::json;
 
 use super::{Observed, from_tenants, modifier};
 use crate::enforce::Fields;
 use crate::ownership::own_name;
-use crate::{Action, Policy, Target, fence, filters};
+use crate::{Action, Policy, Target, fence, filters, hook_timeout, volumes};
 
 /// The Velero Restore that this request shall get.
 pub(super) fn restore(seen: &Observed, policy: &Policy) -> Restore {
@@ -18,6 +18,13 @@ pub(super) fn restore(seen: &Observed, policy: &Policy) -> Restore {
     let namespace = origin.namespace.clone().unwrap_or_default();
     let name = own_name(origin);
     let namespace_uid = seen.namespace.as_deref().and_then(|space| space.metadata.uid.clone());
+    let mut annotations = BTreeMap::from([
+        (labels::NAR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
+        (labels::NAR_NAMESPACE.to_owned(), namespace.clone()),
+        (labels::ORIGIN_UID.to_owned(), origin.uid.clone().unwrap_or_default()),
+        (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
+    ]);
+    annotations.extend(volumes::timeout_annotation(&policy.volumes));
     Restore {
         metadata: ObjectMeta {
             name: Some(name.clone()),
@@ -27,12 +34,7 @@ pub(super) fn restore(seen: &Observed, policy: &Policy) -> Restore {
                 (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
                 (labels::NAR_NACUUID.to_owned(), name),
             ])),
-            annotations: Some(BTreeMap::from([
-                (labels::NAR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
-                (labels::NAR_NAMESPACE.to_owned(), namespace.clone()),
-                (labels::ORIGIN_UID.to_owned(), origin.uid.clone().unwrap_or_default()),
-                (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
-            ])),
+            annotations: Some(annotations),
             ..ObjectMeta::default()
         },
         spec: spec(seen, policy, &namespace),
@@ -88,7 +90,7 @@ fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> RestoreSpec {
         preserve_node_ports,
         // Unset lets a claim bring its volume; true would bring everything.
         include_cluster_resources: include_cluster_resources.filter(|included| !included),
-        hooks: hooks.map(|hooks| fenced_hooks(hooks, namespace)),
+        hooks: hooks.map(|hooks| fenced_hooks(hooks, namespace, &policy.restore.hook_timeout)),
         existing_resource_policy,
         item_operation_timeout,
         resource_modifier,
@@ -131,8 +133,9 @@ pub(super) fn moved_its_data(backup: &Backup) -> bool {
     backup.spec.snapshot_move_data == Some(true)
 }
 
-/// Commands run in pods of the own namespace, and nothing is put before a pod's own containers.
-fn fenced_hooks(hooks: RestoreHooks, namespace: &str) -> RestoreHooks {
+/// Commands run in pods of the own namespace and no longer than the limit, and nothing is put before a pod's own
+/// containers.
+fn fenced_hooks(hooks: RestoreHooks, namespace: &str, limit: &Duration) -> RestoreHooks {
     let RestoreHooks { resources } = hooks;
     let fenced = |hook: RestoreResourceHook| {
         let RestoreResourceHook {
@@ -145,7 +148,11 @@ fn fenced_hooks(hooks: RestoreHooks, namespace: &str) -> RestoreHooks {
             post_hooks,
         } = hook;
         let commands = post_hooks.map(|hooks| {
-            hooks.into_iter().map(|RestoreHook { exec, init: _ }| RestoreHook { exec, init: None }).collect()
+            let bounded = |RestoreHook { exec, init: _ }| RestoreHook {
+                exec: exec.map(|exec| hook_timeout::exec_restore(exec, limit)),
+                init: None,
+            };
+            hooks.into_iter().map(bounded).collect()
         });
         RestoreResourceHook {
             name,

@@ -2,6 +2,7 @@
 
 mod admit;
 mod check;
+mod data;
 mod delete;
 mod from_tenants;
 mod generate;
@@ -23,6 +24,7 @@ use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
 pub use check::check_spec;
+pub use data::DataFacts;
 pub use modifier::MODIFIERS;
 
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
@@ -59,6 +61,8 @@ pub struct Observed {
     pub config_maps: [Option<Arc<ConfigMap>>; 2],
     /// Progress of the volumes.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
+    /// What decides whether the data came back.
+    pub data: data::DataFacts,
     /// Its position in Velero's queue, once the Velero object exists.
     pub position: i64,
     /// Whether a new queue position alone is written. With many waiting requests, a periodic job with a budget decides
@@ -118,6 +122,7 @@ pub(crate) fn gather(
         velero_location: location.and_then(|name| view.storage_location(name)),
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
+        data: data::DataFacts::gather(view, namespace, &restore, velero.as_deref()),
         position: velero.as_deref().map_or(0, |velero| view.restore_queue().position(velero)),
         publish_position: true,
         source_volumes: source
@@ -251,13 +256,18 @@ fn create(seen: &Observed, policy: &Policy) -> Plan {
 
 /// The Velero Restore exists: mirrors its status, whatever happened to the backup since.
 fn mirror(seen: &Observed, velero: &Restore) -> Plan {
-    let status = status::mirrored(seen, velero);
     let mut plan = seen.ensure_finalizer(Plan::done());
     if annotation(&velero.metadata, labels::ORIGIN_UID).is_none() {
         plan = plan.then(generate::stamp(seen, velero));
     }
+    let outcome = data::outcome(seen, velero);
+    if let Some(wait) = data::may_be_late(seen, velero, outcome.as_ref()) {
+        return plan.requeue_after(wait);
+    }
+    let status = status::mirrored(seen, velero, outcome);
     plan = plan.then_if(status::patch(seen, &status));
     plan.events.extend(status::news(seen, velero, &status));
+    let plan = data::cancelling(seen, velero, false).add_to(plan, seen.rejected_write.as_deref());
     plan.because(mirrored(velero))
 }
 

@@ -2,19 +2,45 @@
 
 use api::condition::{self, Finding};
 use api::velero::{Restore, RestoreStatus};
-use api::{Kind, NonAdminRestoreStatus, Phase, VeleroRestore};
+use api::{ClaimState, Kind, MOST_CLAIMS, NonAdminRestoreStatus, Phase, VeleroRestore};
 
 use super::Observed;
+use crate::volumes::Outcome;
 use crate::{Action, Event, velero_status};
 
-/// What Velero says, and that the request was accepted.
-pub(super) fn mirrored(seen: &Observed, velero: &Restore) -> NonAdminRestoreStatus {
+/// What Velero says, that the request was accepted, and what became of the data.
+pub(super) fn mirrored(seen: &Observed, velero: &Restore, outcome: Option<Outcome>) -> NonAdminRestoreStatus {
     let mut status = seen.status();
     status.phase = Some(Phase::Created);
     mirror(seen, velero, &mut status);
     condition::remove(&mut status.conditions, condition::DELETING);
     velero_has_it(seen, &mut status);
+    if let Some(outcome) = outcome {
+        data_restored(seen, outcome, &mut status);
+    }
     status
+}
+
+/// The condition and the claims change together: a CRD without `claims` drops them silently, and must not cause a write
+/// each time.
+fn data_restored(seen: &Observed, outcome: Outcome, status: &mut NonAdminRestoreStatus) {
+    let Outcome { status: is, reason, message, mut claims, .. } = outcome;
+    let said = |status: &NonAdminRestoreStatus| {
+        let found = condition::get(&status.conditions, condition::DATA_RESTORED)?;
+        Some((found.status.clone(), found.reason.clone(), found.message.clone()))
+    };
+    let before = said(status);
+    let finding = Finding { type_: condition::DATA_RESTORED, status: is, reason, message: &message };
+    condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+    if before == said(status) {
+        return;
+    }
+    // What went wrong first, if there are too many.
+    claims.sort_by_key(|claim| claim.state == ClaimState::Restored);
+    let not_listed = claims.len().saturating_sub(MOST_CLAIMS);
+    claims.truncate(MOST_CLAIMS);
+    status.claims = claims;
+    status.claims_not_listed = u32::try_from(not_listed).ok().filter(|more| *more > 0);
 }
 
 /// Keeps the information that the Velero object was created, so that it never runs a second time.
@@ -33,12 +59,16 @@ pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> N
 }
 
 /// Being deleted.
-pub(super) fn deleting(seen: &Observed, velero: &Restore) -> NonAdminRestoreStatus {
+pub(super) fn deleting(seen: &Observed, velero: &Restore, at_work: bool) -> NonAdminRestoreStatus {
     let mut status = seen.status();
     status.phase = Some(Phase::Deleting);
     mirror(seen, velero, &mut status);
     velero_has_it(seen, &mut status);
-    let message = "the Velero Restore is being removed";
+    let message = if at_work {
+        "Velero is at work on it: volumes are being cancelled, and the Velero Restore is removed when Velero has ended it"
+    } else {
+        "the Velero Restore is being removed"
+    };
     find(seen, &mut status, condition::DELETING, true, condition::DELETION_PENDING, message);
     status
 }
@@ -51,7 +81,7 @@ fn find(
     reason: &'static str,
     message: &str,
 ) {
-    let finding = Finding { type_, status: is, reason, message };
+    let finding = Finding { type_, status: is.into(), reason, message };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
 }
 
@@ -103,6 +133,17 @@ pub(super) fn news(seen: &Observed, velero: &Restore, wanted: &NonAdminRestoreSt
         news.push(EVENT_REASONS.handed_over(velero.metadata.name.as_deref().unwrap_or_default()));
     }
     let velero_status = |status: &NonAdminRestoreStatus| status.velero_restore.as_ref()?.status.clone();
-    news.extend(EVENT_REASONS.news(velero_status(&seen.status()).as_ref(), velero_status(wanted).as_ref()));
+    let missing = |status: &NonAdminRestoreStatus| {
+        let found = condition::get(&status.conditions, condition::DATA_RESTORED)?;
+        (found.status == "False").then(|| found.message.clone())
+    };
+    // It is complete only if the data is back.
+    let from_velero =
+        EVENT_REASONS.news(velero_status(&seen.status()).as_ref(), velero_status(wanted).as_ref());
+    let now_missing = missing(wanted);
+    news.extend(from_velero.filter(|event| now_missing.is_none() || event.reason != EVENT_REASONS.completed));
+    if let Some(message) = now_missing.filter(|_| missing(&seen.status()).is_none()) {
+        news.push(Event::warning("DataNotRestored", message));
+    }
     news
 }

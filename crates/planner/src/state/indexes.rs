@@ -1,6 +1,6 @@
 //! The indexes over the stores: which requests refer to a Velero object, which volumes belong to one, who backs off.
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore, VolumeOperation};
 use api::{
     Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase,
     labels,
@@ -100,7 +100,11 @@ impl State {
         self.deletions.shift(&name, &backup(before), &backup(after));
     }
 
-    pub(super) fn index_volume<K: WatchedKind>(&mut self, before: Option<&K>, after: Option<&K>) {
+    pub(super) fn index_volume<K: WatchedKind + VolumeOperation>(
+        &mut self,
+        before: Option<&K>,
+        after: Option<&K>,
+    ) {
         let Some(object) = after.or(before) else { return };
         let key = Key::of(K::KIND, object.meta());
         let owners = |volume: Option<&K>| -> Vec<String> {
@@ -109,6 +113,7 @@ impl State {
             named.map(str::to_owned).collect()
         };
         self.volumes.shift(&key, &owners(before), &owners(after));
+        self.note_volume(&key, after);
     }
 }
 

@@ -13,6 +13,7 @@ mod raw_object;
 mod rejected;
 mod store;
 mod view_store;
+mod volume_notes;
 mod watched_kind;
 
 use std::collections::{BTreeSet, HashMap};
@@ -24,8 +25,9 @@ use api::velero::{
     PodVolumeBackup, PodVolumeRestore, Restore,
 };
 use api::{
-    DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
+    Claim, DataProtectionApplication, HiddenSecret, Kind, NodeAgent, NonAdminBackup,
+    NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
+    NonAdminRestore, RestoredPod,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -34,6 +36,7 @@ use kube::core::{DynamicObject, ObjectMeta};
 pub use credentials::SecretKey;
 pub use raw_object::RawObject;
 pub use rejected::Rejection;
+pub use volume_notes::VolumeNote;
 pub use watched_kind::WatchedKind;
 
 use crate::location::endpoint::HostPattern;
@@ -129,6 +132,13 @@ pub struct State {
     pod_volume_restores: Store<PodVolumeRestore>,
     data_uploads: Store<DataUpload>,
     data_downloads: Store<DataDownload>,
+    claims: Store<Claim>,
+    /// The pods that Velero restored.
+    restored_pods: Store<RestoredPod>,
+    /// The DaemonSets in Velero's namespace.
+    node_agents: Store<NodeAgent>,
+    /// The kinds of which a whole list was seen. One that nacre is not permitted to list is never in it.
+    listed: BTreeSet<Kind>,
     backup_queue: Queue,
     restore_queue: Queue,
     /// Requests by the names of the Velero objects they refer to.
@@ -137,6 +147,8 @@ pub struct State {
     deletions: Index<String>,
     /// Volume operations by the Velero Backup or Restore they belong to.
     volumes: Index<Key>,
+    /// When volume operations that are not over last changed.
+    volume_notes: HashMap<Key, VolumeNote>,
     backing_off: BTreeSet<Key>,
     /// By the object that was decided about: the write that the API server rejected when it was last tried.
     rejected: HashMap<Key, Arc<RejectedWrite>>,
@@ -177,11 +189,16 @@ impl State {
             pod_volume_restores: Store::default(),
             data_uploads: Store::default(),
             data_downloads: Store::default(),
+            claims: Store::default(),
+            restored_pods: Store::default(),
+            node_agents: Store::default(),
+            listed: BTreeSet::new(),
             backup_queue: Queue::default(),
             restore_queue: Queue::default(),
             references: Index::default(),
             deletions: Index::default(),
             volumes: Index::default(),
+            volume_notes: HashMap::new(),
             backing_off: BTreeSet::new(),
             rejected: HashMap::new(),
             velero_view: VeleroView::default(),
@@ -232,6 +249,7 @@ impl State {
             }
             Update::ListEnds => {
                 let changes = store.list_ends();
+                self.listed.insert(K::KIND);
                 return changes.into_iter().flat_map(|change| self.follow::<K>(change)).collect();
             }
         };

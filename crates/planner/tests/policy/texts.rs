@@ -16,9 +16,11 @@ backup:
   maxPerNamespace: 200
   maxActivePerNamespace: 10
   hooks: allow
+  hookTimeout: 3m
 restore:
   enforce: {}
   hooks: forbid
+  hookTimeout: 4m
   fromTenantStorage: { allowedResources: [configmaps, deployments.apps], pods: true }
   fromPlatformStorage: { excludedResources: [resourcequotas] }
 storageLocations:
@@ -30,6 +32,7 @@ storageLocations:
   endpoints: { allow: ["s3.shop.svc"], deny: ["*.example.com"] }
   maxPerNamespace: 5
 downloads: { platformStorage: logs }
+volumes: { podGone: 10s, podPending: 1m, noProgress: 0, longest: 12h }
 sync: { period: 5m, adoption: name }
 garbageCollection: { period: 0 }
 namespaces: { included: ["team-*"], excluded: ["team-x"] }
@@ -42,13 +45,25 @@ overrides:
 fn every_field_arrives() {
     assert_eq!(check(EXAMPLE), []);
     let Policy {
-        backup, restore, storage_locations, downloads, sync, garbage_collection, namespaces, ..
+        backup,
+        restore,
+        storage_locations,
+        downloads,
+        volumes,
+        sync,
+        garbage_collection,
+        namespaces,
+        ..
     } = policy(EXAMPLE);
     assert_eq!(backup.defaults.ttl, Some(Duration::from("720h")));
     assert_eq!(backup.enforce.snapshot_move_data, Some(false));
     assert_eq!((backup.ttl.min, backup.ttl.max), (Some(Duration::from("1h")), Some(Duration::from("2160h"))));
     assert_eq!((backup.max_per_namespace, backup.max_active_per_namespace), (Some(200), Some(10)));
     assert!(!backup.forbid_hooks && restore.forbid_hooks);
+    assert_eq!((backup.hook_timeout, restore.hook_timeout), (Duration::from("3m"), Duration::from("4m")));
+    let seconds = |limit: Option<Wait>| limit.map(|limit| limit.as_secs());
+    assert_eq!((seconds(volumes.pod_gone()), seconds(volumes.pod_pending())), (Some(10), Some(60)));
+    assert_eq!((seconds(volumes.no_progress()), seconds(volumes.longest())), (None, Some(12 * 3600)));
     assert_eq!(restore.from_tenant_storage.allowed_resources, ["configmaps", "deployments.apps"]);
     assert!(restore.from_tenant_storage.pods);
     assert_eq!(restore.excluded_from_platform_storage, ["resourcequotas"]);

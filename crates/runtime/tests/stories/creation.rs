@@ -34,7 +34,8 @@ fn what_is_written_is_complete() {
         "nacre.dev/origin-uid": "<1>",
         "nacre.dev/spec-digest": "08f44b07b5901a25",
         "openshift.io/oadp-nab-origin-name": "daily",
-        "openshift.io/oadp-nab-origin-namespace": "shop"
+        "openshift.io/oadp-nab-origin-namespace": "shop",
+        "velero.io/pod-volume-timeout": "24h"
       },
       "creationTimestamp": "2026-01-01T00:00:00Z",
       "generation": 1,

@@ -14,6 +14,7 @@ pub(crate) mod split;
 mod store;
 mod trace;
 mod velero;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

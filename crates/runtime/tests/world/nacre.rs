@@ -74,6 +74,12 @@ pub(super) fn started(bug: Option<Bug>) -> Runtime {
     runtime.state.set_policy(Some(std::sync::Arc::default()));
     runtime.state.set_velero_version("v1.18.3");
     runtime.state.velero_view_listed();
+    let start = Moment { clock: jiff::Timestamp::UNIX_EPOCH, uptime: Duration::ZERO };
+    // Permitted to list, though there may be none.
+    for kind in [Kind::PersistentVolumeClaim, Kind::Pod, Kind::DaemonSet] {
+        runtime.on_event::<Stored>(kind, Update::ListBegins, start);
+        runtime.on_event::<Stored>(kind, Update::ListEnds, start);
+    }
     runtime
 }
 

@@ -118,6 +118,22 @@ impl World {
             let backup = object["spec"]["backupName"].as_str().unwrap_or_default();
             return self.belongs(&Key::new(Kind::Backup, ADMIN, backup), namespace);
         }
+        let owner = match key.kind {
+            Kind::PodVolumeBackup | Kind::DataUpload => {
+                Some((Kind::Backup, labels::VELERO_BACKUP_NAME, labels::VELERO_BACKUP_UID))
+            }
+            Kind::PodVolumeRestore | Kind::DataDownload => {
+                Some((Kind::Restore, labels::VELERO_RESTORE_NAME, labels::VELERO_RESTORE_UID))
+            }
+            _ => None,
+        };
+        if let Some((kind, name, uid)) = owner {
+            let label = |name: &str| object["metadata"]["labels"][name].as_str().unwrap_or_default();
+            let owner = Key::new(kind, ADMIN, label(name));
+            let same = |owner: &Value| owner["metadata"]["uid"] == label(uid);
+            return self.objects.get(&owner).is_some_and(|stored| same(&stored.json))
+                && self.belongs(&owner, namespace);
+        }
         let storage = [Kind::NonAdminBackupStorageLocationRequest, Kind::Secret, Kind::BackupStorageLocation];
         if storage.contains(&key.kind) {
             return annotation(object, labels::NABSL_NAMESPACE).as_deref() == Some(namespace);

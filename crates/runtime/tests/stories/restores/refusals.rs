@@ -208,9 +208,12 @@ fn nothing_is_restored_into_a_namespace_on_its_way_out() {
 #[test]
 fn a_hook_is_kept_within_the_namespace() {
     let mut world = completed();
-    let exec = json!({"container": "app", "command": ["/warm-up"]});
+    let exec = json!({"container": "app", "command": ["/warm-up"], "execTimeout": "1h"});
     let hook = json!({"name": "warm-up", "includedNamespaces": ["shop"], "postHooks": [{"exec": exec}]});
     world.apply(nar_with("shop/again", json!({"backupName": "daily", "hooks": {"resources": [hook]}})));
     world.settle();
-    assert_eq!(world.get("restore shop-again-<r1>")["spec"]["hooks"]["resources"], json!([hook]));
+    let mut bounded = hook;
+    bounded["postHooks"][0]["exec"]["execTimeout"] = json!("10m");
+    bounded["postHooks"][0]["exec"]["waitTimeout"] = json!("10m");
+    assert_eq!(world.get("restore shop-again-<r1>")["spec"]["hooks"]["resources"], json!([bounded]));
 }

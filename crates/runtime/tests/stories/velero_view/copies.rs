@@ -39,6 +39,7 @@ fn a_copy_follows_velero_by_one_write_for_each_change() {
     nacre.dev/spec-digest: 08f44b07b5901a25
     openshift.io/oadp-nab-origin-name: daily
     openshift.io/oadp-nab-origin-namespace: shop
+    velero.io/pod-volume-timeout: 24h
     app.kubernetes.io/managed-by: oadp-nac-controller
     nacre.dev/shown: copy
     openshift.io/oadp: True

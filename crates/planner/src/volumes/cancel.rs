@@ -1,0 +1,134 @@
+//! Cancelling volume operations that cannot end.
+
+use std::time::Duration;
+
+use api::Kind;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::operation::Operation;
+use super::stuck::{Check, Owner, check};
+use crate::policy::VolumePolicy;
+use crate::state::State;
+use crate::{Action, Event, Plan, RejectedWrite};
+
+/// How long Velero may take to obey before nacre writes the final phase. In phase Accepted Velero takes five minutes.
+const OBEYS_WITHIN: Duration = Duration::from_mins(6);
+/// How long to wait between two looks at an operation that Velero should be cancelling.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// The reason of the Event.
+const CANCELLED: &str = "VolumeCancelled";
+
+/// Who can cancel a volume operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Velero {
+    /// Whether it is known that no node agent runs.
+    pub without_agent: bool,
+    /// Velero's version, for example `v1.18.3`; none if it is unknown.
+    pub version: Option<String>,
+}
+
+impl Velero {
+    /// As it was last seen.
+    pub fn of(view: &State) -> Self {
+        Self { without_agent: view.node_agent_is_missing(), version: view.velero_version() }
+    }
+
+    /// Before 1.17 PodVolumeBackups and PodVolumeRestores have no `spec.cancel` and no phase `Canceled`.
+    fn cannot_cancel(&self, kind: Kind) -> bool {
+        let files = matches!(kind, Kind::PodVolumeBackup | Kind::PodVolumeRestore);
+        let version = || {
+            let (major, rest) = self.version.as_deref()?.trim_start_matches('v').split_once('.')?;
+            let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+        };
+        files && version().is_some_and(|version| version < (1, 17))
+    }
+}
+
+/// What is to be done about the volume operations of one Velero Backup or Restore.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cancelling {
+    /// The writes, and why.
+    pub actions: Vec<(Action, String)>,
+    /// When to look again at the latest.
+    pub look_again: Option<Duration>,
+}
+
+impl Cancelling {
+    /// Adds the writes to a plan, at its end: one that is rejected must not keep the status from being written. While
+    /// the API server rejects them, they are left out of every second plan.
+    pub(crate) fn add_to(self, mut plan: Plan, rejected_write: Option<&RejectedWrite>) -> Plan {
+        let volume = |kind| {
+            matches!(
+                kind,
+                Kind::PodVolumeBackup | Kind::PodVolumeRestore | Kind::DataUpload | Kind::DataDownload
+            )
+        };
+        if !rejected_write.is_some_and(|rejected_write| volume(rejected_write.kind)) {
+            for (action, why) in self.actions {
+                let note = format!("{} {}: {why}", action.key().kind.name(), action.key().name);
+                plan = plan.then(action).with_event(Event::warning(CANCELLED, note));
+            }
+        }
+        match self.look_again {
+            Some(after) => plan.requeue_after(after),
+            None => plan,
+        }
+    }
+}
+
+/// Cancels what cannot end.
+pub fn cancel(
+    operations: &[Operation],
+    owner: &Owner,
+    limits: &VolumePolicy,
+    velero: &Velero,
+    now: Timestamp,
+) -> Cancelling {
+    let (mut actions, mut soonest) = (Vec::new(), None::<Duration>);
+    let mut look_again = |after: Duration| soonest = Some(soonest.map_or(after, |other| other.min(after)));
+    for operation in operations {
+        match check(operation, owner, limits, now) {
+            Check::Over => {}
+            Check::GoesOn(after) => after.into_iter().for_each(&mut look_again),
+            Check::Stuck(stuck) => {
+                let why = format!("cancelled by nacre: {}", stuck.why());
+                actions.extend(write(operation, &why, velero, now).map(|action| (action, why)));
+                look_again(LOOK_AGAIN);
+            }
+        }
+    }
+    Cancelling { actions, look_again: soonest }
+}
+
+/// The write that ends an operation, if there is one to do now. Velero's CRDs for volumes have no status subresource,
+/// so one write takes both, and Velero keeps the message.
+fn write(operation: &Operation, message: &str, velero: &Velero, now: Timestamp) -> Option<Action> {
+    let kind = operation.target.kind;
+    let too_old = velero.cannot_cancel(kind);
+    let obeys = || {
+        let asked = operation.cancelling_since.unwrap_or(now);
+        Duration::try_from(now.duration_since(asked)).unwrap_or_default() < OBEYS_WITHIN
+    };
+    if velero.without_agent || too_old || (operation.is_cancelling && !obeys()) {
+        let phase = if too_old { "Failed" } else { "Canceled" };
+        let status = json!({"phase": phase, "message": message, "completionTimestamp": now_in_seconds(now)});
+        let body = if too_old {
+            json!({ "status": status })
+        } else {
+            json!({"spec": {"cancel": true}, "status": status})
+        };
+        return Some(Action::Patch(operation.target.clone(), body));
+    }
+    (!operation.is_cancelling).then(|| {
+        let body = json!({"spec": {"cancel": true}, "status": {"message": message}});
+        Action::Patch(operation.target.clone(), body)
+    })
+}
+
+/// Kubernetes writes times in whole seconds.
+fn now_in_seconds(now: Timestamp) -> String {
+    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+}

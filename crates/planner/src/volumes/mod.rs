@@ -1,0 +1,30 @@
+//! Volume operations: PodVolumeBackups, PodVolumeRestores, DataUploads and DataDownloads. Which of them cannot end, and
+//! what became of the data of each claim in a restore.
+
+mod cancel;
+mod operation;
+mod outcome;
+mod scope;
+mod stuck;
+mod summary;
+
+#[cfg(test)]
+mod outcome_tests;
+#[cfg(test)]
+mod stuck_tests;
+
+use api::labels;
+
+use crate::policy::VolumePolicy;
+
+pub use cancel::{Cancelling, Velero, cancel};
+pub use operation::{Operation, Pod, PodState, of_backup, of_restore};
+pub use outcome::{Facts, Outcome, outcome};
+pub use stuck::{Check, Downloads, Owner, Stuck, check};
+
+/// The annotation on a Velero Backup or Restore that bounds its PodVolumeBackups or PodVolumeRestores while nacre is
+/// down; none if the policy sets no limit.
+pub(crate) fn timeout_annotation(limits: &VolumePolicy) -> Option<(String, String)> {
+    limits.longest()?;
+    Some((labels::VELERO_POD_VOLUME_TIMEOUT.to_owned(), limits.longest.to_string()))
+}

@@ -1,0 +1,178 @@
+//! Volumes that cannot end do not hold anybody up.
+
+use std::time::Duration;
+
+use api::Kind;
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::world::World;
+use crate::world::manifests::{nab, nar};
+
+const RESTORE: &str = "shop-again-<r1>";
+const OTHER: &str = "office-theirs-<r2>";
+
+/// Two tenants, whose restores Velero has started: their volumes wait for a node agent.
+fn restoring() -> World {
+    let mut world = World::with(&["shop", "office"]);
+    world.node_agent_runs();
+    for (backup, velero, space) in
+        [("shop/daily", "shop-daily-<1>", "shop"), ("office/daily", "office-daily-<2>", "office")]
+    {
+        world.apply(nab(backup));
+        world.settle();
+        world.velero_starts(velero);
+        world.velero_saves(velero, space, "Completed");
+        world.velero_completes(velero);
+    }
+    for (request, velero, space) in [("shop/again", RESTORE, "shop"), ("office/theirs", OTHER, "office")] {
+        world.apply(nar(request, "daily"));
+        world.settle();
+        world.velero_starts(velero);
+        let claim = world.claim(&format!("{space}/data"), Some(velero));
+        let pod = world.restored_pod(&format!("{space}/db"), velero);
+        world.velero_writes(velero, space, &pod, &claim);
+    }
+    world.settle();
+    world.trace();
+    world
+}
+
+fn volume(world: &World, restore: &str) -> serde_json::Value {
+    world.get(&format!("PodVolumeRestore {restore}-v"))
+}
+
+#[test]
+fn a_restore_whose_pod_is_gone_ends_soon_and_the_neighbours_goes_on() {
+    let mut world = restoring();
+    let neighbour = volume(&world, OTHER);
+    world.delete("Pod shop/db");
+    assert_snapshot!(world.trace(), @r#"status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled DataRestored=Unknown/StillRunning queue=1 velero=InProgress fileSystemPodVolumeRestores={"new":1,"total":1}"#);
+    assert_snapshot!(world.condition("nar shop/again", "DataRestored"), @r#"Unknown/StillRunning: claim "data" waits: pod "db" is gone"#);
+    world.pass(Duration::from_mins(1));
+    assert_eq!(volume(&world, RESTORE)["spec"]["cancel"], json!(null));
+    world.pass(Duration::from_mins(1));
+    assert_snapshot!(world.trace(), @r#"
+    patch PodVolumeRestore velero/shop-again-<r1>-v {"spec":{"cancel":true},"status":{"message":"cancelled by nacre: pod \"db\", into which the data was to be written, is gone"}}
+    event Warning VolumeCancelled: PodVolumeRestore shop-again-<r1>-v: cancelled by nacre: pod "db", into which the data was to be written, is gone
+    "#);
+    world.volume_is(RESTORE, json!({"phase": "Canceled"}));
+    world.velero_ends(RESTORE, "PartiallyFailed", json!({"errors": 1}));
+    world.settle();
+    assert_snapshot!(world.condition("nar shop/again", "DataRestored"), @r#"False/VolumesCancelled: volume data of claim "data" was NOT restored: cancelled by nacre: pod "db", into which the data was to be written, is gone. To try again: kubectl nacre restore create --from-backup daily --replace"#);
+    assert_eq!(volume(&world, OTHER), neighbour);
+}
+
+#[test]
+fn what_waits_in_the_queue_of_a_node_is_left_alone() {
+    let mut world = restoring();
+    world.pass(Duration::from_hours(10));
+    assert_eq!(volume(&world, RESTORE)["spec"]["cancel"], json!(null));
+}
+
+#[test]
+fn what_makes_no_progress_is_cancelled_and_what_does_is_not() {
+    let mut world = restoring();
+    // How long nothing happened is not known after a restart, which the replay makes at any time.
+    world.stop_recording();
+    for restore in [RESTORE, OTHER] {
+        world.volume_is(restore, json!({"phase": "InProgress"}));
+    }
+    for step in 1..5 {
+        world.pass(Duration::from_mins(9));
+        world.volume_is(OTHER, json!({"progress": {"bytesDone": step, "totalBytes": 9}}));
+        world.settle();
+    }
+    assert_eq!(volume(&world, RESTORE)["spec"]["cancel"], json!(true));
+    assert_eq!(
+        volume(&world, RESTORE)["status"]["message"],
+        "cancelled by nacre: there was no progress for 30m"
+    );
+    assert_eq!(volume(&world, OTHER)["spec"]["cancel"], json!(null));
+}
+
+#[test]
+fn what_velero_does_not_cancel_is_ended() {
+    let mut world = restoring();
+    world.stop_recording();
+    world.delete("Pod shop/db");
+    world.pass(Duration::from_mins(7));
+    assert_eq!(volume(&world, RESTORE)["status"]["phase"], json!(null));
+    world.pass(Duration::from_mins(2));
+    assert_eq!(volume(&world, RESTORE)["status"]["phase"], "Canceled");
+}
+
+#[test]
+fn without_a_node_agent_nacre_ends_it_at_once() {
+    let mut world = restoring();
+    world.delete("DaemonSet node-agent");
+    world.delete("Pod shop/db");
+    world.pass(Duration::from_mins(2));
+    assert_eq!(volume(&world, RESTORE)["status"]["phase"], "Canceled");
+}
+
+#[test]
+fn nacre_that_may_not_cancel_goes_on_reporting() {
+    let mut world = restoring();
+    world.refuse(Kind::PodVolumeRestore, false, 403);
+    world.delete("Pod shop/db");
+    world.rest_for(Duration::from_mins(10));
+    world.velero_progresses(RESTORE, 3, 4);
+    world.rest_for(Duration::from_mins(1));
+    assert_eq!(
+        world.get("nar shop/again")["status"]["veleroRestore"]["status"]["progress"]["itemsRestored"],
+        3
+    );
+    world.relent();
+    world.rest_for(Duration::from_mins(10));
+    assert_eq!(volume(&world, RESTORE)["spec"]["cancel"], json!(true));
+}
+
+#[test]
+fn deleting_a_restore_that_velero_works_on_cancels_its_volumes_first() {
+    let mut world = restoring();
+    world.delete("nar shop/again");
+    assert_snapshot!(world.trace(), @r#"
+    status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled DataRestored=Unknown/StillRunning Deleting=True/DeletionPending(Velero is at work on it: volumes are being cancelled, and the Velero Restore is removed when Velero has ended it) queue=1 velero=InProgress fileSystemPodVolumeRestores={"new":1,"total":1}
+    patch PodVolumeRestore velero/shop-again-<r1>-v {"spec":{"cancel":true},"status":{"message":"cancelled by nacre: the request is being deleted"}}
+    event Warning VolumeCancelled: PodVolumeRestore shop-again-<r1>-v: cancelled by nacre: the request is being deleted
+    "#);
+    assert!(world.has(&format!("restore {RESTORE}")), "deleting it now would leave Velero waiting for ever");
+    world.volume_is(RESTORE, json!({"phase": "Canceled"}));
+    world.velero_ends(RESTORE, "PartiallyFailed", json!({"errors": 1}));
+    world.settle();
+    world.velero_tidies();
+    world.settle();
+    assert!(!world.has("nar shop/again") && !world.has(&format!("restore {RESTORE}")));
+}
+
+#[test]
+fn deleting_a_backup_that_velero_works_on_cancels_its_volumes_first() {
+    for with_data in [false, true] {
+        let mut world = World::with(&["shop"]);
+        world.node_agent_runs();
+        world.apply(nab("shop/daily"));
+        world.settle();
+        world.velero_starts("shop-daily-<1>");
+        world.velero_saves("shop-daily-<1>", "shop", "InProgress");
+        world.settle();
+        if with_data {
+            world.edit("nab shop/daily", json!({"spec": {"deleteBackup": true}}));
+        } else {
+            world.delete("nab shop/daily");
+        }
+        world.settle();
+        let volume = "PodVolumeBackup shop-daily-<1>-v";
+        assert_eq!(world.get(volume)["spec"]["cancel"], json!(true), "with data: {with_data}");
+        assert!(world.has("backup shop-daily-<1>"));
+        world.edit(volume, json!({"status": {"phase": "Canceled"}}));
+        world.velero_ends("shop-daily-<1>", "PartiallyFailed", json!({"errors": 1}));
+        world.pass(Duration::from_mins(1));
+        world.velero_deletes();
+        world.pass(Duration::from_mins(1));
+        assert!(
+            !world.has("nab shop/daily") && !world.has("backup shop-daily-<1>"),
+            "with data: {with_data}"
+        );
+    }
+}
