@@ -151,8 +151,8 @@ fn what_nacre_does_now_is_shown_with_its_reason() {
     // What the status shows is not repeated.
     let mut policy = Policy::default();
     policy.backup.max_per_namespace = Some(0);
-    let message = "metadata.namespace: this namespace has as many backups as it may have, which is 0";
+    let message = "metadata.namespace: this namespace has as many backups as it may have, which is 0; delete one to make room";
     let full = answer(policy, &refused("NamespaceLimitReached", message), Source::Cluster);
     assert_eq!(full.now.as_deref(), Some(message));
-    assert!(!page(&full).contains("now: "), "{}", page(&full));
+    assert!(!page(&full).contains("\n  now: "), "{}", page(&full));
 }
