@@ -70,7 +70,8 @@ Exit codes:
   0    done, or the answer is good; a backup or restore that was waited for is Completed
   1    it failed: an error, a refusal, or a backup or restore that ended as Failed
   2    the command line is wrong
-  3    it worked, and the answer needs attention: PartiallyFailed, 0 items, or policy would refuse it
+  3    it worked, and the answer needs attention: PartiallyFailed, 0 items, volume data that is missing, or policy
+       would refuse it
   4    --timeout was over before what was waited for
   130  interrupted; the operation continues in the cluster
 
@@ -267,7 +268,7 @@ backup daily in namespace shop: would have to wait
 policy: from the file
 
 "#]]).stderr_eq(str![[r#"
-policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks
+policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout
 
 "#]]);
 }
@@ -320,7 +321,7 @@ fn a_policy_is_checked_with_its_place_and_field() {
         .assert()
         .code(1)
         .stdout_eq(str![[r#"
-policy.yaml:2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks
+policy.yaml:2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout
 policy.yaml:3:17: sync.period: "soon" is not a duration; write for example 72h or 1h30m
 
 "#]])
@@ -342,7 +343,7 @@ policy.yaml:3:17: sync.period: "soon" is not a duration; write for example 72h o
       "field": "backup.tll",
       "line": 2,
       "column": 3,
-      "message": "there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks"
+      "message": "there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout"
     },
     {
       "severity": "error",
