@@ -15,7 +15,7 @@ use k8s_openapi::{
 use kube::core::ObjectMeta;
 use planner::{
     Action, HealedBy, Plan, Policy,
-    backup::{self, Others},
+    backup::{self, Others, VolumeFacts},
     healed_by, location,
     queue::{Stage, stage},
     restore,
@@ -34,6 +34,10 @@ pub(crate) struct World {
     pub(crate) locations: Vec<NonAdminBackupStorageLocation>,
     /// The Secret that a location in question names.
     pub(crate) secret: Option<HiddenSecret>,
+    /// The claims of the namespace, and whether they can be saved.
+    pub(crate) volumes: VolumeFacts,
+    /// What the caller could not see.
+    pub(crate) not_checked: Vec<String>,
     pub(crate) now: Timestamp,
 }
 
@@ -159,6 +163,7 @@ pub(crate) fn of_backup(world: &World, asked: &NonAdminBackup) -> PreviewResult 
         delete_requests: Vec::new(),
         restores: Vec::new(),
         volumes: Default::default(),
+        volume_facts: world.volumes.clone(),
         position: 1,
         publish_position: true,
         others: world.others(),

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::{
     Describe,
     answer::{Answer, details},
-    events,
-    page::{fields, moment, yaml},
+    claims, events,
+    page::{fields, moment, section, yaml},
     volumes,
 };
 use crate::{
@@ -49,7 +49,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let not_good = why_not_good(&backup, &locations.storage(&backup), now);
     let page = || page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now);
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackup>(name)])?;
-    Ok(Outcome::Good)
+    Ok(Outcome::attention_if(RequestProgress::from(&backup).data_missing().is_some()))
 }
 
 /// What Velero got beyond what was asked for, and by whose word.
@@ -79,7 +79,8 @@ fn in_effect(world: &World, backup: &NonAdminBackup, allowed: &Allowed) -> Vec<C
         (Source::Unreadable, _) | (_, None) => None,
         (_, Some(policy)) => Some(backup_rules(policy)),
     };
-    changes(&asked, &given, &changes::Known { fenced, rules, velero: true })
+    let saves_volumes = given["resourcePolicy"]["name"] == planner::backup::VOLUME_POLICY;
+    changes(&asked, &given, &changes::Known { fenced, rules, velero: true, saves_volumes })
 }
 
 fn page(
@@ -125,7 +126,8 @@ fn page(
         ("At Velero", status.velero_backup.as_ref().and_then(|velero| velero.name.clone())),
     ]);
     let asked = yaml(&backup.spec.backup_spec, "everything in the namespace");
-    head + &answer.sections(&asked, "In effect beyond that", &status.conditions, now)
+    let claims = section("Claims", &claims::table(&status.claims, status.claims_not_listed));
+    head + &claims + &answer.sections(&asked, "In effect beyond that", &status.conditions, now)
 }
 
 /// Whether nothing else on the page shows it.

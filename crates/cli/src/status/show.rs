@@ -17,6 +17,9 @@ const MARGIN: usize = 18;
 pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
     let mut text =
         format!("{}\n\n", style::paint(style::HEADING, format_args!("Namespace {}", summary.namespace)));
+    let unprotected: Vec<Line> =
+        newest_first(&summary.not_counted).into_iter().filter(not_protected).collect();
+    text += &shown("Not protected", &unprotected, now, |_| style::BAD);
     text += &row("Last good backup", &[last_good(summary, now)]);
     text += &shown("Not counted", &newest_first(&not_counted(summary)), now, |_| style::WARNING);
     text += &shown("Running", &summary.running, now, |_| style::BUSY);
@@ -48,7 +51,7 @@ fn last_good(summary: &Summary, now: Timestamp) -> String {
             Some(newest) => style::bad(format_args!(
                 "none. Newest: {}, not counted because {} {MAKE_ONE}",
                 newest.name,
-                printable(&newest.told)
+                if not_protected(newest) { "volume data is missing".into() } else { printable(&newest.told) }
             )),
         };
     };
@@ -59,11 +62,18 @@ fn last_good(summary: &Summary, now: Timestamp) -> String {
     if summary.last_was_good { style::paint(style::GOOD, told) } else { style::paint(style::WARNING, told) }
 }
 
-/// Those that are not shown elsewhere: the newest is named where a good one is missing, and failures have their own row.
+/// Those that are not shown elsewhere: the newest is named where a good one is missing, and failures and missing volume
+/// data have their own rows.
 fn not_counted(summary: &Summary) -> Vec<Line> {
     let named = usize::from(summary.last_good.is_none());
     let rest = summary.not_counted.len().saturating_sub(named);
-    summary.not_counted[..rest].iter().filter(|line| !line.has_failed()).cloned().collect()
+    let elsewhere = |line: &&Line| !line.has_failed() && !not_protected(line);
+    summary.not_counted[..rest].iter().filter(elsewhere).cloned().collect()
+}
+
+/// Volume data is missing: shown before everything else.
+fn not_protected(line: &Line) -> bool {
+    line.not_good == Some("NotProtected")
 }
 
 fn newest_first(found: &[Line]) -> Vec<Line> {

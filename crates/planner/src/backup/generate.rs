@@ -7,7 +7,7 @@ use api::{Kind, labels};
 use kube::core::ObjectMeta;
 use serde_json::json;
 
-use super::{Observed, storage_name};
+use super::{Observed, storage_name, volumes};
 use crate::enforce::Fields;
 use crate::ownership::{annotation, own_name};
 use crate::{Action, Policy, Target, fence, filters};
@@ -49,7 +49,8 @@ pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
 /// What is in effect, with a fence around it. Every field is named: one that Velero adds is decided about here, or it
 /// does not compile.
 fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
-    let effective = filled(&seen.spec().backup_spec, policy);
+    let mut effective = filled(&seen.spec().backup_spec, policy);
+    volumes::fill(&mut effective, policy, seen);
     let scoped = scoped_filter(&effective).is_some();
     let BackupSpec {
         metadata,

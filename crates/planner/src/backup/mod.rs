@@ -5,9 +5,13 @@
 
 mod admit;
 mod check;
+mod data_protected;
 mod delete;
 mod generate;
+mod left_out;
+mod not_saved;
 mod status;
+mod volumes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +28,8 @@ use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
 pub use check::{Others, check_spec};
+pub(crate) use volumes::is_own_policy;
+pub use volumes::{SavedVolume, VOLUME_POLICY, VolumeFacts, VolumeMethod, volume_method};
 
 use check::OverLimit;
 
@@ -64,6 +70,8 @@ pub struct Observed {
     pub restores: Vec<Arc<NonAdminRestore>>,
     /// Progress of the volumes.
     pub volumes: (PodVolumeCounts, DataMoverCounts),
+    /// The claims of the namespace, and what became of their data.
+    pub volume_facts: VolumeFacts,
     /// Its position in Velero's queue, once the Velero object exists.
     pub position: i64,
     /// Whether a new queue position alone is written. With many waiting requests, a periodic job with a budget decides
@@ -134,6 +142,7 @@ pub(crate) fn gather(
             .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
+        volume_facts: VolumeFacts::gather(view, namespace, velero.as_deref()),
         position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
         publish_position: true,
         others: policy
@@ -319,11 +328,12 @@ fn write_rejected(seen: &Observed, rejected_write: &RejectedWrite) -> Plan {
     refuse(seen, condition::HAND_OVER_FAILED, &message).requeue_after(wait)
 }
 
-/// Finalizer and Velero Backup. The status follows at once, so there are three writes; the queue position is known only
+/// Finalizer and Velero Backup, and before them nacre's volume policy if the backup needs it. The status follows at once, so there are three writes; the queue position is known only
 /// after the create.
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::backup(seen, policy);
-    let mut plan = Plan::done();
+    // The volume policy first, since it may be rejected.
+    let mut plan = Plan::done().then_if(volumes::ensure(seen, &velero.spec));
     if !seen.has_finalizer() {
         plan = plan.then(Action::AddFinalizer(seen.target(), labels::NAB_FINALIZER));
     }

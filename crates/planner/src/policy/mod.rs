@@ -85,6 +85,19 @@ pub struct BackupPolicy {
     /// Whether specs may have hooks.
     #[serde(rename = "hooks", with = "words::backup_hooks")]
     pub forbid_hooks: bool,
+    /// Who chooses how volumes are saved where a request does not say.
+    pub volumes: Volumes,
+}
+
+/// Who chooses how volumes are saved where a request does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Volumes {
+    /// nacre: the data of every claim is saved, if anything in the cluster can save it.
+    #[default]
+    Auto,
+    /// Velero: its own defaults hold.
+    Velero,
 }
 
 /// What is allowed of restores.

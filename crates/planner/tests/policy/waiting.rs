@@ -40,6 +40,7 @@ fn a_backup(spec: &Value, policy: Option<Policy>) -> backup::Observed {
         delete_requests: Vec::new(),
         restores: Vec::new(),
         volumes: Default::default(),
+        volume_facts: Default::default(),
         position: 1,
         publish_position: true,
         others: backup::Others::default(),

@@ -72,6 +72,7 @@ pub(crate) fn backup(spec: &Value, enforced: &Value) -> Option<Made> {
         delete_requests: Vec::new(),
         restores: Vec::new(),
         volumes: Default::default(),
+        volume_facts: Default::default(),
         position: 1,
         publish_position: true,
         others: backup::Others::default(),
