@@ -219,6 +219,7 @@ mod tests {
           FIELD                                           VALUE                         FROM
           backup.hooks                                    allow                         default
           backup.ttl.max                                  48h                           nacre-policy 1:23
+          backup.volumes                                  auto                          default
           downloads.platformStorage                       none                          default
           garbageCollection.period                        24h                           default
           namespaces.excluded                             kube-*, openshift-*           default

@@ -248,6 +248,34 @@ mod tests {
     }
 
     #[test]
+    fn missing_volume_data_is_shown_first() {
+        let good = ended("daily", 24, &json!({}), &json!({}));
+        let mut lost = ended("lost", 1, &json!({}), &json!({}));
+        let found = json!([{"type": "DataProtected", "status": "False", "reason": "ClaimsNotSaved",
+            "message": "volume data of claim \"data\" is NOT in this backup: X. What to do: Y",
+            "lastTransitionTime": "2026-11-15T12:00:00Z"}]);
+        lost.status.as_mut().unwrap().conditions = serde_json::from_value(found).unwrap();
+        insta::assert_snapshot!(screen(&[lost.clone()], 0, None), @r#"
+        Namespace shop
+
+        Not protected     lost: volume data of claim "data" is NOT in this backup: X. What to do: Y, 60m ago
+        Last good backup  none. Newest: lost, not counted because volume data is missing (kubectl nacre backup create --wait)
+        Limits            1 backup, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        attention: true
+        "#);
+        insta::assert_snapshot!(screen(&[good, lost], 0, None), @r#"
+        Namespace shop
+
+        Not protected     lost: volume data of claim "data" is NOT in this backup: X. What to do: Y, 60m ago
+        Last good backup  daily, 24h ago (complete, 42 items in 0s)
+        Limits            2 backups, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        attention: true
+        "#);
+    }
+
+    #[test]
     fn a_part_of_the_namespace_is_named_and_alarms_nobody() {
         let good = ended("daily", 24, &json!({}), &json!({}));
         let part = ended("part", 2, &json!({"labelSelector": {"matchLabels": {"app": "a"}}}), &json!({}));
