@@ -1,7 +1,7 @@
 //! The condition `DataProtected`: whether the data of every claim is in the backup.
 //!
 //! It is decided once, when Velero has ended the backup, and written together with Velero's phase. From then on it stays,
-//! whatever becomes of the claims. The claims that existed when the backup started are compared, by uid, with what
+//! whatever becomes of the claims; only a volume that is seen late makes it better. The claims that existed when the backup started are compared, by uid, with what
 //! Velero did about single volumes. It is not set
 //!
 //! - where nacre is not permitted to list claims: an empty list would mean nothing,
@@ -24,23 +24,24 @@ const STILL_RUNNING: &str = "the backup is not over yet";
 pub(super) fn report(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
     let before = seen.backup.status.as_ref();
     let decided = before.and_then(|before| condition::get(&before.conditions, condition::DATA_PROTECTED));
-    let is_final = decided.is_some_and(|decided| decided.status != Status::Unknown.as_str());
     let Some(claims) = &seen.volume_facts.claims else { return };
-    if is_final || seen.synced() || velero.phase() == "Deleting" {
+    if seen.synced() || velero.phase() == "Deleting" {
         return;
     }
-    if decided.is_none() && before.is_some_and(was_over) {
-        return;
-    }
-    let verdict = if is_over(seen, velero) {
-        let start = velero.status.as_ref().and_then(|status| status.start_timestamp.as_ref());
-        let start = start.or(velero.metadata.creation_timestamp.as_ref()).map_or(seen.now, |time| time.0);
-        let counted: Vec<&Claim> =
-            claims.iter().map(AsRef::as_ref).filter(|claim| counts(claim, start)).collect();
-        Verdict::of(of_claims(seen, velero, &counted))
-    } else {
-        Verdict::undecided()
+    let verdict = match decided.map(|decided| decided.status.as_str()) {
+        None if before.is_some_and(was_over) => None,
+        Some("True") => None,
+        Some("False") => before.and_then(|before| revised(seen, velero, before)),
+        _ if is_over(seen, velero) => {
+            let start = velero.status.as_ref().and_then(|status| status.start_timestamp.as_ref());
+            let start = start.or(velero.metadata.creation_timestamp.as_ref()).map_or(seen.now, |time| time.0);
+            let counted: Vec<&Claim> =
+                claims.iter().map(AsRef::as_ref).filter(|claim| counts(claim, start)).collect();
+            Some(Verdict::of(of_claims(seen, velero, &counted)))
+        }
+        _ => Some(Verdict::undecided()),
     };
+    let Some(verdict) = verdict else { return };
     if verdict.status != Status::Unknown {
         let all = verdict.claims.len();
         status.claims = verdict.claims.into_iter().take(MOST_CLAIMS).collect();
@@ -54,6 +55,33 @@ pub(super) fn report(seen: &Observed, velero: &Backup, status: &mut NonAdminBack
         message: &verdict.message,
     };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+}
+
+/// A verdict that is out of date: watch events of two kinds have no order, so a volume may be seen after the end of its
+/// backup. Only claims that were not saved are looked at again, and only by what Velero did about their volumes.
+fn revised(seen: &Observed, velero: &Backup, before: &NonAdminBackupStatus) -> Option<Verdict> {
+    if !is_readable(velero) || before.claims_not_listed.is_some() {
+        return None;
+    }
+    let mut claims = before.claims.clone();
+    for claim in &mut claims {
+        if matches!(claim.state, ClaimState::NotSaved | ClaimState::Failed)
+            && let Some(now) =
+                by_operations(&claim.name, &of_name(&seen.volume_facts.operations, &claim.name))
+        {
+            *claim = now;
+        }
+    }
+    (claims != before.claims).then(|| Verdict::of(claims))
+}
+
+fn of_name<'a>(operations: &'a [SavedVolume], name: &str) -> Vec<&'a SavedVolume> {
+    operations.iter().filter(|volume| volume.claim_name.as_deref() == Some(name)).collect()
+}
+
+/// Something of it can be restored.
+fn is_readable(velero: &Backup) -> bool {
+    matches!(velero.phase(), "Completed" | "PartiallyFailed")
 }
 
 /// The status shows that Velero had ended it.
@@ -81,7 +109,7 @@ fn counts(claim: &Claim, start: Timestamp) -> bool {
 /// What became of the data of each claim, by name.
 fn of_claims(seen: &Observed, velero: &Backup, claims: &[&Claim]) -> Vec<ClaimStatus> {
     let operations = &seen.volume_facts.operations;
-    let readable = matches!(velero.phase(), "Completed" | "PartiallyFailed");
+    let readable = is_readable(velero);
     let (mut statuses, mut open) = (Vec::new(), Vec::new());
     for claim in claims {
         let name = claim.metadata.name.as_deref().unwrap_or_default();
@@ -142,11 +170,7 @@ fn of_deleted_claims(operations: &[SavedVolume], claims: &[&Claim]) -> Vec<Claim
         .collect();
     names.sort_unstable();
     names.dedup();
-    let of = |name: &&str| {
-        let own: Vec<&SavedVolume> =
-            operations.iter().filter(|volume| volume.claim_name.as_deref() == Some(*name)).collect();
-        by_operations(name, &own)
-    };
+    let of = |name: &&str| by_operations(name, &of_name(operations, name));
     names.iter().filter_map(of).collect()
 }
 

@@ -25,7 +25,13 @@ fn with_claim() -> World {
 fn claims_are_saved_file_by_file_where_a_node_agent_runs() {
     let mut world = with_claim();
     world.apply(nab("shop/daily"));
-    insta::assert_snapshot!(world.trace(), @r"");
+    insta::assert_snapshot!(world.trace(), @r"
+    create ConfigMap velero/nacre-volumes
+    hold NonAdminBackup shop/daily
+    create Backup velero/shop-daily-<1>
+    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1
+    event Normal BackupScheduled: Velero was given the backup as shop-daily-<1>
+    ");
     assert_eq!(given(&world), json!([true, "nacre-volumes"]));
     let rules = world.get(POLICY)["data"].clone();
     let rules: Value = serde_json::from_str(rules["policy.yaml"].as_str().unwrap()).unwrap();
@@ -42,6 +48,7 @@ fn claims_are_saved_file_by_file_where_a_node_agent_runs() {
     world.apply(nab("shop/second"));
     assert!(!world.trace().contains("ConfigMap"));
     world.edit(POLICY, json!({"data": {"policy.yaml": "version: v1", "other": "x"}}));
+    world.settle();
     world.apply(nab("shop/third"));
     assert!(world.trace().starts_with("patch ConfigMap velero/nacre-volumes"), "{}", world.whole_trace());
     let data = world.get(POLICY)["data"].clone();
@@ -55,7 +62,12 @@ fn without_claims_nothing_changes() {
     world.apply(node_agent(1));
     world.apply(claim("office/data"));
     world.apply(nab("shop/daily"));
-    insta::assert_snapshot!(world.trace(), @r"");
+    insta::assert_snapshot!(world.trace(), @r"
+    hold NonAdminBackup shop/daily
+    create Backup velero/shop-daily-<1>
+    status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1
+    event Normal BackupScheduled: Velero was given the backup as shop-daily-<1>
+    ");
     assert_eq!(given(&world), json!([null, null]));
     assert!(!world.has(POLICY));
 }

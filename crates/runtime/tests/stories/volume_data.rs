@@ -33,11 +33,12 @@ fn save(world: &mut World, claim: &str, phase: &str) {
     let status =
         json!({"phase": phase, "message": "disk on fire", "progress": {"bytesDone": 8, "totalBytes": 8}});
     world.volume_saved(Kind::PodVolumeBackup, BACKUP, claim, status);
+    world.settle();
 }
 
 fn end(world: &mut World, phase: &str, more: Value) {
-    world.velero_ends(BACKUP, phase, json!({"progress": {"itemsBackedUp": 3, "totalItems": 3}}));
     world.velero_says(BACKUP, more);
+    world.velero_ends(BACKUP, phase, json!({"progress": {"itemsBackedUp": 3, "totalItems": 3}}));
     world.settle();
 }
 
@@ -95,7 +96,7 @@ fn a_claim_that_is_not_saved_is_named_with_what_to_do() {
     let mut world = running(json!({}));
     save(&mut world, "shop/data", "Completed");
     end(&mut world, "Completed", json!({}));
-    insta::assert_snapshot!(protected(&world), @r"");
+    insta::assert_snapshot!(protected(&world), @r#"False/ClaimsNotSaved: volume data of claim "logs" is NOT in this backup: no running pod mounts it, or its volume cannot be saved file by file (hostPath or block device), or a pod's annotation backup.velero.io/backup-volumes-excludes leaves it out. What to do: create a new backup while a pod that mounts it is running"#);
     assert_eq!(claims(&world), json!([["data", "Saved", 8], ["logs", "NotSaved", null]]));
     assert_eq!(why(&world), "NotProtected");
 }
@@ -125,7 +126,13 @@ fn each_cause_has_its_words() {
         cause(with_agent, json!({"snapshotVolumes": true})),
         cause(with_agent, json!({"includedResources": ["persistentvolumeclaims"]})),
     ];
-    insta::assert_snapshot!(told.join("\n"), @r"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: nothing saves it, since Velero's node agent does not run. What to do: ask the administrators to run the node agent, then create a new backup
+    False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: no running pod mounts it, or its volume cannot be saved file by file (hostPath or block device), or a pod's annotation backup.velero.io/backup-volumes-excludes leaves it out. What to do: create a new backup while a pod that mounts it is running
+    False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: the administrators leave volumes to Velero's own defaults, and those do not save it. What to do: create a new backup with --default-volumes-to-fs-backup
+    False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: what the backup says about volumes does not save it. What to do: create a new backup that says nothing about volumes, or one with --default-volumes-to-fs-backup
+    False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: includedResources leaves out the pods, and files are saved from inside pods. What to do: create a new backup that includes pods
+    "#);
 }
 
 #[test]
@@ -134,7 +141,7 @@ fn what_failed_or_was_cancelled_is_told_in_veleros_words() {
     save(&mut world, "shop/data", "Failed");
     save(&mut world, "shop/logs", "Canceled");
     end(&mut world, "PartiallyFailed", json!({}));
-    insta::assert_snapshot!(protected(&world), @r"");
+    insta::assert_snapshot!(protected(&world), @r#"False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: Velero could not save it: disk on fire. What to do: look at the log of the backup (kubectl nacre backup logs), then create a new backup. volume data of claim "logs" is NOT in this backup: Velero cancelled it: disk on fire. What to do: look at the log of the backup (kubectl nacre backup logs), then create a new backup"#);
     assert_eq!(claims(&world), json!([["data", "Failed", 8], ["logs", "Cancelled", 8]]));
     assert_eq!(why(&world), "PartiallyFailed");
 }
@@ -175,6 +182,7 @@ fn what_is_left_out_on_purpose_is_no_loss() {
     ] {
         let mut world = running(spec.clone());
         change(&mut world);
+        world.settle();
         save(&mut world, "shop/data", "Completed");
         end(&mut world, "Completed", json!({}));
         assert!(protected(&world).starts_with("True/AllClaimsSaved: "), "{spec}: {}", protected(&world));
@@ -200,7 +208,7 @@ fn snapshots_count_if_there_is_one_for_each_claim() {
 
     let mut world = running(json!({"snapshotVolumes": true}));
     end(&mut world, "Completed", json!({"volumeSnapshotsCompleted": 1}));
-    insta::assert_snapshot!(protected(&world), @r"");
+    insta::assert_snapshot!(protected(&world), @r#"False/ClaimsNotSaved: volume data of claims "data" and "logs" is NOT in this backup: Velero made 1 of 2 snapshots, and does not report of which claims. What to do: look at the log of the backup (kubectl nacre backup logs)"#);
 }
 
 /// A snapshot in the cluster does not come back from there.
@@ -214,7 +222,23 @@ fn a_snapshot_does_not_protect_what_is_kept_in_own_storage() {
     world.velero_starts(BACKUP);
     world.velero_says(BACKUP, json!({"csiVolumeSnapshotsCompleted": 1}));
     end(&mut world, "Completed", json!({}));
-    insta::assert_snapshot!(protected(&world), @r"");
+    insta::assert_snapshot!(protected(&world), @r#"False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: there is only a snapshot in the cluster, and snapshots do not come back from your own storage. What to do: create a new backup with --snapshot-move-data or --default-volumes-to-fs-backup"#);
+}
+
+/// The watches of two kinds know no order among them.
+#[test]
+fn a_volume_that_is_seen_after_the_end_of_the_backup_counts() {
+    let mut world = running(json!({}));
+    save(&mut world, "shop/data", "Completed");
+    end(&mut world, "Completed", json!({}));
+    assert!(protected(&world).starts_with("False/ClaimsNotSaved"));
+    save(&mut world, "shop/logs", "Completed");
+    assert!(protected(&world).starts_with("True/AllClaimsSaved"), "{}", protected(&world));
+    assert_eq!(claims(&world), json!([["data", "Saved", 8], ["logs", "Saved", 8]]));
+    // And what is gone later takes nothing away.
+    world.delete("PodVolumeBackup shop-daily-<1>-logs");
+    world.settle();
+    assert!(protected(&world).starts_with("True/AllClaimsSaved"));
 }
 
 #[test]
@@ -237,6 +261,7 @@ fn a_volume_of_another_claim_of_the_same_name_does_not_count() {
     save(&mut world, "shop/logs", "Completed");
     let other = json!({"metadata": {"labels": {"velero.io/backup-uid": "another"}}});
     world.edit("PodVolumeBackup shop-daily-<1>-logs", other);
+    world.settle();
     end(&mut world, "Completed", json!({}));
     assert_eq!(claims(&world), json!([["data", "Saved", 8], ["logs", "NotSaved", null]]));
 }
@@ -249,6 +274,7 @@ fn claims_that_came_after_the_start_do_not_count_and_deleted_ones_do() {
     save(&mut world, "shop/data", "Completed");
     save(&mut world, "shop/logs", "Completed");
     world.delete("PersistentVolumeClaim shop/logs");
+    world.settle();
     end(&mut world, "Completed", json!({}));
     assert_eq!(claims(&world), json!([["data", "Saved", 8], ["logs", "Saved", 8]]));
 }
@@ -314,6 +340,7 @@ fn a_list_that_the_crd_does_not_know_is_not_written_again() {
     let mut world = running(json!({}));
     end(&mut world, "Completed", json!({}));
     world.forge_status(REQUEST, json!({"claims": null}));
+    world.trace();
     world.velero_says(BACKUP, json!({"warnings": 2}));
     let trace = world.trace();
     assert_eq!(trace.lines().count(), 1, "{trace}");
@@ -327,6 +354,7 @@ fn a_data_upload_counts_as_well() {
         let status = json!({"phase": "Completed", "progress": {"bytesDone": 3, "totalBytes": 3}});
         world.volume_saved(Kind::DataUpload, BACKUP, claim, status);
     }
+    world.settle();
     end(&mut world, "Completed", json!({}));
     assert_eq!(claims(&world), json!([["data", "Saved", 3], ["logs", "Saved", 3]]));
 }
