@@ -169,6 +169,13 @@ pub struct NodeAgent {
     pub status: NodeAgentStatus,
 }
 
+impl NodeAgent {
+    /// It is Velero's node agent, and ready on at least one node.
+    pub fn runs(&self) -> bool {
+        matches!(self.metadata.name.as_deref(), Some("node-agent" | "restic")) && self.status.number_ready > 0
+    }
+}
+
 /// How many pods of a DaemonSet run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

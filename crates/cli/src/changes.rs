@@ -24,6 +24,8 @@ pub(crate) struct Known {
     pub(crate) rules: Option<Vec<(&'static str, Value)>>,
     /// Whether Velero has had its hands on it too.
     pub(crate) velero: bool,
+    /// Whether nacre chose how the data of claims is saved.
+    pub(crate) saves_volumes: bool,
 }
 
 /// The rules of a policy that fill fields of backups.
@@ -56,9 +58,18 @@ pub(crate) fn changes(asked: &Value, became: &Value, known: &Known) -> Vec<Chang
         .map(|(field, value)| Change {
             field: field.clone(),
             value: value.clone(),
-            by: by(field, value, known),
+            by: if known.saves_volumes && is_about_volumes(field) {
+                "nacre, since the request says nothing about volumes".to_owned()
+            } else {
+                by(field, value, known)
+            },
         })
         .collect()
+}
+
+/// Whether nacre sets this field if it chooses how the data of claims is saved.
+fn is_about_volumes(field: &str) -> bool {
+    ["resourcePolicy", "defaultVolumesToFsBackup"].contains(&field)
 }
 
 /// What Go writes for a field that is not set.
@@ -141,7 +152,7 @@ mod tests {
         });
         let fenced =
             json!({"ttl": "72h", "includedNamespaces": ["shop"], "excludedResources": ["secrets", "own"]});
-        let mut known = Known { fenced, rules: None, velero: true };
+        let mut known = Known { fenced, rules: None, velero: true, saves_volumes: false };
         let reported = |known: &Known| {
             let lines = changes(&asked, &became, known);
             lines

@@ -93,9 +93,9 @@ pub(crate) enum End {
     Completed,
     /// Completed, with nothing done: Velero calls that a success too.
     Empty,
-    PartiallyFailed,
-    /// Completed for Velero, but volume data is not where it should be.
+    /// Completed, without the data of every claim: Velero calls that a success too.
     DataMissing,
+    PartiallyFailed,
     Failed,
 }
 
@@ -199,8 +199,10 @@ impl<'a> RequestProgress<'a> {
             (Stage::Running, "InProgress") => State::Running,
             (Stage::Running | Stage::Finalizing, _) => State::Finishing,
             // Velero is done, and nacre has yet to see what became of the volumes.
-            (Stage::Finished, "Completed" | "PartiallyFailed") if self.data_is("Unknown") => State::Finishing,
-            (Stage::Finished, "Completed") if self.data_is("False") => State::Finished(End::DataMissing),
+            (Stage::Finished, "Completed" | "PartiallyFailed") if self.is_checking_data() => State::Finishing,
+            (Stage::Finished, "Completed") if self.data_missing().is_some() => {
+                State::Finished(End::DataMissing)
+            }
             (Stage::Finished, "Completed") if self.velero.empty => State::Finished(End::Empty),
             (Stage::Finished, "Completed") => State::Finished(End::Completed),
             (Stage::Finished, "PartiallyFailed") => State::Finished(End::PartiallyFailed),
@@ -209,16 +211,18 @@ impl<'a> RequestProgress<'a> {
         }
     }
 
-    /// What nacre says about volume data; none from a controller that does not say it.
+    /// The condition about the data of claims. Older versions of nacre do not set it.
     fn data(&self) -> Option<&'a Condition> {
-        match self.what {
-            What::Backup => None,
-            What::Restore => condition::get(self.conditions, condition::DATA_RESTORED),
-        }
+        let type_ = match self.what {
+            What::Backup => condition::DATA_PROTECTED,
+            What::Restore => condition::DATA_RESTORED,
+        };
+        condition::get(self.conditions, type_)
     }
 
-    fn data_is(&self, status: &str) -> bool {
-        self.data().is_some_and(|data| data.status == status)
+    /// nacre has not yet seen what became of all volumes.
+    fn is_checking_data(&self) -> bool {
+        self.data().is_some_and(|data| data.status == "Unknown" && data.reason == condition::STILL_RUNNING)
     }
 
     /// What the volumes wait for, if they wait for something that does not come by itself.
@@ -227,8 +231,8 @@ impl<'a> RequestProgress<'a> {
         running.map(|data| data.message.as_str()).filter(|message| message.contains(" waits: "))
     }
 
-    /// Why volume data is missing, if it is.
-    fn data_missing(&self) -> Option<&'a str> {
+    /// Which data is missing, why, and what to do.
+    pub(crate) fn data_missing(&self) -> Option<&'a str> {
         self.data().filter(|data| data.status == "False").map(|data| data.message.as_str())
     }
 
@@ -240,6 +244,7 @@ impl<'a> RequestProgress<'a> {
             State::Waiting(_) => "Waiting",
             State::Gone(_) => "Gone",
             State::Queued(_) => "Queued",
+            State::Finished(End::DataMissing) if self.what == What::Backup => "NotProtected",
             State::Finished(End::DataMissing) => "DataMissing",
             State::Running | State::Finishing | State::Finished(_) => self.velero.phase,
             State::Deleting(_) => "Deleting",
@@ -289,27 +294,38 @@ impl<'a> RequestProgress<'a> {
             State::Finishing if velero.phase.starts_with("WaitingForPlugin") => {
                 "the items are done, volume data is still on its way".to_owned()
             }
-            State::Finishing => self.waits_for_volumes().unwrap_or("Velero is finishing").to_owned(),
-            State::Finished(End::Completed) => {
-                let items =
-                    velero.total.map_or_else(String::new, |total| format!(", {}", count(total, "item")));
-                let taken = velero.started.zip(velero.completed).map_or_else(String::new, |(from, to)| {
-                    format!(" in {}", span(to.as_second() - from.as_second()))
-                });
-                format!("complete{items}{taken}{}", problems(velero))
+            State::Finishing if self.waits_for_volumes().is_some() => {
+                self.waits_for_volumes().unwrap_or_default().to_owned()
+            }
+            State::Finishing if velero.phase == "Completed" => {
+                "the items are done, the volume data is being checked".to_owned()
+            }
+            State::Finishing => "Velero is finishing".to_owned(),
+            State::Finished(End::Completed) => format!("complete{}", self.extent()),
+            State::Finished(End::DataMissing) => {
+                format!("{} (the rest is complete{})", self.data_missing().unwrap_or_default(), self.extent())
             }
             State::Finished(End::Empty) => {
                 let done = if self.what == What::Backup { "backed up" } else { "restored" };
                 format!("nothing was {done}: 0 items{}", problems(velero))
             }
-            State::Finished(End::DataMissing) => self.data_missing().unwrap_or_default().to_owned(),
-            State::Finished(End::PartiallyFailed) => {
-                let done = format!("done only in part{}", problems(velero));
-                self.data_missing().map_or_else(|| done.clone(), |missing| format!("{missing} ({done})"))
-            }
+            State::Finished(End::PartiallyFailed) => match self.data_missing() {
+                Some(missing) => format!("{missing} (the rest is done only in part{})", problems(velero)),
+                None => format!("done only in part{}", problems(velero)),
+            },
             State::Finished(End::Failed) if velero.phase == "Failed" => format!("failed{}", self.reasons()),
             State::Finished(End::Failed) => format!("failed as {}{}", velero.phase, self.reasons()),
         }
+    }
+
+    /// How much was done in what time, ready to follow a word.
+    fn extent(&self) -> String {
+        let velero = &self.velero;
+        let items = velero.total.map_or_else(String::new, |total| format!(", {}", count(total, "item")));
+        let taken = velero.started.zip(velero.completed).map_or_else(String::new, |(from, to)| {
+            format!(" in {}", span(to.as_second() - from.as_second()))
+        });
+        format!("{items}{taken}{}", problems(velero))
     }
 
     /// What follows the word: its sentence, without the word in it.
@@ -364,7 +380,11 @@ impl<'a> RequestProgress<'a> {
                 format!("{}   (shows which backup and which filters were in effect)", see("describe")),
                 "kubectl nacre backup get   (shows how many items each backup holds)".to_owned(),
             ],
-            (State::Finished(End::DataMissing), _) => vec![see("describe")],
+            (State::Finished(End::DataMissing), What::Backup) => vec![
+                format!("{}   (shows what became of each claim)", see("describe")),
+                format!("kubectl nacre restore create --from-backup {name}   (brings back what is in it)"),
+            ],
+            (State::Finished(End::DataMissing), What::Restore) => vec![see("describe")],
             (State::Finished(End::PartiallyFailed), What::Backup) => vec![
                 see("logs"),
                 format!("{} --details", see("describe")),
@@ -379,7 +399,7 @@ impl<'a> RequestProgress<'a> {
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self.state() {
             State::Finished(End::Completed) => Some(Outcome::Good),
-            State::Finished(End::Empty | End::PartiallyFailed | End::DataMissing) => Some(Outcome::Attention),
+            State::Finished(End::Empty | End::DataMissing | End::PartiallyFailed) => Some(Outcome::Attention),
             State::Finished(End::Failed) | State::Refused(_) | State::Gone(_) | State::Deleting(_) => {
                 Some(Outcome::Failed)
             }
@@ -425,6 +445,16 @@ pub(crate) mod tests {
             "message": message, "lastTransitionTime": "2026-11-15T12:00:01Z"}]})
     }
 
+    /// A status in which Velero has this phase, and with this condition about the data of claims.
+    pub(crate) fn about_data(phase: &str, status: &str, reason: &str) -> Value {
+        let mut about =
+            at_velero(&json!({"phase": phase, "progress": {"totalItems": 2, "itemsBackedUp": 2}}));
+        about["conditions"] = json!([{"type": "DataProtected", "status": status, "reason": reason,
+            "message": "volume data of claim \"data\" is NOT in this backup: X. What to do: Y",
+            "lastTransitionTime": "2026-11-15T12:00:01Z"}]);
+        about
+    }
+
     fn reported(status: &Value) -> String {
         let backup = backup(status);
         let progress = RequestProgress::from(&backup);
@@ -449,13 +479,17 @@ pub(crate) mod tests {
                 &json!({"phase": "Completed", "progress": {"totalItems": 1, "itemsBackedUp": 1}, "warnings": 2}),
             ),
             at_velero(&json!({"phase": "Completed", "progress": {}, "warnings": 2})),
+            about_data("Completed", "Unknown", "StillRunning"),
+            about_data("Completed", "False", "ClaimsNotSaved"),
+            about_data("Completed", "True", "AllClaimsSaved"),
+            about_data("PartiallyFailed", "False", "ClaimsNotSaved"),
             at_velero(&json!({"phase": "PartiallyFailed", "errors": 1, "warnings": 2})),
             at_velero(&json!({"phase": "Failed", "failureReason": "no space"})),
             at_velero(&json!({"phase": "FailedValidation", "validationErrors": ["one", "two"]})),
             at_velero(&json!({"phase": "Deleting"})),
             json!({"phase": "Deleting"}),
         ];
-        insta::assert_snapshot!(states.each_ref().map(reported).join("\n"), @r"
+        insta::assert_snapshot!(states.each_ref().map(reported).join("\n"), @r#"
         New | nacre has not processed it yet | None
         Refused | refused: spec.backupSpec.ttl: too long | Some(Failed)
         Waiting | waiting: metadata.namespace: 3 are running | None
@@ -469,12 +503,16 @@ pub(crate) mod tests {
         Finalizing | Velero is finishing | None
         Completed | complete, 1 item, with 2 warnings | Some(Good)
         Completed | nothing was backed up: 0 items, with 2 warnings | Some(Attention)
+        Completed | the items are done, the volume data is being checked | None
+        NotProtected | volume data of claim "data" is NOT in this backup: X. What to do: Y (the rest is complete, 2 items) | Some(Attention)
+        Completed | complete, 2 items | Some(Good)
+        PartiallyFailed | volume data of claim "data" is NOT in this backup: X. What to do: Y (the rest is done only in part) | Some(Attention)
         PartiallyFailed | done only in part, with 1 error and 2 warnings | Some(Attention)
         Failed | failed: no space | Some(Failed)
         FailedValidation | failed as FailedValidation: one; two | Some(Failed)
         Deleting | Velero is deleting it | Some(Failed)
         Deleting | being deleted | Some(Failed)
-        ");
+        "#);
     }
 
     #[test]

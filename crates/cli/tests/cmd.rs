@@ -268,7 +268,7 @@ backup daily in namespace shop: would have to wait
 policy: from the file
 
 "#]]).stderr_eq(str![[r#"
-policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout
+policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes
 
 "#]]);
 }
@@ -321,7 +321,7 @@ fn a_policy_is_checked_with_its_place_and_field() {
         .assert()
         .code(1)
         .stdout_eq(str![[r#"
-policy.yaml:2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout
+policy.yaml:2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes
 policy.yaml:3:17: sync.period: "soon" is not a duration; write for example 72h or 1h30m
 
 "#]])
@@ -343,7 +343,7 @@ policy.yaml:3:17: sync.period: "soon" is not a duration; write for example 72h o
       "field": "backup.tll",
       "line": 2,
       "column": 3,
-      "message": "there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout"
+      "message": "there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes"
     },
     {
       "severity": "error",

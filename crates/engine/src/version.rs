@@ -1,4 +1,4 @@
-//! Asks Velero for its version: how Velero imports backups from a bucket depends on it.
+//! Asks Velero for its version: how Velero imports backups from a bucket, and what a volume policy can say, depend on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Name of the disabled feature if Velero may not be asked.
 const UNKNOWN: &str = "backups are not looked for in tenants' storage unless the policy says import: on, since Velero may not be asked for its version";
 
-/// Asks Velero for its version once a tenant has a location, and periodically again.
+/// Asks Velero for its version once a tenant has a location or volumes can be saved file by file, and periodically again.
 pub async fn poll_velero_version(
     client: Client,
     namespace: String,
@@ -34,7 +34,7 @@ pub async fn poll_velero_version(
 ) {
     let requests: Api<ServerStatusRequest> = Api::namespaced(client, &namespace);
     loop {
-        while !cluster.look().has_locations() {
+        while !needs_version(&cluster) {
             sleep(SECOND).await;
         }
         leadership.until_leader().await;
@@ -52,6 +52,12 @@ pub async fn poll_velero_version(
         cluster.change(|state| state.set_velero_version(&version));
         sleep(ANSWERED).await;
     }
+}
+
+/// Whether anything depends on the version: imports from tenants' storage, and nacre's volume policy.
+fn needs_version(cluster: &Cluster) -> bool {
+    let look = cluster.look();
+    look.has_locations() || look.node_agent_runs()
 }
 
 async fn ask(requests: &Api<ServerStatusRequest>, degraded: &Degraded) -> Option<String> {

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::{
     Describe,
     answer::{Answer, details},
-    events,
-    page::{fields, moment, yaml},
+    claims, events,
+    page::{fields, moment, section, yaml},
     volumes,
 };
 use crate::{
@@ -49,7 +49,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let not_good = why_not_good(&backup, &locations.storage(&backup), now);
     let page = || page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now);
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackup>(name)])?;
-    Ok(Outcome::Good)
+    Ok(Outcome::attention_if(RequestProgress::from(&backup).data_missing().is_some()))
 }
 
 /// What Velero got beyond what was asked for, and by whose word.
@@ -79,7 +79,8 @@ fn in_effect(world: &World, backup: &NonAdminBackup, allowed: &Allowed) -> Vec<C
         (Source::Unreadable, _) | (_, None) => None,
         (_, Some(policy)) => Some(backup_rules(policy)),
     };
-    changes(&asked, &given, &changes::Known { fenced, rules, velero: true })
+    let saves_volumes = given["resourcePolicy"]["name"] == planner::backup::VOLUME_POLICY;
+    changes(&asked, &given, &changes::Known { fenced, rules, velero: true, saves_volumes })
 }
 
 fn page(
@@ -125,7 +126,8 @@ fn page(
         ("At Velero", status.velero_backup.as_ref().and_then(|velero| velero.name.clone())),
     ]);
     let asked = yaml(&backup.spec.backup_spec, "everything in the namespace");
-    head + &answer.sections(&asked, "In effect beyond that", &status.conditions, now)
+    let claims = section("Claims", &claims::table(&status.claims, status.claims_not_listed));
+    head + &claims + &answer.sections(&asked, "In effect beyond that", &status.conditions, now)
 }
 
 /// Whether nothing else on the page shows it.
@@ -138,7 +140,7 @@ mod tests {
     use planner::last_good::Storage;
 
     use super::{super::events::EventRow, *};
-    use crate::progress::tests::{at_velero, backup, refused};
+    use crate::progress::tests::{about_data, at_velero, backup, refused};
 
     fn reported(status: &Value, allowed: &Allowed) -> String {
         let backup = backup(status);
@@ -250,6 +252,52 @@ mod tests {
           kubectl nacre explain backup daily
           kubectl nacre backup delete daily
         ");
+    }
+
+    #[test]
+    fn missing_volume_data_is_in_the_status_line_and_by_claim() {
+        let mut status = about_data("Completed", "False", "ClaimsNotSaved");
+        status["claims"] = json!([
+            {"name": "data", "state": "NotSaved", "message": "X. What to do: Y"},
+            {"name": "logs", "state": "Saved", "bytes": 8_388_608},
+        ]);
+        status["claimsNotListed"] = json!(2);
+        status["veleroBackup"]["spec"] = json!({"defaultVolumesToFsBackup": true, "resourcePolicy": {"kind": "ConfigMap", "name": "nacre-volumes"}});
+        insta::assert_snapshot!(reported(&status, &unreadable()), @r#"
+        Name:       daily
+        Namespace:  shop
+        Status:     NotProtected - volume data of claim "data" is NOT in this backup: X. What to do: Y (the rest is complete, 2 items)
+        Storage:    the cluster's own
+        Created:    2026-11-15 12:00:00 UTC, 60m ago
+        Items:      2/2
+        At Velero:  shop-daily-uid
+
+        Claims:
+          CLAIM   DATA       SIZE    WHY
+          data    NotSaved           X. What to do: Y
+          logs    Saved      8 MiB
+          and 2 more
+
+        Asked for:
+          everything in the namespace
+
+        In effect beyond that:
+          FIELD                      VALUE                                         BY
+          defaultVolumesToFsBackup   true                                          nacre, since the request says nothing about volumes
+          resourcePolicy             {"kind":"ConfigMap","name":"nacre-volumes"}   nacre, since the request says nothing about volumes
+
+        Conditions:
+          CONDITION            SINCE   WHY
+          DataProtected   no   59m     volume data of claim "data" is NOT in this backup: X. What to do: Y
+
+        What happened:
+          AGE   REASON          WHAT
+          59m   BackupStarted   Velero has started the backup
+
+        Next:
+          kubectl nacre backup describe daily   (shows what became of each claim)
+          kubectl nacre restore create --from-backup daily   (brings back what is in it)
+        "#);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod answer;
 mod backup;
+mod claims;
 mod events;
 mod location;
 pub(crate) mod page;

@@ -5,14 +5,17 @@ mod rule;
 mod server;
 mod show;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Result, bail};
-use api::{HiddenSecret, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{Claim, HiddenSecret, NodeAgent, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
 use clap::ValueEnum;
 use jiff::Timestamp;
-use kube::Api;
-use planner::Action;
+use kube::{Api, api::ListParams};
+use planner::{
+    Action,
+    backup::{VolumeFacts, VolumeMethod, volume_method},
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -88,9 +91,19 @@ struct Answer {
     /// What Velero would be given.
     #[serde(skip_serializing_if = "Option::is_none")]
     velero_spec: Option<Value>,
+    /// How the data of each claim would be saved, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    volumes: Vec<ClaimMethod>,
     #[serde(skip_serializing_if = "Option::is_none")]
     api_server: Option<server::ServerAnswer>,
     not_checked: Vec<String>,
+}
+
+/// How the data of one claim would be saved, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct ClaimMethod {
+    claim: String,
+    method: String,
 }
 
 /// The status of an object in the cluster.
@@ -206,6 +219,7 @@ async fn look_around(session: &Session, manifest: &Manifest, allowed: &Allowed) 
                 let found = list::all(session, Some(&session.namespace), None, false).await?;
                 world.backups = found.items.into_iter().map(|(backup, _)| backup).collect();
             }
+            look_at_volumes(session, &mut world).await?;
         }
         Manifest::Restore(restore) => {
             if let Some(name) = &restore.spec.restore_spec.backup_name
@@ -231,6 +245,39 @@ async fn look_around(session: &Session, manifest: &Manifest, allowed: &Allowed) 
     Ok(world)
 }
 
+/// Reads the claims, and whether Velero's node agent runs. Tenants may not see the latter: then it is taken for granted.
+async fn look_at_volumes(session: &Session, world: &mut World) -> Result<()> {
+    let claims: Api<Claim> = Api::namespaced(session.client.clone(), &session.namespace);
+    let agents: Api<NodeAgent> = Api::namespaced(session.client.clone(), &session.velero_namespace);
+    let all = ListParams::default();
+    let (claims, agents) = tokio::join!(claims.list(&all), agents.list(&all));
+    let claims = permitted(claims)?.map(|list| list.items.into_iter().map(Arc::new).collect::<Vec<_>>());
+    let agents = permitted(agents)?.map(|list| list.items);
+    match &claims {
+        None => {
+            world.not_checked.push("how volumes are saved: you are not permitted to list claims".to_owned())
+        }
+        Some(claims) if agents.is_none() && !claims.is_empty() => {
+            world
+                .not_checked
+                .push("whether Velero's node agent runs, which saves volumes file by file".to_owned());
+        }
+        Some(_) => {}
+    }
+    let node_agent_runs = agents.is_none_or(|agents| agents.iter().any(NodeAgent::runs));
+    world.volumes = VolumeFacts { claims, node_agent_runs, ..VolumeFacts::default() };
+    Ok(())
+}
+
+/// The answer; none if the caller may not have it.
+fn permitted<T>(answer: kube::Result<T>) -> Result<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 async fn maybe<K: list::Readable>(session: &Session, name: &str) -> Result<Option<K>> {
     match list::one::<K>(session, name).await {
         Ok((object, _)) => Ok(Some(object)),
@@ -245,7 +292,7 @@ async fn maybe<K: list::Readable>(session: &Session, name: &str) -> Result<Optio
 fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
     let verdict = judge(world, manifest);
     // What nacre does independent of the policy, to separate it from what the policy does.
-    let open = World { policy: Some(std::sync::Arc::default()), ..world.clone() };
+    let open = World { policy: Some(Arc::default()), ..world.clone() };
     let fenced = match judge(&open, manifest) {
         PreviewResult::Passes(spec) => spec,
         _ => Value::Null,
@@ -259,7 +306,7 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
     let rule = match &verdict {
         PreviewResult::Refused(_) | PreviewResult::Waits(_) => {
             rule::behind(&verdict, world.policy.as_deref(), |policy| {
-                judge(&World { policy: Some(std::sync::Arc::new(policy)), ..world.clone() }, manifest)
+                judge(&World { policy: Some(Arc::new(policy)), ..world.clone() }, manifest)
             })
         }
         _ => None,
@@ -271,7 +318,9 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         PreviewResult::Waits(why) => ("waits", Some(why), None),
     };
     let asked = manifest.asked();
-    let known = Known { fenced, rules, velero: false };
+    let method = method(world, manifest);
+    let saves_volumes = method == Some(VolumeMethod::FileByFile);
+    let known = Known { fenced, rules, velero: false, saves_volumes };
     Answer {
         kind: manifest.noun(),
         name: manifest.name(),
@@ -284,8 +333,9 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         policy,
         changes: spec.as_ref().map(|spec| changes(&asked, spec, &known)).unwrap_or_default(),
         velero_spec: spec,
+        volumes: method.map(|method| volumes(world, method)).unwrap_or_default(),
         api_server: None,
-        not_checked: manifest.not_checked(policy),
+        not_checked: manifest.not_checked(policy).into_iter().chain(world.not_checked.clone()).collect(),
     }
 }
 
@@ -299,6 +349,25 @@ fn doing(world: &World, manifest: &Manifest, policy: Source) -> Option<String> {
     }?;
     let by_policy = plan.actions.iter().any(|action| matches!(action, Action::Create(_)));
     (policy != Source::Unreadable || !by_policy).then(|| plan.because.into_owned())
+}
+
+/// How the data of claims would get into a backup.
+fn method(world: &World, manifest: &Manifest) -> Option<VolumeMethod> {
+    let Manifest::Backup(backup) = manifest else { return None };
+    Some(volume_method(&backup.spec.backup_spec, world.policy.as_deref()?, &world.volumes))
+}
+
+/// What would be done for each claim.
+fn volumes(world: &World, method: VolumeMethod) -> Vec<ClaimMethod> {
+    let claims = world.volumes.claims.iter().flatten();
+    let of = |claim: &Arc<Claim>| ClaimMethod {
+        claim: claim.metadata.name.clone().unwrap_or_default(),
+        method: match claim.spec.volume_name {
+            Some(_) => method.to_string(),
+            None => "nothing to save: it has no volume yet".to_owned(),
+        },
+    };
+    claims.map(of).collect()
 }
 
 fn judge(world: &World, manifest: &Manifest) -> PreviewResult {

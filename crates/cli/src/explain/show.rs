@@ -1,6 +1,6 @@
 //! The answer, for people.
 
-use super::{Answer, Reported, server::ServerAnswer};
+use super::{Answer, ClaimMethod, Reported, server::ServerAnswer};
 use crate::{
     allowed::Source,
     changes::brief,
@@ -35,7 +35,7 @@ pub(super) fn page(answer: &Answer) -> String {
     rest.extend(answer.api_server.as_ref().map(api_server));
     rest.extend(answer.not_checked.iter().map(|open| format!("not checked: {open}")));
     let passes = matches!(answer.verdict, "passes" | "unknown") && answer.velero_spec.is_some();
-    let changes = if passes { changes(answer) } else { String::new() };
+    let changes = if passes { changes(answer) + &volumes(answer) } else { String::new() };
     format!("{}{changes}{}", lines(top), lines(rest))
 }
 
@@ -84,6 +84,12 @@ fn changes(answer: &Answer) -> String {
         table.row([field, Cell::from(brief(&change.value)), Cell::from(change.by.as_str())]);
     }
     table.to_string()
+}
+
+/// How the data of each claim would be saved, and why.
+fn volumes(answer: &Answer) -> String {
+    let of = |volume: &ClaimMethod| format!("  volume data of claim {:?}: {}", volume.claim, volume.method);
+    lines(answer.volumes.iter().map(of))
 }
 
 const fn source(policy: Source) -> &'static str {

@@ -156,3 +156,50 @@ fn what_nacre_does_now_is_shown_with_its_reason() {
     assert_eq!(full.now.as_deref(), Some(message));
     assert!(!page(&full).contains("\n  now: "), "{}", page(&full));
 }
+
+/// How the data of each claim is saved, and by whose choice.
+#[test]
+fn the_method_is_shown_for_each_claim() {
+    let shown = |node_agent_runs: bool, spec: &Value| {
+        let claim = |name: &str, volume: Option<&str>| {
+            let claim = json!({"metadata": {"name": name}, "spec": {"volumeName": volume}});
+            Arc::new(serde_json::from_value::<Claim>(claim).unwrap())
+        };
+        let claims = Some(vec![claim("data", Some("pv")), claim("new", None)]);
+        let volumes = VolumeFacts { claims, node_agent_runs, ..VolumeFacts::default() };
+        let world = World { volumes, ..shop(Policy::default()) };
+        let manifest = Manifest::Backup(Box::new(backup(spec)));
+        page(&explain(&world, &manifest, Source::Cluster).checked_by(None))
+    };
+    insta::assert_snapshot!(shown(true, &json!({})), @r#"
+    backup daily in namespace shop: would pass
+      FIELD                      BECOMES                                       BY
+      defaultVolumesToFsBackup   true                                          nacre, since the request says nothing about volumes
+      excludedResources          cloudstorages.oadp.openshift.io and NN more   nacre, always
+      includedNamespaces         shop                                          nacre, always
+      volume data of claim "data": file by file, if a running pod mounts it: the request says nothing about volumes, and Velero's node agent runs
+      volume data of claim "new": nothing to save: it has no volume yet
+
+    policy: the cluster's, as it is now
+    "#);
+    insta::assert_snapshot!(shown(false, &json!({})), @r#"
+    backup daily in namespace shop: would pass
+      FIELD                BECOMES                                       BY
+      excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
+      includedNamespaces   shop                                          nacre, always
+      volume data of claim "data": NOT saved, unless the cluster takes a snapshot of it, since Velero's node agent does not run
+      volume data of claim "new": nothing to save: it has no volume yet
+
+    policy: the cluster's, as it is now
+    "#);
+    insta::assert_snapshot!(shown(true, &json!({"snapshotVolumes": true})), @r#"
+    backup daily in namespace shop: would pass
+      FIELD                BECOMES                                       BY
+      excludedResources    cloudstorages.oadp.openshift.io and NN more   nacre, always
+      includedNamespaces   shop                                          nacre, always
+      volume data of claim "data": as the request, or the administrators' policy, says about volumes
+      volume data of claim "new": nothing to save: it has no volume yet
+
+    policy: the cluster's, as it is now
+    "#);
+}

@@ -220,6 +220,7 @@ mod tests {
           backup.hookTimeout                              10m                           default
           backup.hooks                                    allow                         default
           backup.ttl.max                                  48h                           nacre-policy 1:23
+          backup.volumes                                  auto                          default
           downloads.platformStorage                       none                          default
           garbageCollection.period                        24h                           default
           namespaces.excluded                             kube-*, openshift-*           default

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 use planner::{
     Plan, Policy, State,
-    backup::{self, Others},
+    backup::{self, Others, VolumeFacts},
     location, restore,
     state::{Moment, RawObject, SecretKey, Update, WatchedKind},
     view::Credential,
@@ -30,6 +30,10 @@ pub(crate) struct World {
     pub(crate) locations: Vec<NonAdminBackupStorageLocation>,
     /// The Secret that a location in question names.
     pub(crate) secret: Option<HiddenSecret>,
+    /// The claims of the namespace, and whether they can be saved.
+    pub(crate) volumes: VolumeFacts,
+    /// What the caller could not see.
+    pub(crate) not_checked: Vec<String>,
     pub(crate) now: Timestamp,
 }
 
@@ -45,7 +49,9 @@ impl World {
         if let Some(velero) = self.velero(backup) {
             self.put(&mut state, &self.velero_namespace, &velero);
         }
-        Some(backup::decide(&backup::observe(&state, self.tenant(), name(&backup.metadata))?))
+        let mut seen = backup::observe(&state, self.tenant(), name(&backup.metadata))?;
+        seen.volume_facts = self.volumes.clone();
+        Some(backup::decide(&seen))
     }
 
     /// What nacre would do about this restore now.

@@ -25,8 +25,10 @@ use summary::{Limits, Summary};
   kubectl nacre status
   kubectl nacre status -n shop -o json | jq .lastGood
 
-A good backup is Completed, holds something, covers the namespace (no filters) and can be restored now.
-Exit code 3 if there is no good backup, or if one that ended later failed, is empty or cannot be restored.")]
+A good backup is Completed, holds something and the data of every claim that was not left out on purpose, covers the
+namespace (no filters) and can be restored now.
+Exit code 3 if there is no good backup, or if one that ended later failed, is empty, lacks volume data or cannot be
+restored.")]
 pub(crate) struct Status {}
 
 pub(crate) async fn run(session: &Session) -> Result<Outcome> {

@@ -17,6 +17,9 @@ const MARGIN: usize = 18;
 pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
     let mut text =
         format!("{}\n\n", style::paint(style::HEADING, format_args!("Namespace {}", summary.namespace)));
+    let unprotected: Vec<Line> =
+        newest_first(&summary.not_counted).into_iter().filter(not_protected).collect();
+    text += &shown("Not protected", &unprotected, now, |_| style::BAD);
     text += &row("Last good backup", &[last_good(summary, now)]);
     text += &shown("Not counted", &newest_first(&not_counted(summary)), now, |_| style::WARNING);
     text += &shown("Running", &summary.running, now, |_| style::BUSY);
@@ -48,7 +51,7 @@ fn last_good(summary: &Summary, now: Timestamp) -> String {
             Some(newest) => style::bad(format_args!(
                 "none. Newest: {}, not counted because {} {MAKE_ONE}",
                 newest.name,
-                printable(&newest.told)
+                if not_protected(newest) { "volume data is missing".into() } else { printable(&newest.told) }
             )),
         };
     };
@@ -59,11 +62,18 @@ fn last_good(summary: &Summary, now: Timestamp) -> String {
     if summary.last_was_good { style::paint(style::GOOD, told) } else { style::paint(style::WARNING, told) }
 }
 
-/// Those that are not shown elsewhere: the newest is named where a good one is missing, and failures have their own row.
+/// Those that are not shown elsewhere: the newest is named where a good one is missing, and failures and missing volume
+/// data have their own rows.
 fn not_counted(summary: &Summary) -> Vec<Line> {
     let named = usize::from(summary.last_good.is_none());
     let rest = summary.not_counted.len().saturating_sub(named);
-    summary.not_counted[..rest].iter().filter(|line| !line.has_failed()).cloned().collect()
+    let elsewhere = |line: &&Line| !line.has_failed() && !not_protected(line);
+    summary.not_counted[..rest].iter().filter(elsewhere).cloned().collect()
+}
+
+/// Volume data is missing: shown before everything else.
+fn not_protected(line: &Line) -> bool {
+    line.not_good == Some("NotProtected")
 }
 
 fn newest_first(found: &[Line]) -> Vec<Line> {
@@ -238,6 +248,34 @@ mod tests {
                           limits: unknown, you are not permitted to read the administrators' policy
         attention: true
         ");
+    }
+
+    #[test]
+    fn missing_volume_data_is_shown_first() {
+        let good = ended("daily", 24, &json!({}), &json!({}));
+        let mut lost = ended("lost", 1, &json!({}), &json!({}));
+        let found = json!([{"type": "DataProtected", "status": "False", "reason": "ClaimsNotSaved",
+            "message": "volume data of claim \"data\" is NOT in this backup: X. What to do: Y",
+            "lastTransitionTime": "2026-11-15T12:00:00Z"}]);
+        lost.status.as_mut().unwrap().conditions = serde_json::from_value(found).unwrap();
+        insta::assert_snapshot!(screen(&[lost.clone()], 0, None), @r#"
+        Namespace shop
+
+        Not protected     lost: volume data of claim "data" is NOT in this backup: X. What to do: Y, 60m ago
+        Last good backup  none. Newest: lost, not counted because volume data is missing (kubectl nacre backup create --wait)
+        Limits            1 backup, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        attention: true
+        "#);
+        insta::assert_snapshot!(screen(&[good, lost], 0, None), @r#"
+        Namespace shop
+
+        Not protected     lost: volume data of claim "data" is NOT in this backup: X. What to do: Y, 60m ago
+        Last good backup  daily, 24h ago (complete, 42 items in 0s)
+        Limits            2 backups, 0 unfinished backups, 0 locations
+                          what the administrators allow is not for you to read
+        attention: true
+        "#);
     }
 
     #[test]

@@ -12,8 +12,9 @@ use api::{
 };
 use bed::{Bed, Request, Requests, eventually, wait_until};
 use e2e::{FaultProxy, Nacre, Rights, Tenant, TestCluster, VELERO};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Resource, ResourceExt};
 use serde_json::json;
@@ -23,6 +24,7 @@ use crate::{life, privileges_of_live_migration, privileges_of_operator, privileg
 
 const TIMEOUT: Duration = Duration::from_secs(90);
 const ENDPOINTS: &str = "endpoints: {allow: ['127.0.0.1']}";
+const VOLUME_POLICY: &str = "nacre-volumes";
 const MODIFIERS: [&str; 2] = ["nacre-restore-from-tenant-storage", "nacre-restore-from-tenant-storage-pods"];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,6 +48,7 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let nacre = test_cluster.start_nacre_in(&way, &reported).await?;
     let shop = test_cluster.tenant("shop", "ada").await?;
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+    Box::pin(volumes_can_be_saved(&test_cluster, &shop)).await?;
 
     let migration = Box::pin(privileges_of_live_migration::is_looked_after(&test_cluster));
     let bucket = Box::pin(a_bucket_is_brought_and_used(&test_cluster, &shop));
@@ -157,6 +160,37 @@ async fn policy(test_cluster: &TestCluster, approval: bool, pods: bool) -> Resul
         .await
 }
 
+/// A claim, and a node agent that says it runs: nacre's volume policy is made for the first backup. No pod runs here, so
+/// nothing is saved, and the backup says so.
+async fn volumes_can_be_saved(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
+    let labels = json!({"name": "node-agent"});
+    let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+    let agent = json!({"spec": {"selector": {"matchLabels": labels}, "template": pod}});
+    let agents = test_cluster.admin::<DaemonSet>().await?;
+    let mut agent: DaemonSet = serde_json::from_value(agent)?;
+    agent.metadata.name = Some("node-agent".to_owned());
+    agents.create(&PostParams::default(), &agent).await?;
+    let status = json!({"status": {"currentNumberScheduled": 1, "numberMisscheduled": 0,
+        "desiredNumberScheduled": 1, "numberReady": 1}});
+    agents.patch_status("node-agent", &PatchParams::default(), &Patch::Merge(status)).await?;
+    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "volume",
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    shop.create::<PersistentVolumeClaim>("data", claim).await?;
+    let maps = test_cluster.admin::<ConfigMap>().await?;
+    // Velero is asked for its version, and until it has answered there is no volume policy.
+    let made = async || {
+        let name = format!("first-{}", jiff::Timestamp::now().as_millisecond());
+        shop.back_up(&name).await?;
+        ensure!(shop.backup_ends(&name).await? == "Completed", "{name}");
+        ensure!(maps.get_opt(VOLUME_POLICY).await?.is_some(), "no {VOLUME_POLICY}");
+        let status = shop.api::<NonAdminBackup>().get(&name).await?.status.context("a status")?;
+        let found = condition::get(&status.conditions, condition::DATA_PROTECTED).context("DataProtected")?;
+        ensure!(found.reason == condition::CLAIMS_NOT_SAVED, "{found:?}");
+        Ok(())
+    };
+    eventually("a backup with nacre's volume policy", TIMEOUT, made).await
+}
+
 async fn a_bucket_is_brought_and_used(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<String> {
     let keys = test_cluster.bed.store()?.credentials();
     shop.keep_keys("keys", &keys).await?;
@@ -190,10 +224,13 @@ async fn a_bucket_is_brought_and_used(test_cluster: &TestCluster, shop: &Tenant<
     shop.restore("pods", "mine").await?;
     shop.restore_ends("pods").await?;
     let maps = test_cluster.admin::<ConfigMap>().await?;
-    for modifier in MODIFIERS {
+    for own in MODIFIERS.into_iter().chain([VOLUME_POLICY]) {
         let odd = Patch::Merge(json!({"data": {"odd": "x"}}));
-        maps.patch(modifier, &PatchParams::default(), &odd).await?;
+        maps.patch(own, &PatchParams::default(), &odd).await?;
     }
+    // The volume policy is mended for the next backup.
+    shop.back_up("mended").await?;
+    ensure!(shop.backup_ends("mended").await? == "Completed");
     shop.restore("pods-again", "mine").await?;
     shop.restore_ends("pods-again").await?;
     policy(test_cluster, true, false).await?;

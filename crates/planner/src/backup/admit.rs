@@ -1,6 +1,6 @@
 //! The webhook's answer for a backup: the refusal that the controller would report later.
 
-use super::{Observed, check, generate, limits, status};
+use super::{Observed, check, generate, limits, status, volumes};
 use crate::admission::ReviewResult;
 use crate::request::Request;
 
@@ -23,5 +23,9 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
         return ReviewResult::fine();
     }
     let over_limit = || limits::over_limit(seen, policy).map(|over_limit| over_limit.refusal);
-    ReviewResult::warning_if(check::refused_for_now(seen).or_else(over_limit))
+    let waits = check::refused_for_now(seen).or_else(over_limit);
+    match (waits, volumes::nothing_protects(seen, policy)) {
+        (None, Some(unprotected)) => ReviewResult::warning(&unprotected),
+        (waits, _) => ReviewResult::warning_if(waits),
+    }
 }

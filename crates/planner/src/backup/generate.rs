@@ -7,10 +7,11 @@ use api::{Duration, Kind, labels};
 use kube::core::ObjectMeta;
 use serde_json::json;
 
-use super::{Observed, storage_name};
+use super::{Observed, storage_name, volumes};
 use crate::enforce::Fields;
 use crate::ownership::{annotation, own_name};
-use crate::{Action, Policy, Target, fence, filters, hook_timeout, volumes};
+use crate::volumes::timeout_annotation;
+use crate::{Action, Policy, Target, fence, filters, hook_timeout};
 
 /// What the tenant asked for when the Velero Backup was made, so that a later edit can be detected.
 pub(super) const SPEC_DIGEST: &str = "nacre.dev/spec-digest";
@@ -33,7 +34,7 @@ pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
         (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
         (SPEC_DIGEST.to_owned(), digest(&seen.spec().backup_spec)),
     ]);
-    annotations.extend(volumes::timeout_annotation(&policy.volumes));
+    annotations.extend(timeout_annotation(&policy.volumes));
     Backup {
         metadata: ObjectMeta {
             name: Some(name),
@@ -50,7 +51,8 @@ pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
 /// What is in effect, with a fence around it. Every field is named: one that Velero adds is decided about here, or it
 /// does not compile.
 fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
-    let effective = filled(&seen.spec().backup_spec, policy);
+    let mut effective = filled(&seen.spec().backup_spec, policy);
+    volumes::fill(&mut effective, policy, seen);
     let scoped = scoped_filter(&effective).is_some();
     let BackupSpec {
         metadata,

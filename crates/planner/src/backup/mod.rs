@@ -6,10 +6,14 @@
 mod admit;
 mod cancel;
 mod check;
+mod data_protected;
 mod delete;
 mod generate;
+mod left_out;
 mod limits;
+mod not_saved;
 mod status;
+mod volumes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +31,8 @@ use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
 pub use check::check_spec;
+pub(crate) use volumes::is_own_policy;
+pub use volumes::{SavedVolume, VOLUME_POLICY, VolumeFacts, VolumeMethod, volume_method};
 
 pub use limits::{Others, used};
 
@@ -37,7 +43,7 @@ use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
 use crate::state::State;
 use crate::view::Seen;
-use crate::volumes::{self, Operation};
+use crate::volumes::{Operation, Velero, of_backup};
 use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
 
 /// Everything a decision about one backup reads.
@@ -74,7 +80,9 @@ pub struct Observed {
     /// The volume operations of the Velero Backup.
     pub operations: Vec<Operation>,
     /// Who can cancel volume operations.
-    pub canceller: volumes::Velero,
+    pub canceller: Velero,
+    /// The claims of the namespace, and what became of their data.
+    pub volume_facts: VolumeFacts,
     /// Its position in Velero's queue, once the Velero object exists.
     pub position: i64,
     /// Whether a new queue position alone is written. With many waiting requests, a periodic job with a budget decides
@@ -145,8 +153,9 @@ pub(crate) fn gather(
             .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
             .collect(),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
-        operations: velero.as_deref().map_or_else(Vec::new, |velero| volumes::of_backup(view, velero)),
-        canceller: volumes::Velero::of(view),
+        operations: velero.as_deref().map_or_else(Vec::new, |velero| of_backup(view, velero)),
+        canceller: Velero::of(view),
+        volume_facts: VolumeFacts::gather(view, namespace, velero.as_deref()),
         position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
         publish_position: true,
         others: policy
@@ -318,11 +327,12 @@ fn write_rejected(seen: &Observed, rejected_write: &RejectedWrite) -> Plan {
     seen.hand_over_failed(&message)
 }
 
-/// Finalizer and Velero Backup. The status follows at once, so there are three writes; the queue position is known only
-/// after the create.
+/// Finalizer and Velero Backup, and before them nacre's volume policy if the backup needs it. The status follows at once,
+/// so there are three writes; the queue position is known only after the create.
 fn create(seen: &Observed, policy: &Policy) -> Plan {
     let velero = generate::backup(seen, policy);
-    let plan = seen.ensure_finalizer(Plan::done());
+    // The volume policy first, since it may be rejected.
+    let plan = seen.ensure_finalizer(Plan::done().then_if(volumes::ensure(seen, &velero.spec)));
     plan.then(Action::Create(Object::of(Kind::Backup, &velero)))
         .again_at_once()
         .because("it passed every check: Velero is given the backup")

@@ -4,7 +4,7 @@ use api::condition::{self, Finding};
 use api::velero::{Backup, DeleteBackupRequest};
 use api::{Kind, NonAdminBackupStatus, Phase, VeleroBackup, VeleroDeleteBackupRequest};
 
-use super::{Observed, generate};
+use super::{Observed, data_protected, generate};
 use crate::{Action, Event, velero_status};
 
 /// A status of this size plus the spec is close to etcd's limit of 1.5 MiB.
@@ -27,6 +27,7 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
     } else {
         condition::remove(&mut status.conditions, condition::SPEC_APPLIED);
     }
+    data_protected::report(seen, velero, &mut status);
     fit(seen, status)
 }
 
@@ -170,6 +171,13 @@ pub(super) fn news(seen: &Observed, velero: &Backup, wanted: &NonAdminBackupStat
     };
     if let Some(message) = edited(wanted).filter(|_| edited(&seen.status()).is_none()) {
         news.push(Event::warning(condition::EDITED_TOO_LATE, message));
+    }
+    let unprotected = |status: &NonAdminBackupStatus| {
+        let found = condition::get(&status.conditions, condition::DATA_PROTECTED);
+        found.filter(|found| found.status == "False").map(|found| found.message.clone())
+    };
+    if let Some(message) = unprotected(wanted).filter(|_| unprotected(&seen.status()).is_none()) {
+        news.push(Event::warning(condition::CLAIMS_NOT_SAVED, message));
     }
     news
 }

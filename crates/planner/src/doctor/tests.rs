@@ -390,7 +390,7 @@ fn nobody_has_more_than_they_should() {
 fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
     let with = |text: &str| sick(|seen| seen.policy = policy(text));
     insta::assert_snapshot!(with("backup:\n  tll: {max: 48h}\n"), @r"
-    Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout
+    Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes
       -> kubectl edit configmap nacre-policy -n velero, key policy.yaml
     Policy Problem: there is no valid policy: if nacre restarts, new requests wait
       -> fix what is listed above; kubectl nacre policy check -f FILE checks it beforehand

@@ -5,7 +5,7 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::{EDIT, UserRole, VIEW, ask_labels, look_labels, marked};
-use crate::{Object, admission, kubevirt, policy, restore};
+use crate::{Object, admission, backup, kubevirt, policy, restore};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
@@ -97,7 +97,8 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
         // Whether the node agent runs.
         rule(&[Kind::DaemonSet], WATCH),
         rule(&[Kind::ConfigMap], READ),
-        // nacre's own: modifiers for what comes back from tenants' storage, and a copy of the policy in force.
+        // nacre's own: modifiers for what comes back from tenants' storage, a copy of the policy in force, and which
+        // volumes are saved.
         rule(&[Kind::ConfigMap], &["create"]),
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": own_config_maps(), "verbs": ["patch"]},
         rule(&[Kind::DataProtectionApplication], WATCH),
@@ -118,7 +119,7 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
 
 /// The ConfigMaps that nacre makes where Velero is, and may change.
 fn own_config_maps() -> Vec<&'static str> {
-    restore::MODIFIERS.into_iter().chain([policy::IN_FORCE]).collect()
+    restore::MODIFIERS.into_iter().chain([policy::IN_FORCE, backup::VOLUME_POLICY]).collect()
 }
 
 /// What nacre may do where the lease is: make it, keep that one alone, and see whether it is to look after

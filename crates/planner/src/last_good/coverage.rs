@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use api::{NonAdminBackup, velero::BackupSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use crate::fence;
+use crate::{backup, fence};
 
 /// Velero adds these to every backup itself: it handles CSI snapshots in another way.
 const LEFT_OUT_BY_VELERO: [&str; 2] =
@@ -80,7 +80,8 @@ fn of_spec(spec: &BackupSpec, namespace: &str) -> Vec<&'static str> {
         ("labelSelector", label_selector.as_ref().is_some_and(selects_some)),
         ("orLabelSelectors", is_given(or_label_selectors.as_deref())),
         // It can leave out volumes and, in Velero 1.18, resources. Tenants cannot read what is in it.
-        ("resourcePolicy", resource_policy.is_some()),
+        // nacre's own leaves out nothing that `volume_data` does not report.
+        ("resourcePolicy", resource_policy.as_ref().is_some_and(|named| !backup::is_own_policy(named))),
     ];
     found.into_iter().filter(|(_, limits)| *limits).map(|(field, _)| field).collect()
 }

@@ -6,8 +6,8 @@
 //! 1. is complete: Velero's phase is `Completed`,
 //! 2. can be restored now: it is neither expired nor being deleted, and its storage can be used,
 //! 3. holds something,
-//! 4. covers the namespace: no filter leaves anything out (`coverage`),
-//! 5. has the data of its volumes (`volume_data`).
+//! 4. has the data of every claim that was not left out on purpose (`volume_data`),
+//! 5. covers the namespace: no filter leaves anything out (`coverage`).
 
 mod coverage;
 mod storage;
@@ -43,6 +43,8 @@ pub enum NotGood {
     Empty,
     /// It is stored where Velero cannot read now.
     StorageUnavailable(StorageProblem),
+    /// The data of a claim is not in it; the message of the condition `DataProtected`.
+    NotProtected(String),
     /// It was made with these fields, which leave out a part of the namespace.
     Filtered(Vec<&'static str>),
 }
@@ -60,12 +62,20 @@ impl NotGood {
             Self::Empty => "Empty",
             Self::StorageUnavailable(_) => "StorageUnavailable",
             Self::Filtered(_) => "Filtered",
+            Self::NotProtected(_) => "NotProtected",
         }
     }
 
     /// Whether somebody may have meant this backup when they asked for the last one: it ended as asked for, or in part.
     pub const fn could_be_meant(&self) -> bool {
-        matches!(self, Self::PartiallyFailed | Self::Empty | Self::StorageUnavailable(_) | Self::Filtered(_))
+        matches!(
+            self,
+            Self::PartiallyFailed
+                | Self::Empty
+                | Self::StorageUnavailable(_)
+                | Self::Filtered(_)
+                | Self::NotProtected(_)
+        )
     }
 
     /// Whether something went wrong. A backup that was asked to hold only a part, and one that has expired, are as they
@@ -87,6 +97,7 @@ impl fmt::Display for NotGood {
             Self::Expired => f.write_str("it has expired"),
             Self::Empty => f.write_str("it holds 0 items"),
             Self::StorageUnavailable(problem) => problem.fmt(f),
+            Self::NotProtected(message) => f.write_str(message),
             Self::Filtered(fields) => {
                 write!(f, "it holds only a part of the namespace (limited by {})", fields.join(", "))
             }
@@ -100,8 +111,8 @@ pub fn why_not_good(backup: &NonAdminBackup, storage: &Storage, now: Timestamp) 
         .or_else(|| expired(backup, now))
         .or_else(|| empty(backup))
         .or_else(|| storage.problem().map(NotGood::StorageUnavailable))
-        .or_else(|| filtered(backup))
         .or_else(|| volume_data(backup))
+        .or_else(|| filtered(backup))
 }
 
 /// Velero omits a count of zero, so a count that is missing is zero.
@@ -149,12 +160,12 @@ fn filtered(backup: &NonAdminBackup) -> Option<NotGood> {
     (!fields.is_empty()).then_some(NotGood::Filtered(fields))
 }
 
-/// Whether the data of its volumes is missing. Nothing reports that yet.
-///
-/// When nacre sets a condition `DataProtected` on backups, this is the one place to read it; `NotGood` then gets a
-/// variant for it. Until then, a backup whose volumes were not saved counts as good if all else is well.
-fn volume_data(_: &NonAdminBackup) -> Option<NotGood> {
-    None
+/// Whether the data of its volumes is missing: what the condition `DataProtected` reports. Backups of older versions,
+/// and imported ones, do not have it: they count as good if all else is well.
+fn volume_data(backup: &NonAdminBackup) -> Option<NotGood> {
+    let conditions = backup.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let found = condition::get(conditions, condition::DATA_PROTECTED)?;
+    (found.status != "True").then(|| NotGood::NotProtected(found.message.clone()))
 }
 
 /// When Velero ended a backup; none if it has not.

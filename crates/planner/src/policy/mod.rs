@@ -91,6 +91,19 @@ pub struct BackupPolicy {
     pub forbid_hooks: bool,
     /// The longest a hook may take; 0 means without limit. Longer timeouts, and absent ones, become this.
     pub hook_timeout: Duration,
+    /// Who chooses how volumes are saved where a request does not say.
+    pub volumes: Volumes,
+}
+
+/// Who chooses how volumes are saved where a request does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Volumes {
+    /// nacre: the data of every claim is saved, if anything in the cluster can save it.
+    #[default]
+    Auto,
+    /// Velero: its own defaults hold.
+    Velero,
 }
 
 /// What is allowed of restores.
@@ -197,6 +210,7 @@ impl Default for BackupPolicy {
             max_active_per_namespace: None,
             forbid_hooks: false,
             hook_timeout: Duration::from(HOOK_TIMEOUT),
+            volumes: Volumes::default(),
         }
     }
 }

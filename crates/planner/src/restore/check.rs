@@ -113,10 +113,12 @@ fn own_modifier(spec: &RestoreSpec) -> CheckResult {
 /// Without its pod Velero brings back no volume that it saved from inside the pod, and says that all is well.
 fn volumes_in_pods(seen: &Observed, pods: bool) -> CheckResult {
     let saved = seen.source_volumes.total;
-    (saved > 0 && !pods).then(|| {
+    let wanted = seen.restore.spec.restore_spec.restore_pvs != Some(false);
+    (saved > 0 && !pods && wanted).then(|| {
         let message = format!(
             "the backup has {saved} volumes that were saved from inside pods, and pods do not come back from your own \
-             storage, so their data would be missing; the administrators can allow it"
+             storage, so their data would be missing; the administrators can allow it, or leave the data out with \
+             restorePVs: false"
         );
         Refusal::new(field("backupName"), message)
     })

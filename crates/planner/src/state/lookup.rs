@@ -215,10 +215,7 @@ impl State {
 
     /// Whether Velero's node agent is ready on at least one node; without it nothing is saved file by file.
     pub fn node_agent_runs(&self) -> bool {
-        self.node_agents.within(&self.admin_namespace).any(|seen| {
-            let named = seen.object.metadata.name.as_deref();
-            matches!(named, Some("node-agent" | "restic")) && seen.object.status.number_ready > 0
-        })
+        self.node_agents.within(&self.admin_namespace).any(|seen| seen.object.runs())
     }
 
     /// The backup requests that refer to this Velero Backup, by name alone.

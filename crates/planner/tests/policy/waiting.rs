@@ -42,6 +42,7 @@ fn a_backup(spec: &Value, policy: Option<Policy>) -> backup::Observed {
         volumes: Default::default(),
         operations: Vec::new(),
         canceller: Default::default(),
+        volume_facts: Default::default(),
         position: 1,
         publish_position: true,
         others: backup::Others::default(),

@@ -75,6 +75,7 @@ pub(crate) fn backup(spec: &Value, enforced: &Value) -> Option<Made> {
         volumes: Default::default(),
         operations: Vec::new(),
         canceller: Default::default(),
+        volume_facts: Default::default(),
         position: 1,
         publish_position: true,
         others: backup::Others::default(),

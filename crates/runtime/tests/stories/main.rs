@@ -35,3 +35,5 @@ mod scenario;
 mod storage;
 mod synced;
 mod velero_view;
+mod volume_choice;
+mod volume_data;

@@ -47,6 +47,18 @@ pub(crate) fn object(kind: Kind, place: &str, rest: Value) -> Value {
     object
 }
 
+/// A claim that has a volume.
+pub(crate) fn claim(place: &str) -> Value {
+    let spec = json!({"storageClassName": "fast", "volumeName": "pv"});
+    object(Kind::PersistentVolumeClaim, place, json!({"spec": spec, "status": {"phase": "Bound"}}))
+}
+
+/// Velero's node agent, ready on so many nodes.
+pub(crate) fn node_agent(ready: u32) -> Value {
+    let status = json!({"desiredNumberScheduled": 1, "numberReady": ready});
+    object(Kind::DaemonSet, &format!("{ADMIN}/node-agent"), json!({"status": status}))
+}
+
 /// Where Velero keeps what names no other place.
 pub(crate) fn default_storage() -> Value {
     storage("default", json!({"default": true}))
@@ -76,6 +88,21 @@ pub(crate) fn origin(namespace: &str, name: &str) -> Value {
 }
 
 impl World {
+    /// Velero has saved the volume of a claim, or is about to, for a Velero Backup.
+    pub(crate) fn volume_saved(&mut self, kind: Kind, backup: &str, claim: &str, status: Value) {
+        let uid = |found: Value| found["metadata"]["uid"].clone();
+        let (namespace, name) = claim.split_once('/').expect("namespace/name");
+        let labels = json!({
+            labels::VELERO_BACKUP_NAME: long(backup),
+            labels::VELERO_BACKUP_UID: uid(self.get(&format!("backup {backup}"))),
+            labels::VELERO_CLAIM_UID: uid(self.get(&format!("PersistentVolumeClaim {claim}"))),
+        });
+        let annotations = json!({labels::VELERO_CLAIM_NAME: name});
+        let spec = json!({"pod": {"namespace": namespace, "name": "db", "uid": "p"}, "volume": "files"});
+        let rest = json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec, "status": status});
+        self.apply(object(kind, &format!("{ADMIN}/{backup}-{name}"), rest));
+    }
+
     /// A tenant's storage, approved and known to Velero as `<namespace>-<name>-<l1>`, the second one `<l2>`.
     pub(crate) fn tenant_storage(&mut self, place: &str) -> String {
         let spec = json!({"provider": "aws", "objectStorage": {"bucket": "mine"}});

@@ -1,10 +1,15 @@
 //! Invariants of every write in every story: no plan has an effect outside its namespace.
 
 use api::{Kind, labels};
-use planner::{Action, Key, Target, restore};
+use planner::{Action, Key, Target, backup, restore};
 use serde_json::{Value, json};
 
 use super::{ADMIN, World};
+
+/// Whether a ConfigMap of this name is nacre's own.
+fn is_own_map(name: &str) -> bool {
+    restore::MODIFIERS.contains(&name) || name == backup::VOLUME_POLICY
+}
 
 impl World {
     /// Complains of a write that must never be made, whatever a tenant has written where.
@@ -57,7 +62,7 @@ impl World {
                 (!said.is_some_and(says_so)).then_some("deletes data before it says so")
             }
             Kind::ConfigMap => {
-                let own = restore::MODIFIERS.iter().any(|name| body["metadata"]["name"] == *name);
+                let own = is_own_map(body["metadata"]["name"].as_str().unwrap_or_default());
                 (!own).then_some("creates somebody's ConfigMap")
             }
             Kind::DownloadRequest => {
@@ -96,9 +101,7 @@ impl World {
         let own = match velero {
             _ if !same => true,
             _ if key == *about && velero && key.kind == Kind::DownloadRequest => self.orphaned(&key),
-            _ if key.kind == Kind::ConfigMap => {
-                key.namespace == ADMIN && restore::MODIFIERS.contains(&key.name.as_str())
-            }
+            _ if key.kind == Kind::ConfigMap => key.namespace == ADMIN && is_own_map(&key.name),
             _ if key == *about => true,
             true => self.belongs(&key, &about.namespace),
             false => target.namespace == about.namespace,

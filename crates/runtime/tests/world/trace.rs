@@ -77,6 +77,10 @@ fn shown_status(status: &Value) -> String {
     let mut shown = vec![text(&status["phase"])];
     for condition in status["conditions"].as_array().into_iter().flatten() {
         let type_ = text(&condition["type"]);
+        // Said of every backup and restore without volumes: stories about volumes ask for it.
+        if ["StillRunning", "NoClaims", "NoVolumes"].contains(&text(&condition["reason"]).as_str()) {
+            continue;
+        }
         let said = format!("{type_}={}/{}", text(&condition["status"]), text(&condition["reason"]));
         // Acceptance is not printed, and a refusal is in an Event as well.
         let words = matches!(type_.as_str(), "Deleting" | "SpecApplied");

@@ -1,0 +1,42 @@
+//! What became of the data of each claim, as a table.
+
+use api::{ClaimState, ClaimStatus};
+
+use crate::{
+    style,
+    table::{Cell, Table},
+    text::{bytes, printable},
+};
+
+/// One line per claim; empty if there are none.
+pub(super) fn table(claims: &[ClaimStatus], not_listed: Option<u32>) -> String {
+    if claims.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["CLAIM", "DATA", "SIZE", "WHY"]);
+    for claim in claims {
+        let size = claim.bytes.or(claim.total_bytes).map_or_else(String::new, bytes);
+        table.row([
+            Cell::from(claim.name.as_str()),
+            Cell::painted(style(claim.state), format!("{:?}", claim.state)),
+            Cell::from(size),
+            Cell::from(printable(claim.message.as_deref().unwrap_or_default())),
+        ]);
+    }
+    let rest = not_listed.map_or_else(String::new, |rest| format!("and {rest} more\n"));
+    format!("{table}{rest}")
+}
+
+const fn style(state: ClaimState) -> anstyle::Style {
+    match state {
+        ClaimState::Saved | ClaimState::Restored => style::GOOD,
+        ClaimState::LeftOut | ClaimState::Unknown => style::QUIET,
+        ClaimState::Waiting => style::BUSY,
+        ClaimState::NotSaved
+        | ClaimState::Kept
+        | ClaimState::Mixed
+        | ClaimState::NoData
+        | ClaimState::Failed
+        | ClaimState::Cancelled => style::BAD,
+    }
+}

@@ -1,0 +1,254 @@
+//! The condition `DataProtected`: whether the data of every claim is in the backup.
+//!
+//! It is decided once, when Velero has ended the backup, and written together with Velero's phase. From then on it stays,
+//! whatever becomes of the claims; only a volume that is seen late makes it better. The claims that existed when the backup started are compared, by uid, with what
+//! Velero did about single volumes. It is not set
+//!
+//! - where nacre is not permitted to list claims: an empty list would mean nothing,
+//! - on backups that were over before nacre knew this condition,
+//! - on backups that were imported from storage: nobody knows which claims there were.
+
+use api::condition::{self, Finding, Status};
+use api::velero::Backup;
+use api::{Claim, ClaimState, ClaimStatus, MOST_CLAIMS, NonAdminBackupStatus};
+use jiff::Timestamp;
+
+use super::not_saved::{self, Cause};
+use super::volumes::SavedVolume;
+use super::{Observed, left_out};
+use crate::queue::{Queued, Stage, stage};
+
+const STILL_RUNNING: &str = "the backup is not over yet";
+
+/// Sets the condition and the list of claims, if there is something new to say.
+pub(super) fn report(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
+    let before = seen.backup.status.as_ref();
+    let decided = before.and_then(|before| condition::get(&before.conditions, condition::DATA_PROTECTED));
+    let Some(claims) = &seen.volume_facts.claims else { return };
+    if seen.synced() || velero.phase() == "Deleting" {
+        return;
+    }
+    let verdict = match decided.map(|decided| decided.status.as_str()) {
+        None if before.is_some_and(was_over) => None,
+        Some("True") => None,
+        Some("False") => before.and_then(|before| revised(seen, velero, before)),
+        _ if is_over(seen, velero) => {
+            let start = velero.status.as_ref().and_then(|status| status.start_timestamp.as_ref());
+            let start = start.or(velero.metadata.creation_timestamp.as_ref()).map_or(seen.now, |time| time.0);
+            let counted: Vec<&Claim> =
+                claims.iter().map(AsRef::as_ref).filter(|claim| counts(claim, start)).collect();
+            Some(Verdict::of(of_claims(seen, velero, &counted)))
+        }
+        _ => Some(Verdict::undecided()),
+    };
+    let Some(verdict) = verdict else { return };
+    if verdict.status != Status::Unknown {
+        let all = verdict.claims.len();
+        status.claims = verdict.claims.into_iter().take(MOST_CLAIMS).collect();
+        status.claims_not_listed =
+            u32::try_from(all.saturating_sub(MOST_CLAIMS)).ok().filter(|rest| *rest > 0);
+    }
+    let finding = Finding {
+        type_: condition::DATA_PROTECTED,
+        status: verdict.status,
+        reason: verdict.reason,
+        message: &verdict.message,
+    };
+    condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
+}
+
+/// A verdict that is out of date: watch events of two kinds have no order, so a volume may be seen after the end of its
+/// backup. Only claims that were not saved are looked at again, and only by what Velero did about their volumes.
+fn revised(seen: &Observed, velero: &Backup, before: &NonAdminBackupStatus) -> Option<Verdict> {
+    if !is_readable(velero) || before.claims_not_listed.is_some() {
+        return None;
+    }
+    let mut claims = before.claims.clone();
+    for claim in &mut claims {
+        if matches!(claim.state, ClaimState::NotSaved | ClaimState::Failed)
+            && let Some(now) =
+                by_operations(&claim.name, &of_name(&seen.volume_facts.operations, &claim.name))
+        {
+            *claim = now;
+        }
+    }
+    (claims != before.claims).then(|| Verdict::of(claims))
+}
+
+fn of_name<'a>(operations: &'a [SavedVolume], name: &str) -> Vec<&'a SavedVolume> {
+    operations.iter().filter(|volume| volume.claim_name.as_deref() == Some(name)).collect()
+}
+
+/// Something of it can be restored.
+fn is_readable(velero: &Backup) -> bool {
+    matches!(velero.phase(), "Completed" | "PartiallyFailed")
+}
+
+/// The status shows that Velero had ended it.
+fn was_over(status: &NonAdminBackupStatus) -> bool {
+    let velero = status.velero_backup.as_ref().and_then(|velero| velero.status.as_ref());
+    velero.is_some_and(|velero| {
+        let phase = velero.phase.as_deref().unwrap_or_default();
+        stage(phase, velero.completion_timestamp.is_some()) == Stage::Finished
+    })
+}
+
+/// Velero has ended it, and nothing more will be seen of its volumes. Of a complete backup, every volume is complete;
+/// its last watch event may still be on the way.
+fn is_over(seen: &Observed, velero: &Backup) -> bool {
+    let pending = || seen.volume_facts.operations.iter().any(|volume| !volume.is_over());
+    velero.stage() == Stage::Finished && !(velero.phase() == "Completed" && pending())
+}
+
+/// Whether a claim was there when the backup started. One that belongs to a pod goes with the pod, like an emptyDir.
+fn counts(claim: &Claim, start: Timestamp) -> bool {
+    let of_pod = claim.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Pod");
+    !of_pod && claim.metadata.creation_timestamp.as_ref().is_none_or(|created| created.0 <= start)
+}
+
+/// What became of the data of each claim, by name.
+fn of_claims(seen: &Observed, velero: &Backup, claims: &[&Claim]) -> Vec<ClaimStatus> {
+    let operations = &seen.volume_facts.operations;
+    let readable = is_readable(velero);
+    let (mut statuses, mut open) = (Vec::new(), Vec::new());
+    for claim in claims {
+        let name = claim.metadata.name.as_deref().unwrap_or_default();
+        let own: Vec<&SavedVolume> =
+            operations.iter().filter(|volume| volume.claim_uid == claim.metadata.uid).collect();
+        let done = if readable { by_operations(name, &own) } else { Some(backup_failed(name, velero)) };
+        match done.or_else(|| left_out::on_purpose(seen, velero, claim)) {
+            Some(status) => statuses.push(status),
+            None => open.push(*claim),
+        }
+    }
+    statuses.extend(without_operation(seen, velero, &open));
+    statuses.extend(of_deleted_claims(operations, claims).into_iter().filter(|_| readable));
+    statuses.sort_by(|one, other| one.name.cmp(&other.name));
+    statuses
+}
+
+/// Claims for which Velero made neither a PodVolumeBackup nor a DataUpload: they may have snapshots. Velero only counts
+/// those, so they count if there is one for each claim.
+fn without_operation(seen: &Observed, velero: &Backup, open: &[&Claim]) -> Vec<ClaimStatus> {
+    let snapshots = snapshots(velero);
+    let for_all = !open.is_empty() && usize::try_from(snapshots).is_ok_and(|made| made >= open.len());
+    let own_storage = seen.spec().backup_spec.storage_location.is_some();
+    let name = |claim: &Claim| claim.metadata.name.clone().unwrap_or_default();
+    if for_all && !own_storage {
+        let message = "as a snapshot in the cluster, not in the backup storage";
+        let saved = |claim: &&Claim| status(name(claim), ClaimState::Saved, Some(message.to_owned()));
+        return open.iter().map(saved).collect();
+    }
+    let cause = |claim: &Claim| match snapshots {
+        _ if for_all => Cause::SnapshotOnly,
+        0 => not_saved::cause(seen, velero, claim),
+        made => Cause::SomeSnapshots(made, open.len()),
+    };
+    let lost = |claim: &&Claim| {
+        let message = cause(claim).to_string();
+        status(name(claim), ClaimState::NotSaved, Some(message))
+    };
+    open.iter().map(lost).collect()
+}
+
+/// How many snapshots Velero made that stay where they are.
+fn snapshots(velero: &Backup) -> i64 {
+    let Some(status) = velero.status.as_ref().filter(|_| velero.spec.snapshot_move_data != Some(true)) else {
+        return 0;
+    };
+    let made = [status.volume_snapshots_completed, status.csi_volume_snapshots_completed];
+    made.into_iter().flatten().sum()
+}
+
+/// Volumes of claims that are gone by now, or came after the start.
+fn of_deleted_claims(operations: &[SavedVolume], claims: &[&Claim]) -> Vec<ClaimStatus> {
+    let known = |uid: &str| claims.iter().any(|claim| claim.metadata.uid.as_deref() == Some(uid));
+    let mut names: Vec<&str> = operations
+        .iter()
+        .filter(|volume| volume.claim_uid.as_deref().is_some_and(|uid| !known(uid)))
+        .filter_map(|volume| volume.claim_name.as_deref())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let of = |name: &&str| by_operations(name, &of_name(operations, name));
+    names.iter().filter_map(of).collect()
+}
+
+/// What Velero did about the volume of one claim; none if it did nothing.
+fn by_operations(name: &str, volumes: &[&SavedVolume]) -> Option<ClaimStatus> {
+    let volume = volumes.iter().find(|volume| volume.is_completed()).or_else(|| volumes.last())?;
+    let reported = |word: &str| match &volume.message {
+        Some(message) => format!("Velero {word}: {message}"),
+        None => format!("Velero {word}"),
+    };
+    let (state, message) = match volume.phase.as_str() {
+        "Completed" => (ClaimState::Saved, None),
+        "Canceled" => (ClaimState::Cancelled, Some(reported("cancelled it"))),
+        "Failed" => (ClaimState::Failed, Some(reported("could not save it"))),
+        _ => (ClaimState::Failed, Some("it was not saved when Velero ended the backup".to_owned())),
+    };
+    let bytes = |bytes: i64| (bytes > 0).then_some(bytes);
+    Some(ClaimStatus {
+        bytes: bytes(volume.bytes),
+        total_bytes: bytes(volume.total_bytes),
+        ..status(name.to_owned(), state, message.map(not_saved::and_look_at_the_log))
+    })
+}
+
+fn backup_failed(name: &str, velero: &Backup) -> ClaimStatus {
+    let message = format!("Velero ended the backup as {}, so nothing of it can be restored", velero.phase());
+    status(name.to_owned(), ClaimState::Failed, Some(not_saved::and_look_at_the_log(message)))
+}
+
+pub(super) const fn status(name: String, state: ClaimState, message: Option<String>) -> ClaimStatus {
+    ClaimStatus { name, state, bytes: None, total_bytes: None, message }
+}
+
+/// What the condition says.
+struct Verdict {
+    status: Status,
+    reason: &'static str,
+    message: String,
+    claims: Vec<ClaimStatus>,
+}
+
+impl Verdict {
+    fn undecided() -> Self {
+        let message = STILL_RUNNING.to_owned();
+        Self { status: Status::Unknown, reason: condition::STILL_RUNNING, message, claims: Vec::new() }
+    }
+
+    fn of(claims: Vec<ClaimStatus>) -> Self {
+        if claims.is_empty() {
+            let message = "the namespace had no claims when the backup started".to_owned();
+            return Self { status: Status::True, reason: condition::NO_CLAIMS, message, claims };
+        }
+        let lost: Vec<&ClaimStatus> = claims.iter().filter(|claim| is_lost(claim)).collect();
+        if lost.is_empty() {
+            let message = saved(&claims);
+            return Self { status: Status::True, reason: condition::ALL_CLAIMS_SAVED, message, claims };
+        }
+        let message = not_saved::message(&lost);
+        Self { status: Status::False, reason: condition::CLAIMS_NOT_SAVED, message, claims }
+    }
+}
+
+const fn is_lost(claim: &ClaimStatus) -> bool {
+    !matches!(claim.state, ClaimState::Saved | ClaimState::LeftOut)
+}
+
+fn saved(claims: &[ClaimStatus]) -> String {
+    let of = |state: ClaimState| -> Vec<&str> {
+        claims.iter().filter(|claim| claim.state == state).map(|claim| claim.name.as_str()).collect()
+    };
+    let (saved, left_out) = (of(ClaimState::Saved), of(ClaimState::LeftOut));
+    let named = |names: &[&str], what: &str| format!("volume data of {} {what}", not_saved::named(names));
+    match (saved.is_empty(), left_out.is_empty()) {
+        (false, true) => named(&saved, "is in the backup"),
+        (false, false) => {
+            let left_out = not_saved::named(&left_out);
+            format!("{}; that of {left_out} was left out on purpose", named(&saved, "is in the backup"))
+        }
+        (true, _) => named(&left_out, "was left out on purpose"),
+    }
+}
