@@ -34,6 +34,8 @@ pub mod refresh;
 mod refusal;
 mod rejected_write;
 pub mod restore;
+pub mod restore_preview;
+pub mod served;
 pub mod state;
 pub mod sync;
 mod vap;

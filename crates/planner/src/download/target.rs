@@ -48,6 +48,8 @@ pub(crate) fn concerns_restores(kind: &str) -> bool {
 fn needed(kind: &str) -> Downloads {
     match kind {
         "BackupLog" | "BackupResults" | "RestoreLog" | "RestoreResults" => Downloads::Logs,
+        // Names of objects and nothing else; the log names each of them too.
+        "BackupResourceList" | "RestoreResourceList" => Downloads::Logs,
         _ => Downloads::All,
     }
 }
