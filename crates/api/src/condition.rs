@@ -27,6 +27,10 @@ pub const BACKUP_NOT_AVAILABLE: &str = "NonAdminBackupNotAvailable";
 pub const RESTORE_NOT_AVAILABLE: &str = "NonAdminRestoreNotAvailable";
 /// The backup a download names is not in the namespace's own storage.
 pub const LOCATION_NOT_USED: &str = "NonAdminBackupStorageLocationNotUsed";
+/// Whether the data of every claim in the namespace is in the backup.
+pub const DATA_PROTECTED: &str = "DataProtected";
+/// Whether the data of every claim in the backup came back.
+pub const DATA_RESTORED: &str = "DataRestored";
 /// Whether an operator has done what a DataProtectionApplication says.
 pub const RECONCILED: &str = "Reconciled";
 
@@ -62,6 +66,30 @@ pub const VELERO_RESTORE_NOT_FOUND: &str = "VeleroRestoreNotFound";
 /// Velero has the restore.
 pub const RESTORE_SCHEDULED: &str = "RestoreScheduled";
 
+/// The backup or the restore is not over: nothing can be said about its volumes yet.
+pub const STILL_RUNNING: &str = "StillRunning";
+/// The data of every claim is in the backup, or was left out on purpose.
+pub const ALL_CLAIMS_SAVED: &str = "AllClaimsSaved";
+/// The namespace has no claims, so there is no volume data to save.
+pub const NO_CLAIMS: &str = "NoClaims";
+/// The data of at least one claim is not in the backup; the message names them and says what to do.
+pub const CLAIMS_NOT_SAVED: &str = "ClaimsNotSaved";
+
+/// The data of every claim in the backup came back.
+pub const ALL_VOLUMES_RESTORED: &str = "AllVolumesRestored";
+/// The backup holds no volume data, and no claim that had any.
+pub const NO_VOLUMES: &str = "NoVolumes";
+/// At least one claim exists already, so its data was left as it is. Nothing of it was restored.
+pub const CLAIMS_KEPT: &str = "ClaimsKept";
+/// At least one volume was written over a claim that exists already: newer files are still there.
+pub const CLAIMS_MIXED: &str = "ClaimsMixed";
+/// At least one claim came back empty: the backup holds no data of it.
+pub const CLAIMS_WITHOUT_DATA: &str = "ClaimsWithoutData";
+/// The data of at least one claim could not be restored; the message has Velero's words.
+pub const VOLUMES_FAILED: &str = "VolumesFailed";
+/// Restoring the data of at least one claim was cancelled; the message says why.
+pub const VOLUMES_CANCELLED: &str = "VolumesCancelled";
+
 /// The result of checking a storage location, both ways.
 pub const BSL_SPEC_VALIDATION: &str = "BslSpecValidation";
 /// An administrator lets the storage be used.
@@ -94,13 +122,41 @@ pub const ERROR: &str = "Error";
 /// What a DataProtectionApplication says is done.
 pub const COMPLETE: &str = "Complete";
 
+/// The status of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It is so.
+    True,
+    /// It is not so.
+    False,
+    /// It cannot be said, or not yet.
+    Unknown,
+}
+
+impl Status {
+    /// As it stands in a condition.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl From<bool> for Status {
+    fn from(is: bool) -> Self {
+        if is { Self::True } else { Self::False }
+    }
+}
+
 /// What shall be so from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding<'a> {
     /// The condition's type, from the constants above.
     pub type_: &'static str,
     /// Whether it is so.
-    pub status: bool,
+    pub status: Status,
     /// Why, in one word from the constants above.
     pub reason: &'static str,
     /// Why, in a sentence.
@@ -109,7 +165,7 @@ pub struct Finding<'a> {
 
 /// Sets a condition. Its transition time moves only when its status does.
 pub fn set(conditions: &mut Vec<Condition>, finding: Finding<'_>, generation: Option<i64>, now: Timestamp) {
-    let status = if finding.status { "True" } else { "False" };
+    let status = finding.status.as_str();
     let before = conditions.iter_mut().find(|condition| condition.type_ == finding.type_);
     let since = before.as_ref().filter(|condition| condition.status == status);
     let condition = Condition {
@@ -156,7 +212,7 @@ fn shorten(message: &str) -> String {
 mod tests {
     use jiff::Timestamp;
 
-    use super::{ACCEPTED, BACKUP_ACCEPTED, Finding, INVALID_BACKUP_SPEC, get, is_true, remove, set};
+    use super::{ACCEPTED, BACKUP_ACCEPTED, Finding, INVALID_BACKUP_SPEC, Status, get, is_true, remove, set};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -165,7 +221,8 @@ mod tests {
     #[test]
     fn the_transition_time_moves_only_with_the_status() {
         let mut conditions = Vec::new();
-        let refused = Finding { type_: ACCEPTED, status: false, reason: INVALID_BACKUP_SPEC, message: "ttl" };
+        let refused =
+            Finding { type_: ACCEPTED, status: Status::False, reason: INVALID_BACKUP_SPEC, message: "ttl" };
         set(&mut conditions, refused, Some(1), at(1));
         set(&mut conditions, Finding { message: "hooks", ..refused }, Some(2), at(2));
         let condition = get(&conditions, ACCEPTED).unwrap();
@@ -173,7 +230,12 @@ mod tests {
         assert_eq!(condition.observed_generation, Some(2));
         assert_eq!(condition.last_transition_time.0, at(1));
 
-        set(&mut conditions, Finding { status: true, reason: BACKUP_ACCEPTED, ..refused }, Some(3), at(3));
+        set(
+            &mut conditions,
+            Finding { status: Status::True, reason: BACKUP_ACCEPTED, ..refused },
+            Some(3),
+            at(3),
+        );
         assert_eq!(get(&conditions, ACCEPTED).unwrap().last_transition_time.0, at(3));
         assert!(is_true(&conditions, ACCEPTED));
         remove(&mut conditions, ACCEPTED);
@@ -186,7 +248,7 @@ mod tests {
         let message = "\u{e9}".repeat(5000);
         set(
             &mut conditions,
-            Finding { type_: ACCEPTED, status: false, reason: "X", message: &message },
+            Finding { type_: ACCEPTED, status: Status::False, reason: "X", message: &message },
             None,
             at(0),
         );

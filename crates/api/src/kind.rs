@@ -84,6 +84,12 @@ kinds! {
     DataUpload = "velero.io" / "v2alpha1" / "datauploads", Namespaced;
     /// A snapshot on its way back.
     DataDownload = "velero.io" / "v2alpha1" / "datadownloads", Namespaced;
+    /// A claim to a volume.
+    PersistentVolumeClaim = "" / "v1" / "persistentvolumeclaims", Namespaced;
+    /// A pod.
+    Pod = "" / "v1" / "pods", Namespaced;
+    /// A program that runs on every node.
+    DaemonSet = "apps" / "v1" / "daemonsets", Namespaced;
     /// A credential.
     Secret = "" / "v1" / "secrets", Namespaced;
     /// A policy, or an administrator's record of an adoption.

@@ -86,6 +86,10 @@ pub const VELERO_BACKUP_UID: &str = "velero.io/backup-uid";
 pub const VELERO_RESTORE_NAME: &str = "velero.io/restore-name";
 /// Velero's own label: which one of that name.
 pub const VELERO_RESTORE_UID: &str = "velero.io/restore-uid";
+/// Velero's own label: the uid of the claim whose data an object about a volume is about.
+pub const VELERO_CLAIM_UID: &str = "velero.io/pvc-uid";
+/// Velero's own annotation: the name of that claim, on a PodVolumeBackup.
+pub const VELERO_CLAIM_NAME: &str = "velero.io/pvc-name";
 /// Velero's own label: where a Backup is kept.
 pub const VELERO_STORAGE_LOCATION: &str = "velero.io/storage-location";
 

@@ -6,6 +6,7 @@
 #![expect(clippy::duplicated_attributes, reason = "kube takes one attribute per printed column")]
 
 mod backup;
+mod claim_status;
 pub mod condition;
 mod counters;
 mod download;
@@ -21,11 +22,13 @@ mod schema;
 mod secret;
 mod strict;
 pub mod velero;
+mod workload;
 
 pub use backup::{
     NonAdminBackup, NonAdminBackupSpec, NonAdminBackupStatus, QueueInfo, VeleroBackup,
     VeleroDeleteBackupRequest,
 };
+pub use claim_status::{ClaimState, ClaimStatus, MOST_CLAIMS};
 pub use counters::{DataMoverCounts, PodVolumeCounts};
 pub use download::{
     DownloadTarget, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, NonAdminDownloadRequestStatus,
@@ -48,6 +51,10 @@ pub use location_request::{
 pub use naming::velero_name;
 pub use restore::{NonAdminRestore, NonAdminRestoreSpec, NonAdminRestoreStatus, VeleroRestore};
 pub use secret::{Hidden, HiddenSecret};
+pub use workload::{
+    Claim, ClaimPhase, ClaimSource, ClaimSpec, ContainerState, ContainerStatus, NodeAgent, NodeAgentStatus,
+    PodCondition, PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Waiting,
+};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;

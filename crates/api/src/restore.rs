@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::strict::strict;
 use crate::velero::{RestoreSpec, RestoreStatus};
-use crate::{DataMoverCounts, Phase, PodVolumeCounts, QueueInfo};
+use crate::{ClaimStatus, DataMoverCounts, Phase, PodVolumeCounts, QueueInfo};
 
 /// What to restore.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +19,11 @@ use crate::{DataMoverCounts, Phase, PodVolumeCounts, QueueInfo};
     name = "Velero-Phase",
     type_ = "string",
     json_path = ".status.veleroRestore.status.phase"
+))]
+#[kube(printcolumn(
+    name = "Data-Restored",
+    type_ = "string",
+    json_path = ".status.conditions[?(@.type=='DataRestored')].status"
 ))]
 #[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[serde(rename_all = "camelCase")]
@@ -45,6 +50,13 @@ pub struct NonAdminRestoreStatus {
     /// How long the queue before it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_info: Option<QueueInfo>,
+    /// What became of the data of each claim, at most 50 of them. Whether all of it is safe is the condition
+    /// DataRestored.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ClaimStatus>,
+    /// How many claims are not listed because there are more than 50.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claims_not_listed: Option<u32>,
     /// How far nacre has got with it: New, BackingOff, Created or Deleting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,

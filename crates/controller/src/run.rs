@@ -11,8 +11,9 @@ use api::velero::{
     PodVolumeBackup, PodVolumeRestore, Restore,
 };
 use api::{
-    DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
+    Claim, DataProtectionApplication, HiddenSecret, Kind, NodeAgent, NonAdminBackup,
+    NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
+    NonAdminRestore, RestoredPod,
 };
 use engine::{Cluster, EventRecorder, Executor, Leadership, Progress, Supervisor, watch};
 use futures::FutureExt;
@@ -209,6 +210,9 @@ fn start_watches(
         starter.in_namespace::<PodVolumeRestore>(),
         starter.in_namespace::<DataUpload>(),
         starter.in_namespace::<DataDownload>(),
+        starter.everywhere::<Claim>(),
+        starter.everywhere::<RestoredPod>(),
+        starter.in_namespace::<NodeAgent>(),
     ]
 }
 

@@ -46,6 +46,8 @@ pub async fn watch<K: WatchedKind>(
     let config = match K::KIND {
         // In Velero's namespace, only the Secrets that nacre created for tenants are watched.
         Kind::Secret => everything().labels(labels::NABSL_NACUUID),
+        // Of pods, only those that Velero restored.
+        Kind::Pod => everything().labels(labels::VELERO_RESTORE_NAME),
         _ => everything(),
     };
     loop {

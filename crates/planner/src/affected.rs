@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
-    DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest,
-    NonAdminRestore, Phase, labels,
+    Claim, DataProtectionApplication, Kind, NodeAgent, NonAdminBackup, NonAdminBackupStorageLocation,
+    NonAdminDownloadRequest, NonAdminRestore, Phase, RestoredPod, labels,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
@@ -167,6 +167,22 @@ pub fn volume<K: Resource>(view: &State, before: Option<&K>, after: Option<&K>) 
     let backup = label(meta, labels::VELERO_BACKUP_NAME).map(|name| view.backups_of(name));
     let restore = label(meta, labels::VELERO_RESTORE_NAME).map(|name| view.restores_of(name));
     backup.into_iter().chain(restore).flatten().collect()
+}
+
+/// A claim: nobody. Whether its data is safe is decided when the backup or the restore that is about it changes.
+pub fn claim(_: &State, _: Option<&Claim>, _: Option<&Claim>) -> Vec<Key> {
+    Vec::new()
+}
+
+/// A pod that Velero restored: whoever refers to that Velero Restore, which may wait for the pod.
+pub fn restored_pod(view: &State, before: Option<&RestoredPod>, after: Option<&RestoredPod>) -> Vec<Key> {
+    let Some(pod) = after.or(before) else { return Vec::new() };
+    label(&pod.metadata, labels::VELERO_RESTORE_NAME).map(|name| view.restores_of(name)).unwrap_or_default()
+}
+
+/// The node agents: nobody. Requests are decided about with what is known when they are handed over.
+pub fn node_agent(_: &State, _: Option<&NodeAgent>, _: Option<&NodeAgent>) -> Vec<Key> {
+    Vec::new()
 }
 
 /// Velero's side of a location: of a tenant's, that location and the backups that name it; of any that came, went, or can

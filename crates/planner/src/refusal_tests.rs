@@ -5,7 +5,7 @@ use super::{BACKUP, HealedBy, RESTORE, Refusal, StartsWhen, healed_by};
 
 fn condition(type_: &'static str, reason: &'static str, message: &str) -> Condition {
     let mut conditions = Vec::new();
-    let finding = Finding { type_, status: false, reason, message };
+    let finding = Finding { type_, status: false.into(), reason, message };
     condition::set(&mut conditions, finding, None, jiff::Timestamp::UNIX_EPOCH);
     conditions.remove(0)
 }

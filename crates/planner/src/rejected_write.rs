@@ -116,7 +116,7 @@ mod tests {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let minutes = |many| start + jiff::SignedDuration::from_mins(many);
         let reported = |status| {
-            let finding = Finding { type_: "Accepted", status, reason: "Why", message: "" };
+            let finding = Finding { type_: "Accepted", status: status.into(), reason: "Why", message: "" };
             let mut conditions = Vec::new();
             condition::set(&mut conditions, finding, None, start);
             conditions

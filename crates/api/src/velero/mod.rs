@@ -27,4 +27,7 @@ pub use requests::{
 pub use restore::{
     Restore, RestoreProgress, RestoreSpec, RestoreStatus, RestoreStatusSpec, UploaderConfigForRestore,
 };
-pub use volumes::{DataDownload, DataUpload, PodVolumeBackup, PodVolumeRestore, VolumeStatus};
+pub use volumes::{
+    DataDownload, DataUpload, PodReference, PodVolumeBackup, PodVolumeRestore, VolumeOperation,
+    VolumeProgress, VolumeStatus,
+};

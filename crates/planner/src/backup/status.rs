@@ -84,7 +84,7 @@ fn find(
     reason: &'static str,
     message: &str,
 ) {
-    let finding = Finding { type_, status: is, reason, message };
+    let finding = Finding { type_, status: is.into(), reason, message };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
 }
 

@@ -44,7 +44,7 @@ fn only(
 ) -> NonAdminDownloadRequestStatus {
     let mut status = seen.status();
     status.conditions.retain(|condition| condition.type_ == type_);
-    let finding = Finding { type_, status: is, reason, message };
+    let finding = Finding { type_, status: is.into(), reason, message };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
     status
 }

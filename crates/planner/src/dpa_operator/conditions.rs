@@ -17,7 +17,7 @@ pub(super) fn report(
     let mut after = before.clone();
     let finding = Finding {
         type_: condition::RECONCILED,
-        status: problem.is_none(),
+        status: problem.is_none().into(),
         reason: if problem.is_some() { condition::ERROR } else { condition::COMPLETE },
         message: problem.unwrap_or("Reconcile complete"),
     };

@@ -59,6 +59,8 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         status_rule(&HELD_KINDS, &["patch"]),
         status_rule(&[Kind::NonAdminDownloadRequest], &["patch"]),
         rule(&[Kind::Secret], &["get"]),
+        // Whether the data of claims is saved, and whether the pods that Velero waits for are still there.
+        rule(&[Kind::PersistentVolumeClaim, Kind::Pod], WATCH),
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
         admission::webhook::rule(),
     ]);
@@ -90,7 +92,10 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
         rule(&[Kind::ServerStatusRequest], &["get", "create", "delete"]),
         // One whose name is known may be looked at everywhere.
         rule(&[Kind::Secret], &["list", "watch", "create", "patch", "delete"]),
-        rule(&volumes, WATCH),
+        // Volume operations that cannot end are cancelled.
+        rule(&volumes, &["get", "list", "watch", "patch"]),
+        // Whether the node agent runs.
+        rule(&[Kind::DaemonSet], WATCH),
         rule(&[Kind::ConfigMap], READ),
         // nacre's own: modifiers for what comes back from tenants' storage, and a copy of the policy in force.
         rule(&[Kind::ConfigMap], &["create"]),

@@ -23,7 +23,7 @@ impl ConditionUpdate {
 
     /// As conditions are set.
     pub(super) fn as_finding(&self) -> Finding<'_> {
-        Finding { type_: self.type_, status: self.is, reason: self.reason, message: &self.message }
+        Finding { type_: self.type_, status: self.is.into(), reason: self.reason, message: &self.message }
     }
 }
 

@@ -98,7 +98,7 @@ fn handed_over(
         (condition::LOCATION_SYNCED, location, "Velero has the location"),
     ];
     for (type_, reason, message) in reported {
-        let finding = Finding { type_, status: true, reason, message };
+        let finding = Finding { type_, status: true.into(), reason, message };
         condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
     }
     mirror(seen, status);
@@ -156,8 +156,12 @@ pub(super) fn wait_for_policy(seen: &Observed) -> Plan {
     }
     let message = POLICY_UNREADABLE;
     status.phase = Some(Phase::BackingOff);
-    let finding =
-        Finding { type_: condition::ACCEPTED, status: false, reason: condition::POLICY_UNAVAILABLE, message };
+    let finding = Finding {
+        type_: condition::ACCEPTED,
+        status: false.into(),
+        reason: condition::POLICY_UNAVAILABLE,
+        message,
+    };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
     write(seen, &status, Plan::done())
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use api::velero::{
     Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
-    PodVolumeBackup, PodVolumeRestore, Restore, VolumeStatus,
+    PodVolumeBackup, PodVolumeRestore, Restore, VolumeOperation, VolumeStatus,
 };
 use api::{
-    DataMoverCounts, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
+    Claim, DataMoverCounts, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, PodVolumeCounts,
+    RestoredPod,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -181,6 +182,32 @@ impl State {
             PodVolumeCounts::of(files.iter().map(String::as_str)),
             DataMoverCounts::of(moved.iter().map(String::as_str)),
         )
+    }
+
+    /// The objects of one kind about the volumes of a Velero Backup or Restore. The name alone may be forged in a
+    /// tenant's bucket, so the uid counts too.
+    pub fn volume_operations<K: WatchedKind + VolumeOperation>(&self, name: &str, uid: &str) -> Vec<Arc<K>> {
+        let of_kind = self.volumes.under(name).filter(|key| key.kind == K::KIND);
+        let volumes = of_kind.filter_map(|key| K::store(self).get(&key.namespace, &key.name));
+        volumes.filter(|seen| seen.object.owner_uid() == Some(uid)).map(|seen| seen.object.clone()).collect()
+    }
+
+    /// The claims in a namespace.
+    pub fn claims_in(&self, namespace: &str) -> Vec<Arc<Claim>> {
+        self.claims.within(namespace).map(|seen| seen.object.clone()).collect()
+    }
+
+    /// A pod that Velero restored.
+    pub fn restored_pod(&self, namespace: &str, name: &str) -> Option<Arc<RestoredPod>> {
+        self.restored_pods.get(namespace, name).map(|seen| seen.object.clone())
+    }
+
+    /// Whether Velero's node agent is ready on at least one node; without it nothing is saved file by file.
+    pub fn node_agent_runs(&self) -> bool {
+        self.node_agents.within(&self.admin_namespace).any(|seen| {
+            let named = seen.object.metadata.name.as_deref();
+            matches!(named, Some("node-agent" | "restic")) && seen.object.status.number_ready > 0
+        })
     }
 
     /// The backup requests that refer to this Velero Backup, by name alone.

@@ -24,8 +24,9 @@ use api::velero::{
     PodVolumeBackup, PodVolumeRestore, Restore,
 };
 use api::{
-    DataProtectionApplication, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
+    Claim, DataProtectionApplication, HiddenSecret, Kind, NodeAgent, NonAdminBackup,
+    NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
+    NonAdminRestore, RestoredPod,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -129,6 +130,11 @@ pub struct State {
     pod_volume_restores: Store<PodVolumeRestore>,
     data_uploads: Store<DataUpload>,
     data_downloads: Store<DataDownload>,
+    claims: Store<Claim>,
+    /// The pods that Velero restored.
+    restored_pods: Store<RestoredPod>,
+    /// The DaemonSets in Velero's namespace.
+    node_agents: Store<NodeAgent>,
     backup_queue: Queue,
     restore_queue: Queue,
     /// Requests by the names of the Velero objects they refer to.
@@ -177,6 +183,9 @@ impl State {
             pod_volume_restores: Store::default(),
             data_uploads: Store::default(),
             data_downloads: Store::default(),
+            claims: Store::default(),
+            restored_pods: Store::default(),
+            node_agents: Store::default(),
             backup_queue: Queue::default(),
             restore_queue: Queue::default(),
             references: Index::default(),

@@ -11,7 +11,9 @@ use api::{
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
 };
 // The macro below derives the kind from the type's name.
-use api::HiddenSecret as Secret;
+use api::{
+    Claim as PersistentVolumeClaim, HiddenSecret as Secret, NodeAgent as DaemonSet, RestoredPod as Pod,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
 use kube::core::ObjectMeta;
@@ -101,6 +103,9 @@ watched_kinds! {
     PodVolumeRestore in pod_volume_restores, indexed by State::index_volume, affects affected::volume;
     DataUpload in data_uploads, indexed by State::index_volume, affects affected::volume;
     DataDownload in data_downloads, indexed by State::index_volume, affects affected::volume;
+    PersistentVolumeClaim in claims, indexed by nothing, affects affected::claim;
+    Pod in restored_pods, indexed by nothing, affects affected::restored_pod;
+    DaemonSet in node_agents, indexed by nothing, affects affected::node_agent;
 }
 
 fn nothing<K>(_: &mut State, _: Option<&K>, _: Option<&K>) {}

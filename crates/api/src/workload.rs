@@ -1,0 +1,203 @@
+//! What nacre reads of Kubernetes' own objects to tell whether volume data is safe. Only the fields that decisions
+//! read are kept.
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::Resource;
+use kube::core::ObjectMeta;
+use serde::{Deserialize, Serialize};
+
+/// A PersistentVolumeClaim.
+#[derive(Resource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = PersistentVolumeClaim)]
+#[serde(default)]
+pub struct Claim {
+    /// Which one.
+    pub metadata: ObjectMeta,
+    /// What is claimed.
+    pub spec: ClaimSpec,
+    /// How far it is.
+    pub status: ClaimPhase,
+}
+
+/// What a claim asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimSpec {
+    /// Its StorageClass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_class_name: Option<String>,
+    /// Its PersistentVolume, once it is bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume_name: Option<String>,
+}
+
+/// How far a claim is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClaimPhase {
+    /// Pending, Bound or Lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+}
+
+/// A Pod that Velero restored: nacre looks at no other.
+#[derive(Resource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = Pod)]
+#[serde(default)]
+pub struct RestoredPod {
+    /// Which one.
+    pub metadata: ObjectMeta,
+    /// Where it runs.
+    pub spec: RestoredPodSpec,
+    /// How far it is.
+    pub status: RestoredPodStatus,
+}
+
+/// Where a restored pod runs, and with which claims.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RestoredPodSpec {
+    /// Its node, once it is scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_name: Option<String>,
+    /// Its volumes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<PodVolume>,
+}
+
+/// A volume of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodVolume {
+    /// Its name within the pod.
+    pub name: String,
+    /// The claim behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persistent_volume_claim: Option<ClaimSource>,
+}
+
+/// The claim behind a volume of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimSource {
+    /// Its name.
+    pub claim_name: String,
+}
+
+/// How far a restored pod is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RestoredPodStatus {
+    /// Pending, Running, Succeeded or Failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// What is so and why; of interest is `PodScheduled`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<PodCondition>,
+    /// What its init containers wait for: the first of them is Velero's, which waits for the data.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub init_container_statuses: Vec<ContainerStatus>,
+}
+
+/// A condition of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PodCondition {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// True, False or Unknown.
+    pub status: String,
+    /// Why, in one word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Why, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// A container of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContainerStatus {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub state: ContainerState,
+}
+
+/// What a container does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    /// What it waits for, if it does not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+}
+
+/// What a container waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Waiting {
+    /// In one word, for example `ImagePullBackOff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A DaemonSet in Velero's namespace: the node agent is one.
+#[derive(Resource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = DaemonSet)]
+#[serde(default)]
+pub struct NodeAgent {
+    /// Which one.
+    pub metadata: ObjectMeta,
+    /// How many of it run.
+    pub status: NodeAgentStatus,
+}
+
+/// How many pods of a DaemonSet run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeAgentStatus {
+    /// On how many nodes it should run.
+    pub desired_number_scheduled: i32,
+    /// On how many nodes it is ready.
+    pub number_ready: i32,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Claim, RestoredPod};
+
+    #[test]
+    fn only_what_decisions_read_is_kept() {
+        let claim: Claim = serde_json::from_value(json!({"metadata": {"name": "data", "uid": "u"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "volumeName": "pv-1"},
+            "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}))
+        .unwrap();
+        assert_eq!(claim.spec.volume_name.as_deref(), Some("pv-1"));
+        assert_eq!(
+            serde_json::to_value(&claim).unwrap(),
+            json!({"metadata": {"name": "data", "uid": "u"},
+                "spec": {"storageClassName": "fast", "volumeName": "pv-1"}, "status": {"phase": "Bound"}})
+        );
+    }
+
+    #[test]
+    fn a_pod_names_the_claims_behind_its_volumes() {
+        let pod: RestoredPod = serde_json::from_value(json!({"metadata": {"name": "db"},
+            "spec": {"containers": [], "volumes": [{"name": "a", "emptyDir": {}},
+                {"name": "b", "persistentVolumeClaim": {"claimName": "data"}}]},
+            "status": {"initContainerStatuses": [{"name": "restore-wait", "image": "x",
+                "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}}))
+        .unwrap();
+        let claims: Vec<_> =
+            pod.spec.volumes.iter().filter_map(|volume| volume.persistent_volume_claim.as_ref()).collect();
+        assert_eq!(claims[0].claim_name, "data");
+        let waiting = pod.status.init_container_statuses[0].state.waiting.as_ref().unwrap();
+        assert_eq!(waiting.reason.as_deref(), Some("ImagePullBackOff"));
+    }
+}
