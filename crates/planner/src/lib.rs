@@ -33,6 +33,7 @@ pub mod queue;
 pub mod refresh;
 mod refusal;
 mod rejected_write;
+pub mod replace;
 pub mod restore;
 pub mod restore_preview;
 pub mod served;

@@ -115,7 +115,7 @@ mod tests {
     fn it_is_tried_again_as_long_after_as_it_has_lasted() {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let minutes = |many| start + jiff::SignedDuration::from_mins(many);
-        let reported = |status| {
+        let reported = |status: bool| {
             let finding = Finding { type_: "Accepted", status: status.into(), reason: "Why", message: "" };
             let mut conditions = Vec::new();
             condition::set(&mut conditions, finding, None, start);

@@ -16,8 +16,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use difference::Difference;
-pub use left_out::LeftOutBy;
-pub use volumes::{SavedClaim, VolumeEffect, VolumePreview};
+pub use left_out::{LeftOutBy, claims_of};
+pub use volumes::{SavedClaim, VolumeEffect, VolumePreview, saved_by_status};
 
 use crate::Policy;
 use crate::served::Served;
@@ -211,6 +211,14 @@ pub fn preview(seen: &Observed<'_>) -> Preview {
     objects.sort_by(|one, other| (&one.resource, &one.name).cmp(&(&other.resource, &other.name)));
     let volumes = volumes::preview(seen, &objects);
     Preview { objects, volumes }
+}
+
+/// The rule that leaves a whole resource out of the restore, if there is one.
+pub fn resource_left_out(seen: &Observed<'_>, resource: &str) -> Option<LeftOutBy> {
+    match seen.served.iter().find(|one| one.name() == resource) {
+        Some(served) => left_out::by_resource(seen, resource, served),
+        None => Some(LeftOutBy::NotServed),
+    }
 }
 
 fn effect(seen: &Observed<'_>, item: &Item, served: Option<&Served>, brought: &BTreeSet<String>) -> Effect {

@@ -1,7 +1,8 @@
 //! What a restore would do to the data in claims.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use api::{ClaimState, NonAdminBackup};
 use serde::Serialize;
 
 use super::left_out::{claims_of, leaves_out_claims};
@@ -14,6 +15,26 @@ pub enum SavedClaim {
     Saved(Option<u64>),
     /// It is not, and why.
     NotSaved(String),
+}
+
+/// What a backup's own status says about the data of its claims.
+pub fn saved_by_status(backup: &NonAdminBackup) -> BTreeMap<String, SavedClaim> {
+    let claims = backup.status.iter().flat_map(|status| &status.claims);
+    let read = claims.filter_map(|claim| {
+        let saved = match claim.state {
+            ClaimState::Saved => {
+                let bytes = claim.bytes.or(claim.total_bytes);
+                SavedClaim::Saved(bytes.and_then(|bytes| u64::try_from(bytes).ok()))
+            }
+            ClaimState::NotSaved | ClaimState::LeftOut | ClaimState::Failed | ClaimState::Cancelled => {
+                let why = claim.message.clone();
+                SavedClaim::NotSaved(why.unwrap_or_else(|| "its data is not in the backup".to_owned()))
+            }
+            _ => return None,
+        };
+        Some((claim.name.clone(), saved))
+    });
+    read.collect()
 }
 
 /// What happens to the data of a claim.

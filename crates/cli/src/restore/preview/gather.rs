@@ -12,7 +12,9 @@ use kube::{
 };
 use planner::{
     Policy,
-    restore_preview::{self, CLAIMS, Contents, Existing, Item, Observed, Preview, SavedClaim, read_list},
+    restore_preview::{
+        self, CLAIMS, Contents, Existing, Item, Observed, Preview, SavedClaim, read_list, saved_by_status,
+    },
     served::Served,
 };
 use serde::Deserialize;
@@ -131,11 +133,6 @@ impl BackupFiles {
         }
         Ok(Some(files))
     }
-}
-
-/// What the backup's own status says about its claims.
-fn saved_by_status(_backup: &NonAdminBackup) -> BTreeMap<String, SavedClaim> {
-    BTreeMap::new()
 }
 
 /// One volume in Velero's file about them.

@@ -1,0 +1,193 @@
+//! What a backup or a restore proves about data.
+
+use api::velero::BackupStatus;
+use api::{
+    ClaimState, DataMoverCounts, NonAdminBackup, NonAdminRestore, Phase, PodVolumeCounts, condition,
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::objects::{Claim, Workload, WorkloadKind};
+use super::record::ClaimRef;
+use crate::queue::{Stage, stage};
+use crate::{HealedBy, healed_by};
+
+/// A backup must be kept at least this much longer: Velero gives the volumes of a pod four hours.
+const MUST_LAST: SignedDuration = SignedDuration::from_hours(4);
+
+/// Where a request stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It is not over.
+    Running(String),
+    /// nacre or Velero will not do it.
+    Refused(String),
+    /// Velero is done with it, with this phase.
+    Over(String),
+}
+
+fn standing(
+    phase: Option<Phase>,
+    accepted: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition>,
+    velero: Option<(&str, bool)>,
+) -> Standing {
+    if phase == Some(Phase::BackingOff) {
+        let message = accepted.map(|accepted| accepted.message.clone()).unwrap_or_default();
+        return match accepted.and_then(healed_by) {
+            Some(healed_by) if HealedBy::is_waiting(healed_by) => Standing::Running(format!("waiting: {message}")),
+            _ => Standing::Refused(message),
+        };
+    }
+    match velero {
+        Some((phase, completed)) if stage(phase, completed) == Stage::Finished => Standing::Over(phase.to_owned()),
+        Some((phase, _)) if !phase.is_empty() => Standing::Running(phase.to_owned()),
+        _ => Standing::Running("in Velero's queue".to_owned()),
+    }
+}
+
+pub(super) fn of_backup(backup: &NonAdminBackup) -> Standing {
+    let Some(status) = &backup.status else { return Standing::Running("nacre has not processed it yet".to_owned()) };
+    let velero = velero_status(backup);
+    standing(
+        status.phase,
+        condition::get(&status.conditions, condition::ACCEPTED),
+        velero.map(|velero| (velero.phase.as_deref().unwrap_or_default(), velero.completion_timestamp.is_some())),
+    )
+}
+
+pub(super) fn of_restore(restore: &NonAdminRestore) -> Standing {
+    let Some(status) = &restore.status else { return Standing::Running("nacre has not processed it yet".to_owned()) };
+    let velero = status.velero_restore.as_ref().and_then(|velero| velero.status.as_ref());
+    standing(
+        status.phase,
+        condition::get(&status.conditions, condition::ACCEPTED),
+        velero.map(|velero| (velero.phase.as_deref().unwrap_or_default(), velero.completion_timestamp.is_some())),
+    )
+}
+
+pub(super) fn velero_status(backup: &NonAdminBackup) -> Option<&BackupStatus> {
+    backup.status.as_ref()?.velero_backup.as_ref()?.status.as_ref()
+}
+
+/// Why a backup cannot be relied on for these claims; none if it can.
+pub(super) fn cannot_rely_on(
+    backup: &NonAdminBackup,
+    claims: &[ClaimRef],
+    live: &[Claim],
+    workloads: &[Workload],
+    now: Timestamp,
+) -> Option<String> {
+    let name = backup.metadata.name.as_deref().unwrap_or_default();
+    if backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true) {
+        return Some(format!("backup {name} is being deleted"));
+    }
+    match of_backup(backup) {
+        Standing::Over(phase) if phase == "Completed" => {}
+        Standing::Over(phase) => return Some(format!("backup {name} ended as {phase}")),
+        Standing::Refused(why) => return Some(format!("backup {name} was refused: {why}")),
+        Standing::Running(how) => return Some(format!("backup {name} is not over: {how}")),
+    }
+    let expires = velero_status(backup).and_then(|velero| velero.expiration.as_ref());
+    if expires.is_some_and(|expires| expires.0 < now + MUST_LAST) {
+        return Some(format!("backup {name} expires within four hours, and could be gone before the restore is over"));
+    }
+    claims.iter().find_map(|claim| without_data(backup, claim, live, workloads))
+}
+
+/// Why the data of a claim is not known to be in a backup; none if it is.
+fn without_data(
+    backup: &NonAdminBackup,
+    claim: &ClaimRef,
+    live: &[Claim],
+    workloads: &[Workload],
+) -> Option<String> {
+    let name = backup.metadata.name.as_deref().unwrap_or_default();
+    let status = backup.status.clone().unwrap_or_default();
+    let missing = |why: &str| Some(format!("the data of claim {} is not in backup {name}: {why}", claim.name));
+    if let Some(listed) = status.claims.iter().find(|listed| listed.name == claim.name) {
+        return match listed.state {
+            ClaimState::Saved => None,
+            _ => missing(listed.message.as_deref().unwrap_or("it was not saved")),
+        };
+    }
+    if let Some(protected) = condition::get(&status.conditions, condition::DATA_PROTECTED) {
+        let older = live
+            .iter()
+            .find(|one| one.uid == claim.uid)
+            .zip(velero_status(backup).and_then(|velero| velero.start_timestamp.as_ref()))
+            .is_none_or(|(claim, started)| claim.created.is_none_or(|created| created < started.0));
+        // A list that is shorter than it could be says that the claim was not there.
+        let listed_all = !status.claims.is_empty() && status.claims_not_listed.is_none();
+        return match (protected.status.as_str(), protected.reason.as_str()) {
+            ("True", condition::ALL_CLAIMS_SAVED) if older && !listed_all => None,
+            ("True", _) => missing("the claim is newer than the backup"),
+            (_, _) => missing(&protected.message),
+        };
+    }
+    counted(&status.file_system_pod_volume_backups.unwrap_or_default(), &status.data_mover_data_uploads.unwrap_or_default(), claim, workloads)
+        .then_some(())
+        .map_or_else(|| missing("nacre does not report that it was saved"), |()| None)
+}
+
+/// Without a report by nacre: every volume of every running pod was saved, so the claim was too.
+fn counted(files: &PodVolumeCounts, moved: &DataMoverCounts, claim: &ClaimRef, workloads: &[Workload]) -> bool {
+    let pods = || workloads.iter().filter(|one| one.kind == WorkloadKind::Pod && !one.has_ended);
+    let volumes: usize = pods().map(|pod| pod.volumes).sum();
+    let mounted = pods().any(|pod| pod.uses(&claim.name));
+    let all = files.completed == files.total && moved.completed == moved.total;
+    let saved = usize::try_from(files.completed + moved.completed).unwrap_or(usize::MAX);
+    all && mounted && saved >= volumes
+}
+
+/// What a restore that is over proves about the data of claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Restored {
+    /// It came back.
+    Yes,
+    /// It did not, and why.
+    No(String),
+    /// nacre has not said yet.
+    NotYet,
+}
+
+pub(super) fn restored(restore: &NonAdminRestore, claims: &[ClaimRef]) -> Restored {
+    let status = restore.status.clone().unwrap_or_default();
+    let listed = |name: &str| status.claims.iter().find(|listed| listed.name == name);
+    for claim in claims {
+        if let Some(listed) = listed(&claim.name)
+            && !matches!(listed.state, ClaimState::Restored | ClaimState::Waiting)
+        {
+            let why = listed.message.clone().unwrap_or_else(|| format!("{:?}", listed.state));
+            return Restored::No(format!("the data of claim {} did not come back: {why}", claim.name));
+        }
+    }
+    if !claims.is_empty()
+        && claims
+            .iter()
+            .all(|claim| listed(&claim.name).is_some_and(|listed| listed.state == ClaimState::Restored))
+    {
+        return Restored::Yes;
+    }
+    match condition::get(&status.conditions, condition::DATA_RESTORED) {
+        Some(found) if found.status == "True" && found.reason == condition::NO_VOLUMES => {
+            Restored::No("the restore brought back no volume data".to_owned())
+        }
+        Some(found) if found.status == "True" => Restored::Yes,
+        // Of other claims: those of the replacement are listed, and came back.
+        Some(found) if found.status == "False" => Restored::No(found.message.clone()),
+        Some(_) => Restored::NotYet,
+        None => counted_restores(restore, claims),
+    }
+}
+
+/// Without a report by nacre: nothing failed, and there were as many volumes as claims.
+fn counted_restores(restore: &NonAdminRestore, claims: &[ClaimRef]) -> Restored {
+    let status = restore.status.clone().unwrap_or_default();
+    let files = status.file_system_pod_volume_restores.unwrap_or_default();
+    let moved = status.data_mover_data_downloads.unwrap_or_default();
+    let done = usize::try_from(files.completed + moved.completed).unwrap_or(usize::MAX);
+    if files.completed == files.total && moved.completed == moved.total && done >= claims.len() {
+        Restored::Yes
+    } else {
+        Restored::No(format!("{done} volumes of {} came back", claims.len().max((files.total + moved.total) as usize)))
+    }
+}
