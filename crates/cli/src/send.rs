@@ -63,6 +63,18 @@ pub(crate) struct Waiting {
 }
 
 impl Sending {
+    /// How long to wait at most.
+    pub(crate) const fn timeout(&self) -> Option<Duration> {
+        self.waiting.timeout
+    }
+
+    /// Makes the object under the name it has, and waits for it.
+    pub(crate) async fn send_and_wait<K: ShowsProgress>(&self, session: &Session, object: K) -> Result<Outcome> {
+        let name = object.meta().name.clone().unwrap_or_default();
+        session.api::<K>().create(&PostParams::default(), &object).await?;
+        conclude::<K>(session, &name, self.waiting.timeout).await
+    }
+
     /// Makes the object, or prints it.
     pub(crate) async fn send<K: ShowsProgress>(
         &self,

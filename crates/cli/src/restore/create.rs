@@ -10,6 +10,7 @@ use super::{
     choose,
     filters::{Filters, check_resources},
     preview,
+    replace::{self, ReplaceArgs},
 };
 use crate::{
     confirm::Consent,
@@ -24,12 +25,15 @@ use crate::{
   kubectl nacre restore create --from-backup daily --wait
   kubectl nacre restore create                         from the last good backup of the namespace
   kubectl nacre restore create --from-backup daily --dry-run=server
+  kubectl nacre restore create --from-backup daily --replace
   kubectl nacre restore create back --from-backup daily --include-resources configmaps -l app=shop
   kubectl nacre restore create --from-backup daily --existing-resource-policy update
 
 Existing objects stay as they are unless --existing-resource-policy update is set.
 Without --from-backup the last good backup is taken: the newest that is Completed, holds something, covers the
 namespace (no filters) and can be restored now. If a newer one is not good, you are asked first.
+With --replace the data goes back to the backup, in place: what is there now is saved in a safety backup, then the claims and
+the workloads that use them are removed and restored. You are asked first. The same command resumes after an interruption.
 With --dry-run=server nothing is restored; it is shown object by object what would be, as by `restore preview`.
 With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed or refused.")]
 pub(super) struct Create {
@@ -45,6 +49,9 @@ pub(super) struct Create {
 
     #[command(flatten)]
     consent: Consent,
+
+    #[command(flatten)]
+    replace: ReplaceArgs,
 
     #[command(flatten)]
     filters: Filters,
@@ -75,6 +82,9 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
         spec: NonAdminRestoreSpec { restore_spec: spec },
         status: None,
     };
+    if args.replace.replace {
+        return Box::pin(replace::run(session, &args.replace, &args.sending, &args.consent, restore)).await;
+    }
     if args.sending.dry_run == Some(DryRun::Server) {
         return Box::pin(preview::show(session, &restore, &Fetching::default())).await;
     }

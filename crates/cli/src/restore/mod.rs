@@ -6,6 +6,7 @@ mod delete;
 mod filters;
 mod get;
 mod preview;
+mod replace;
 
 use anyhow::Result;
 use api::NonAdminRestore;

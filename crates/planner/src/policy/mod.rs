@@ -140,7 +140,7 @@ pub enum Downloads {
     /// Nothing.
     #[default]
     None,
-    /// Logs and results.
+    /// Logs, results and the list of objects.
     Logs,
     /// The contents as well.
     All,

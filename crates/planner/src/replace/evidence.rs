@@ -1,10 +1,11 @@
 //! What a backup or a restore proves about data.
 
-use api::velero::BackupStatus;
+use api::velero::{BackupSpec, BackupStatus};
 use api::{
     ClaimState, DataMoverCounts, NonAdminBackup, NonAdminRestore, Phase, PodVolumeCounts, condition,
 };
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::objects::{Claim, Workload, WorkloadKind};
 use super::record::ClaimRef;
@@ -25,11 +26,7 @@ pub(super) enum Standing {
     Over(String),
 }
 
-fn standing(
-    phase: Option<Phase>,
-    accepted: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition>,
-    velero: Option<(&str, bool)>,
-) -> Standing {
+fn standing(phase: Option<Phase>, accepted: Option<&Condition>, velero: Option<(&str, bool)>) -> Standing {
     if phase == Some(Phase::BackingOff) {
         let message = accepted.map(|accepted| accepted.message.clone()).unwrap_or_default();
         return match accepted.and_then(healed_by) {
@@ -123,9 +120,9 @@ fn without_data(
             (_, _) => missing(&protected.message),
         };
     }
-    counted(&status.file_system_pod_volume_backups.unwrap_or_default(), &status.data_mover_data_uploads.unwrap_or_default(), claim, workloads)
-        .then_some(())
-        .map_or_else(|| missing("nacre does not report that it was saved"), |()| None)
+    let files = status.file_system_pod_volume_backups.unwrap_or_default();
+    let moved = status.data_mover_data_uploads.unwrap_or_default();
+    if counted(&files, &moved, claim, workloads) { None } else { missing("nacre does not report that it was saved") }
 }
 
 /// Without a report by nacre: every volume of every running pod was saved, so the claim was too.
@@ -188,6 +185,40 @@ fn counted_restores(restore: &NonAdminRestore, claims: &[ClaimRef]) -> Restored 
     if files.completed == files.total && moved.completed == moved.total && done >= claims.len() {
         Restored::Yes
     } else {
-        Restored::No(format!("{done} volumes of {} came back", claims.len().max((files.total + moved.total) as usize)))
+        Restored::No(format!("{done} volumes came back, and {} claims were replaced", claims.len()))
+    }
+}
+
+/// Whether a backup holds the data of every claim that was there when it began; none if that is not known.
+pub fn all_saved(backup: &NonAdminBackup) -> Option<bool> {
+    let status = backup.status.as_ref()?;
+    if let Some(protected) = condition::get(&status.conditions, condition::DATA_PROTECTED) {
+        return match (protected.status.as_str(), protected.reason.as_str()) {
+            ("True", condition::ALL_CLAIMS_SAVED) => Some(true),
+            ("True" | "False", _) => Some(false),
+            _ => None,
+        };
+    }
+    // Controllers that do not report on claims count volumes.
+    let files = status.file_system_pod_volume_backups.unwrap_or_default();
+    let moved = status.data_mover_data_uploads.unwrap_or_default();
+    let all = files.completed == files.total && moved.completed == moved.total;
+    (all && files.total + moved.total > 0).then_some(true)
+}
+
+/// The spec of a safety backup: all of the namespace, with volumes saved in the way of the other backup.
+pub fn safety_spec(other: &BackupSpec) -> BackupSpec {
+    BackupSpec {
+        storage_location: other.storage_location.clone(),
+        hooks: other.hooks.clone(),
+        snapshot_volumes: other.snapshot_volumes,
+        volume_snapshot_locations: other.volume_snapshot_locations.clone(),
+        default_volumes_to_restic: other.default_volumes_to_restic,
+        default_volumes_to_fs_backup: other.default_volumes_to_fs_backup,
+        resource_policy: other.resource_policy.clone(),
+        snapshot_move_data: other.snapshot_move_data,
+        datamover: other.datamover.clone(),
+        uploader_config: other.uploader_config.clone(),
+        ..BackupSpec::default()
     }
 }

@@ -13,6 +13,7 @@ pub mod step;
 #[cfg(test)]
 mod tests;
 
+pub use evidence::{all_saved, safety_spec};
 use objects::WorkloadKind;
 pub use record::Record;
 pub use scope::Scope;

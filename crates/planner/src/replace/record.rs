@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::objects::{Workload, WorkloadKind};
 
-/// The label on the ConfigMap of a replacement.
-pub const LABEL: &str = "nacre.dev/replace";
 /// Velero's own label: such objects are left out of backups. A record that came back with a backup would be resumed.
 pub const EXCLUDE_FROM_BACKUP: &str = "velero.io/exclude-from-backup";
 /// The key in the ConfigMap.

@@ -185,7 +185,7 @@ fn roots<'a>(seen: &Observed<'a>, chosen: &BTreeSet<&str>) -> Vec<&'a Workload> 
 }
 
 /// The topmost workload that controls this one.
-pub(super) fn root<'a>(workloads: &'a [Workload], workload: &'a Workload) -> &'a Workload {
+pub fn root<'a>(workloads: &'a [Workload], workload: &'a Workload) -> &'a Workload {
     let mut at = workload;
     // Nobody owns themselves, but an object may say so.
     for _ in 0..WorkloadKind::ALL.len() {

@@ -282,6 +282,31 @@ fn after_restore(seen: &Observed<'_>, restore: &NonAdminRestore) -> Step {
     Step::Done(open)
 }
 
+/// Where a replacement stands, object by object.
+pub fn stands(seen: &Observed<'_>) -> Vec<String> {
+    let claims = seen.record.claims.iter().map(|claim| {
+        let found: Vec<&Claim> = seen.claims.iter().filter(|one| one.name == claim.name).collect();
+        let how = match found.first() {
+            None => "removed",
+            Some(one) if one.uid != claim.uid => "there again, as a new claim",
+            Some(one) if one.is_deleting => "being deleted, with the old data",
+            Some(_) => "there, with the old data",
+        };
+        format!("claim {}: {how}", claim.name)
+    });
+    let workloads = seen.record.workloads.iter().map(|workload| {
+        let found = seen.workloads.iter().find(|one| one.kind == workload.kind && one.name == workload.name);
+        let how = match found {
+            None => "removed",
+            Some(one) if one.uid != workload.uid => "there again",
+            Some(one) if one.is_deleting => "being deleted",
+            Some(_) => "there, as before",
+        };
+        format!("{}: {how}", workload.called())
+    });
+    claims.chain(workloads).collect()
+}
+
 fn is_over_for_long(restore: &NonAdminRestore, now: Timestamp) -> bool {
     let velero = restore.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.status.as_ref());
     let ended = velero.and_then(|velero| velero.completion_timestamp.as_ref());

@@ -87,7 +87,10 @@ pub(super) fn missing(backup: &Value, live: &Value) -> Vec<Difference> {
 fn plain(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
-        fields.remove("status");
+        // The items of a list do not say what they are.
+        for field in ["apiVersion", "kind", "status"] {
+            fields.remove(field);
+        }
     }
     if let Some(metadata) = object["metadata"].as_object_mut() {
         for field in METADATA {

@@ -12,6 +12,7 @@ use kube::{
 };
 use planner::{
     Policy,
+    replace::objects::WorkloadKind,
     restore_preview::{
         self, CLAIMS, Contents, Existing, Item, Observed, Preview, SavedClaim, read_list, saved_by_status,
     },
@@ -83,8 +84,23 @@ pub(in crate::restore) async fn gather(
 impl Gathered {
     /// What the restore would do if these objects were removed first.
     pub(in crate::restore) fn preview(&self, removed_first: &[(String, String)]) -> Preview {
-        let removed_first: BTreeSet<_> = removed_first.iter().cloned().collect();
-        restore_preview::preview(&Observed {
+        restore_preview::preview(&self.observed(&removed_first.iter().cloned().collect()))
+    }
+
+    /// Resources of workloads and claims that the restore leaves out, and by which rule.
+    pub(in crate::restore) fn left_out(&self) -> BTreeMap<String, String> {
+        let nothing = BTreeSet::new();
+        let seen = self.observed(&nothing);
+        let resources = WorkloadKind::ALL.iter().map(|kind| kind.resource()).chain([CLAIMS.to_owned()]);
+        let read = resources.filter_map(|resource| {
+            let by = restore_preview::resource_left_out(&seen, &resource)?;
+            Some((resource, by.to_string()))
+        });
+        read.collect()
+    }
+
+    fn observed<'a>(&'a self, removed_first: &'a BTreeSet<(String, String)>) -> Observed<'a> {
+        Observed {
             namespace: &self.namespace,
             requested: &self.requested,
             spec: &self.spec,
@@ -94,9 +110,9 @@ impl Gathered {
             served: &self.served,
             existing: &self.existing,
             contents: self.files.contents.as_ref(),
-            removed_first: &removed_first,
+            removed_first,
             saved: &self.files.saved,
-        })
+        }
     }
 }
 
@@ -210,17 +226,11 @@ async fn listed(session: &Session, served: &Served, whole: bool) -> Result<Exist
     let api: Api<DynamicObject> = Api::namespaced_with(session.client.clone(), &session.namespace, &resource);
     let all = ListParams::default();
     let named = if whole {
-        api.list(&all).await.and_then(|list| {
-            let types = list.types.clone();
-            let read = |mut object: DynamicObject| {
-                let name = object.metadata.name.clone().unwrap_or_default();
-                // The items of a list do not repeat their kind.
-                object.types = object.types.or_else(|| types.clone().map(|types| types.singularize()).flatten());
-                let object = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
-                Ok((name, Some(object)))
-            };
-            list.items.into_iter().map(read).collect()
-        })
+        let read = |object: DynamicObject| {
+            let name = object.metadata.name.clone().unwrap_or_default();
+            Ok((name, Some(serde_json::to_value(&object).map_err(kube::Error::SerdeError)?)))
+        };
+        api.list(&all).await.and_then(|list| list.items.into_iter().map(read).collect())
     } else {
         let list = api.list_metadata(&all).await;
         list.map(|list| {

@@ -6,7 +6,11 @@ mod page;
 use anyhow::{Result, bail};
 use api::{NonAdminRestore, NonAdminRestoreSpec};
 use kube::core::ObjectMeta;
-use planner::{Policy, restore_preview::Preview};
+use planner::{
+    Policy,
+    replace::{Scope, record::WorkloadRef},
+    restore_preview::Preview,
+};
 use serde::Serialize;
 
 use super::{
@@ -21,7 +25,7 @@ use crate::{
     explain::{RestoreVerdict, verdict_of_restore},
     output::{Outcome, print, remark},
 };
-pub(super) use gather::{BackupFiles, Gathered, gather};
+pub(super) use gather::{Gathered, gather};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -62,10 +66,40 @@ pub(super) struct Answer {
     unknown: Vec<String>,
     /// Whether the objects in the backup are known.
     objects_known: bool,
+    /// What is removed first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<Removed>,
+}
+
+/// What a replacement removes, and what it leaves alone.
+#[derive(Debug, Serialize)]
+struct Removed {
+    claims: Vec<String>,
+    workloads: Vec<String>,
+    /// Claims that stay, each with the reason.
+    kept: Vec<(String, String)>,
 }
 
 impl Answer {
-    fn outcome(&self) -> Outcome {
+    /// The same, with what is removed first.
+    pub(super) fn replacing(mut self, scope: &Scope) -> Self {
+        self.removed = Some(Removed {
+            claims: scope.claims.iter().map(|claim| claim.name.clone()).collect(),
+            workloads: scope.workloads.iter().map(WorkloadRef::called).collect(),
+            kept: scope.kept.clone(),
+        });
+        self
+    }
+
+    pub(super) fn page(&self) -> String {
+        page::page(self)
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        page::names(self)
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
         let passes = self.verdict == "passes";
         Outcome::attention_if(!passes || !self.objects_known || self.preview.something_stays_away())
     }
@@ -102,11 +136,11 @@ pub(super) async fn show(session: &Session, restore: &NonAdminRestore, fetching:
         return Ok(Outcome::Interrupted);
     };
     let answer = answer(session, &backup, verdict, gathered.preview(&[]), &gathered);
-    print(session.format, &answer, || page::page(&answer), || page::names(&answer))?;
+    print(session.format, &answer, || answer.page(), || answer.names())?;
     Ok(answer.outcome())
 }
 
-fn answer(
+pub(super) fn answer(
     session: &Session,
     backup: &str,
     verdict: RestoreVerdict,
@@ -122,5 +156,6 @@ fn answer(
         preview,
         unknown: gathered.files.unknown.clone(),
         objects_known: gathered.files.items.is_some(),
+        removed: None,
     }
 }

@@ -6,7 +6,7 @@ use anstyle::Style;
 use indicatif::HumanBytes;
 use planner::restore_preview::{Difference, Effect, ObjectPreview, VolumeEffect, VolumePreview};
 
-use super::Answer;
+use super::{Answer, Removed};
 use crate::{
     allowed::Source,
     describe::page::section,
@@ -35,11 +35,20 @@ pub(super) fn page(answer: &Answer) -> String {
     }
     [
         lines(top),
+        answer.removed.as_ref().map(removed).unwrap_or_default(),
         section("Objects", &objects(&answer.preview.objects)),
         section("Data of volumes", &volumes(&answer.preview.volumes)),
         section("Not known", &lines_or_nothing(open)),
     ]
     .concat()
+}
+
+/// What goes first, and which claims stay.
+fn removed(removed: &Removed) -> String {
+    let claims = removed.claims.iter().map(|name| format!("claim {name}, with the data in it"));
+    let goes = lines(removed.workloads.iter().cloned().chain(claims));
+    let kept = removed.kept.iter().map(|(name, why)| format!("claim {name}: {}", printable(why)));
+    section("Removed first", &goes) + &section("Claims that stay", &lines_or_nothing(kept.collect()))
 }
 
 /// `resource/name` of everything that would be created or changed.

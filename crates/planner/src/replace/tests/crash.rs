@@ -261,7 +261,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn at_no_point_is_there_neither_the_old_data_nor_a_safety_backup(
