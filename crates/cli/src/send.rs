@@ -69,7 +69,11 @@ impl Sending {
     }
 
     /// Makes the object under the name it has, and waits for it.
-    pub(crate) async fn send_and_wait<K: ShowsProgress>(&self, session: &Session, object: K) -> Result<Outcome> {
+    pub(crate) async fn send_and_wait<K: ShowsProgress>(
+        &self,
+        session: &Session,
+        object: K,
+    ) -> Result<Outcome> {
         let name = object.meta().name.clone().unwrap_or_default();
         session.api::<K>().create(&PostParams::default(), &object).await?;
         conclude::<K>(session, &name, self.waiting.timeout).await

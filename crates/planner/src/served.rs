@@ -110,8 +110,11 @@ mod tests {
 
     #[test]
     fn a_name_means_the_first_resource_that_is_called_so() {
-        let served =
-            [served("", "events", &["ev"]), served("events.k8s.io", "events", &["ev"]), served("apps", "deployments", &["deploy"])];
+        let served = [
+            served("", "events", &["ev"]),
+            served("events.k8s.io", "events", &["ev"]),
+            served("apps", "deployments", &["deploy"]),
+        ];
         for (name, resource, selected) in [
             ("events", "events", true),
             ("ev", "events", true),

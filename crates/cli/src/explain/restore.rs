@@ -26,7 +26,10 @@ pub(crate) struct RestoreVerdict {
 }
 
 /// Says what would become of a restore if it were sent now.
-pub(crate) async fn verdict_of_restore(session: &Session, restore: &NonAdminRestore) -> Result<RestoreVerdict> {
+pub(crate) async fn verdict_of_restore(
+    session: &Session,
+    restore: &NonAdminRestore,
+) -> Result<RestoreVerdict> {
     let namespace = allowed::namespace(session).await;
     let allowed = allowed::read(session, &namespace, None).await?;
     let manifest = Manifest::Restore(Box::new(restore.clone()));

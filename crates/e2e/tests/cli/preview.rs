@@ -55,7 +55,8 @@ async fn lived_in(test_cluster: &TestCluster, ada: &Person<'_>) -> Result<()> {
     tenant.create::<ServiceAccount>("robot", json!({})).await?;
     let container = json!([{"name": "c", "image": "x"}]);
     let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": container}});
-    let deployment = json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
+    let deployment =
+        json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
     tenant.create::<Deployment>("web", deployment).await?;
     tenant.create::<Pod>("shell", json!({"spec": {"containers": container}})).await?;
     let quotas: Api<ResourceQuota> = Api::namespaced(test_cluster.bed.client().await?, &tenant.namespace);
@@ -117,7 +118,10 @@ async fn a_preview_says_exactly_what_happens() -> Result<()> {
     assert_eq!(effect(&said, "configmaps", "changed")["differences"][0]["field"], "data.tea");
     let secret = effect(&said, "secrets", "key");
     assert_eq!(secret["differences"], json!([{"field": "data.password"}]), "no values: {secret}");
-    assert_eq!(effect(&said, "resourcequotas", "limit")["by"], "the administrators' policy, restore.fromPlatformStorage");
+    assert_eq!(
+        effect(&said, "resourcequotas", "limit")["by"],
+        "the administrators' policy, restore.fromPlatformStorage"
+    );
     assert_eq!(effect(&said, "namespaces", "preview")["by"], "nacre never restores it");
     assert!(ada.tenant.api::<ConfigMap>().get_opt("gone").await?.is_none());
 
@@ -131,7 +135,16 @@ async fn a_preview_says_exactly_what_happens() -> Result<()> {
     compare(&said, &what_velero_did(test_cluster, &velero_name(&ada, "back").await?)?)?;
 
     // Filters are the request's own: nothing is missed.
-    let only = ["restore", "preview", "--from-backup", "good", "--include-resources", "serviceaccounts", "-o", "json"];
+    let only = [
+        "restore",
+        "preview",
+        "--from-backup",
+        "good",
+        "--include-resources",
+        "serviceaccounts",
+        "-o",
+        "json",
+    ];
     let said = ada.nacre(&only).await?.json(0)?;
     assert_eq!(effect(&said, "configmaps", "prices")["by"], "the request, includedResources");
     Ok(())
@@ -160,7 +173,9 @@ async fn what_may_not_be_downloaded_is_said_to_be_unknown() -> Result<()> {
     bob.says(&["backup", "create", "good", "--wait", "--timeout", "3m"]).await?;
     let ended = bob.nacre(&["restore", "preview", "--from-backup", "good"]).await?;
     assert_eq!(ended.code, Some(3), "{ended:#?}");
-    for words in ["the list of objects in the backup cannot be fetched", "it cannot be said which objects come back"] {
+    for words in
+        ["the list of objects in the backup cannot be fetched", "it cannot be said which objects come back"]
+    {
         assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
     }
 
@@ -171,6 +186,9 @@ async fn what_may_not_be_downloaded_is_said_to_be_unknown() -> Result<()> {
     let ended = eve.nacre(&["restore", "preview", "--from-backup", "good", "-o", "json"]).await?;
     let said = ended.json(3).or_else(|_| bail!("differences of other objects are not known"))?;
     assert_eq!(effect(&said, "configmaps", "prices")["effect"], "created");
-    assert!(said["unknown"][0].as_str().is_some_and(|why| why.contains("the contents cannot be fetched")), "{said}");
+    assert!(
+        said["unknown"][0].as_str().is_some_and(|why| why.contains("the contents cannot be fetched")),
+        "{said}"
+    );
     Ok(())
 }

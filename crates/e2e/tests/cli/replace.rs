@@ -96,12 +96,14 @@ async fn kill(mut program: Child) -> Result<()> {
 /// A claim, a Deployment and a pod of it that use it, and a good backup.
 async fn shop(ada: &Person<'_>, more: Value) -> Result<()> {
     let tenant = &ada.tenant;
-    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let claim =
+        json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     tenant.create::<PersistentVolumeClaim>("files", claim).await?;
     let spec = json!({"containers": [{"name": "c", "image": "x"}],
         "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]});
     let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": spec});
-    let mut web = json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
+    let mut web =
+        json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
     web["metadata"] = more["metadata"].clone();
     let web: Deployment = tenant.create("web", web).await?;
     let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": web.metadata.uid, "controller": true}]);
@@ -113,7 +115,8 @@ async fn shop(ada: &Person<'_>, more: Value) -> Result<()> {
 async fn safety_backup(tenant: &Tenant<'_>) -> Result<String> {
     eventually("the safety backup", TIMEOUT, async || {
         let backups = tenant.api::<NonAdminBackup>().list(&ListParams::default()).await?;
-        let names: Vec<String> = backups.items.into_iter().filter_map(|backup| backup.metadata.name).collect();
+        let names: Vec<String> =
+            backups.items.into_iter().filter_map(|backup| backup.metadata.name).collect();
         let name = names.iter().find(|name| name.starts_with("before-good-"));
         name.cloned().with_context(|| format!("only {names:?}"))
     })
@@ -150,7 +153,9 @@ async fn a_replacement_that_is_killed_at_every_step_is_resumed_by_the_same_comma
     let program = start(&ada)?;
     let safety = safety_backup(tenant).await?;
     kill(program).await?;
-    assert!(there::<Deployment>(tenant, "web").await? && there::<PersistentVolumeClaim>(tenant, "files").await?);
+    assert!(
+        there::<Deployment>(tenant, "web").await? && there::<PersistentVolumeClaim>(tenant, "files").await?
+    );
 
     // The same command does not take a second one. Killed when the workload is gone; the claim waits for its finalizer.
     let program = start(&ada)?;
@@ -158,7 +163,8 @@ async fn a_replacement_that_is_killed_at_every_step_is_resumed_by_the_same_comma
     tenant.gone::<Deployment>("web").await?;
     kill(program).await?;
     let program = start(&ada)?;
-    let deleting = |claim: Option<&PersistentVolumeClaim>| claim?.metadata.deletion_timestamp.as_ref().map(|_| ());
+    let deleting =
+        |claim: Option<&PersistentVolumeClaim>| claim?.metadata.deletion_timestamp.as_ref().map(|_| ());
     wait_until("the claim to be deleted", TIMEOUT, tenant.api(), "files", deleting).await?;
     tenant.gone::<Pod>("web-a").await?;
     kill(program).await?;
@@ -178,10 +184,12 @@ async fn a_replacement_that_is_killed_at_every_step_is_resumed_by_the_same_comma
     kill(program).await?;
 
     // Velero brings everything back.
-    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let claim =
+        json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     tenant.create::<PersistentVolumeClaim>("files", claim).await?;
     let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
-    let web = json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
+    let web =
+        json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
     tenant.create::<Deployment>("web", web).await?;
     play::<Deployment>(tenant, "web", json!({"observedGeneration": 1})).await?;
     let status = json!({"phase": "Created", "conditions": condition("DataRestored", "True", "AllVolumesRestored"),
@@ -222,7 +230,9 @@ async fn nothing_is_removed_without_a_complete_safety_backup() -> Result<()> {
     let ended = ended?;
     assert_eq!(ended.code, Some(1), "{ended:#?}");
     assert!(ended.stderr.contains("because ClaimsNotSaved; nothing was removed"), "{ended:#?}");
-    assert!(there::<Deployment>(tenant, "web").await? && there::<PersistentVolumeClaim>(tenant, "files").await?);
+    assert!(
+        there::<Deployment>(tenant, "web").await? && there::<PersistentVolumeClaim>(tenant, "files").await?
+    );
     assert!(!there::<ConfigMap>(tenant, "nacre-replace-good").await?);
     downloads.abort();
     Ok(())

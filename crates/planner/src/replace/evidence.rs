@@ -1,11 +1,9 @@
 //! What a backup or a restore proves about data.
 
 use api::velero::{BackupSpec, BackupStatus};
-use api::{
-    ClaimState, DataMoverCounts, NonAdminBackup, NonAdminRestore, Phase, PodVolumeCounts, condition,
-};
+use api::{ClaimState, DataMoverCounts, NonAdminBackup, NonAdminRestore, Phase, PodVolumeCounts, condition};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::objects::{Claim, Workload, WorkloadKind};
 use super::record::ClaimRef;
@@ -30,39 +28,72 @@ fn standing(phase: Option<Phase>, accepted: Option<&Condition>, velero: Option<(
     if phase == Some(Phase::BackingOff) {
         let message = accepted.map(|accepted| accepted.message.clone()).unwrap_or_default();
         return match accepted.and_then(healed_by) {
-            Some(healed_by) if HealedBy::is_waiting(healed_by) => Standing::Running(format!("waiting: {message}")),
+            Some(healed_by) if HealedBy::is_waiting(healed_by) => {
+                Standing::Running(format!("waiting: {message}"))
+            }
             _ => Standing::Refused(message),
         };
     }
     match velero {
-        Some((phase, completed)) if stage(phase, completed) == Stage::Finished => Standing::Over(phase.to_owned()),
+        Some((phase, completed)) if stage(phase, completed) == Stage::Finished => {
+            Standing::Over(phase.to_owned())
+        }
         Some((phase, _)) if !phase.is_empty() => Standing::Running(phase.to_owned()),
         _ => Standing::Running("in Velero's queue".to_owned()),
     }
 }
 
 pub(super) fn of_backup(backup: &NonAdminBackup) -> Standing {
-    let Some(status) = &backup.status else { return Standing::Running("nacre has not processed it yet".to_owned()) };
+    let Some(status) = &backup.status else {
+        return Standing::Running("nacre has not processed it yet".to_owned());
+    };
     let velero = velero_status(backup);
     standing(
         status.phase,
         condition::get(&status.conditions, condition::ACCEPTED),
-        velero.map(|velero| (velero.phase.as_deref().unwrap_or_default(), velero.completion_timestamp.is_some())),
+        velero.map(|velero| {
+            (velero.phase.as_deref().unwrap_or_default(), velero.completion_timestamp.is_some())
+        }),
     )
 }
 
 pub(super) fn of_restore(restore: &NonAdminRestore) -> Standing {
-    let Some(status) = &restore.status else { return Standing::Running("nacre has not processed it yet".to_owned()) };
+    let Some(status) = &restore.status else {
+        return Standing::Running("nacre has not processed it yet".to_owned());
+    };
     let velero = status.velero_restore.as_ref().and_then(|velero| velero.status.as_ref());
     standing(
         status.phase,
         condition::get(&status.conditions, condition::ACCEPTED),
-        velero.map(|velero| (velero.phase.as_deref().unwrap_or_default(), velero.completion_timestamp.is_some())),
+        velero.map(|velero| {
+            (velero.phase.as_deref().unwrap_or_default(), velero.completion_timestamp.is_some())
+        }),
     )
 }
 
 pub(super) fn velero_status(backup: &NonAdminBackup) -> Option<&BackupStatus> {
     backup.status.as_ref()?.velero_backup.as_ref()?.status.as_ref()
+}
+
+/// How long nacre gets to report on the volumes of a request that is over; less where it has never reported.
+const REPORT_GETS: SignedDuration = SignedDuration::from_mins(10);
+const FIRST_REPORT_GETS: SignedDuration = SignedDuration::from_mins(1);
+
+/// Whether nacre may still report on the volumes of a request that ended at this time.
+fn report_is_due(report: Option<&Condition>, ended: Option<&Time>, now: Timestamp) -> bool {
+    let gets = match report.map(|report| report.status.as_str()) {
+        Some("True" | "False") => return false,
+        Some(_) => REPORT_GETS,
+        None => FIRST_REPORT_GETS,
+    };
+    ended.is_some_and(|ended| now < ended.0 + gets)
+}
+
+/// Whether nacre may still report on the claims of a backup that is over.
+pub(super) fn backup_report_is_due(backup: &NonAdminBackup, now: Timestamp) -> bool {
+    let conditions = backup.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let ended = velero_status(backup).and_then(|velero| velero.completion_timestamp.as_ref());
+    report_is_due(condition::get(conditions, condition::DATA_PROTECTED), ended, now)
 }
 
 /// Why a backup cannot be relied on for these claims; none if it can.
@@ -85,7 +116,9 @@ pub(super) fn cannot_rely_on(
     }
     let expires = velero_status(backup).and_then(|velero| velero.expiration.as_ref());
     if expires.is_some_and(|expires| expires.0 < now + MUST_LAST) {
-        return Some(format!("backup {name} expires within four hours, and could be gone before the restore is over"));
+        return Some(format!(
+            "backup {name} expires within four hours, and could be gone before the restore is over"
+        ));
     }
     claims.iter().find_map(|claim| without_data(backup, claim, live, workloads))
 }
@@ -99,7 +132,8 @@ fn without_data(
 ) -> Option<String> {
     let name = backup.metadata.name.as_deref().unwrap_or_default();
     let status = backup.status.clone().unwrap_or_default();
-    let missing = |why: &str| Some(format!("the data of claim {} is not in backup {name}: {why}", claim.name));
+    let missing =
+        |why: &str| Some(format!("the data of claim {} is not in backup {name}: {why}", claim.name));
     if let Some(listed) = status.claims.iter().find(|listed| listed.name == claim.name) {
         return match listed.state {
             ClaimState::Saved => None,
@@ -122,11 +156,20 @@ fn without_data(
     }
     let files = status.file_system_pod_volume_backups.unwrap_or_default();
     let moved = status.data_mover_data_uploads.unwrap_or_default();
-    if counted(&files, &moved, claim, workloads) { None } else { missing("nacre does not report that it was saved") }
+    if counted(&files, &moved, claim, workloads) {
+        None
+    } else {
+        missing("nacre does not report that it was saved")
+    }
 }
 
 /// Without a report by nacre: every volume of every running pod was saved, so the claim was too.
-fn counted(files: &PodVolumeCounts, moved: &DataMoverCounts, claim: &ClaimRef, workloads: &[Workload]) -> bool {
+fn counted(
+    files: &PodVolumeCounts,
+    moved: &DataMoverCounts,
+    claim: &ClaimRef,
+    workloads: &[Workload],
+) -> bool {
     let pods = || workloads.iter().filter(|one| one.kind == WorkloadKind::Pod && !one.has_ended);
     let volumes: usize = pods().map(|pod| pod.volumes).sum();
     let mounted = pods().any(|pod| pod.uses(&claim.name));
@@ -146,8 +189,11 @@ pub(super) enum Restored {
     NotYet,
 }
 
-pub(super) fn restored(restore: &NonAdminRestore, claims: &[ClaimRef]) -> Restored {
+pub(super) fn restored(restore: &NonAdminRestore, claims: &[ClaimRef], now: Timestamp) -> Restored {
     let status = restore.status.clone().unwrap_or_default();
+    let velero = status.velero_restore.as_ref().and_then(|velero| velero.status.as_ref());
+    let report = condition::get(&status.conditions, condition::DATA_RESTORED);
+    let due = report_is_due(report, velero.and_then(|velero| velero.completion_timestamp.as_ref()), now);
     let listed = |name: &str| status.claims.iter().find(|listed| listed.name == name);
     for claim in claims {
         if let Some(listed) = listed(&claim.name)
@@ -164,15 +210,17 @@ pub(super) fn restored(restore: &NonAdminRestore, claims: &[ClaimRef]) -> Restor
     {
         return Restored::Yes;
     }
-    match condition::get(&status.conditions, condition::DATA_RESTORED) {
+    match report {
         Some(found) if found.status == "True" && found.reason == condition::NO_VOLUMES => {
             Restored::No("the restore brought back no volume data".to_owned())
         }
         Some(found) if found.status == "True" => Restored::Yes,
         // Of other claims: those of the replacement are listed, and came back.
         Some(found) if found.status == "False" => Restored::No(found.message.clone()),
-        Some(_) => Restored::NotYet,
-        None => counted_restores(restore, claims),
+        _ => match counted_restores(restore, claims) {
+            Restored::No(_) if due => Restored::NotYet,
+            counted => counted,
+        },
     }
 }
 

@@ -33,7 +33,10 @@ pub(super) fn problem(root: &Workload) -> Option<String> {
         ));
     }
     marked(&root.labels).or_else(|| marked(&root.annotations)).map(|(tool, pause)| {
-        format!("{} is managed by {tool}, which would re-create it while its claims are replaced; {pause}", root.called())
+        format!(
+            "{} is managed by {tool}, which would re-create it while its claims are replaced; {pause}",
+            root.called()
+        )
     })
 }
 

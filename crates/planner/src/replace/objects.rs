@@ -133,7 +133,9 @@ impl Workload {
             .filter_map(|template| Some(format!("{}-{name}-", template["metadata"]["name"].as_str()?)))
             .collect();
         let saves = |volume: &&Value| {
-            volume["persistentVolumeClaim"].is_object() || volume["emptyDir"].is_object() || volume["ephemeral"].is_object()
+            volume["persistentVolumeClaim"].is_object()
+                || volume["emptyDir"].is_object()
+                || volume["ephemeral"].is_object()
         };
         let retention = &object["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"];
         Self {
@@ -156,9 +158,9 @@ impl Workload {
     /// Whether its pods use a claim of this name.
     pub fn uses(&self, claim: &str) -> bool {
         let ordinal = |prefix: &String| {
-            claim.strip_prefix(prefix.as_str()).is_some_and(|rest| {
-                !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
-            })
+            claim
+                .strip_prefix(prefix.as_str())
+                .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
         };
         self.claims.iter().any(|one| one == claim) || self.claim_prefixes.iter().any(ordinal)
     }

@@ -89,7 +89,8 @@ pub fn choose(seen: &Observed<'_>) -> Result<Scope, Vec<String>> {
         return Err(problems);
     }
     let claims = seen.claims.iter().filter(|claim| chosen.contains(claim.name.as_str()));
-    let kept = seen.claims.iter().filter(|claim| !chosen.contains(claim.name.as_str()) && !claim.is_ephemeral);
+    let kept =
+        seen.claims.iter().filter(|claim| !chosen.contains(claim.name.as_str()) && !claim.is_ephemeral);
     let mut workloads: Vec<WorkloadRef> = roots.iter().map(|root| WorkloadRef::of(root)).collect();
     workloads.sort();
     Ok(Scope {
@@ -102,7 +103,8 @@ pub fn choose(seen: &Observed<'_>) -> Result<Scope, Vec<String>> {
 /// Whether the backup holds the data of a claim that is not in the namespace.
 fn holds_data(seen: &Observed<'_>) -> bool {
     let absent = |name: &String| !seen.claims.iter().any(|claim| claim.name == *name);
-    let listed = |(name, saved): (&String, &SavedClaim)| absent(name) && matches!(saved, SavedClaim::Saved(_));
+    let listed =
+        |(name, saved): (&String, &SavedClaim)| absent(name) && matches!(saved, SavedClaim::Saved(_));
     seen.saved.iter().any(listed) || (seen.claims.is_empty() && seen.all_saved == Some(true))
 }
 
@@ -146,7 +148,9 @@ fn chosen_claims<'a>(seen: &Observed<'a>, problems: &mut Vec<String>) -> BTreeSe
     let mut chosen = BTreeSet::new();
     for name in seen.only_claims {
         let Some(claim) = seen.claims.iter().find(|claim| claim.name == *name) else {
-            problems.push(format!("there is no claim {name} in the namespace; a restore without --replace creates it"));
+            problems.push(format!(
+                "there is no claim {name} in the namespace; a restore without --replace creates it"
+            ));
             continue;
         };
         match has_data(seen, claim) {
@@ -157,7 +161,8 @@ fn chosen_claims<'a>(seen: &Observed<'a>, problems: &mut Vec<String>) -> BTreeSe
             Some(false) => {
                 problems.push(format!("claim {name}: {}; it would come back empty", why_kept(seen, claim)));
             }
-            None => problems.push(format!("it is not known whether the data of claim {name} is in backup {backup}")),
+            None => problems
+                .push(format!("it is not known whether the data of claim {name} is in backup {backup}")),
         }
     }
     chosen
@@ -258,7 +263,8 @@ fn written_over(seen: &Observed<'_>, chosen: &BTreeSet<&str>) -> Vec<String> {
     if kept.is_empty() {
         return Vec::new();
     }
-    let live = |name: &str| seen.workloads.iter().any(|one| one.kind == WorkloadKind::Pod && one.name == name);
+    let live =
+        |name: &str| seen.workloads.iter().any(|one| one.kind == WorkloadKind::Pod && one.name == name);
     let Some(pods) = seen.backup_pods else {
         let at_risk = kept.into_iter().filter(|claim| !has_lasting_pods(seen, &claim.name));
         return at_risk

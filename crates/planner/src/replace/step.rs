@@ -16,6 +16,9 @@ const SAFETY_BACKUP_IS_FRESH: SignedDuration = SignedDuration::from_mins(30);
 /// How long workloads get to become available.
 const WORKLOADS_GET: SignedDuration = SignedDuration::from_mins(10);
 
+/// What a request is doing that Velero is done with.
+const CHECKING: &str = "nacre is checking the volumes";
+
 /// Everything the next step depends on.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
@@ -128,6 +131,9 @@ fn before_restore(seen: &Observed<'_>) -> Step {
                     return Step::WaitForSafetyBackup(how);
                 }
                 if let Some(why) = unreliable(seen, safety) {
+                    if evidence::backup_report_is_due(safety, seen.now) && !seen.record.checked {
+                        return Step::WaitForSafetyBackup(CHECKING.to_owned());
+                    }
                     return seen.problem(why);
                 }
                 if seen.is_untouched() && is_stale(safety, seen.now) {
@@ -141,7 +147,8 @@ fn before_restore(seen: &Observed<'_>) -> Step {
     match seen.backup {
         None => return seen.problem(format!("backup {} is gone", seen.record.backup)),
         Some(backup) if backup.metadata.uid.as_deref() != Some(&seen.record.backup_uid) => {
-            return seen.problem(format!("backup {} was replaced by another of that name", seen.record.backup));
+            return seen
+                .problem(format!("backup {} was replaced by another of that name", seen.record.backup));
         }
         Some(backup) => {
             if let Some(why) = unreliable(seen, backup) {
@@ -203,7 +210,10 @@ fn remove(seen: &Observed<'_>) -> Step {
 fn in_the_way(seen: &Observed<'_>, user: &Workload) -> String {
     let root = scope::root(seen.workloads, user);
     let known = seen.record.workloads.iter().any(|one| one.uid == root.uid)
-        || root.owner.as_ref().is_some_and(|owner| seen.record.workloads.iter().any(|one| one.uid == owner.uid));
+        || root
+            .owner
+            .as_ref()
+            .is_some_and(|owner| seen.record.workloads.iter().any(|one| one.uid == owner.uid));
     if known || user.is_deleting || user.uid != root.uid {
         return user.called();
     }
@@ -221,7 +231,8 @@ fn remove_claims(seen: &Observed<'_>) -> Step {
         return Step::Remove(standing);
     }
     if !old.is_empty() {
-        let waits = |claim: &&Claim| format!("claim {} (finalizers: {})", claim.name, claim.finalizers.join(", "));
+        let waits =
+            |claim: &&Claim| format!("claim {} (finalizers: {})", claim.name, claim.finalizers.join(", "));
         return Step::WaitForRemoval(old.iter().map(waits).collect());
     }
     let again = seen.claims.iter().find(|claim| seen.record.claims.iter().any(|one| one.name == claim.name));
@@ -244,23 +255,29 @@ fn after_restore(seen: &Observed<'_>, restore: &NonAdminRestore) -> Step {
     if !matches!(phase.as_str(), "Completed" | "PartiallyFailed") {
         return Step::Failed(format!("restore {name} ended as {phase}"));
     }
-    match evidence::restored(restore, &seen.record.claims) {
-        Restored::NotYet => return Step::WaitForRestore("nacre is checking the volumes".to_owned()),
+    match evidence::restored(restore, &seen.record.claims, seen.now) {
+        Restored::NotYet => return Step::WaitForRestore(CHECKING.to_owned()),
         Restored::No(why) => return Step::Failed(format!("restore {name}: {why}")),
         Restored::Yes => {}
     }
-    let missing = seen.record.claims.iter().find(|claim| {
-        !seen.claims.iter().any(|one| one.name == claim.name && one.uid != claim.uid)
-    });
+    let missing = seen
+        .record
+        .claims
+        .iter()
+        .find(|claim| !seen.claims.iter().any(|one| one.name == claim.name && one.uid != claim.uid));
     if let Some(claim) = missing {
         return Step::Failed(format!("restore {name} is over, and claim {} is not there", claim.name));
     }
     let mut open: Vec<String> = Vec::new();
     if phase != "Completed" {
-        open.push(format!("restore {name} ended as {phase}; `kubectl nacre restore describe {name} --details` says why"));
+        open.push(format!(
+            "restore {name} ended as {phase}; `kubectl nacre restore describe {name} --details` says why"
+        ));
     }
     let conditions = restore.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    if let Some(found) = condition::get(conditions, condition::DATA_RESTORED).filter(|found| found.status == "False") {
+    if let Some(found) =
+        condition::get(conditions, condition::DATA_RESTORED).filter(|found| found.status == "False")
+    {
         open.push(found.message.clone());
     }
     let (mut not_back, mut not_available) = (Vec::new(), Vec::new());
@@ -269,7 +286,11 @@ fn after_restore(seen: &Observed<'_>, restore: &NonAdminRestore) -> Step {
         match back {
             // Pods and Jobs may have another name, or be over.
             None if matches!(workload.kind, WorkloadKind::Pod | WorkloadKind::Job) => {}
-            None => not_back.push(format!("{} is not there: it is not in backup {}", workload.called(), seen.record.backup)),
+            None => not_back.push(format!(
+                "{} is not there: it is not in backup {}",
+                workload.called(),
+                seen.record.backup
+            )),
             Some(back) if !back.is_available => not_available.push(workload.called()),
             Some(_) => {}
         }

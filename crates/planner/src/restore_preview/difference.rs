@@ -69,7 +69,11 @@ pub(super) fn missing(backup: &Value, live: &Value) -> Vec<Difference> {
     for list in ["secrets", "imagePullSecrets"] {
         let has = |name: &Value| live[list].as_array().into_iter().flatten().any(|one| one["name"] == *name);
         let more = backup[list].as_array().into_iter().flatten().filter(|one| !has(&one["name"]));
-        found.extend(more.map(|one| Difference { field: list.to_owned(), now: None, backup: Some(one.clone()) }));
+        found.extend(more.map(|one| Difference {
+            field: list.to_owned(),
+            now: None,
+            backup: Some(one.clone()),
+        }));
     }
     for map in ["labels", "annotations"] {
         let (theirs, ours) = (&backup["metadata"][map], &live["metadata"][map]);
@@ -120,7 +124,8 @@ fn compare(path: &str, backup: &Value, live: &Value, found: &mut Vec<Difference>
         return;
     }
     let none = Map::new();
-    let fields = |value: &'_ Value| value.as_object().cloned().or_else(|| value.is_null().then(|| none.clone()));
+    let fields =
+        |value: &'_ Value| value.as_object().cloned().or_else(|| value.is_null().then(|| none.clone()));
     if let (Some(theirs), Some(ours)) = (fields(backup), fields(live)) {
         let mut keys: Vec<&String> = theirs.keys().chain(ours.keys()).collect();
         keys.sort();

@@ -146,7 +146,9 @@ pub(super) fn claims_of_selected_pods(seen: &Observed<'_>) -> BTreeSet<String> {
 /// The claims that a pod's spec names.
 pub fn claims_of(pod_spec: &Value) -> Vec<String> {
     let volumes = pod_spec["volumes"].as_array().into_iter().flatten();
-    volumes.filter_map(|volume| Some(volume["persistentVolumeClaim"]["claimName"].as_str()?.to_owned())).collect()
+    volumes
+        .filter_map(|volume| Some(volume["persistentVolumeClaim"]["claimName"].as_str()?.to_owned()))
+        .collect()
 }
 
 /// Whether Velero leaves out objects of this resource that had completed.
@@ -176,7 +178,8 @@ pub(super) fn by_content(seen: &Observed<'_>, resource: &str, content: &Value) -
 /// Whether a token's name begins with that of a service account, as those did that Kubernetes made before 1.24.
 fn is_of_an_account(seen: &Observed<'_>, secret: &str) -> bool {
     let begins = |account: &str| secret.strip_prefix(account).is_some_and(|rest| rest.starts_with("-token-"));
-    let in_backup = seen.items.iter().filter(|item| item.kind == "ServiceAccount").map(|item| item.name.as_str());
+    let in_backup =
+        seen.items.iter().filter(|item| item.kind == "ServiceAccount").map(|item| item.name.as_str());
     let live = match seen.existing.get("serviceaccounts") {
         Some(Existing::Listed(found)) => found.keys().map(String::as_str).collect(),
         _ => Vec::new(),

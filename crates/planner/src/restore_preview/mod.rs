@@ -238,7 +238,8 @@ fn effect(seen: &Observed<'_>, item: &Item, served: Option<&Served>, brought: &B
         _ if resource == CLAIMS && brought.contains(&item.name) => {}
         Some(true) => return Effect::LeftOut { by: left_out::selector_of(seen) },
         None => {
-            let why = "its labels are not known, because the contents of the backup cannot be read".to_owned();
+            let why =
+                "its labels are not known, because the contents of the backup cannot be read".to_owned();
             return Effect::Unknown { why };
         }
         Some(false) => {}

@@ -116,7 +116,10 @@ fn each_object_has_an_effect_and_each_rule_its_name() {
     }));
     world.exists("configmaps", "prices", None);
     world.exists("configmaps", "kube-root-ca.crt", None);
-    world.existing.insert("deployments.apps".to_owned(), Existing::NotAllowed("you may not list deployments.apps".to_owned()));
+    world.existing.insert(
+        "deployments.apps".to_owned(),
+        Existing::NotAllowed("you may not list deployments.apps".to_owned()),
+    );
     insta::assert_snapshot!(world.lines(), @r#"
     {"resource":"Gadget","name":"g","effect":"leftOut","by":"the cluster does not serve this kind"}
     {"resource":"configmaps","name":"kube-root-ca.crt","effect":"same"}
@@ -173,14 +176,19 @@ fn differences_are_named_field_by_field_and_secrets_stay_secret() {
     let mut world = world(json!({
         "v1/ConfigMap": ["shop/prices", "shop/same"], "v1/Secret": ["shop/key"], "v1/ServiceAccount": ["shop/robot"],
     }));
-    let meta = |uid: &str| json!({"uid": uid, "resourceVersion": uid, "labels": {"velero.io/restore-name": uid}});
+    let meta =
+        |uid: &str| json!({"uid": uid, "resourceVersion": uid, "labels": {"velero.io/restore-name": uid}});
     world.holds("configmaps", "prices", json!({"metadata": meta("1"), "data": {"tea": "3", "milk": "1"}}));
     world.exists("configmaps", "prices", Some(json!({"metadata": meta("2"), "data": {"tea": "4"}})));
     world.holds("configmaps", "same", json!({"metadata": meta("1"), "data": {}, "status": {"a": 1}}));
     world.exists("configmaps", "same", Some(json!({"metadata": meta("2")})));
     world.holds("secrets", "key", json!({"metadata": meta("1"), "data": {"password": "aGVsbG8="}}));
     world.exists("secrets", "key", Some(json!({"metadata": meta("2"), "data": {"password": "d29ybGQ="}})));
-    world.holds("serviceaccounts", "robot", json!({"metadata": {"annotations": {"a": "b"}}, "imagePullSecrets": [{"name": "pull"}]}));
+    world.holds(
+        "serviceaccounts",
+        "robot",
+        json!({"metadata": {"annotations": {"a": "b"}}, "imagePullSecrets": [{"name": "pull"}]}),
+    );
     world.exists("serviceaccounts", "robot", Some(json!({"metadata": {"annotations": {"a": "c"}}})));
     insta::assert_snapshot!(world.lines(), @r#"
     {"resource":"configmaps","name":"prices","effect":"kept","differences":[{"field":"data.milk","backup":"1"},{"field":"data.tea","now":"4","backup":"3"}]}
@@ -206,7 +214,8 @@ fn what_had_completed_does_not_come_back() {
 
 #[test]
 fn the_data_of_a_claim_comes_back_only_with_the_claim() {
-    let mut world = world(json!({"v1/PersistentVolumeClaim": ["shop/data", "shop/cache"], "v1/Pod": ["shop/web"]}));
+    let mut world =
+        world(json!({"v1/PersistentVolumeClaim": ["shop/data", "shop/cache"], "v1/Pod": ["shop/web"]}));
     world.saved.insert("data".to_owned(), SavedClaim::Saved(Some(8)));
     world.saved.insert("cache".to_owned(), SavedClaim::NotSaved("not opted in".to_owned()));
     let effects = |world: &World| {
@@ -218,7 +227,11 @@ fn the_data_of_a_claim_comes_back_only_with_the_claim() {
     world.exists("persistentvolumeclaims", "data", None);
     assert_eq!(effects(&world)["data"], VolumeEffect::Kept);
     // Velero writes into the claims of every pod that it creates.
-    world.holds("pods", "web", json!({"spec": {"volumes": [{"persistentVolumeClaim": {"claimName": "data"}}]}}));
+    world.holds(
+        "pods",
+        "web",
+        json!({"spec": {"volumes": [{"persistentVolumeClaim": {"claimName": "data"}}]}}),
+    );
     assert_eq!(effects(&world)["data"], VolumeEffect::WrittenOver);
     world.exists("pods", "web", None);
     assert_eq!(effects(&world)["data"], VolumeEffect::Kept);
@@ -230,7 +243,8 @@ fn the_data_of_a_claim_comes_back_only_with_the_claim() {
 
 #[test]
 fn a_pod_brings_its_claims_whatever_their_labels() {
-    let mut world = world(json!({"v1/PersistentVolumeClaim": ["shop/data", "shop/other"], "v1/Pod": ["shop/web"]}));
+    let mut world =
+        world(json!({"v1/PersistentVolumeClaim": ["shop/data", "shop/other"], "v1/Pod": ["shop/web"]}));
     world.ask(json!({"labelSelector": {"matchLabels": {"app": "web"}}}));
     world.holds("persistentvolumeclaims", "data", json!({"metadata": {}}));
     world.holds("persistentvolumeclaims", "other", json!({"metadata": {}}));

@@ -128,10 +128,7 @@ pub(super) fn preview(seen: &Observed<'_>, objects: &[ObjectPreview]) -> Vec<Vol
 /// Claims of pods that Velero would create.
 fn written_by_new_pods(seen: &Observed<'_>, objects: &[ObjectPreview]) -> BTreeSet<String> {
     let created = objects.iter().filter(|object| object.resource == PODS && object.effect.creates());
-    created
-        .filter_map(|pod| seen.content(PODS, &pod.name))
-        .flat_map(|pod| claims_of(&pod["spec"]))
-        .collect()
+    created.filter_map(|pod| seen.content(PODS, &pod.name)).flat_map(|pod| claims_of(&pod["spec"])).collect()
 }
 
 fn effect(claim: &Effect, saved: Option<&SavedClaim>, pod_is_created: bool) -> VolumeEffect {
@@ -141,9 +138,10 @@ fn effect(claim: &Effect, saved: Option<&SavedClaim>, pod_is_created: bool) -> V
         (Effect::Created | Effect::CreatedUnlessCompleted | Effect::Replaced, Some(SavedClaim::Saved(_))) => {
             VolumeEffect::Restored
         }
-        (Effect::Created | Effect::CreatedUnlessCompleted | Effect::Replaced, Some(SavedClaim::NotSaved(_))) => {
-            VolumeEffect::Empty
-        }
+        (
+            Effect::Created | Effect::CreatedUnlessCompleted | Effect::Replaced,
+            Some(SavedClaim::NotSaved(_)),
+        ) => VolumeEffect::Empty,
         (Effect::Created | Effect::CreatedUnlessCompleted | Effect::Replaced, None) => VolumeEffect::Unknown,
         (Effect::Same | Effect::Kept { .. } | Effect::Updated { .. }, Some(SavedClaim::Saved(_)))
             if pod_is_created =>

@@ -19,6 +19,7 @@ use planner::{
     served::Served,
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{
     connect::Session,
@@ -65,7 +66,8 @@ pub(in crate::restore) async fn gather(
     fetching: &Fetching,
 ) -> Result<Option<Gathered>> {
     let (found, _) = list::one::<NonAdminBackup>(session, backup).await?;
-    let served = resources::served(session).await.context("the cluster does not say which resources it serves")?;
+    let served =
+        resources::served(session).await.context("the cluster does not say which resources it serves")?;
     let Some(files) = BackupFiles::fetch(session, &found, fetching).await? else { return Ok(None) };
     let existing = existing(session, &files, &served).await?;
     Ok(Some(Gathered {
@@ -142,7 +144,9 @@ impl BackupFiles {
         if files.contents.is_some() && files.saved.is_empty() {
             match by.with_link(session, "BackupVolumeInfos", name, whole).await {
                 Ok(None) => return Ok(None),
-                Ok(Some(bytes)) => files.saved = saved_by_infos(&bytes, &session.namespace).unwrap_or_default(),
+                Ok(Some(bytes)) => {
+                    files.saved = saved_by_infos(&bytes, &session.namespace).unwrap_or_default()
+                }
                 // The claims are shown without it.
                 Err(_) => {}
             }
@@ -152,23 +156,22 @@ impl BackupFiles {
 }
 
 /// One volume in Velero's file about them.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
 struct VolumeInfo {
     pvc_name: String,
     pvc_namespace: String,
     skipped: bool,
     skipped_reason: String,
     result: String,
-    snapshot_data_movement_info: Option<Sized>,
-    pvb_info: Option<Sized>,
-    csi_snapshot_info: Option<Sized>,
+    snapshot_data_movement_info: Option<DataSize>,
+    pvb_info: Option<DataSize>,
+    csi_snapshot_info: Option<DataSize>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
-struct Sized {
+struct DataSize {
     size: u64,
 }
 
@@ -208,9 +211,10 @@ async fn existing(
         one.is_for_backups() && (in_backup || one.name() == CLAIMS)
     };
     let whole = files.contents.is_some();
-    let lists = served.iter().filter(wanted).map(|one| async move {
-        anyhow::Ok((one.name(), listed(session, one, whole).await?))
-    });
+    let lists = served
+        .iter()
+        .filter(wanted)
+        .map(|one| async move { anyhow::Ok((one.name(), listed(session, one, whole).await?)) });
     let found: Vec<_> = stream::iter(lists).buffer_unordered(LISTS_AT_A_TIME).collect().await;
     found.into_iter().collect()
 }
@@ -226,7 +230,7 @@ async fn listed(session: &Session, served: &Served, whole: bool) -> Result<Exist
     let api: Api<DynamicObject> = Api::namespaced_with(session.client.clone(), &session.namespace, &resource);
     let all = ListParams::default();
     let named = if whole {
-        let read = |object: DynamicObject| {
+        let read = |object: DynamicObject| -> kube::Result<(String, Option<Value>)> {
             let name = object.metadata.name.clone().unwrap_or_default();
             Ok((name, Some(serde_json::to_value(&object).map_err(kube::Error::SerdeError)?)))
         };

@@ -129,10 +129,15 @@ pub(super) async fn run(session: &Session, args: PreviewArgs) -> Result<Outcome>
 }
 
 /// Shows what a restore would do.
-pub(super) async fn show(session: &Session, restore: &NonAdminRestore, fetching: &Fetching) -> Result<Outcome> {
+pub(super) async fn show(
+    session: &Session,
+    restore: &NonAdminRestore,
+    fetching: &Fetching,
+) -> Result<Outcome> {
     let verdict = verdict_of_restore(session, restore).await?;
     let backup = restore.spec.restore_spec.backup_name.clone().unwrap_or_default();
-    let Some(gathered) = gather(session, &backup, &verdict, &restore.spec.restore_spec, fetching).await? else {
+    let Some(gathered) = gather(session, &backup, &verdict, &restore.spec.restore_spec, fetching).await?
+    else {
         return Ok(Outcome::Interrupted);
     };
     let answer = answer(session, &backup, verdict, gathered.preview(&[]), &gathered);

@@ -20,7 +20,8 @@ use crate::{
 const FIELDS: usize = 4;
 
 pub(super) fn page(answer: &Answer) -> String {
-    let head = format!("restore from {} into namespace {}: {}", answer.backup, answer.namespace, headline(answer));
+    let head =
+        format!("restore from {} into namespace {}: {}", answer.backup, answer.namespace, headline(answer));
     let mut top = vec![head];
     top.extend(answer.reason.as_ref().map(|why| format!("  {}", printable(why))));
     if answer.objects_known {
@@ -53,9 +54,8 @@ fn removed(removed: &Removed) -> String {
 
 /// `resource/name` of everything that would be created or changed.
 pub(super) fn names(answer: &Answer) -> Vec<String> {
-    let changed = |object: &&ObjectPreview| {
-        object.effect.creates() || matches!(object.effect, Effect::Updated { .. })
-    };
+    let changed =
+        |object: &&ObjectPreview| object.effect.creates() || matches!(object.effect, Effect::Updated { .. });
     let objects = answer.preview.objects.iter().filter(changed);
     objects.map(|object| format!("{}/{}", object.resource, object.name)).collect()
 }
@@ -81,21 +81,22 @@ fn in_words(effect: &Effect) -> (&'static str, Style, String) {
         Effect::Replaced => ("replaced", style::WARNING, "it is removed first".to_owned()),
         Effect::Same => ("stays", style::QUIET, "it exists as it is in the backup".to_owned()),
         Effect::Kept { differences: None } => ("stays as it is", style::WARNING, "it exists".to_owned()),
-        Effect::Kept { differences: Some(fields) } => {
-            ("stays as it is", style::WARNING, format!("it exists; other than in the backup: {}", named(fields)))
-        }
+        Effect::Kept { differences: Some(fields) } => (
+            "stays as it is",
+            style::WARNING,
+            format!("it exists; other than in the backup: {}", named(fields)),
+        ),
         Effect::Updated { differences: None } => ("changed", style::WARNING, "if it differs".to_owned()),
         Effect::Updated { differences: Some(fields) } => ("changed", style::WARNING, named(fields)),
-        Effect::WithItsClaim => {
-            ("with its claim", style::QUIET, "or the claim gets a new volume".to_owned())
-        }
+        Effect::WithItsClaim => ("with its claim", style::QUIET, "or the claim gets a new volume".to_owned()),
         Effect::LeftOut { by } => ("left out", style::QUIET, by.to_string()),
         Effect::Unknown { why } => ("unknown", style::WARNING, why.clone()),
     }
 }
 
 fn named(fields: &[Difference]) -> String {
-    let mut names: Vec<&str> = fields.iter().take(FIELDS).map(|difference| difference.field.as_str()).collect();
+    let mut names: Vec<&str> =
+        fields.iter().take(FIELDS).map(|difference| difference.field.as_str()).collect();
     let more = format!("{} more", fields.len().saturating_sub(FIELDS));
     if fields.len() > FIELDS {
         names.push(&more);
@@ -109,7 +110,16 @@ fn summary(objects: &[ObjectPreview]) -> String {
     for object in objects {
         *counts.entry(in_words(&object.effect).0).or_default() += 1;
     }
-    let order = ["created", "replaced", "changed", "stays", "stays as it is", "with its claim", "left out", "unknown"];
+    let order = [
+        "created",
+        "replaced",
+        "changed",
+        "stays",
+        "stays as it is",
+        "with its claim",
+        "left out",
+        "unknown",
+    ];
     let parts = order.iter().filter_map(|word| Some(format!("{} {word}", counts.get(word)?)));
     let parts = parts.collect::<Vec<_>>().join(", ");
     if parts.is_empty() { "nothing is in the backup".to_owned() } else { parts }
@@ -124,7 +134,8 @@ fn objects(objects: &[ObjectPreview]) -> String {
     while let Some((first, rest)) = left.split_first() {
         let (word, style, why) = in_words(&first.effect);
         // What a rule leaves out of one resource takes one line.
-        let same = |object: &&ObjectPreview| object.resource == first.resource && object.effect == first.effect;
+        let same =
+            |object: &&ObjectPreview| object.resource == first.resource && object.effect == first.effect;
         let together = match &first.effect {
             Effect::LeftOut { .. } => rest.iter().take_while(same).count(),
             _ => 0,
@@ -171,4 +182,95 @@ fn volumes(volumes: &[VolumePreview]) -> String {
         table.row([Cell::from(volume.claim.as_str()), Cell::from(size), Cell::painted(style, words)]);
     }
     table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::restore_preview::{LeftOutBy, Preview};
+
+    use super::*;
+
+    fn object(resource: &str, name: &str, effect: Effect) -> ObjectPreview {
+        ObjectPreview { resource: resource.to_owned(), name: name.to_owned(), effect }
+    }
+
+    fn shown(answer: &Answer) -> String {
+        anstream::adapter::strip_str(&page(answer)).to_string()
+    }
+
+    #[test]
+    fn a_page_shows_effects_reasons_and_sizes() {
+        let differs = |field: &str| Difference { field: field.to_owned(), now: None, backup: None };
+        let fields = ["a", "b", "c", "d", "e"].map(differs).to_vec();
+        let velero = || Effect::LeftOut { by: LeftOutBy::Velero("it restores no objects of this kind") };
+        let objects = vec![
+            object("configmaps", "gone", Effect::Created),
+            object("configmaps", "prices", Effect::Kept { differences: Some(fields) }),
+            object("events", "one", velero()),
+            object("events", "two", velero()),
+            object("secrets", "key", Effect::Updated { differences: None }),
+        ];
+        let volume = |claim: &str, effect, bytes| VolumePreview {
+            claim: claim.to_owned(),
+            effect,
+            bytes,
+            requested: Some("1Gi".to_owned()),
+            message: None,
+        };
+        let volumes = vec![
+            volume("data", VolumeEffect::Kept, Some(8 << 20)),
+            volume("cache", VolumeEffect::Empty, None),
+        ];
+        let mut answer = Answer {
+            backup: "good".to_owned(),
+            namespace: "shop".to_owned(),
+            verdict: "passes",
+            reason: None,
+            policy: Source::Cluster,
+            preview: Preview { objects, volumes },
+            unknown: Vec::new(),
+            objects_known: true,
+            removed: None,
+        };
+        insta::assert_snapshot!(shown(&answer), @r"
+        restore from good into namespace shop: would pass
+          1 created, 1 changed, 1 stays as it is, 2 left out
+
+        Objects:
+          RESOURCE     NAME        EFFECT           WHY
+          configmaps   gone        created
+          configmaps   prices      stays as it is   it exists; other than in the backup: a, b, c, d, 1 more
+          events       2 objects   left out         Velero: it restores no objects of this kind
+          secrets      key         changed          if it differs
+
+        Data of volumes:
+          CLAIM   SIZE        DATA
+          data    8.00 MiB    NOT restored: the claim exists
+          cache   up to 1Gi   EMPTY: its data is not in the backup
+        ");
+        assert_eq!(names(&answer), ["configmaps/gone", "secrets/key"]);
+
+        answer.preview = Preview::default();
+        answer.objects_known = false;
+        answer.unknown = vec!["the list of objects in the backup cannot be fetched: no".to_owned()];
+        answer.removed = Some(Removed {
+            claims: vec!["data".to_owned()],
+            workloads: vec!["Deployment web".to_owned()],
+            kept: vec![("cache".to_owned(), "its data is not in backup good".to_owned())],
+        });
+        insta::assert_snapshot!(shown(&answer), @r"
+        restore from good into namespace shop: would pass
+
+        Removed first:
+          Deployment web
+          claim data, with the data in it
+
+        Claims that stay:
+          claim cache: its data is not in backup good
+
+        Not known:
+          the list of objects in the backup cannot be fetched: no
+          so it cannot be said which objects come back; what exists stays as it is
+        ");
+    }
 }

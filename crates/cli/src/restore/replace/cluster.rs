@@ -10,7 +10,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, PersistentVolumeClaim},
 };
 use kube::{
-    Api, Resource,
+    Api,
     api::{DeleteParams, ListParams, PostParams, Preconditions, PropagationPolicy},
     core::{ApiResource, DynamicObject, ObjectMeta},
 };
@@ -42,8 +42,8 @@ pub(super) async fn objects(session: &Session) -> Result<Objects> {
     let lists = WorkloadKind::ALL.map(|kind| async move {
         let listed = dynamic(session, kind).list(&ListParams::default()).await;
         let listed = listed.with_context(|| format!("listing {}", kind.resource()))?;
-        let read = listed.into_iter().map(|object| Ok(Workload::read(kind, &serde_json::to_value(object)?)));
-        read.collect::<Result<Vec<_>>>()
+        let read = |object: DynamicObject| anyhow::Ok(Workload::read(kind, &serde_json::to_value(object)?));
+        listed.into_iter().map(read).collect::<Result<Vec<_>>>()
     });
     for workloads in futures::future::join_all(lists).await {
         found.workloads.extend(workloads?);
@@ -117,7 +117,8 @@ impl Kept {
         let name = Record::name_for(backup);
         let Some(map) = session.api::<ConfigMap>().get_opt(&name).await? else { return Ok(None) };
         let text = map.data.as_ref().and_then(|data| data.get(KEY));
-        let text = text.with_context(|| format!("ConfigMap {name} has no {KEY}; delete it to start again"))?;
+        let text =
+            text.with_context(|| format!("ConfigMap {name} has no {KEY}; delete it to start again"))?;
         let record: Record =
             serde_json::from_str(text).with_context(|| format!("ConfigMap {name} cannot be read"))?;
         if record.backup != backup {
@@ -153,11 +154,9 @@ impl Kept {
 
     /// Forgets it.
     pub(super) async fn forget(&self, session: &Session) -> Result<()> {
-        let ClaimRef { name, uid } = ClaimRef {
-            name: self.map.metadata.name.clone().unwrap_or_default(),
-            uid: self.map.metadata.uid.clone().unwrap_or_default(),
-        };
-        delete(&session.api::<ConfigMap>(), &name, &uid, PropagationPolicy::Background).await
+        let (name, uid) = (self.map.metadata.name.as_deref(), self.map.metadata.uid.as_deref());
+        let api = session.api::<ConfigMap>();
+        delete(&api, name.unwrap_or_default(), uid.unwrap_or_default(), PropagationPolicy::Background).await
     }
 }
 
@@ -213,7 +212,7 @@ pub(super) async fn remove(session: &Session, removal: &Removal) -> Result<()> {
 
 async fn delete<K>(api: &Api<K>, name: &str, uid: &str, how: PropagationPolicy) -> Result<()>
 where
-    K: Resource + Clone + std::fmt::Debug + DeserializeOwned,
+    K: Clone + std::fmt::Debug + DeserializeOwned,
 {
     let params = DeleteParams {
         propagation_policy: Some(how),

@@ -1,6 +1,6 @@
 //! Taking one step after the other. Everything that is known about a replacement is in the cluster.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::Result;
 use api::{NonAdminBackup, NonAdminRestore};
@@ -25,9 +25,15 @@ use crate::{
 const POLL: Duration = Duration::from_secs(1);
 
 /// Takes steps until there are none left.
-pub(super) async fn until_done(session: &Session, mut kept: Kept, timeout: Option<Duration>) -> Result<Outcome> {
+pub(super) async fn until_done(
+    session: &Session,
+    mut kept: Kept,
+    timeout: Option<Duration>,
+) -> Result<Outcome> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut last = String::new();
+    // Requests that were shown to their end.
+    let mut followed = BTreeSet::new();
     loop {
         let seen = cluster::see(session, &kept.record).await?;
         let ended = match next_step(&seen.observed(&kept.record)) {
@@ -36,9 +42,13 @@ pub(super) async fn until_done(session: &Session, mut kept: Kept, timeout: Optio
                 cluster::create_safety_backup(session, &kept.record).await?;
                 None
             }
-            Step::WaitForSafetyBackup(_) => {
+            Step::WaitForSafetyBackup(how) => {
                 let name = kept.record.safety_backup.clone().unwrap_or_default();
-                follow::<NonAdminBackup>(session, &name, deadline).await?
+                if followed.insert(name.clone()) {
+                    follow::<NonAdminBackup>(session, &name, deadline).await?
+                } else {
+                    pause(&mut last, &format!("backup {name}: {how}"), deadline).await
+                }
             }
             Step::RecordChecked => {
                 kept.checked(session).await?;
@@ -51,7 +61,8 @@ pub(super) async fn until_done(session: &Session, mut kept: Kept, timeout: Optio
                 None
             }
             Step::WaitForRemoval(what) => {
-                pause(&mut last, &format!("waiting until these are gone: {}", what.join("; ")), deadline).await
+                pause(&mut last, &format!("waiting until these are gone: {}", what.join("; ")), deadline)
+                    .await
             }
             Step::CreateRestore => {
                 remark(format_args!("restoring from {}", kept.record.backup));
@@ -59,13 +70,20 @@ pub(super) async fn until_done(session: &Session, mut kept: Kept, timeout: Optio
                 None
             }
             Step::WaitForRestore(how) => {
-                match follow::<NonAdminRestore>(session, &kept.record.restore, deadline).await? {
-                    None => pause(&mut last, &format!("restore {}: {how}", kept.record.restore), deadline).await,
-                    ended => ended,
+                let name = kept.record.restore.clone();
+                if followed.insert(name.clone()) {
+                    follow::<NonAdminRestore>(session, &name, deadline).await?
+                } else {
+                    pause(&mut last, &format!("restore {name}: {how}"), deadline).await
                 }
             }
             Step::WaitForWorkloads(names) => {
-                pause(&mut last, &format!("waiting until these are available: {}", names.join(", ")), deadline).await
+                pause(
+                    &mut last,
+                    &format!("waiting until these are available: {}", names.join(", ")),
+                    deadline,
+                )
+                .await
             }
             Step::Stop(why) => return stop(session, &kept, &why).await,
             Step::Done(open) => return done(session, &kept, &open).await,
@@ -87,7 +105,11 @@ pub(super) async fn report(session: &Session, kept: &Kept) -> Result<Outcome> {
 }
 
 /// Waits for a request and shows how it goes; none if it is over.
-async fn follow<K: ShowsProgress>(session: &Session, name: &str, deadline: Option<Instant>) -> Result<Option<Outcome>> {
+async fn follow<K: ShowsProgress>(
+    session: &Session,
+    name: &str,
+    deadline: Option<Instant>,
+) -> Result<Option<Outcome>> {
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let (outcome, _) = live::follow::<K>(session, name, left).await?;
     Ok(matches!(outcome, Outcome::Late | Outcome::Interrupted).then_some(outcome))
@@ -124,7 +146,9 @@ async fn done(session: &Session, kept: &Kept, open: &[String]) -> Result<Outcome
         remark(format_args!("{} {}", style::paint(style::WARNING, "but:"), printable(line)));
     }
     if let Some(safety) = safety_backup {
-        remark(format_args!("what was there before is in backup {safety}; `kubectl nacre backup delete {safety}` removes it"));
+        remark(format_args!(
+            "what was there before is in backup {safety}; `kubectl nacre backup delete {safety}` removes it"
+        ));
     }
     Ok(Outcome::attention_if(!open.is_empty()))
 }

@@ -72,10 +72,15 @@ pub(super) async fn prepare(
     }
     let missing = cluster::missing_permissions(session, &permissions(&scope)).await?;
     if !missing.is_empty() {
-        bail!("you may not do this in namespace {}: {}; nothing was changed", session.namespace, missing.join(", "));
+        bail!(
+            "you may not do this in namespace {}: {}; nothing was changed",
+            session.namespace,
+            missing.join(", ")
+        );
     }
-    let answer = preview::answer(session, &name, verdict, gathered.preview(&removed(&scope, &objects)), &gathered)
-        .replacing(&scope);
+    let answer =
+        preview::answer(session, &name, verdict, gathered.preview(&removed(&scope, &objects)), &gathered)
+            .replacing(&scope);
     let people = matches!(session.format, Format::Table | Format::Wide);
     if people || sending.dry_run.is_some() {
         print(session.format, &answer, || answer.page(), || answer.names())?;
@@ -85,7 +90,10 @@ pub(super) async fn prepare(
     }
     let claims = scope.claims.len();
     let safety = if args.no_safety_backup { "WITHOUT a safety backup" } else { "after a safety backup" };
-    let question = format!("Remove {claims} claims and {} workloads {safety}, and restore them from {name}?", scope.workloads.len());
+    let question = format!(
+        "Remove {claims} claims and {} workloads {safety}, and restore them from {name}?",
+        scope.workloads.len()
+    );
     if !consent.given(&question).context("nothing was changed")? {
         remark("nothing was changed");
         return Ok(Prepared::Ended(Outcome::Failed));

@@ -78,7 +78,13 @@ fn new_world(forgets_one: bool, orphan: bool) -> World {
     let claims: Vec<Claim> = ["files", "data-db-0"].map(claim).to_vec();
     let saved: BTreeMap<_, _> =
         claims.iter().map(|claim| (claim.name.clone(), SavedClaim::Saved(None))).collect();
-    let seen = scope::Observed { backup: "good", claims: &claims, workloads: &workloads, saved, ..Default::default() };
+    let seen = scope::Observed {
+        backup: "good",
+        claims: &claims,
+        workloads: &workloads,
+        saved,
+        ..Default::default()
+    };
     let scope = choose(&seen).unwrap();
     World {
         record: Some(Record {
@@ -135,7 +141,8 @@ impl World {
             return self.remove(&removal);
         }
         let Some(record) = &self.record else { return };
-        let (good, safety, restored) = (backup("good", "Completed", &json!({})), self.safety_backup(), self.restore());
+        let (good, safety, restored) =
+            (backup("good", "Completed", &json!({})), self.safety_backup(), self.restore());
         let step = next_step(&Observed {
             record,
             backup: Some(&good),
@@ -191,13 +198,24 @@ impl World {
             Event::VeleroFails => self.velero(false),
             Event::Collect => self.collect(),
             Event::CronJobFires => {
-                let alive = self.workloads.iter().any(|one| one.kind == WorkloadKind::CronJob && !one.is_deleting);
+                let alive =
+                    self.workloads.iter().any(|one| one.kind == WorkloadKind::CronJob && !one.is_deleting);
                 // The new Jobs of a CronJob that is restored belong to a new one.
                 if alive && self.restore.is_none() && self.fired < 3 {
                     self.fired += 1;
                     let (job, pod) = (format!("clean-{}", self.fired), format!("clean-{}-a", self.fired));
-                    self.workloads.push(workload(WorkloadKind::Job, &job, &["files"], &owned_by("batch/v1", "CronJob", "clean")));
-                    self.workloads.push(workload(WorkloadKind::Pod, &pod, &["files"], &owned_by("batch/v1", "Job", &job)));
+                    self.workloads.push(workload(
+                        WorkloadKind::Job,
+                        &job,
+                        &["files"],
+                        &owned_by("batch/v1", "CronJob", "clean"),
+                    ));
+                    self.workloads.push(workload(
+                        WorkloadKind::Pod,
+                        &pod,
+                        &["files"],
+                        &owned_by("batch/v1", "Job", &job),
+                    ));
                 }
             }
             // What was decided and not sent is lost; everything else is in the cluster.
@@ -205,7 +223,10 @@ impl World {
             Event::Nothing => {}
             Event::SafetyDeleted => {
                 // Not while something depends on it: nobody can promise anything then.
-                if self.old_data.len() == 2 && self.claims.iter().all(|claim| !claim.is_deleting) && self.pending.is_empty() {
+                if self.old_data.len() == 2
+                    && self.claims.iter().all(|claim| !claim.is_deleting)
+                    && self.pending.is_empty()
+                {
                     self.safety = None;
                 }
             }
@@ -225,8 +246,13 @@ impl World {
             for name in ["files", "data-db-0"] {
                 self.claims.push(Claim { uid: format!("new-{name}"), ..claim(name) });
             }
-            for (kind, name) in [(WorkloadKind::Deployment, "web"), (WorkloadKind::StatefulSet, "db"), (WorkloadKind::CronJob, "clean")] {
-                let mut back = workload(kind, name, &[], &json!({"metadata": {"uid": format!("new-{name}")}}));
+            for (kind, name) in [
+                (WorkloadKind::Deployment, "web"),
+                (WorkloadKind::StatefulSet, "db"),
+                (WorkloadKind::CronJob, "clean"),
+            ] {
+                let mut back =
+                    workload(kind, name, &[], &json!({"metadata": {"uid": format!("new-{name}")}}));
                 back.is_available = true;
                 self.workloads.push(back);
             }
@@ -240,9 +266,15 @@ impl World {
             one.is_deleting |= one.owner.as_ref().is_some_and(|owner| !alive.contains(&owner.uid));
         }
         // A claim that a pod uses stays.
-        let used = |claim: &Claim| self.workloads.iter().any(|one| one.kind == WorkloadKind::Pod && one.uses(&claim.name));
-        let gone: Vec<String> =
-            self.claims.iter().filter(|claim| claim.is_deleting && !used(claim)).map(|claim| claim.uid.clone()).collect();
+        let used = |claim: &Claim| {
+            self.workloads.iter().any(|one| one.kind == WorkloadKind::Pod && one.uses(&claim.name))
+        };
+        let gone: Vec<String> = self
+            .claims
+            .iter()
+            .filter(|claim| claim.is_deleting && !used(claim))
+            .map(|claim| claim.uid.clone())
+            .collect();
         self.claims.retain(|claim| !gone.contains(&claim.uid));
         for uid in gone {
             self.old_data.remove(&uid);

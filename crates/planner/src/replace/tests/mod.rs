@@ -39,6 +39,7 @@ fn owned_by(api_version: &str, kind: &str, name: &str) -> Value {
 }
 
 fn claim(name: &str) -> Claim {
-    let meta = json!({"name": name, "uid": format!("uid-{name}"), "creationTimestamp": "2026-11-10T00:00:00Z"});
+    let meta =
+        json!({"name": name, "uid": format!("uid-{name}"), "creationTimestamp": "2026-11-10T00:00:00Z"});
     Claim::read(&json!({ "metadata": meta }))
 }

@@ -65,11 +65,16 @@ fn a_kept_claim_is_not_written_over_by_a_pod_of_the_backup() {
     // The pods of a Deployment have new names: whether the backup has old ones is not known without its contents.
     let problems = choose(&Observed { only_claims: &only, ..seen(&claims, &workloads) }).unwrap_err();
     assert!(problems[0].contains("claim files stays, but a pod in backup good may use it"), "{problems:?}");
-    let old = [BackupPod { name: "web-0-z".to_owned(), claims: vec!["files".to_owned()], ..BackupPod::default() }];
-    let problems = choose(&Observed { only_claims: &only, backup_pods: Some(&old), ..seen(&claims, &workloads) }).unwrap_err();
+    let old =
+        [BackupPod { name: "web-0-z".to_owned(), claims: vec!["files".to_owned()], ..BackupPod::default() }];
+    let problems =
+        choose(&Observed { only_claims: &only, backup_pods: Some(&old), ..seen(&claims, &workloads) })
+            .unwrap_err();
     assert!(problems[0].contains("Velero would create pod web-0-z of backup good"), "{problems:?}");
     let same = [BackupPod { name: "web-1-a".to_owned(), ..old[0].clone() }];
-    let scope = choose(&Observed { only_claims: &only, backup_pods: Some(&same), ..seen(&claims, &workloads) }).unwrap();
+    let scope =
+        choose(&Observed { only_claims: &only, backup_pods: Some(&same), ..seen(&claims, &workloads) })
+            .unwrap();
     assert_eq!(names(&scope).1, ["StatefulSet db"]);
 }
 
@@ -77,7 +82,10 @@ fn a_kept_claim_is_not_written_over_by_a_pod_of_the_backup() {
 fn operators_and_git_ops_stop_it_unless_they_are_paused() {
     let claims = [claim("files")];
     let cases = [
-        (owned_by("redis.example.com/v1", "Redis", "cache"), "web belongs to Redis cache: an operator would re-create it"),
+        (
+            owned_by("redis.example.com/v1", "Redis", "cache"),
+            "web belongs to Redis cache: an operator would re-create it",
+        ),
         (json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}}}), "managed by Argo CD"),
         (json!({"metadata": {"labels": {"kustomize.toolkit.fluxcd.io/name": "x"}}}), "managed by Flux"),
         (json!({"metadata": {"labels": {"helm.toolkit.fluxcd.io/name": "x"}}}), "managed by Flux"),
@@ -89,7 +97,8 @@ fn operators_and_git_ops_stop_it_unless_they_are_paused() {
         assert!(choose(&Observed { ignore_managers: true, ..seen(&claims, &workloads) }).is_ok());
     }
     // A pod of an operator's own kind, without anything built in between.
-    let workloads = [workload(WorkloadKind::Pod, "web", &["files"], &owned_by("example.com/v1", "Game", "go"))];
+    let workloads =
+        [workload(WorkloadKind::Pod, "web", &["files"], &owned_by("example.com/v1", "Game", "go"))];
     assert!(choose(&seen(&claims, &workloads)).unwrap_err()[0].contains("Pod web belongs to Game go"));
 }
 
@@ -100,7 +109,10 @@ fn what_would_not_come_back_is_not_removed() {
     let mut observed = seen(&claims, &workloads);
     observed.left_out.insert("pods".to_owned(), "the request, includedResources".to_owned());
     let problems = choose(&observed).unwrap_err();
-    assert_eq!(problems, ["pods would be removed and not come back: they are left out by the request, includedResources"]);
+    assert_eq!(
+        problems,
+        ["pods would be removed and not come back: they are left out by the request, includedResources"]
+    );
 
     let mut labelled = claims.clone();
     labelled[0].labels.insert("app".to_owned(), "web".to_owned());
@@ -119,7 +131,10 @@ fn only_claims_with_data_in_the_backup_go() {
     observed.backup_started = Some("2026-11-09T00:00:00Z".parse().unwrap());
     let scope = choose(&observed).unwrap();
     assert_eq!(names(&scope).0, ["files"]);
-    assert_eq!(scope.kept[0], ("cache".to_owned(), "its data is not in backup good: not opted in".to_owned()));
+    assert_eq!(
+        scope.kept[0],
+        ("cache".to_owned(), "its data is not in backup good: not opted in".to_owned())
+    );
     assert_eq!(scope.kept[1], ("new".to_owned(), "it was made after backup good".to_owned()));
     // Named by the user, it is refused; unknown, everything is.
     let only = ["cache".to_owned()];

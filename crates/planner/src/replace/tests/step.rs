@@ -112,7 +112,10 @@ fn it_goes_from_step_to_step() {
     assert_eq!(world.next(), Step::RecordChecked);
     world.record.checked = true;
     let Step::Remove(removals) = world.next() else { panic!("the Deployment goes") };
-    assert!(matches!(&removals[..], [Removal::Workload { kind: WorkloadKind::Deployment, orphan: false, .. }]));
+    assert!(matches!(
+        &removals[..],
+        [Removal::Workload { kind: WorkloadKind::Deployment, orphan: false, .. }]
+    ));
     world.workloads.remove(0);
     let both = vec!["ReplicaSet web-1".to_owned(), "Pod web-1-a".to_owned()];
     assert_eq!(world.next(), Step::WaitForRemoval(both));
@@ -121,7 +124,10 @@ fn it_goes_from_step_to_step() {
     assert!(matches!(&removals[..], [Removal::Claim(_)]));
     world.claims[0].is_deleting = true;
     world.claims[0].finalizers = vec!["example.com/hold".to_owned()];
-    assert_eq!(world.next(), Step::WaitForRemoval(vec!["claim files (finalizers: example.com/hold)".to_owned()]));
+    assert_eq!(
+        world.next(),
+        Step::WaitForRemoval(vec!["claim files (finalizers: example.com/hold)".to_owned()])
+    );
     world.claims.clear();
     assert_eq!(world.next(), Step::CreateRestore);
     world.restore = Some(restore("InProgress", &[]));
@@ -132,7 +138,10 @@ fn it_goes_from_step_to_step() {
     world.restore = Some(restore("Completed", &[condition("DataRestored", "Unknown", "StillRunning")]));
     assert!(matches!(world.next(), Step::WaitForRestore(_)));
     world.restore = Some(restore("Completed", &[condition("DataRestored", "True", "AllVolumesRestored")]));
-    assert_eq!(world.next(), Step::Done(vec!["Deployment web is not there: it is not in backup good".to_owned()]));
+    assert_eq!(
+        world.next(),
+        Step::Done(vec!["Deployment web is not there: it is not in backup good".to_owned()])
+    );
     let mut web = workload(WorkloadKind::Deployment, "web", &["files"], &json!({"metadata": {"uid": "new"}}));
     world.workloads.push(web.clone());
     assert_eq!(world.next(), Step::WaitForWorkloads(vec!["Deployment web".to_owned()]));
@@ -151,13 +160,15 @@ fn nothing_is_removed_unless_both_backups_hold_the_data() {
     assert_eq!(world.stops(), "backup before ended as PartiallyFailed");
     world.safety = Some(backup("before", "Completed", &protected("False", "ClaimsNotSaved")));
     assert_eq!(world.stops(), "the data of claim files is not in backup before: because ClaimsNotSaved");
-    let listed = json!({"status": {"claims": [{"name": "files", "state": "NotSaved", "message": "hostPath"}]}});
+    let listed =
+        json!({"status": {"claims": [{"name": "files", "state": "NotSaved", "message": "hostPath"}]}});
     world.safety = Some(backup("before", "Completed", &listed));
     assert_eq!(world.stops(), "the data of claim files is not in backup before: hostPath");
     let soon = json!({"status": {"veleroBackup": {"status": {"expiration": "2026-11-16T14:00:00Z"}}}});
     world.safety = Some(backup("before", "Completed", &soon));
     assert!(world.stops().contains("expires within four hours"));
-    let old = json!({"status": {"veleroBackup": {"status": {"completionTimestamp": "2026-11-16T11:20:00Z"}}}});
+    let old =
+        json!({"status": {"veleroBackup": {"status": {"completionTimestamp": "2026-11-16T11:20:00Z"}}}});
     world.safety = Some(backup("before", "Completed", &old));
     assert!(world.stops().contains("older than half an hour"));
 
