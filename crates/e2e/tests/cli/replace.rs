@@ -94,7 +94,7 @@ async fn kill(mut program: Child) -> Result<()> {
 }
 
 /// A claim, a Deployment and a pod of it that use it, and a good backup.
-async fn shop(ada: &Person<'_>, more: Value) -> Result<()> {
+async fn shop(ada: &Person<'_>, more: &Value) -> Result<()> {
     let tenant = &ada.tenant;
     let claim =
         json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
@@ -139,7 +139,7 @@ async fn a_replacement_that_is_killed_at_every_step_is_resumed_by_the_same_comma
     let ada = Person::new(stage, "undo", "ada").await?;
     let tenant = &ada.tenant;
     let downloads = tokio::spawn(refuse_downloads(stage.bed.client().await?, "undo".to_owned()));
-    shop(&ada, json!({})).await?;
+    shop(&ada, &json!({})).await?;
 
     // Nobody agreed: nothing happens.
     let ended = ada.nacre(&REPLACE[..5]).await?;
@@ -211,7 +211,7 @@ async fn nothing_is_removed_without_a_complete_safety_backup() -> Result<()> {
     let ada = Person::new(stage, "undo-not", "ada").await?;
     let tenant = &ada.tenant;
     let downloads = tokio::spawn(refuse_downloads(stage.bed.client().await?, "undo-not".to_owned()));
-    shop(&ada, json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}}})).await?;
+    shop(&ada, &json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}}})).await?;
 
     // Argo CD would re-create what is removed.
     let ended = ada.nacre(&REPLACE).await?;

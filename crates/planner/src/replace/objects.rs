@@ -89,6 +89,7 @@ pub struct Owner {
 
 /// A workload, as far as a replacement reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, read from another field")]
 pub struct Workload {
     /// Its kind.
     pub kind: WorkloadKind,

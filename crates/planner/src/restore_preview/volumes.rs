@@ -132,22 +132,18 @@ fn written_by_new_pods(seen: &Observed<'_>, objects: &[ObjectPreview]) -> BTreeS
 }
 
 fn effect(claim: &Effect, saved: Option<&SavedClaim>, pod_is_created: bool) -> VolumeEffect {
-    match (claim, saved) {
-        (Effect::LeftOut { .. }, _) => VolumeEffect::LeftOut,
-        (Effect::Unknown { .. } | Effect::WithItsClaim, _) => VolumeEffect::Unknown,
-        (Effect::Created | Effect::CreatedUnlessCompleted | Effect::Replaced, Some(SavedClaim::Saved(_))) => {
-            VolumeEffect::Restored
-        }
-        (
-            Effect::Created | Effect::CreatedUnlessCompleted | Effect::Replaced,
-            Some(SavedClaim::NotSaved(_)),
-        ) => VolumeEffect::Empty,
-        (Effect::Created | Effect::CreatedUnlessCompleted | Effect::Replaced, None) => VolumeEffect::Unknown,
-        (Effect::Same | Effect::Kept { .. } | Effect::Updated { .. }, Some(SavedClaim::Saved(_)))
-            if pod_is_created =>
-        {
+    let is_saved = matches!(saved, Some(SavedClaim::Saved(_)));
+    match claim {
+        Effect::LeftOut { .. } => VolumeEffect::LeftOut,
+        Effect::Unknown { .. } | Effect::WithItsClaim => VolumeEffect::Unknown,
+        Effect::Created | Effect::CreatedUnlessCompleted | Effect::Replaced => match saved {
+            Some(SavedClaim::Saved(_)) => VolumeEffect::Restored,
+            Some(SavedClaim::NotSaved(_)) => VolumeEffect::Empty,
+            None => VolumeEffect::Unknown,
+        },
+        Effect::Same | Effect::Kept { .. } | Effect::Updated { .. } if is_saved && pod_is_created => {
             VolumeEffect::WrittenOver
         }
-        (Effect::Same | Effect::Kept { .. } | Effect::Updated { .. }, _) => VolumeEffect::Kept,
+        Effect::Same | Effect::Kept { .. } | Effect::Updated { .. } => VolumeEffect::Kept,
     }
 }
