@@ -48,7 +48,11 @@ pub(crate) fn concerns_restores(kind: &str) -> bool {
 fn needed(kind: &str) -> Downloads {
     match kind {
         // The lists are names of objects and nothing else; the log names each of them too.
-        "BackupLog" | "BackupResults" | "BackupResourceList" | "RestoreLog" | "RestoreResults"
+        "BackupLog"
+        | "BackupResults"
+        | "BackupResourceList"
+        | "RestoreLog"
+        | "RestoreResults"
         | "RestoreResourceList" => Downloads::Logs,
         _ => Downloads::All,
     }

@@ -73,11 +73,17 @@ pub(super) fn by_resource(seen: &Observed<'_>, resource: &str, served: &Served) 
     let listed = |list: &[String]| list.iter().any(|name| selects(name, resource, seen.served));
     let policy = &seen.policy.restore;
     let (requested, spec) = (seen.requested, seen.spec);
+    let leaves_out = |spec: &RestoreSpec| {
+        spec.included_resources.as_deref().is_some_and(|list| !list.is_empty() && !listed(list))
+    };
     if listed(&fence::out_of_restores()) {
         return Some(LeftOutBy::Fence);
     }
     if listed(requested.excluded_resources.as_deref().unwrap_or_default()) {
         return Some(LeftOutBy::Request("excludedResources"));
+    }
+    if leaves_out(requested) {
+        return Some(LeftOutBy::Request("includedResources"));
     }
     if listed(spec.excluded_resources.as_deref().unwrap_or_default()) {
         let guard_rail = listed(&policy.excluded_from_platform_storage);
@@ -90,17 +96,12 @@ pub(super) fn by_resource(seen: &Observed<'_>, resource: &str, served: &Served) 
     if NEVER_BY_VELERO.contains(&resource) {
         return Some(LeftOutBy::Velero("it restores no objects of this kind"));
     }
-    let leaves_out = |spec: &RestoreSpec| {
-        spec.included_resources.as_deref().is_some_and(|list| !list.is_empty() && !listed(list))
-    };
     if leaves_out(spec) {
-        return Some(if leaves_out(requested) {
-            LeftOutBy::Request("includedResources")
-        } else if seen.from_tenant_storage {
-            LeftOutBy::Policy("restore.fromTenantStorage")
+        return Some(LeftOutBy::Policy(if seen.from_tenant_storage {
+            "restore.fromTenantStorage"
         } else {
-            LeftOutBy::Policy("restore.enforce.includedResources")
-        });
+            "restore.enforce.includedResources"
+        }));
     }
     let comes_with_claims = resource == "persistentvolumes" && spec.include_cluster_resources != Some(false);
     (!served.namespaced && !comes_with_claims).then_some(LeftOutBy::ClusterScoped)

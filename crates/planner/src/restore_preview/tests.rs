@@ -138,13 +138,17 @@ fn each_object_has_an_effect_and_each_rule_its_name() {
 
 #[test]
 fn the_requests_own_filters_are_named_and_no_surprise() {
-    let mut world = world(json!({"v1/ConfigMap": ["shop/a"], "v1/Secret": ["shop/b"]}));
+    let mut world = world(json!({
+        "v1/ConfigMap": ["shop/a"], "v1/Secret": ["shop/b"], "v1/ResourceQuota": ["shop/limit"],
+    }));
     world.ask(json!({"includedResources": ["secrets"]}));
     insta::assert_snapshot!(world.lines(), @r#"
     {"resource":"configmaps","name":"a","effect":"leftOut","by":"the request, includedResources"}
+    {"resource":"resourcequotas","name":"limit","effect":"leftOut","by":"the request, includedResources"}
     {"resource":"secrets","name":"b","effect":"created"}
     "#);
     assert!(!world.preview().something_stays_away());
+    world.items.retain(|item| item.kind != "ResourceQuota");
     world.ask(json!({"excludedResources": ["secrets"]}));
     insta::assert_snapshot!(world.lines(), @r#"
     {"resource":"configmaps","name":"a","effect":"created"}
