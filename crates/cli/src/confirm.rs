@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use anyhow::{Result, bail};
 
 /// Whether to go on without asking.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Consent {
     /// Do not ask for confirmation. Required without a terminal.
     #[arg(short, long, aliases = ["confirm", "assume-yes"])]

@@ -2,6 +2,8 @@
 
 use anyhow::{Result, bail};
 use http::{Request, header::ACCEPT};
+pub(crate) use planner::served::Served;
+use planner::served::is_pattern;
 use serde_json::Value;
 
 use crate::{connect::Session, output::remark};
@@ -9,37 +11,6 @@ use crate::{connect::Session, output::remark};
 /// All kinds of a cluster in one answer; Kubernetes before 1.30 has only the older format, which reads the same.
 const DISCOVERY: &str = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2,\
                          application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2beta1";
-
-/// One resource that the cluster serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Served {
-    group: String,
-    plural: String,
-    /// The singular and the short names.
-    aliases: Vec<String>,
-    namespaced: bool,
-    listable: bool,
-    preferred: bool,
-}
-
-impl Served {
-    /// As Velero's filters spell it.
-    pub(crate) fn name(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
-    }
-
-    /// Whether it lives in namespaces and can be listed, in the version that its group prefers.
-    pub(crate) const fn is_for_backups(&self) -> bool {
-        self.namespaced && self.listable && self.preferred
-    }
-
-    /// Whether Velero takes this name for it: plural, singular or short, alone or with the group or its beginning.
-    fn is_called(&self, name: &str) -> bool {
-        let (name, group) = name.split_once('.').unwrap_or((name, ""));
-        let named = self.plural == name || self.aliases.iter().any(|alias| alias == name);
-        named && self.group.starts_with(group)
-    }
-}
 
 /// Asks for everything the cluster serves; none if it does not say, or not all of it.
 pub(crate) async fn served(session: &Session) -> Option<Vec<Served>> {
@@ -63,7 +34,9 @@ fn listed(list: &Value) -> Option<Vec<Served>> {
                 let short = resource["shortNames"].as_array().into_iter().flatten().map(text);
                 found.push(Served {
                     group: text(&group["metadata"]["name"]),
+                    version: text(&version["version"]),
                     plural: text(&resource["resource"]),
+                    kind: text(&resource["responseKind"]["kind"]),
                     aliases: std::iter::once(text(&resource["singularResource"])).chain(short).collect(),
                     namespaced: resource["scope"] == "Namespaced",
                     listable: resource["verbs"].as_array().into_iter().flatten().any(|verb| verb == "list"),
@@ -107,11 +80,6 @@ pub(crate) async fn check(session: &Session, fields: &[Named<'_>]) -> Result<()>
         }
     }
     Ok(())
-}
-
-/// Velero matches patterns by itself.
-fn is_pattern(name: &str) -> bool {
-    name.contains(['*', '?', '['])
 }
 
 /// Why this name selects nothing; none if it selects something.

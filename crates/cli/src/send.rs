@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
+use clap::ValueEnum;
 use jiff::Timestamp;
 use kube::api::PostParams;
 use serde::Serialize;
@@ -23,9 +24,10 @@ use crate::{
 /// What every `create` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Sending {
-    /// Print the manifest; change nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    /// Change nothing. `client` prints the manifest, `server` asks the API server too.
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "client")]
+    #[arg(value_enum, hide_possible_values = true)]
+    pub(crate) dry_run: Option<DryRun>,
 
     #[command(flatten)]
     waiting: Waiting,
@@ -37,6 +39,15 @@ pub(crate) struct Sending {
     /// Annotations for the object.
     #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',', value_parser = pair)]
     annotations: Vec<(String, String)>,
+}
+
+/// Who looks at an object that is not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    /// Nobody: the manifest is printed.
+    Client,
+    /// The API server and nacre's webhook; a restore is previewed.
+    Server,
 }
 
 /// Whether to wait, and for how long.
@@ -52,6 +63,22 @@ pub(crate) struct Waiting {
 }
 
 impl Sending {
+    /// How long to wait at most.
+    pub(crate) const fn timeout(&self) -> Option<Duration> {
+        self.waiting.timeout
+    }
+
+    /// Makes the object under the name it has, and waits for it.
+    pub(crate) async fn send_and_wait<K: ShowsProgress>(
+        &self,
+        session: &Session,
+        object: K,
+    ) -> Result<Outcome> {
+        let name = object.meta().name.clone().unwrap_or_default();
+        session.api::<K>().create(&PostParams::default(), &object).await?;
+        conclude::<K>(session, &name, self.waiting.timeout).await
+    }
+
     /// Makes the object, or prints it.
     pub(crate) async fn send<K: ShowsProgress>(
         &self,
@@ -64,13 +91,18 @@ impl Sending {
         meta.labels = map(&self.labels);
         meta.annotations = map(&self.annotations);
         let asked = meta.name.clone().unwrap_or_default();
-        if self.dry_run {
+        let api = session.api::<K>();
+        if let Some(mode) = self.dry_run {
+            if mode == DryRun::Server {
+                let params = PostParams { dry_run: true, ..PostParams::default() };
+                object = api.create(&params, &object).await?;
+                object.meta_mut().managed_fields = None;
+            }
             // A manifest is what was asked for, and a table is none.
             let format = if session.format == Format::Table { Format::Yaml } else { session.format };
             print(format, &object, String::new, || vec![qualified::<K>(&asked)])?;
             return Ok(Outcome::Good);
         }
-        let api = session.api::<K>();
         let made = match api.create(&PostParams::default(), &object).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() && !named => {
                 // Two in one second: the second one gets a suffix.

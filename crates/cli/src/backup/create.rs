@@ -152,7 +152,7 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
         bail!("this backup would be refused: {refusal}");
     }
     // A dry run asks nobody.
-    if !args.sending.dry_run {
+    if args.sending.dry_run.is_none() {
         check_resources(session, &spec).await?;
     }
     let backup = NonAdminBackup {

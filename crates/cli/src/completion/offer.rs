@@ -66,12 +66,13 @@ pub(super) fn named(path: &[&str], argument: &str) -> Option<Named> {
             Named::Object(noun(path[0])?)
         }
         (["request", _], "name" | "names") => Named::BesideVelero(Kind::NonAdminBackupStorageLocationRequest),
-        (["restore", "create"], "from_backup") => Named::Object(Kind::NonAdminBackup),
+        (["restore", "create" | "preview"], "from_backup") => Named::Object(Kind::NonAdminBackup),
+        (["restore", "create"], "only_claim") => Named::Object(Kind::PersistentVolumeClaim),
         (["backup", "create"], "storage_location") => Named::Object(Kind::NonAdminBackupStorageLocation),
         (["location", "create"], "credential") => Named::Key,
         (["location", "create"], "provider") => Named::Word(&["aws", "azure", "gcp"]),
         (
-            ["backup" | "restore", "create"],
+            ["backup" | "restore", "create" | "preview"],
             "include_resources"
             | "exclude_resources"
             | "include_namespace_scoped_resources"
@@ -79,7 +80,7 @@ pub(super) fn named(path: &[&str], argument: &str) -> Option<Named> {
             | "exclude_cluster_scoped_resources",
         ) => Named::Resource,
         (["migration", ..], "accounts" | "serviceaccount" | "controller") => Named::Account,
-        (["restore", "create"], "existing_resource_policy") => Named::Word(&["none", "update"]),
+        (["restore", "create" | "preview"], "existing_resource_policy") => Named::Word(&["none", "update"]),
         (["install" | "render"], "log_format") => Named::Word(&["json", "text"]),
         _ => return None,
     })

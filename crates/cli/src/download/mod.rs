@@ -1,5 +1,6 @@
 //! Fetching a log, the results or the contents of a backup: ask for a link, wait for it, stream it, clean up.
 
+pub(crate) mod contents;
 mod fetch;
 pub(crate) mod file;
 pub(crate) mod logs;
@@ -40,6 +41,12 @@ pub(crate) struct Fetching {
     /// Do not verify the storage's certificate. Insecure.
     #[arg(long)]
     insecure_skip_tls_verify: bool,
+}
+
+impl Default for Fetching {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(120), cacert: None, insecure_skip_tls_verify: false }
+    }
 }
 
 impl Fetching {
@@ -166,6 +173,8 @@ fn thing(kind: &str) -> &'static str {
         "BackupLog" | "RestoreLog" => "the log",
         "BackupResults" | "RestoreResults" => "the list of errors and warnings",
         "BackupContents" => "the contents",
+        "BackupResourceList" => "the list of objects in the backup",
+        "BackupVolumeInfos" => "the list of volumes",
         _ => "the file",
     }
 }

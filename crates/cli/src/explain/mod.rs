@@ -1,6 +1,7 @@
 //! `explain`: what nacre would do with a request, before it is sent.
 
 mod manifest;
+mod restore;
 mod rule;
 mod server;
 mod show;
@@ -28,6 +29,7 @@ use crate::{
     preview::{PreviewResult, World, of_backup, of_location, of_restore},
 };
 use manifest::Manifest;
+pub(crate) use restore::{RestoreVerdict, verdict_of_restore};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

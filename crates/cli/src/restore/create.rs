@@ -1,30 +1,31 @@
 //! `restore create`, with the flags of `velero restore create` as far as a namespace owner can use them.
 
 use anyhow::{Result, bail};
-use api::{
-    Duration, NonAdminRestore, NonAdminRestoreSpec,
-    velero::{RestoreSpec, UploaderConfigForRestore},
-};
+use api::{NonAdminRestore, NonAdminRestoreSpec};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::ObjectMeta;
 use planner::Policy;
 
-use super::choose;
+use super::{
+    choose,
+    filters::{Filters, check_resources},
+    preview,
+    replace::{self, ReplaceArgs},
+};
 use crate::{
-    backup::config_map,
     confirm::Consent,
     connect::Session,
+    download::Fetching,
     output::{Outcome, remark},
-    resources::{self, Unknown},
-    selector,
-    send::{Sending, generated, given, written_duration},
+    send::{DryRun, Sending, generated},
 };
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   kubectl nacre restore create --from-backup daily --wait
   kubectl nacre restore create                         from the last good backup of the namespace
+  kubectl nacre restore create --from-backup daily --dry-run=server
+  kubectl nacre restore create --from-backup daily --replace
   kubectl nacre restore create back --from-backup daily --include-resources configmaps -l app=shop
   kubectl nacre restore create --from-backup daily --existing-resource-policy update
 
@@ -32,6 +33,9 @@ Existing objects stay as they are unless --existing-resource-policy update is se
 Without --from-backup the last good backup is taken: the newest that is Completed, holds something, covers the
 namespace (no filters) and can be restored now. If a newer one is not good, you are asked first.
 The data of a claim that exists is not restored either: the answer names such claims.
+With --replace the data goes back to the backup, in place: what is there now is saved in a safety backup, then the claims and
+the workloads that use them are removed and restored. You are asked first. The same command resumes after an interruption.
+With --dry-run=server nothing is restored; it is shown object by object what would be, as by `restore preview`.
 With --wait the exit code is the outcome: 0 Completed with all volume data back, 3 PartiallyFailed, 0 items or volume
 data that was not restored, 1 Failed or refused.")]
 pub(super) struct Create {
@@ -48,155 +52,43 @@ pub(super) struct Create {
     #[command(flatten)]
     consent: Consent,
 
-    /// Only these resources: deployments.apps,configmaps.
-    #[arg(long, value_name = "RESOURCES", value_delimiter = ',')]
-    include_resources: Vec<String>,
+    #[command(flatten)]
+    replace: ReplaceArgs,
 
-    /// All resources but these.
-    #[arg(long, value_name = "RESOURCES", value_delimiter = ',')]
-    exclude_resources: Vec<String>,
-
-    /// Only objects with these labels: app=shop,tier!=test.
-    #[arg(short = 'l', long, value_name = "LABELS", value_parser = selector::parse)]
-    selector: Option<LabelSelector>,
-
-    /// Only objects that one of these selects: 'app=a or app=b'; may be repeated.
-    #[arg(long, value_name = "LABELS", value_parser = selector::parse_several, conflicts_with = "selector")]
-    or_selector: Vec<selector::Several>,
-
-    /// Existing objects: `none` keeps them, `update` changes them.
-    #[arg(long, value_name = "POLICY", value_parser = ["none", "update"])]
-    existing_resource_policy: Option<String>,
-
-    /// Whether volumes are restored.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    restore_volumes: Option<bool>,
-
-    /// Whether services keep their node ports.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    preserve_nodeports: Option<bool>,
-
-    /// Whether to write sparse files.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    write_sparse_files: Option<bool>,
-
-    /// Number of files to download in parallel.
-    #[arg(long, value_name = "NUMBER")]
-    parallel_files_download: Option<i64>,
-
-    /// Timeout of background operations of plugins.
-    #[arg(long, value_name = "DURATION", value_parser = written_duration)]
-    item_operation_timeout: Option<Duration>,
-
-    /// An administrator's ConfigMap with resource modifiers for restored objects.
-    #[arg(long, value_name = "CONFIGMAP")]
-    resource_modifier_configmap: Option<String>,
-
-    /// An administrator's ConfigMap with Velero's resource policy for volumes.
-    #[arg(long, value_name = "CONFIGMAP")]
-    resource_policies_configmap: Option<String>,
-
-    // People who know Velero will try these.
-    #[arg(long, hide = true, value_parser = this_namespace)]
-    include_namespaces: Option<String>,
-    #[arg(long, hide = true, value_parser = this_namespace)]
-    exclude_namespaces: Option<String>,
-    #[arg(long, hide = true, value_parser = this_namespace)]
-    namespace_mappings: Option<String>,
-    #[arg(long, hide = true, value_parser = no_schedules)]
-    from_schedule: Option<String>,
+    #[command(flatten)]
+    filters: Filters,
 }
 
 pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     let named = args.name.is_some();
     let backup = match &args.from_backup {
         Some(backup) => Some(backup.clone()),
-        None => choose::last_good(session, &args.consent, args.sending.dry_run).await?,
+        None => choose::last_good(session, &args.consent, args.sending.dry_run.is_some()).await?,
     };
     let Some(backup) = backup else {
         remark("nothing was restored");
         return Ok(Outcome::Failed);
     };
     let name = args.name.clone().unwrap_or_else(|| generated(&backup, Timestamp::now()));
-    let spec = args.spec(backup);
+    let spec = args.filters.spec(backup);
     // What no policy can allow need not be sent.
     if let Some(refusal) = planner::restore::check_spec(&spec, &session.namespace, &Policy::default()) {
         bail!("this restore would be refused: {refusal}");
     }
-    // A dry run asks nobody. What is in the backup may need a CRD that is missing now.
-    if !args.sending.dry_run {
-        let fields = [
-            ("spec.restoreSpec.includedResources", spec.included_resources.as_deref(), Unknown::Warn),
-            ("spec.restoreSpec.excludedResources", spec.excluded_resources.as_deref(), Unknown::Warn),
-        ];
-        resources::check(session, &fields).await?;
+    // A dry run on the client asks nobody.
+    if args.sending.dry_run != Some(DryRun::Client) {
+        check_resources(session, &spec).await?;
     }
     let restore = NonAdminRestore {
         metadata: ObjectMeta { name: Some(name), ..ObjectMeta::default() },
         spec: NonAdminRestoreSpec { restore_spec: spec },
         status: None,
     };
+    if args.replace.replace {
+        return Box::pin(replace::run(session, &args.replace, &args.sending, &args.consent, restore)).await;
+    }
+    if args.sending.dry_run == Some(DryRun::Server) {
+        return Box::pin(preview::show(session, &restore, &Fetching::default())).await;
+    }
     Box::pin(args.sending.send(session, restore, named)).await
-}
-
-impl Create {
-    fn spec(&self, backup: String) -> RestoreSpec {
-        let either: Vec<LabelSelector> = self.or_selector.iter().flat_map(|some| some.0.clone()).collect();
-        let files = UploaderConfigForRestore {
-            write_sparse_files: self.write_sparse_files,
-            parallel_files_download: self.parallel_files_download,
-        };
-        RestoreSpec {
-            backup_name: Some(backup),
-            included_resources: given(self.include_resources.clone()),
-            excluded_resources: given(self.exclude_resources.clone()),
-            label_selector: self.selector.clone(),
-            or_label_selectors: given(either),
-            restore_pvs: self.restore_volumes,
-            preserve_node_ports: self.preserve_nodeports,
-            existing_resource_policy: self.existing_resource_policy.clone(),
-            item_operation_timeout: self.item_operation_timeout.clone(),
-            resource_modifier: self.resource_modifier_configmap.as_deref().map(config_map),
-            resource_policy: self.resource_policies_configmap.as_deref().map(config_map),
-            uploader_config: (files != UploaderConfigForRestore::default()).then_some(files),
-            ..RestoreSpec::default()
-        }
-    }
-}
-
-fn this_namespace(_: &str) -> Result<String, String> {
-    Err("a restore goes into the namespace it is made in; choose that with -n".to_owned())
-}
-
-fn no_schedules(_: &str) -> Result<String, String> {
-    Err("there are no schedules of a namespace's own; name a backup with --from-backup".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Parser)]
-    struct Program {
-        #[command(flatten)]
-        create: Create,
-    }
-
-    #[test]
-    fn flags_become_the_fields_velero_has() {
-        let program = Program::parse_from([
-            "create",
-            "--include-resources",
-            "configmaps",
-            "--existing-resource-policy",
-            "update",
-            "--restore-volumes=false",
-            "--preserve-nodeports",
-            "--write-sparse-files",
-        ]);
-        let spec = program.create.spec("daily".to_owned());
-        insta::assert_snapshot!(serde_json::to_string(&spec).unwrap(), @r#"{"backupName":"daily","includedResources":["configmaps"],"restorePVs":false,"preserveNodePorts":true,"existingResourcePolicy":"update","uploaderConfig":{"writeSparseFiles":true}}"#);
-    }
 }

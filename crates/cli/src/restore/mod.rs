@@ -3,7 +3,10 @@
 mod choose;
 mod create;
 mod delete;
+mod filters;
 mod get;
+mod preview;
+mod replace;
 
 use anyhow::Result;
 use api::NonAdminRestore;
@@ -21,6 +24,8 @@ pub(crate) struct Args {
 enum Verb {
     /// Restore a backup into the namespace.
     Create(Box<create::Create>),
+    /// Show object by object what a restore would do; change nothing.
+    Preview(Box<preview::PreviewArgs>),
     /// List restores and their status.
     #[command(alias = "list")]
     Get(get::Get),
@@ -49,6 +54,7 @@ Ctrl-C ends the wait, not the restore.")]
 pub(crate) async fn run(session: &Session, args: Args) -> Result<Outcome> {
     match args.verb {
         Verb::Create(verb) => Box::pin(create::run(session, *verb)).await,
+        Verb::Preview(verb) => Box::pin(preview::run(session, *verb)).await,
         Verb::Get(verb) => get::run(session, &verb).await,
         Verb::Describe(verb) => describe::restore(session, &verb).await,
         Verb::Logs(verb) => logs::run::<NonAdminRestore>(session, "RestoreLog", &verb).await,

@@ -7,9 +7,11 @@ mod completion;
 mod doctor;
 mod last_good;
 mod person;
+mod preview;
 #[path = "../live_migration/program.rs"]
 mod program;
 mod released;
+mod replace;
 mod screen;
 mod storage;
 mod tenant;
@@ -31,6 +33,10 @@ overrides:
     storageLocations: { requireApproval: true }
   - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [cellar, released, asks-not] }] }
     storageLocations: { requireApproval: false }
+  - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [preview, preview-update] }] }
+    downloads: { platformStorage: all }
+  - selector: { matchLabels: { kubernetes.io/metadata.name: preview-names } }
+    downloads: { platformStorage: logs }
 ";
 
 /// A cluster with Velero and nacre as an installation sets it up, webhook included, shared by the stories that need both.

@@ -47,7 +47,13 @@ pub(crate) fn concerns_restores(kind: &str) -> bool {
 /// What must be open for a kind of file of the cluster's own storage.
 fn needed(kind: &str) -> Downloads {
     match kind {
-        "BackupLog" | "BackupResults" | "RestoreLog" | "RestoreResults" => Downloads::Logs,
+        // The lists are names of objects and nothing else; the log names each of them too.
+        "BackupLog"
+        | "BackupResults"
+        | "BackupResourceList"
+        | "RestoreLog"
+        | "RestoreResults"
+        | "RestoreResourceList" => Downloads::Logs,
         _ => Downloads::All,
     }
 }

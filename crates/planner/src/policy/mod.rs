@@ -162,7 +162,7 @@ pub enum Downloads {
     /// Nothing.
     #[default]
     None,
-    /// Logs and results.
+    /// Logs, results and the list of objects.
     Logs,
     /// The contents as well.
     All,

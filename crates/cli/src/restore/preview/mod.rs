@@ -1,0 +1,166 @@
+//! `restore preview`: what a restore would do, object by object.
+
+mod gather;
+mod page;
+
+use anyhow::{Result, bail};
+use api::{NonAdminRestore, NonAdminRestoreSpec};
+use kube::core::ObjectMeta;
+use planner::{
+    Policy,
+    replace::{Scope, record::WorkloadRef},
+    restore_preview::Preview,
+};
+use serde::Serialize;
+
+use super::{
+    choose,
+    filters::{Filters, check_resources},
+};
+use crate::{
+    allowed::Source,
+    confirm::Consent,
+    connect::Session,
+    download::Fetching,
+    explain::{RestoreVerdict, verdict_of_restore},
+    output::{Outcome, print, remark},
+};
+pub(super) use gather::{Gathered, gather};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre restore preview --from-backup daily
+  kubectl nacre restore preview                        of the last good backup of the namespace
+  kubectl nacre restore preview --from-backup daily --existing-resource-policy update -o json
+  kubectl nacre restore preview --from-backup daily --include-resources configmaps
+
+Nothing is changed. The objects come from Velero's list of the backup, which is downloaded; what exists is read with your
+own permissions. Where the contents of the backup may be downloaded too, differences are shown field by field.
+Exit code 3 if something would not be as it was in the backup, or if that cannot be said.")]
+pub(super) struct PreviewArgs {
+    /// The backup to restore. Default: the last completed one.
+    #[arg(long, value_name = "BACKUP")]
+    from_backup: Option<String>,
+
+    #[command(flatten)]
+    filters: Filters,
+
+    #[command(flatten)]
+    fetching: Fetching,
+}
+
+/// All there is to say about a restore that is not made.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Answer {
+    backup: String,
+    namespace: String,
+    /// passes, refused, waits or unknown.
+    verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    policy: Source,
+    #[serde(flatten)]
+    preview: Preview,
+    /// What could not be read, and what is not known because of that.
+    unknown: Vec<String>,
+    /// Whether the objects in the backup are known.
+    objects_known: bool,
+    /// What is removed first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<Removed>,
+}
+
+/// What a replacement removes, and what it leaves alone.
+#[derive(Debug, Serialize)]
+struct Removed {
+    claims: Vec<String>,
+    workloads: Vec<String>,
+    /// Claims that stay, each with the reason.
+    kept: Vec<(String, String)>,
+}
+
+impl Answer {
+    /// The same, with what is removed first.
+    pub(super) fn replacing(mut self, scope: &Scope) -> Self {
+        self.removed = Some(Removed {
+            claims: scope.claims.iter().map(|claim| claim.name.clone()).collect(),
+            workloads: scope.workloads.iter().map(WorkloadRef::called).collect(),
+            kept: scope.kept.clone(),
+        });
+        self
+    }
+
+    pub(super) fn page(&self) -> String {
+        page::page(self)
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        page::names(self)
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        let passes = self.verdict == "passes";
+        Outcome::attention_if(!passes || !self.objects_known || self.preview.something_stays_away())
+    }
+}
+
+pub(super) async fn run(session: &Session, args: PreviewArgs) -> Result<Outcome> {
+    let backup = match &args.from_backup {
+        Some(backup) => Some(backup.clone()),
+        // Nobody is asked, since nothing is changed.
+        None => choose::last_good(session, &Consent::default(), true).await?,
+    };
+    let Some(backup) = backup else {
+        remark("there is nothing to show");
+        return Ok(Outcome::Failed);
+    };
+    let spec = args.filters.spec(backup.clone());
+    if let Some(refusal) = planner::restore::check_spec(&spec, &session.namespace, &Policy::default()) {
+        bail!("this restore would be refused: {refusal}");
+    }
+    check_resources(session, &spec).await?;
+    let restore = NonAdminRestore {
+        metadata: ObjectMeta { name: Some(format!("{backup}-preview")), ..ObjectMeta::default() },
+        spec: NonAdminRestoreSpec { restore_spec: spec },
+        status: None,
+    };
+    show(session, &restore, &args.fetching).await
+}
+
+/// Shows what a restore would do.
+pub(super) async fn show(
+    session: &Session,
+    restore: &NonAdminRestore,
+    fetching: &Fetching,
+) -> Result<Outcome> {
+    let verdict = verdict_of_restore(session, restore).await?;
+    let backup = restore.spec.restore_spec.backup_name.clone().unwrap_or_default();
+    let Some(gathered) = gather(session, &backup, &verdict, &restore.spec.restore_spec, fetching).await?
+    else {
+        return Ok(Outcome::Interrupted);
+    };
+    let answer = answer(session, &backup, verdict, gathered.preview(&[]), &gathered);
+    print(session.format, &answer, || answer.page(), || answer.names())?;
+    Ok(answer.outcome())
+}
+
+pub(super) fn answer(
+    session: &Session,
+    backup: &str,
+    verdict: RestoreVerdict,
+    preview: Preview,
+    gathered: &Gathered,
+) -> Answer {
+    Answer {
+        backup: backup.to_owned(),
+        namespace: session.namespace.clone(),
+        verdict: verdict.verdict,
+        reason: verdict.reason,
+        policy: verdict.source,
+        preview,
+        unknown: gathered.files.unknown.clone(),
+        objects_known: gathered.files.items.is_some(),
+        removed: None,
+    }
+}

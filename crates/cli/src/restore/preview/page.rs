@@ -1,0 +1,276 @@
+//! A preview, for people.
+
+use std::collections::BTreeMap;
+
+use anstyle::Style;
+use indicatif::HumanBytes;
+use planner::restore_preview::{Difference, Effect, ObjectPreview, VolumeEffect, VolumePreview};
+
+use super::{Answer, Removed};
+use crate::{
+    allowed::Source,
+    describe::page::section,
+    output::lines,
+    style,
+    table::{Cell, Table},
+    text::{count, printable},
+};
+
+/// How many fields of an object are named on its line.
+const FIELDS: usize = 4;
+
+pub(super) fn page(answer: &Answer) -> String {
+    let head =
+        format!("restore from {} into namespace {}: {}", answer.backup, answer.namespace, headline(answer));
+    let mut top = vec![head];
+    top.extend(answer.reason.as_ref().map(|why| format!("  {}", printable(why))));
+    if answer.objects_known {
+        top.push(format!("  {}", summary(&answer.preview.objects)));
+    }
+    let mut open: Vec<String> = answer.unknown.iter().map(|why| printable(why)).collect();
+    if !answer.objects_known {
+        open.push("so it cannot be said which objects come back; what exists stays as it is".to_owned());
+    }
+    if answer.policy == Source::Unreadable {
+        open.push("the administrators' policy; this is what holds if they have set nothing".to_owned());
+    }
+    [
+        lines(top),
+        answer.removed.as_ref().map(removed).unwrap_or_default(),
+        section("Objects", &objects(&answer.preview.objects)),
+        section("Data of volumes", &volumes(&answer.preview.volumes)),
+        section("Not known", &lines_or_nothing(open)),
+    ]
+    .concat()
+}
+
+/// What goes first, and which claims stay.
+fn removed(removed: &Removed) -> String {
+    let claims = removed.claims.iter().map(|name| format!("claim {name}, with the data in it"));
+    let goes = lines(removed.workloads.iter().cloned().chain(claims));
+    let kept = removed.kept.iter().map(|(name, why)| format!("claim {name}: {}", printable(why)));
+    section("Removed first", &goes) + &section("Claims that stay", &lines_or_nothing(kept.collect()))
+}
+
+/// `resource/name` of everything that would be created or changed.
+pub(super) fn names(answer: &Answer) -> Vec<String> {
+    let changed =
+        |object: &&ObjectPreview| object.effect.creates() || matches!(object.effect, Effect::Updated { .. });
+    let objects = answer.preview.objects.iter().filter(changed);
+    objects.map(|object| format!("{}/{}", object.resource, object.name)).collect()
+}
+
+fn lines_or_nothing(texts: Vec<String>) -> String {
+    if texts.is_empty() { String::new() } else { lines(texts) }
+}
+
+fn headline(answer: &Answer) -> String {
+    match answer.verdict {
+        "passes" => style::paint(style::GOOD, "would pass"),
+        "refused" => style::bad("would be refused"),
+        "unknown" => style::paint(style::WARNING, "the policy could not be checked"),
+        _ => style::paint(style::WARNING, "would have to wait"),
+    }
+}
+
+/// Words for an effect, their style, and the reason.
+fn in_words(effect: &Effect) -> (&'static str, Style, String) {
+    match effect {
+        Effect::Created => ("created", style::GOOD, String::new()),
+        Effect::CreatedUnlessCompleted => ("created", style::GOOD, "unless it had completed".to_owned()),
+        Effect::Replaced => ("replaced", style::WARNING, "it is removed first".to_owned()),
+        Effect::Same => ("stays", style::QUIET, "it exists as it is in the backup".to_owned()),
+        Effect::Kept { differences: None } => ("stays as it is", style::WARNING, "it exists".to_owned()),
+        Effect::Kept { differences: Some(fields) } => (
+            "stays as it is",
+            style::WARNING,
+            format!("it exists; other than in the backup: {}", named(fields)),
+        ),
+        Effect::Updated { differences: None } => ("changed", style::WARNING, "if it differs".to_owned()),
+        Effect::Updated { differences: Some(fields) } => ("changed", style::WARNING, named(fields)),
+        Effect::WithItsClaim => ("with its claim", style::QUIET, "or the claim gets a new volume".to_owned()),
+        Effect::LeftOut { by } => ("left out", style::QUIET, by.to_string()),
+        Effect::Unknown { why } => ("unknown", style::WARNING, why.clone()),
+    }
+}
+
+fn named(fields: &[Difference]) -> String {
+    let mut names: Vec<&str> =
+        fields.iter().take(FIELDS).map(|difference| difference.field.as_str()).collect();
+    let more = format!("{} more", fields.len().saturating_sub(FIELDS));
+    if fields.len() > FIELDS {
+        names.push(&more);
+    }
+    names.join(", ")
+}
+
+/// How many objects there are of each effect.
+fn summary(objects: &[ObjectPreview]) -> String {
+    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+    for object in objects {
+        *counts.entry(in_words(&object.effect).0).or_default() += 1;
+    }
+    let order = [
+        "created",
+        "replaced",
+        "changed",
+        "stays",
+        "stays as it is",
+        "with its claim",
+        "left out",
+        "unknown",
+    ];
+    let parts = order.iter().filter_map(|word| Some(format!("{} {word}", counts.get(word)?)));
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    if parts.is_empty() { "nothing is in the backup".to_owned() } else { parts }
+}
+
+fn objects(objects: &[ObjectPreview]) -> String {
+    if objects.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["RESOURCE", "NAME", "EFFECT", "WHY"]);
+    let mut left: &[ObjectPreview] = objects;
+    while let Some((first, rest)) = left.split_first() {
+        let (word, style, why) = in_words(&first.effect);
+        // What a rule leaves out of one resource takes one line.
+        let same =
+            |object: &&ObjectPreview| object.resource == first.resource && object.effect == first.effect;
+        let together = match &first.effect {
+            Effect::LeftOut { .. } => rest.iter().take_while(same).count(),
+            _ => 0,
+        };
+        let name = match together {
+            0 => first.name.clone(),
+            more => count(i64::try_from(more + 1).unwrap_or(i64::MAX), "object"),
+        };
+        table.row([
+            Cell::from(first.resource.as_str()),
+            Cell::from(name),
+            Cell::painted(style, word),
+            Cell::from(why),
+        ]);
+        left = &rest[together..];
+    }
+    table.to_string()
+}
+
+fn volumes(volumes: &[VolumePreview]) -> String {
+    if volumes.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["CLAIM", "SIZE", "DATA"]);
+    for volume in volumes {
+        let size = volume.bytes.map(|bytes| HumanBytes(bytes).to_string());
+        let size = size.or_else(|| volume.requested.as_ref().map(|size| format!("up to {size}")));
+        let (style, words) = match volume.effect {
+            VolumeEffect::Restored => (style::GOOD, "restored".to_owned()),
+            VolumeEffect::Empty => {
+                let why = volume.message.as_deref().unwrap_or("its data is not in the backup");
+                (style::BAD, format!("EMPTY: {why}"))
+            }
+            VolumeEffect::Kept => (style::WARNING, "NOT restored: the claim exists".to_owned()),
+            VolumeEffect::WrittenOver => {
+                let words = "written over the existing claim; newer files stay";
+                (style::WARNING, words.to_owned())
+            }
+            VolumeEffect::LeftOut => (style::QUIET, "left out".to_owned()),
+            VolumeEffect::Unknown => {
+                (style::WARNING, "unknown: whether its data is in the backup cannot be read".to_owned())
+            }
+        };
+        table.row([Cell::from(volume.claim.as_str()), Cell::from(size), Cell::painted(style, words)]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::restore_preview::{LeftOutBy, Preview};
+
+    use super::*;
+
+    fn object(resource: &str, name: &str, effect: Effect) -> ObjectPreview {
+        ObjectPreview { resource: resource.to_owned(), name: name.to_owned(), effect }
+    }
+
+    fn shown(answer: &Answer) -> String {
+        anstream::adapter::strip_str(&page(answer)).to_string()
+    }
+
+    #[test]
+    fn a_page_shows_effects_reasons_and_sizes() {
+        let differs = |field: &str| Difference { field: field.to_owned(), now: None, backup: None };
+        let fields = ["a", "b", "c", "d", "e"].map(differs).to_vec();
+        let velero = || Effect::LeftOut { by: LeftOutBy::Velero("it restores no objects of this kind") };
+        let objects = vec![
+            object("configmaps", "gone", Effect::Created),
+            object("configmaps", "prices", Effect::Kept { differences: Some(fields) }),
+            object("events", "one", velero()),
+            object("events", "two", velero()),
+            object("secrets", "key", Effect::Updated { differences: None }),
+        ];
+        let volume = |claim: &str, effect, bytes| VolumePreview {
+            claim: claim.to_owned(),
+            effect,
+            bytes,
+            requested: Some("1Gi".to_owned()),
+            message: None,
+        };
+        let volumes = vec![
+            volume("data", VolumeEffect::Kept, Some(8 << 20)),
+            volume("cache", VolumeEffect::Empty, None),
+        ];
+        let mut answer = Answer {
+            backup: "good".to_owned(),
+            namespace: "shop".to_owned(),
+            verdict: "passes",
+            reason: None,
+            policy: Source::Cluster,
+            preview: Preview { objects, volumes },
+            unknown: Vec::new(),
+            objects_known: true,
+            removed: None,
+        };
+        insta::assert_snapshot!(shown(&answer), @r"
+        restore from good into namespace shop: would pass
+          1 created, 1 changed, 1 stays as it is, 2 left out
+
+        Objects:
+          RESOURCE     NAME        EFFECT           WHY
+          configmaps   gone        created
+          configmaps   prices      stays as it is   it exists; other than in the backup: a, b, c, d, 1 more
+          events       2 objects   left out         Velero: it restores no objects of this kind
+          secrets      key         changed          if it differs
+
+        Data of volumes:
+          CLAIM   SIZE        DATA
+          data    8.00 MiB    NOT restored: the claim exists
+          cache   up to 1Gi   EMPTY: its data is not in the backup
+        ");
+        assert_eq!(names(&answer), ["configmaps/gone", "secrets/key"]);
+
+        answer.preview = Preview::default();
+        answer.objects_known = false;
+        answer.unknown = vec!["the list of objects in the backup cannot be fetched: no".to_owned()];
+        answer.removed = Some(Removed {
+            claims: vec!["data".to_owned()],
+            workloads: vec!["Deployment web".to_owned()],
+            kept: vec![("cache".to_owned(), "its data is not in backup good".to_owned())],
+        });
+        insta::assert_snapshot!(shown(&answer), @r"
+        restore from good into namespace shop: would pass
+
+        Removed first:
+          Deployment web
+          claim data, with the data in it
+
+        Claims that stay:
+          claim cache: its data is not in backup good
+
+        Not known:
+          the list of objects in the backup cannot be fetched: no
+          so it cannot be said which objects come back; what exists stays as it is
+        ");
+    }
+}

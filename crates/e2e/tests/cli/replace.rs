@@ -1,0 +1,239 @@
+//! `restore create --replace` on a real API server. The story plays nacre and Velero, so that the program can be killed
+//! at every step.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore};
+use bed::{eventually, wait_until};
+use e2e::Tenant;
+use futures::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod},
+};
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams},
+    runtime::{WatchStreamExt as _, watcher},
+};
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use crate::{person::Person, stage};
+
+const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Writes a status, as nacre would.
+async fn play<K>(tenant: &Tenant<'_>, name: &str, status: Value) -> Result<()>
+where
+    K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + serde::de::DeserializeOwned,
+{
+    let api = Api::<K>::namespaced(tenant.bed.client().await?, &tenant.namespace);
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(json!({ "status": status }))).await?;
+    Ok(())
+}
+
+fn condition(type_: &str, status: &str, reason: &str) -> Value {
+    json!([{"type": type_, "status": status, "reason": reason, "message": format!("because {reason}"),
+        "lastTransitionTime": "2026-11-16T11:50:00Z"}])
+}
+
+/// A backup that is over, and holds the data of every claim.
+fn complete(phase: &str, protected: &str) -> Value {
+    let now = Timestamp::now();
+    let reason = if protected == "True" { "AllClaimsSaved" } else { "ClaimsNotSaved" };
+    json!({"phase": "Created", "conditions": condition("DataProtected", protected, reason),
+        "veleroBackup": {"name": "v", "status": {"phase": phase, "progress": {"totalItems": 3, "itemsBackedUp": 3},
+            "startTimestamp": now + SignedDuration::from_mins(1), "completionTimestamp": now,
+            "expiration": now + SignedDuration::from_hours(700)}}})
+}
+
+/// Refuses every download, as the default policy does.
+async fn refuse_downloads(client: kube::Client, namespace: String) {
+    let requests = Api::<NonAdminDownloadRequest>::namespaced(client, &namespace);
+    let events = watcher(requests.clone(), watcher::Config::default()).default_backoff().applied_objects();
+    let mut events = std::pin::pin!(events);
+    while let Some(event) = events.next().await {
+        let Ok(request) = event else { continue };
+        if request.status.is_none() {
+            let status = json!({"phase": "BackingOff",
+                "conditions": condition("NonAdminBackupStorageLocationNotUsed", "True", "Error")});
+            let name = request.metadata.name.unwrap_or_default();
+            // The program may have given up.
+            let _ = requests
+                .patch_status(&name, &PatchParams::default(), &Patch::Merge(json!({ "status": status })))
+                .await;
+        }
+    }
+}
+
+const REPLACE: [&str; 6] = ["restore", "create", "--from-backup", "good", "--replace", "--yes"];
+
+/// Starts the program; it is killed when it is dropped.
+fn start(ada: &Person<'_>) -> Result<Child> {
+    let program = Command::new(e2e::command_line()?)
+        .args(REPLACE)
+        .env("KUBECONFIG", &ada.kubeconfig)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    Ok(program)
+}
+
+async fn kill(mut program: Child) -> Result<()> {
+    ensure!(program.try_wait()?.is_none(), "it ended before it was killed");
+    Ok(program.kill().await?)
+}
+
+/// A claim, a Deployment and a pod of it that use it, and a good backup.
+async fn shop(ada: &Person<'_>, more: &Value) -> Result<()> {
+    let tenant = &ada.tenant;
+    let claim =
+        json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    tenant.create::<PersistentVolumeClaim>("files", claim).await?;
+    let spec = json!({"containers": [{"name": "c", "image": "x"}],
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]});
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": spec});
+    let mut web =
+        json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
+    web["metadata"] = more["metadata"].clone();
+    let web: Deployment = tenant.create("web", web).await?;
+    let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": web.metadata.uid, "controller": true}]);
+    tenant.create::<Pod>("web-a", json!({"metadata": {"ownerReferences": owner}, "spec": spec})).await?;
+    tenant.back_up("good").await?;
+    play::<NonAdminBackup>(tenant, "good", complete("Completed", "True")).await
+}
+
+async fn safety_backup(tenant: &Tenant<'_>) -> Result<String> {
+    eventually("the safety backup", TIMEOUT, async || {
+        let backups = tenant.api::<NonAdminBackup>().list(&ListParams::default()).await?;
+        let names: Vec<String> =
+            backups.items.into_iter().filter_map(|backup| backup.metadata.name).collect();
+        let name = names.iter().find(|name| name.starts_with("before-good-"));
+        name.cloned().with_context(|| format!("only {names:?}"))
+    })
+    .await
+}
+
+async fn there<K>(tenant: &Tenant<'_>, name: &str) -> Result<bool>
+where
+    K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + serde::de::DeserializeOwned,
+{
+    Ok(tenant.api::<K>().get_opt(name).await?.is_some())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replacement_that_is_killed_at_every_step_is_resumed_by_the_same_command() -> Result<()> {
+    let stage = stage().await?;
+    let ada = Person::new(stage, "undo", "ada").await?;
+    let tenant = &ada.tenant;
+    let downloads = tokio::spawn(refuse_downloads(stage.bed.client().await?, "undo".to_owned()));
+    shop(&ada, &json!({})).await?;
+
+    // Nobody agreed: nothing happens.
+    let ended = ada.nacre(&REPLACE[..5]).await?;
+    assert!(ended.code == Some(1) && ended.stderr.contains("use --yes"), "{ended:#?}");
+    for words in ["Removed first:", "Deployment web", "claim files, with the data in it"] {
+        assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
+    }
+    assert!(!there::<ConfigMap>(tenant, "nacre-replace-good").await?);
+
+    // Killed while the safety backup runs: everything is there.
+    let program = start(&ada)?;
+    let safety = safety_backup(tenant).await?;
+    kill(program).await?;
+    assert!(
+        there::<Deployment>(tenant, "web").await? && there::<PersistentVolumeClaim>(tenant, "files").await?
+    );
+
+    // The same command does not take a second one. Killed when the workload is gone; the claim waits for its finalizer.
+    let program = start(&ada)?;
+    play::<NonAdminBackup>(tenant, &safety, complete("Completed", "True")).await?;
+    tenant.gone::<Deployment>("web").await?;
+    kill(program).await?;
+    let program = start(&ada)?;
+    let deleting =
+        |claim: Option<&PersistentVolumeClaim>| claim?.metadata.deletion_timestamp.as_ref().map(|_| ());
+    wait_until("the claim to be deleted", TIMEOUT, tenant.api(), "files", deleting).await?;
+    tenant.gone::<Pod>("web-a").await?;
+    kill(program).await?;
+    let backups = tenant.api::<NonAdminBackup>().list(&ListParams::default()).await?.items.len();
+    assert_eq!(backups, 2, "one safety backup");
+    assert!(tenant.api::<NonAdminRestore>().list(&ListParams::default()).await?.items.is_empty());
+
+    // Nobody else holds the claim. Killed when the restore is there.
+    tenant.edit::<PersistentVolumeClaim>("files", json!({"metadata": {"finalizers": null}})).await?;
+    tenant.gone::<PersistentVolumeClaim>("files").await?;
+    let program = start(&ada)?;
+    let restore = eventually("the restore", TIMEOUT, async || {
+        let restores = tenant.api::<NonAdminRestore>().list(&ListParams::default()).await?.items;
+        restores.into_iter().find_map(|restore| restore.metadata.name).context("there is none")
+    })
+    .await?;
+    kill(program).await?;
+
+    // Velero brings everything back.
+    let claim =
+        json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    tenant.create::<PersistentVolumeClaim>("files", claim).await?;
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
+    let web =
+        json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
+    tenant.create::<Deployment>("web", web).await?;
+    play::<Deployment>(tenant, "web", json!({"observedGeneration": 1})).await?;
+    let status = json!({"phase": "Created", "conditions": condition("DataRestored", "True", "AllVolumesRestored"),
+        "veleroRestore": {"name": "r", "status": {"phase": "Completed", "completionTimestamp": Timestamp::now(),
+            "progress": {"totalItems": 3, "itemsRestored": 3}}}});
+    play::<NonAdminRestore>(tenant, &restore, status).await?;
+    let ended = ada.nacre(&REPLACE).await?;
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    assert!(ended.stdout.contains("the data of files is back as in good"), "{ended:#?}");
+    assert!(ended.stderr.contains(&format!("what was there before is in backup {safety}")), "{ended:#?}");
+    assert!(!there::<ConfigMap>(tenant, "nacre-replace-good").await?, "the record is gone");
+    downloads.abort();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_removed_without_a_complete_safety_backup() -> Result<()> {
+    let stage = stage().await?;
+    let ada = Person::new(stage, "undo-not", "ada").await?;
+    let tenant = &ada.tenant;
+    let downloads = tokio::spawn(refuse_downloads(stage.bed.client().await?, "undo-not".to_owned()));
+    shop(&ada, &json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}}})).await?;
+
+    // Argo CD would re-create what is removed.
+    let ended = ada.nacre(&REPLACE).await?;
+    assert_eq!(ended.code, Some(1), "{ended:#?}");
+    assert!(ended.stderr.contains("Deployment web is managed by Argo CD"), "{ended:#?}");
+    tenant.edit::<Deployment>("web", json!({"metadata": {"annotations": null}})).await?;
+
+    // A safety backup that misses a claim is none.
+    let running = async { ada.nacre(&REPLACE).await };
+    let playing = async {
+        let safety = safety_backup(tenant).await?;
+        play::<NonAdminBackup>(tenant, &safety, complete("Completed", "False")).await
+    };
+    let (ended, played) = tokio::join!(running, playing);
+    played?;
+    let ended = ended?;
+    assert_eq!(ended.code, Some(1), "{ended:#?}");
+    assert!(ended.stderr.contains("because ClaimsNotSaved; nothing was removed"), "{ended:#?}");
+    assert!(
+        there::<Deployment>(tenant, "web").await? && there::<PersistentVolumeClaim>(tenant, "files").await?
+    );
+    assert!(!there::<ConfigMap>(tenant, "nacre-replace-good").await?);
+    downloads.abort();
+    Ok(())
+}
