@@ -1,6 +1,7 @@
 //! An image as an archive in OCI's layout, which older `docker load` reads too. One layer.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::symlink;
@@ -54,7 +55,7 @@ impl Image {
 
     fn write_archive(&self, archive: &Path) -> Result<()> {
         let folder = archive.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let work = tempfile::tempdir_in(folder.unwrap_or(Path::new(".")))?;
+        let work = tempfile::tempdir_in(folder.unwrap_or_else(|| Path::new(".")))?;
         let blobs = work.path().join("blobs/sha256");
         fs::create_dir_all(&blobs)?;
         let (layer, diff_id) = self.layer(work.path(), &blobs)?;
@@ -215,5 +216,9 @@ fn sha256(file: &Path) -> Result<String> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

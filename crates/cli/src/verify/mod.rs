@@ -228,7 +228,7 @@ impl Round<'_> {
             deleted => drop(deleted?),
         }
         self.gone(&namespaces, "namespace", name).await?;
-        Ok(format!("deleted the backup with its data, and namespace {name}"))
+        Ok(format!("deleted the backup, if there was one, and namespace {name}"))
     }
 
     /// What the pod says about its volume, once it runs.

@@ -14,6 +14,7 @@ mod screen;
 mod storage;
 mod tenant;
 mod terminal;
+mod verify;
 
 use anyhow::Result;
 use bed::Bed;
