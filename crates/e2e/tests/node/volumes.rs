@@ -122,11 +122,11 @@ while true; do
   if [ -f /tmp/pause ]; then touch /tmp/paused; sleep 0.1; continue; fi
   rm -f /tmp/paused
   n=$((n+1))
-  sqlite3 $db \".timeout 5000\" \"BEGIN; INSERT INTO debit VALUES($n); INSERT INTO credit VALUES($n); COMMIT;\"
+  sqlite3 -cmd '.timeout 9000' $db \"BEGIN; INSERT INTO debit VALUES($n); INSERT INTO credit VALUES($n); COMMIT;\"
 done";
 /// Velero runs this in the pod before it reads the volume, and fails the backup if it fails.
 const QUIESCE: &str = "touch /tmp/pause; until [ -f /tmp/paused ]; do sleep 0.1; done; \
-                       sqlite3 /data/bank.db 'PRAGMA wal_checkpoint(TRUNCATE)'; touch /data/quiet; sync";
+                       sqlite3 -cmd '.timeout 9000' /data/bank.db 'PRAGMA wal_checkpoint(TRUNCATE)'; touch /data/quiet; sync";
 /// And this afterwards.
 const GO_ON: &str = "rm /tmp/pause /data/quiet";
 
@@ -176,7 +176,7 @@ async fn a_database_in_use_is_quiesced_by_hooks_and_comes_back_consistent() -> R
             },
         }))
         .await?;
-    let count = "sqlite3 /data/bank.db 'SELECT count(*) FROM debit'";
+    let count = "sqlite3 -cmd '.timeout 9000' /data/bank.db 'SELECT count(*) FROM debit'";
     let booked = async || -> Result<u64> { Ok(tenant.shell("bank", count).await?.trim().parse()?) };
     bed::eventually("some bookings", std::time::Duration::from_mins(1), async || {
         let booked = booked().await?;
@@ -198,7 +198,7 @@ async fn a_database_in_use_is_quiesced_by_hooks_and_comes_back_consistent() -> R
     tenant.lose_namespace_contents().await?;
     // Restored with the program paused, so that what is looked at is what was backed up.
     tenant.cli(&RESTORE).await?.with_code(0)?;
-    let look = "touch /tmp/pause; until [ -f /tmp/paused ]; do sleep 0.1; done; sqlite3 /data/bank.db \
+    let look = "touch /tmp/pause; until [ -f /tmp/paused ]; do sleep 0.1; done; sqlite3 -cmd '.timeout 9000' /data/bank.db \
                 'PRAGMA integrity_check; SELECT (SELECT sum(n) FROM debit) = (SELECT sum(n) FROM credit); \
                 SELECT count(*) FROM debit'; ls /data/quiet";
     let seen = tenant.shell("bank", look).await?;

@@ -20,10 +20,13 @@ pub(crate) async fn story() -> Result<()> {
     heading("An administrator installs nacre");
     command("admin", "kubectl nacre", &["install", "--image", &cluster.image, "--wait"]);
     let installed = cluster.install().await?;
-    line(&format!("   {}", installed.lines().last().unwrap_or_default()));
-    let doctor = cluster.cli(&["doctor"]).await?.ok()?;
-    command("admin", "kubectl nacre", &["doctor"]);
-    line(&format!("   {}", doctor.lines().last().unwrap_or_default()));
+    let created = installed.lines().filter(|line| line.starts_with("create ")).count();
+    line(&format!(
+        "   {created} objects created: CRDs, roles, admission policies, a Deployment with two replicas"
+    ));
+    let pods = ["get", "pods", "--namespace=velero"];
+    command("admin", "kubectl", &pods);
+    Shown(cluster.node.kubectl(&pods).await?).shown()?;
 
     let ada = cluster.tenant("shop", "ada").await?;
     let bob = cluster.tenant("rival", "bob").await?;
@@ -86,8 +89,10 @@ impl Shown {
         Ok(())
     }
 
+    /// What it answered, or else what it remarked: how a wait goes on is for people who wait.
     fn print(&self) {
-        let lines = self.0.stderr.lines().chain(self.0.stdout.lines());
+        let answer = if self.0.stdout.trim().is_empty() { &self.0.stderr } else { &self.0.stdout };
+        let lines = answer.lines();
         lines.filter(|text| !text.trim().is_empty()).for_each(|text| line(&format!("   {text}")));
     }
 }

@@ -12,8 +12,10 @@ pub(crate) fn heading(text: &str) {
 pub(crate) fn command(user: &str, program: &str, args: &[&str]) {
     let shown =
         args.iter().map(|arg| if arg.starts_with("custom-columns") { "custom-columns=..." } else { arg });
-    let shown: Vec<_> =
-        shown.map(|arg| arg.rsplit('/').next().filter(|_| arg.starts_with('/')).unwrap_or(arg)).collect();
+    // Files of the demo are in a temporary folder, whose name says nothing.
+    let shown: Vec<_> = shown
+        .map(|arg| arg.rsplit('/').next().filter(|_| arg.contains("/nacre-bed-")).unwrap_or(arg))
+        .collect();
     line(&format!("   {user} $ {program} {}", shown.join(" ")));
 }
 
