@@ -77,7 +77,7 @@ pub(crate) async fn run(session: &Session, args: &Verify, given: Option<&str>) -
             None => installed_image(session, &velero_namespace).await?,
         },
         storage_class: args.storage_class.clone(),
-        chooses_group: is_openshift(session).await?,
+        chooses_user: is_openshift(session).await?,
     };
     let namespace = format!("nacre-verify-{}", random());
     let scratch = session.within(&namespace);

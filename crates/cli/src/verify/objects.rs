@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 pub(super) const NAME: &str = "verify";
 /// Where the pod has its volume.
 pub(super) const FOLDER: &str = "/data";
-/// The group that nacre's image runs as: volumes are made writable for it.
-const GROUP: i64 = 65532;
+/// The user and group that nacre's image runs as. Volumes are made writable for the group. The user is named for the init
+/// container that Velero adds at a restore: its image may run as root, which this pod forbids.
+const NUMBER: i64 = 65532;
 
 /// What the round is made with.
 #[derive(Debug, Clone)]
@@ -19,8 +20,8 @@ pub(super) struct Settings {
     pub(super) image: String,
     /// The cluster's default, if none.
     pub(super) storage_class: Option<String>,
-    /// OpenShift chooses the group of a volume by itself, and refuses any other.
-    pub(super) chooses_group: bool,
+    /// OpenShift chooses users and groups by itself, and refuses any other.
+    pub(super) chooses_user: bool,
 }
 
 /// Objects of this file deserialize by construction; the tests read each of them.
@@ -45,7 +46,7 @@ pub(super) fn claim(settings: &Settings) -> anyhow::Result<PersistentVolumeClaim
 
 /// It passes the strictest level of Pod Security.
 pub(super) fn pod(settings: &Settings) -> anyhow::Result<Pod> {
-    let group = (!settings.chooses_group).then_some(GROUP);
+    let number = (!settings.chooses_user).then_some(NUMBER);
     read(json!({
         "metadata": { "name": NAME },
         "spec": {
@@ -53,7 +54,8 @@ pub(super) fn pod(settings: &Settings) -> anyhow::Result<Pod> {
             "automountServiceAccountToken": false,
             "terminationGracePeriodSeconds": 1,
             "securityContext": {
-                "runAsNonRoot": true, "fsGroup": group, "seccompProfile": { "type": "RuntimeDefault" },
+                "runAsNonRoot": true, "runAsUser": number, "fsGroup": number,
+                "seccompProfile": { "type": "RuntimeDefault" },
             },
             "containers": [{
                 "name": NAME,
@@ -95,14 +97,17 @@ mod tests {
 
     #[test]
     fn every_object_can_be_made() {
-        let settings = Settings { image: "nacre:1".into(), storage_class: None, chooses_group: false };
+        let settings = Settings { image: "nacre:1".into(), storage_class: None, chooses_user: false };
         namespace("scratch").unwrap();
         assert_eq!(claim(&settings).unwrap().spec.unwrap().storage_class_name, None);
         backup().unwrap();
         restore().unwrap();
-        let group = |pod: Pod| pod.spec.unwrap().security_context.unwrap().fs_group;
-        assert_eq!(group(pod(&settings).unwrap()), Some(GROUP));
-        let on_openshift = Settings { chooses_group: true, ..settings };
-        assert_eq!(group(pod(&on_openshift).unwrap()), None);
+        let numbers = |pod: Pod| {
+            let context = pod.spec.unwrap().security_context.unwrap();
+            (context.run_as_user, context.fs_group)
+        };
+        assert_eq!(numbers(pod(&settings).unwrap()), (Some(NUMBER), Some(NUMBER)));
+        let on_openshift = Settings { chooses_user: true, ..settings };
+        assert_eq!(numbers(pod(&on_openshift).unwrap()), (None, None));
     }
 }
