@@ -32,6 +32,8 @@ use crate::{
 pub(crate) use volume::{Volume, run as volume};
 
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// Even where steps shall be short: a namespace takes its time to go.
+const CLEAN_UP: Duration = Duration::from_mins(2);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -81,7 +83,7 @@ pub(crate) async fn run(session: &Session, args: &Verify, given: Option<&str>) -
     };
     let namespace = format!("nacre-verify-{}", random());
     let scratch = session.within(&namespace);
-    let round = Round { session: &scratch, settings, timeout: args.timeout };
+    let mut round = Round { session: &scratch, settings, timeout: args.timeout };
     let mut report = Report::new(session.format, &namespace);
     let is_interrupted = tokio::select! {
         ended = round.steps(&mut report) => { ended?; false }
@@ -90,6 +92,7 @@ pub(crate) async fn run(session: &Session, args: &Verify, given: Option<&str>) -
     if args.keep {
         report.note(Instant::now(), Ok(format!("kept namespace {namespace}; delete it when done")))?;
     } else {
+        round.timeout = round.timeout.max(CLEAN_UP);
         let began = Instant::now();
         report.note(began, round.clean_up().await)?;
     }
@@ -283,7 +286,8 @@ fn state(pod: Option<&Pod>) -> String {
         .map(|(reason, message)| [reason, message].into_iter().flatten().collect::<Vec<_>>().join(": "));
     let mut words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
     words.dedup();
-    format!("the pod is {}: {}", status.phase.as_deref().unwrap_or("new"), words.join("; "))
+    let phase = status.phase.as_deref().unwrap_or("new");
+    [format!("the pod is {phase}")].into_iter().chain(words).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]
