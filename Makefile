@@ -4,7 +4,7 @@ SHELL := bash
 
 # The cluster of `make up` lives here.
 BED := .bed
-CRATES := api planner live_migration runtime engine controller cli bed e2e
+CRATES := api planner live_migration runtime engine controller cli image bed e2e
 # The crates with unit tests, always all of them: another selection has other features, and builds the dependencies again.
 UNITS := --workspace --exclude e2e
 # The tests that keep generated files current, and write them with NACRE_GEN.
@@ -12,15 +12,19 @@ GENERATED := $(UNITS) --test crds --test manifests --test operator_manifest
 # The same for what is made of the command line: docs/cli.md and the manual pages.
 REFERENCE := $(UNITS) --bin kubectl-nacre reference
 
+# A real node takes Linux and root. With CI=true it must run.
+IF_NODE := if [ "$$(uname)" = Linux ] && [ "$$(id -u)" = 0 ] || [ "$$CI" = true ];
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: tools ## Show a tenant's backup and restore on a real cluster, with real output
+demo: tools ## Show a tenant's volume lost and brought back on a real cluster, with real output (without Linux and root: objects only)
+	@$(IF_NODE) then tools/node/build.sh >/dev/null || true; fi
 	@echo "== Building nacre"
-	@cargo build --release --package controller --package e2e
-	@target/release/demo
+	@cargo build --release --package controller --package cli --package e2e
+	@$${CARGO_TARGET_DIR:-target}/release/demo
 
 .PHONY: test
 test: tools check build ## Run every test: unit, property, real API server, end to end (long stories shortened)
@@ -28,8 +32,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	cargo test --package e2e --no-run
 	@# Stories mostly wait for Velero and timers, so several test programs run in parallel. The longest come first.
 	@$(MAKE) --no-print-directory --jobs=5 --output-sync=target stories cli-attacks kubevirt slow units SKIP="$(SKIP_LONG)"
-	@# A real node takes Linux and root.
-	@if [ "$$(uname)" = Linux ] && [ "$$(id -u)" = 0 ] || [ "$$CI" = true ]; then \
+	@$(IF_NODE) then \
 	  $(MAKE) --no-print-directory node; \
 	else \
 	  echo "== The tests with a node were not run: they need Linux and root."; \
@@ -45,11 +48,13 @@ long: tools build ## Run the long stories at full size (half an hour)
 	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target slow kubevirt stories cli-attacks
 	@# Alone, since it measures, and one at a time.
 	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
+	@$(IF_NODE) then $(MAKE) --no-print-directory long-node; else echo "== No stories on a node: they need Linux and root."; fi
 	@echo "== All long tests passed."
 
 # Stories that take minutes run in `make long` only. Key rotation and takeover from the Go controller are also tested
 # in memory, by the runtime's stories.
 SKIP_LONG := --skip rotation:: --skip takeover::
+SKIP_LONG_NODE := --skip demo:: --skip disturbed:: --skip volumes::
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
 .PHONY: units stories slow kubevirt cli-attacks
 units:
@@ -103,6 +108,19 @@ check: ## Formatting, lints, each crate by itself, generated files
 build: ## Build both programs as they ship
 	cargo build --release --package controller --package cli
 
+# The image is made for this machine's kind. Only programs built for a named target can be static: else the flag would
+# also be for build scripts and macros.
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+STATIC := $${CARGO_TARGET_DIR:-target}/$(HOST)/dist
+IMAGE := $${CARGO_TARGET_DIR:-target}/nacre-image.tar
+.PHONY: image
+image: ## Make the image that ships, without a registry or docker: target/nacre-image.tar (a quarter of an hour)
+	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --profile dist --target $(HOST) --package controller --package cli
+	@cargo run --quiet --release --package image -- archive --programs $(STATIC) $(IMAGE)
+	@# The tests of the layout look at this archive, its size included.
+	NACRE_IMAGE=$$(realpath $(IMAGE)) cargo test --quiet $(UNITS) --test layout
+	@echo "== Load it with: podman load --input $(IMAGE)"
+
 .PHONY: gen
 gen: ## Regenerate the files in deploy/ and docs/
 	NACRE_GEN=1 cargo test --quiet $(GENERATED)
@@ -126,13 +144,19 @@ node-tools: ## Build the programs of a node (kubelet, containerd), once per mach
 	@tools/node/build.sh
 
 .PHONY: node
-node: tools node-tools ## Test the cluster with a node: pods, volumes, nothing left behind (Linux and root; a minute)
+node: tools node-tools build ## Test nacre in pods on a real node, with volumes; nothing is left behind (Linux and root; minutes)
 	cargo clippy $(UNITS) --test node -- --deny warnings
 	cargo test $(UNITS) --test node
+	cargo clippy --package e2e --test node -- --deny warnings
+	RUST_TEST_THREADS=3 cargo test --package e2e --test node -- $(SKIP_LONG_NODE)
+
+.PHONY: long-node
+long-node: tools node-tools build image ## Run all stories on a node with the image that ships; part of `make long`
+	NACRE_IMAGE=$$(realpath $(IMAGE)) RUST_TEST_THREADS=3 cargo test --package e2e --test node -- --nocapture
 
 .PHONY: up
-up: tools ## Start a real cluster with Velero in the background, in .bed/
-	@cargo run --quiet --package bed -- up --dir $(BED) --with-velero
+up: tools ## Start a real cluster with Velero in the background, in .bed/; with NODE=1 one that runs pods (Linux and root)
+	@cargo run --quiet --package bed -- up --dir $(BED) $(if $(NODE),--with-node,--with-velero)
 
 .PHONY: down
 down: ## Stop the cluster of `make up`

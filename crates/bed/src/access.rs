@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Tells the bed's own requests from everybody else's in the audit log.
 pub const USER_AGENT: &str = concat!("bed/", env!("CARGO_PKG_VERSION"));
@@ -66,13 +66,29 @@ impl Access {
     }
 
     pub(crate) async fn client_as(&self, user: &str, groups: &[&str]) -> Result<Client> {
+        Ok(Client::try_from(self.config_as(user, groups).await?)?)
+    }
+
+    /// What a client of somebody else is made from: the administrator impersonates them.
+    pub(crate) async fn config_as(&self, user: &str, groups: &[&str]) -> Result<Config> {
         let mut config = self.config(&self.admin_kubeconfig(), USER_AGENT).await?;
         config.auth_info.impersonate = Some(user.to_owned());
         // The API server adds this group for everyone who logs in, but not for the impersonated.
         let everyone = std::iter::once("system:authenticated");
         let groups = groups.iter().copied().chain(everyone).map(str::to_owned).collect();
         config.auth_info.impersonate_groups = Some(groups);
-        Ok(Client::try_from(config)?)
+        Ok(config)
+    }
+
+    /// Writes the kubeconfig file of somebody who is impersonated, with this namespace as default.
+    pub(crate) fn write_as(&self, user: &str, namespace: &str) -> Result<PathBuf> {
+        let path = self.write(&format!("{namespace}.{user}"), &self.admin_token)?;
+        let mut config: Value = serde_json::from_slice(&fs::read(&path)?)?;
+        config["users"][0]["user"]["as"] = json!(user);
+        config["users"][0]["user"]["as-groups"] = json!(["system:authenticated"]);
+        config["contexts"][0]["context"]["namespace"] = json!(namespace);
+        fs::write(&path, format!("{config:#}\n"))?;
+        Ok(path)
     }
 
     /// Writes a kubeconfig file for a ServiceAccount that exists, with a token of its own.

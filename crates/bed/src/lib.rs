@@ -35,7 +35,7 @@ pub use apply::{parse_manifests, read_manifests};
 pub use audit::{Audit, Follow, Mark, Request, Requests};
 pub use bed::{Bed, Builder};
 pub use binaries::programs;
-pub use node::{BUSYBOX, NODE, Node, STORAGE_CLASS};
+pub use node::{BUSYBOX, NODE, Node, STORAGE_CLASS, busybox_image};
 pub use ports::free_ports;
 pub use process::{Process, Program, Usage, send_signal};
 pub use run::Output;

@@ -15,6 +15,8 @@ pub struct Output {
     pub command: String,
     /// Whether it ended with code 0.
     pub success: bool,
+    /// The code it ended with; none if a signal ended it.
+    pub code: Option<i32>,
     /// What it printed.
     pub stdout: String,
     /// What it complained about.
@@ -25,6 +27,12 @@ impl Output {
     /// What it printed, or an error with its complaints if it failed.
     pub fn ok(self) -> Result<String> {
         ensure!(self.success, "`{}` failed: {}{}", self.command, self.stderr, self.stdout);
+        Ok(self.stdout)
+    }
+
+    /// What it printed, or an error with everything about it if it did not end with this code.
+    pub fn with_code(self, code: i32) -> Result<String> {
+        ensure!(self.code == Some(code), "expected exit code {code}: {self:#?}");
         Ok(self.stdout)
     }
 }
@@ -64,6 +72,7 @@ impl Bed {
         Ok(Output {
             command: format!("{program} {}", args.join(" ")),
             success: output.status.success(),
+            code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         })

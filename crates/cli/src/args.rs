@@ -8,7 +8,7 @@ use crate::{
     connect::{Connection, Session},
     doctor, explain, help, install, live_migration, location,
     output::{EXIT_CODES, Format, Outcome},
-    policy, request, restore, status,
+    policy, request, restore, status, verify,
 };
 
 /// Backups, restores and live-migration permissions for namespace owners.
@@ -52,6 +52,8 @@ enum Command {
     Adopt(adopt::Adopt),
     /// Check that the cluster is ready for nacre, and show how to fix what is not.
     Doctor(doctor::Doctor),
+    /// Back up, lose and restore a volume in a scratch namespace, to see that nacre works.
+    Verify(verify::Verify),
     /// Install nacre in Velero's namespace, or update an installation.
     Install(install::Install),
     /// Uninstall nacre without leaving objects stuck; objects of tenants and Velero stay.
@@ -65,6 +67,9 @@ enum Command {
     /// Print completions for the cursor position; called by completion scripts.
     #[command(name = "__complete", hide = true, disable_help_flag = true)]
     Complete(completion::Complete),
+    /// Fill a volume, or print the checksum of what is in it; runs in the pod of verify.
+    #[command(name = "__volume", hide = true)]
+    Volume(verify::Volume),
 }
 
 /// The whole command line, as clap knows it. Completion and man pages are made of this.
@@ -93,6 +98,7 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         }
         Command::Completion(verb) => return completion::script(verb),
         Command::Complete(verb) => return completion::complete(verb).await,
+        Command::Volume(verb) => return verify::volume(verb).await,
         _ => {}
     }
     let session = Session::open(&args.connection, args.output).await?;
@@ -114,8 +120,10 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         Command::Render(verb) => install::render(&verb, args.connection.installation()?, args.output),
         Command::Migration(args) => live_migration::run(&session, args, given).await,
         Command::Doctor(_) => Box::pin(doctor::run(&session, given)).await,
+        Command::Verify(args) => Box::pin(verify::run(&session, &args, given)).await,
         Command::Completion(verb) => completion::script(&verb),
         Command::Complete(verb) => completion::complete(&verb).await,
+        Command::Volume(verb) => verify::volume(&verb).await,
     }
 }
 

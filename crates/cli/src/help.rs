@@ -9,7 +9,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("For the owner of a namespace", &["backup", "restore", "location", "status", "explain"]),
     (
         "For administrators",
-        &["request", "policy", "adopt", "doctor", "install", "upgrade", "uninstall", "render"],
+        &["request", "policy", "adopt", "doctor", "verify", "install", "upgrade", "uninstall", "render"],
     ),
     ("For those who live-migrate KubeVirt machines", &["migration"]),
     ("Other", &["completion", "man", "help"]),

@@ -36,6 +36,7 @@ mod status;
 mod style;
 mod table;
 mod text;
+mod verify;
 mod wait;
 mod warnings;
 

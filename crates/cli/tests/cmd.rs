@@ -44,6 +44,7 @@ For administrators:
   policy      Show what tenants may request and which source sets it, or check a policy before it is applied
   adopt       Give the backups of a deleted namespace to the namespace that was re-created under its name
   doctor      Check that the cluster is ready for nacre, and show how to fix what is not
+  verify      Back up, lose and restore a volume in a scratch namespace, to see that nacre works
   install     Install nacre in Velero's namespace, or update an installation
   uninstall   Uninstall nacre without leaving objects stuck; objects of tenants and Velero stay
   render      Print the manifests that install applies; needs no cluster

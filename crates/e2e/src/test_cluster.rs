@@ -222,7 +222,7 @@ pub fn root() -> &'static Path {
 }
 
 /// The controller that ships: `NACRE_BIN`, else the release build of this workspace.
-fn program() -> Result<PathBuf> {
+pub(crate) fn program() -> Result<PathBuf> {
     built("NACRE_BIN", "nacre")
 }
 

@@ -7,7 +7,6 @@
 
 mod control_plane;
 mod forward;
-mod image;
 mod images;
 mod namespaces;
 mod programs;
@@ -23,8 +22,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use kube::Client;
 use kube::api::DynamicObject;
+use kube::{Client, Config};
 
 use crate::access::Access;
 use crate::apply::apply;
@@ -36,7 +35,7 @@ use self::forward::Forward;
 use self::namespaces::Namespaces;
 use self::programs::Programs;
 
-pub use self::images::BUSYBOX;
+pub use self::images::{BUSYBOX, busybox_image};
 pub use self::volumes::STORAGE_CLASS;
 
 /// The node's name.
@@ -129,9 +128,22 @@ impl Node {
 
     /// A client in `system:masters`, for this process. It belongs to the async runtime it is made in.
     pub async fn client(&self) -> Result<Client> {
-        let mut config = self.access.config(&self.kubeconfig(), crate::USER_AGENT).await?;
+        self.forwarded(self.access.config(&self.kubeconfig(), crate::USER_AGENT).await?)
+    }
+
+    /// The same with the permissions of somebody else, whom it impersonates.
+    pub async fn client_as(&self, user: &str, groups: &[&str]) -> Result<Client> {
+        self.forwarded(self.access.config_as(user, groups).await?)
+    }
+
+    fn forwarded(&self, mut config: Config) -> Result<Client> {
         config.cluster_url = format!("https://{}", self.forward.address()).parse()?;
         Ok(Client::try_from(config)?)
+    }
+
+    /// Writes a kubeconfig file for somebody with this namespace as default, for programs in the node's network.
+    pub fn kubeconfig_as(&self, user: &str, namespace: &str) -> Result<PathBuf> {
+        self.access.write_as(user, namespace)
     }
 
     /// Applies objects by server-side apply; CRDs come first and are waited for.

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 
 /// Everything `make node-tools` builds.
 const PROGRAMS: [&str; 12] = [
@@ -100,12 +100,4 @@ pub(crate) fn build() -> Result<()> {
 
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools").join(name)
-}
-
-/// The shared libraries a program is linked with, and their loader; none for a static one.
-pub(crate) fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
-    let output = Command::new("ldd").arg(program).output().context("running ldd")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)`, and for the loader only the path.
-    Ok(text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect())
 }

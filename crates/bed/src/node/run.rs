@@ -35,6 +35,19 @@ impl Node {
         command
     }
 
+    /// Runs a program in the node's network as whoever this kubeconfig is for.
+    pub async fn run_as(
+        &self,
+        kubeconfig: &Path,
+        program: impl AsRef<Path>,
+        args: &[&str],
+    ) -> Result<Output> {
+        let name = program.as_ref().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut command = self.command(program);
+        command.env("KUBECONFIG", kubeconfig);
+        output(command, &name, args).await
+    }
+
     /// Runs kubectl; `--as=ada` makes it somebody else.
     pub async fn kubectl(&self, args: &[&str]) -> Result<Output> {
         output(self.command("kubectl"), "kubectl", args).await
@@ -47,13 +60,22 @@ impl Node {
 
     /// Loads an image from an archive in Docker's or OCI's format, so that pods find it without a registry.
     pub async fn load_image(&self, archive: &Path) -> Result<()> {
+        self.images(&["import", &archive.display().to_string()]).await
+    }
+
+    /// Gives a loaded image another name, as if it were another release.
+    pub async fn tag_image(&self, image: &str, name: &str) -> Result<()> {
+        self.images(&["tag", "--force", image, name]).await
+    }
+
+    /// A command about containerd's images.
+    async fn images(&self, args: &[&str]) -> Result<()> {
         let starter = self.namespaces.inside();
         let mut command = Command::new(&starter[0]);
         command.args(&starter[1..]).arg(self.programs.path("ctr")).kill_on_drop(true);
-        let archive = archive.display().to_string();
         let socket = super::runtime::CONTAINERD_SOCKET;
-        let args = ["--address", socket, "--namespace", "k8s.io", "images", "import", &archive];
-        output(command, "ctr", &args).await?.ok()?;
+        command.args(["--address", socket, "--namespace", "k8s.io", "images"]);
+        output(command, "ctr images", args).await?.ok()?;
         Ok(())
     }
 
@@ -99,6 +121,7 @@ async fn output(mut command: Command, name: &str, args: &[&str]) -> Result<Outpu
     Ok(Output {
         command: format!("{name} {}", args.join(" ")),
         success: output.status.success(),
+        code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     })

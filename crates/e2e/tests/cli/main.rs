@@ -16,6 +16,7 @@ mod screen;
 mod storage;
 mod tenant;
 mod terminal;
+mod verify;
 
 use anyhow::Result;
 use bed::Bed;

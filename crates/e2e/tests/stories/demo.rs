@@ -1,4 +1,4 @@
-//! The demo: finishes in time, and leaves nothing behind, however it ends.
+//! The demo without a node: finishes in time, and leaves nothing behind, however it ends.
 
 use std::fs;
 use std::path::Path;
@@ -40,6 +40,7 @@ async fn all_gone(folder: &Path) -> Result<()> {
 
 fn demo(folder: &Path) -> Result<Child> {
     let mut demo = Command::new(env!("CARGO_BIN_EXE_demo"));
+    demo.arg("--without-node");
     Ok(demo.env("TMPDIR", folder).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn()?)
 }
 

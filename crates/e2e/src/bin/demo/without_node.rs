@@ -1,12 +1,10 @@
-//! `make demo`: the tenant's story on a real cluster, with real output.
-
-use std::io::{IsTerminal as _, Write as _};
-use std::process::ExitCode;
-use std::time::Instant;
+//! The demo without a node: no pod runs, and so no volume is lost. What comes back is objects.
 
 use anyhow::{Context, Result, ensure};
 use api::{NonAdminRestore, condition};
 use e2e::{Tenant, TestCluster};
+
+use crate::show::{command, heading as say, line};
 
 const SHOP: &str = "
 apiVersion: v1
@@ -45,30 +43,7 @@ metadata: { name: theft, namespace: rival }
 spec: { restoreSpec: { backupName: daily } }
 ";
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let began = Instant::now();
-    let reported = tokio::select! {
-        reported = story() => reported,
-        _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted; the cluster is gone")),
-    };
-    match reported {
-        Ok(()) => {
-            say(&format!(
-                "SUCCESS: the whole demo took {:.0} s; the cluster is gone again.",
-                began.elapsed().as_secs_f64()
-            ));
-            line("   To keep one and look around: make up, and make down when done.");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            say(&format!("FAILURE: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-async fn story() -> Result<()> {
+pub(crate) async fn story() -> Result<()> {
     say("A real cluster: etcd, kube-apiserver, kube-controller-manager, an S3 store and Velero");
     let test_cluster = TestCluster::build().await?;
     say("nacre, running as its own ServiceAccount");
@@ -145,21 +120,6 @@ async fn refused(who: &Tenant<'_>, args: &[&str]) -> Result<()> {
 
 async fn kubectl(who: &Tenant<'_>, args: &[&str]) -> Result<bed::Output> {
     let user = format!("--as={}", who.user);
-    let shown =
-        args.iter().map(|arg| if arg.starts_with("custom-columns") { "custom-columns=..." } else { arg });
-    let shown: Vec<_> =
-        shown.map(|arg| arg.rsplit('/').next().filter(|_| arg.starts_with('/')).unwrap_or(arg)).collect();
-    line(&format!("   {} $ kubectl {}", who.user, shown.join(" ")));
+    command(&who.user, "kubectl", args);
     who.bed.kubectl(&[args, &[user.as_str()]].concat()).await
-}
-
-/// A heading of the story, bold on a terminal.
-fn say(text: &str) {
-    let bold = std::io::stdout().is_terminal();
-    line(&if bold { format!("\n\x1b[1m== {text}\x1b[0m") } else { format!("\n== {text}") });
-}
-
-fn line(text: &str) {
-    // A reader that went away does not stop the story.
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

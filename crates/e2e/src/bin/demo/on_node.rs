@@ -1,0 +1,98 @@
+//! The demo on a node: a tenant's volume is lost and brought back.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use bed::Output;
+use e2e::{NodeCluster, NodeTenant};
+
+use crate::show::{command, heading, line};
+
+/// What the volume holds: random, so that only these bytes have this checksum.
+const BYTES: u64 = 64 << 20;
+
+pub(crate) async fn story() -> Result<()> {
+    heading("A real cluster with a node: kubelet, containerd, an S3 store, Velero and its node agent");
+    let began = Instant::now();
+    let cluster = NodeCluster::start_without_nacre().await?;
+    line(&format!("   ready after {:.0} s", began.elapsed().as_secs_f64()));
+
+    heading("An administrator installs nacre");
+    command("admin", "kubectl nacre", &["install", "--image", &cluster.image, "--wait"]);
+    let installed = cluster.install().await?;
+    let created = installed.lines().filter(|line| line.starts_with("create ")).count();
+    line(&format!(
+        "   {created} objects created: CRDs, roles, admission policies, a Deployment with two replicas"
+    ));
+    let pods = ["get", "pods", "--namespace=velero"];
+    command("admin", "kubectl", &pods);
+    Shown(cluster.node.kubectl(&pods).await?).shown()?;
+
+    let ada = cluster.tenant("shop", "ada").await?;
+    let bob = cluster.tenant("rival", "bob").await?;
+    heading("ada may edit the namespace shop, and nothing else. Her database has a volume");
+    ada.start_deployment("db", BYTES).await?;
+    kubectl(&ada, &["get", "deployments,pvc"]).await?.shown()?;
+    let written = checksum(&ada).await?;
+
+    heading("She backs it up, volume included");
+    nacre(&ada, &["backup", "create", "daily", "--default-volumes-to-fs-backup", "--wait"]).await?.shown()?;
+
+    heading("She loses it all");
+    kubectl(&ada, &["delete", "deployment/db", "pvc/db"]).await?.shown()?;
+    ada.lose_namespace_contents().await?;
+    kubectl(&ada, &["get", "deployments,pods,pvc"]).await?.shown()?;
+
+    heading("She restores it");
+    nacre(&ada, &["restore", "create", "--from-backup", "daily", "--wait"]).await?.shown()?;
+    ada.pod_of("db").await?;
+    let restored = checksum(&ada).await?;
+    ensure!(restored == written, "the bytes are others than before");
+    line("   The same checksum: the volume is back, byte by byte.");
+
+    heading("bob, who may edit the namespace rival, tries to take her backup");
+    kubectl(&bob, &["get", "nonadminbackups", "--namespace=shop"]).await?.refused()?;
+    nacre(&bob, &["restore", "create", "theft", "--from-backup", "daily", "--wait"]).await?.refused()
+}
+
+/// Shows the checksum of what is in the volume, and returns it.
+async fn checksum(who: &NodeTenant<'_>) -> Result<String> {
+    let output = kubectl(who, &["exec", "deployment/db", "--", "sha256sum", "/data/bytes"]).await?;
+    let checksum = output.0.stdout.split_whitespace().next().context("no checksum")?.to_owned();
+    output.shown()?;
+    Ok(checksum)
+}
+
+async fn nacre(who: &NodeTenant<'_>, args: &[&str]) -> Result<Shown> {
+    command(&who.user, "kubectl nacre", args);
+    Ok(Shown(who.cli(args).await?))
+}
+
+async fn kubectl(who: &NodeTenant<'_>, args: &[&str]) -> Result<Shown> {
+    command(&who.user, "kubectl", args);
+    Ok(Shown(who.kubectl(args).await?))
+}
+
+/// What a command printed, to be shown.
+struct Shown(Output);
+
+impl Shown {
+    fn shown(self) -> Result<()> {
+        ensure!(self.0.success, "{}{}", self.0.stderr, self.0.stdout);
+        self.print();
+        Ok(())
+    }
+
+    fn refused(self) -> Result<()> {
+        ensure!(!self.0.success, "that was allowed: {}", self.0.command);
+        self.print();
+        Ok(())
+    }
+
+    /// What it answered, or else what it remarked: how a wait goes on is for people who wait.
+    fn print(&self) {
+        let answer = if self.0.stdout.trim().is_empty() { &self.0.stderr } else { &self.0.stdout };
+        let lines = answer.lines();
+        lines.filter(|text| !text.trim().is_empty()).for_each(|text| line(&format!("   {text}")));
+    }
+}

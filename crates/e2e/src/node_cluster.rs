@@ -1,0 +1,181 @@
+//! nacre on a real node, installed as an administrator installs it: for stories about pods and volumes.
+//!
+//! ```no_run
+//! # async fn story() -> anyhow::Result<()> {
+//! let cluster = e2e::NodeCluster::start().await?; // a node with Velero, and nacre in two pods
+//! let shop = cluster.tenant("shop", "ada").await?; // a namespace, and somebody with `edit` in it
+//! shop.start_pod("db", 8 << 20).await?; // a claim, a pod, and 8 MiB of random bytes in the volume
+//! let before = shop.checksum("db").await?;
+//! shop.cli(&["backup", "create", "one", "--default-volumes-to-fs-backup", "--wait"]).await?.ok()?;
+//! shop.lose_namespace_contents().await?;
+//! shop.cli(&["restore", "create", "--from-backup", "one", "--wait"]).await?.ok()?;
+//! assert_eq!(shop.checksum("db").await?, before);
+//! # Ok(()) }
+//! ```
+//!
+//! A test program has one such cluster for all its stories, each story a namespace of its own (`tests/node/main.rs`).
+//! The image holds the release build with its shared libraries, which costs no further build. `NACRE_IMAGE` is an
+//! archive of `make image` to use instead: `make long` runs the stories with the image that ships.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use bed::{Node, Output, eventually, wait_until};
+use image::nacre;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
+
+use crate::test_cluster::program;
+use crate::{NodeTenant, VELERO, command_line};
+
+/// How long a busy machine may take.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
+/// The label of nacre's pods.
+const PODS: &str = "control-plane=non-admin-controller";
+
+/// A node with Velero, its node agent, and nacre in pods. Dropping it ends everything.
+pub struct NodeCluster {
+    /// The cluster.
+    pub node: Node,
+    /// The image that nacre was installed with.
+    pub image: String,
+}
+
+impl NodeCluster {
+    /// Whether a node can run here; if not, standard error says why. With `CI=true` it must.
+    pub fn can_run() -> Result<bool> {
+        let Err(reason) = Node::check_ready() else { return Ok(true) };
+        ensure!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "CI=true, but no node can run here: {reason:#}"
+        );
+        // Past the test runner, which keeps to itself what a passing test prints.
+        writeln!(std::io::stderr(), "skipped, no node can run here: {reason:#}")?;
+        Ok(false)
+    }
+
+    /// Starts a node, loads nacre's image, and installs nacre.
+    pub async fn start() -> Result<Self> {
+        let cluster = Self::start_without_nacre().await?;
+        cluster.install().await?;
+        Ok(cluster)
+    }
+
+    /// Starts a node with nacre's image, and installs nothing.
+    pub async fn start_without_nacre() -> Result<Self> {
+        let node = Node::start().await?;
+        let (archive, image) = image_archive(&node)?;
+        node.load_image(&archive).await.with_context(|| format!("loading {}", archive.display()))?;
+        Ok(Self { node, image })
+    }
+
+    /// Installs nacre as an administrator does, and waits until its pods are available and the webhook answers.
+    pub async fn install(&self) -> Result<String> {
+        let args = ["install", "--image", &self.image, "--wait", "--timeout", "4m"];
+        let printed = self.cli(&args).await?.ok()?;
+        let probe = json!({
+            "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+            "metadata": { "name": "probe" }, "spec": { "backupSpec": { "includeClusterResources": true } },
+        });
+        let file = self.node.folder().join("probe.json");
+        std::fs::write(&file, probe.to_string())?;
+        let file = format!("--filename={}", file.display());
+        eventually("the webhook to be asked through its Service", PATIENCE, async || {
+            let asked =
+                self.node.kubectl(&["create", "--dry-run=server", "--namespace=default", &file]).await?;
+            ensure!(asked.stderr.contains("requests.nacre.dev"), "not refused by the webhook: {asked:?}");
+            Ok(())
+        })
+        .await?;
+        Ok(printed)
+    }
+
+    /// Runs `kubectl nacre` as an administrator.
+    pub async fn cli(&self, args: &[&str]) -> Result<Output> {
+        self.node.run_as(&self.node.kubeconfig(), command_line()?, args).await
+    }
+
+    /// Makes a namespace, and a user who has the `edit` role in it and no other permission.
+    pub async fn tenant(&self, namespace: &str, user: &str) -> Result<NodeTenant<'_>> {
+        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": { "name": format!("edit-{user}"), "namespace": namespace },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit" },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
+        });
+        self.node.apply(&[serde_json::from_value(object)?, serde_json::from_value(binding)?]).await?;
+        // Without it no pod can be made.
+        let accounts = Api::<ServiceAccount>::namespaced(self.node.client().await?, namespace);
+        wait_until("the default ServiceAccount", PATIENCE, accounts, "default", |account| {
+            account.map(|_| ())
+        })
+        .await?;
+        let tenant = NodeTenant::new(self, namespace, user).await?;
+        eventually("the tenant's permissions", PATIENCE, async || {
+            tenant.kubectl(&["auth", "can-i", "create", "nonadminbackups.oadp.openshift.io"]).await?.ok()
+        })
+        .await?;
+        Ok(tenant)
+    }
+
+    /// Sets or removes (`None`) a label of a namespace, as an administrator.
+    pub async fn label_namespace(&self, namespace: &str, label: &str, value: Option<&str>) -> Result<()> {
+        let namespaces = Api::<Namespace>::all(self.node.client().await?);
+        let change = Patch::Merge(json!({ "metadata": { "labels": { label: value } } }));
+        namespaces.patch(namespace, &PatchParams::default(), &change).await?;
+        Ok(())
+    }
+
+    /// nacre's pods that are not being deleted.
+    pub async fn nacre_pods(&self) -> Result<Vec<Pod>> {
+        let pods = Api::<Pod>::namespaced(self.node.client().await?, VELERO);
+        let found = pods.list(&ListParams::default().labels(PODS)).await?.items;
+        Ok(found.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect())
+    }
+
+    /// Waits until so many pods of nacre are Ready and no others are there, and returns their names.
+    pub async fn nacre_pods_ready(&self, number: usize) -> Result<Vec<String>> {
+        eventually("nacre's pods to be Ready", PATIENCE, async || {
+            let pods = self.nacre_pods().await?;
+            let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+            ensure!(ready == number && pods.len() == number, "{ready} of {} pods are Ready", pods.len());
+            Ok(pods.iter().map(Pod::name_any).collect())
+        })
+        .await
+    }
+
+    /// The pod that is leader.
+    pub async fn leader(&self) -> Result<String> {
+        let leases = Api::<Lease>::namespaced(self.node.client().await?, "kube-system");
+        let lease = leases.get("nacre").await?;
+        let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+        // It is "namespace/pod_random".
+        let pod = holder.rsplit_once('/').and_then(|(_, rest)| Some(rest.rsplit_once('_')?.0));
+        Ok(pod.with_context(|| format!("no pod in {holder:?}"))?.to_owned())
+    }
+}
+
+/// Whether a pod is Ready.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True")
+}
+
+/// The archive of nacre's image, and the image's name.
+fn image_archive(node: &Node) -> Result<(PathBuf, String)> {
+    if let Some(archive) = std::env::var_os("NACRE_IMAGE").filter(|archive| !archive.is_empty()) {
+        return Ok((archive.into(), format!("localhost/nacre:{}", nacre::VERSION)));
+    }
+    let name = "localhost/nacre:test".to_owned();
+    let archive = node.folder().join("nacre.tar");
+    let program = program()?;
+    let programs = program.parent().context("nacre is in no folder")?;
+    nacre::test_image(&name, programs)?.write(&archive)?;
+    Ok((archive, name))
+}

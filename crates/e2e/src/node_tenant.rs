@@ -1,0 +1,230 @@
+//! A tenant on a real node: somebody with the `edit` role in one namespace, whose pods have volumes with real bytes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use api::velero::Backup;
+use api::{NonAdminBackup, Phase, labels};
+use bed::{BUSYBOX, Output, STORAGE_CLASS, wait_until};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kube::api::{ListParams, PostParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::node_cluster::{PATIENCE, is_ready};
+use crate::{NodeCluster, VELERO, command_line};
+
+/// What a tenant loses with everything in a namespace. Requests to nacre stay, or nothing could be restored.
+const CONTENTS: &str = "deployments,statefulsets,daemonsets,jobs,cronjobs,pods,services,configmaps,secrets,persistentvolumeclaims";
+
+/// Where pods have their volume.
+const DATA: &str = "/data";
+
+/// Prints one line for all bytes and names below a folder, except what Velero leaves there after a restore.
+const CHECKSUM: &str =
+    "cd /data && find . -path ./.velero -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum";
+
+/// A tenant of a [`NodeCluster`].
+pub struct NodeTenant<'a> {
+    /// The cluster.
+    pub cluster: &'a NodeCluster,
+    /// The namespace.
+    pub namespace: String,
+    /// The user.
+    pub user: String,
+    kubeconfig: PathBuf,
+    client: Client,
+}
+
+impl<'a> NodeTenant<'a> {
+    pub(crate) async fn new(cluster: &'a NodeCluster, namespace: &str, user: &str) -> Result<Self> {
+        Ok(Self {
+            cluster,
+            namespace: namespace.to_owned(),
+            user: user.to_owned(),
+            kubeconfig: cluster.node.kubeconfig_as(user, namespace)?,
+            client: cluster.node.client_as(user, &[]).await?,
+        })
+    }
+
+    /// Runs `kubectl nacre` as the tenant; the namespace is the tenant's.
+    pub async fn cli(&self, args: &[&str]) -> Result<Output> {
+        self.cluster.node.run_as(&self.kubeconfig, command_line()?, args).await
+    }
+
+    /// Runs kubectl as the tenant; the namespace is the tenant's.
+    pub async fn kubectl(&self, args: &[&str]) -> Result<Output> {
+        self.cluster.node.run_as(&self.kubeconfig, "kubectl", args).await
+    }
+
+    /// A kind in the tenant's namespace, with the tenant's permissions.
+    pub fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Applies an object as the tenant.
+    pub async fn apply(&self, object: &Value) -> Result<()> {
+        let name = object["metadata"]["name"].as_str().unwrap_or("object");
+        let file = self.kubeconfig.with_extension(format!("{name}.json"));
+        std::fs::write(&file, object.to_string())?;
+        self.kubectl(&["apply", "--filename", &file.display().to_string()]).await?.ok()?;
+        Ok(())
+    }
+
+    /// Makes a claim and a pod of this name, waits until the pod is Ready, and writes so many random bytes to the volume.
+    pub async fn start_pod(&self, name: &str, bytes: u64) -> Result<()> {
+        self.apply(&claim(name)).await?;
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": { "name": name, "labels": { "app": name } },
+        });
+        pod["spec"] = pod_spec(name);
+        self.apply(&pod).await?;
+        self.write_data(name, bytes).await
+    }
+
+    /// The same with a Deployment of one replica. [`Self::pod_of`] finds its pod.
+    pub async fn start_deployment(&self, name: &str, bytes: u64) -> Result<()> {
+        self.apply(&claim(name)).await?;
+        self.apply(&json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": name },
+            "spec": {
+                "replicas": 1,
+                "strategy": { "type": "Recreate" },
+                "selector": { "matchLabels": { "app": name } },
+                "template": { "metadata": { "labels": { "app": name } }, "spec": pod_spec(name) },
+            },
+        }))
+        .await?;
+        self.write_data(name, bytes).await
+    }
+
+    /// The name of the first pod with the label `app: NAME`, once it is Ready: of that pod or that Deployment.
+    pub async fn pod_of(&self, app: &str) -> Result<String> {
+        let pods = self.api::<Pod>();
+        let with_label = ListParams::default().labels(&format!("app={app}"));
+        let name = bed::eventually(&format!("a pod of {app}"), PATIENCE, async || {
+            let found = pods.list(&with_label).await?.items;
+            let mut alive = found.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+            alive.find_map(|pod| pod.metadata.name).context("no pod")
+        })
+        .await?;
+        self.pod_ready(&name).await?;
+        Ok(name)
+    }
+
+    /// Waits until a pod is Ready.
+    pub async fn pod_ready(&self, name: &str) -> Result<()> {
+        let what = format!("pod {name} to be Ready");
+        wait_until(&what, PATIENCE, self.api::<Pod>(), name, |pod| is_ready(pod?).then_some(())).await
+    }
+
+    /// Runs a shell command in the pod of an app, and returns what it printed.
+    pub async fn shell(&self, app: &str, command: &str) -> Result<String> {
+        self.shell_in(&self.pod_of(app).await?, command).await
+    }
+
+    /// The same in a pod of this name, once it is Ready.
+    pub async fn shell_in(&self, pod: &str, command: &str) -> Result<String> {
+        self.pod_ready(pod).await?;
+        self.kubectl(&["exec", pod, "--container=main", "--", "sh", "-c", command]).await?.ok()
+    }
+
+    /// Replaces the data of an app by so many random bytes.
+    pub async fn write_data(&self, app: &str, bytes: u64) -> Result<()> {
+        let write = format!("head -c {bytes} /dev/urandom > {DATA}/bytes && sync");
+        self.shell(app, &write).await?;
+        Ok(())
+    }
+
+    /// Overwrites the data of an app in place with as many other bytes, while its pod runs.
+    pub async fn overwrite_data(&self, app: &str) -> Result<()> {
+        let size = self.shell(app, &format!("stat -c %s {DATA}/bytes")).await?;
+        self.write_data(app, size.trim().parse()?).await
+    }
+
+    /// The checksum of everything in the volume of an app, as its pod sees it; waits until the pod is Ready.
+    pub async fn checksum(&self, app: &str) -> Result<String> {
+        self.checksum_in(&self.pod_of(app).await?).await
+    }
+
+    /// The same for a pod of this name.
+    pub async fn checksum_in(&self, pod: &str) -> Result<String> {
+        let printed = self.shell_in(pod, CHECKSUM).await?;
+        let checksum = printed.split_whitespace().next().unwrap_or_default();
+        ensure!(checksum.len() == 64, "no checksum: {printed}");
+        Ok(checksum.to_owned())
+    }
+
+    /// Deletes everything in the namespace, as the tenant, and waits until it is gone. Requests to nacre stay.
+    pub async fn lose_namespace_contents(&self) -> Result<()> {
+        let claims = self.api::<PersistentVolumeClaim>().list(&ListParams::default()).await?.items.len();
+        self.kubectl(&["delete", CONTENTS, "--all", "--wait", "--timeout=3m"]).await?.ok()?;
+        // A deleted claim uses up its volume.
+        self.cluster.node.add_volumes(claims).await
+    }
+
+    /// Asks for a backup of everything, and waits for nothing.
+    pub async fn request_backup(&self, name: &str) -> Result<()> {
+        let request = json!({
+            "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+            "metadata": { "name": name }, "spec": { "backupSpec": {} },
+        });
+        let requests = self.api::<NonAdminBackup>();
+        requests.create(&PostParams::default(), &serde_json::from_value(request)?).await?;
+        Ok(())
+    }
+
+    /// Waits until a backup was given to Velero.
+    pub async fn backup_created(&self, name: &str, within: Duration) -> Result<()> {
+        let what = format!("backup {name} to be Created");
+        wait_until(&what, within, self.api::<NonAdminBackup>(), name, |request| {
+            (request?.status.as_ref()?.phase == Some(Phase::Created)).then_some(())
+        })
+        .await
+    }
+
+    /// The names of the requests that Velero has a Backup for, one for each Backup, sorted; read as an administrator.
+    pub async fn velero_backups(&self) -> Result<Vec<String>> {
+        let backups = Api::<Backup>::namespaced(self.cluster.node.client().await?, VELERO);
+        let all = backups.list(&ListParams::default()).await?.items;
+        let origin = |backup: &Backup, key: &str| backup.annotations().get(key).cloned();
+        let own = all
+            .iter()
+            .filter(|backup| origin(backup, labels::NAB_NAMESPACE).as_ref() == Some(&self.namespace));
+        let mut names: Vec<_> = own.filter_map(|backup| origin(backup, labels::NAB_NAME)).collect();
+        names.sort();
+        Ok(names)
+    }
+}
+
+/// A claim of the node's StorageClass.
+pub fn claim(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": { "name": name, "labels": { "app": name } },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": STORAGE_CLASS,
+            "resources": { "requests": { "storage": "1Gi" } },
+        },
+    })
+}
+
+/// A pod that waits, with the claim of this name at `/data`. It writes nothing by itself: after a restore, the volume
+/// has what came back and nothing else.
+pub fn pod_spec(claim: &str) -> Value {
+    json!({
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{
+            "name": "main",
+            "image": BUSYBOX,
+            "args": ["-c", "sleep 1000000"],
+            "volumeMounts": [{ "name": "data", "mountPath": DATA }],
+        }],
+        "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }],
+    })
+}

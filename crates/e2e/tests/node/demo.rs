@@ -1,0 +1,29 @@
+//! The demo on a node: it brings a volume back and leaves nothing behind.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use e2e::NodeCluster;
+use tokio::process::Command;
+
+/// What the second demo on a machine may take.
+const IN_TIME: Duration = Duration::from_mins(2);
+
+#[tokio::test]
+async fn the_demo_brings_a_volume_back_in_time_and_leaves_no_folder() -> Result<()> {
+    if !NodeCluster::can_run()? {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_demo"));
+    let began = Instant::now();
+    let ended = demo.env("TMPDIR", folder.path()).stdin(Stdio::null()).kill_on_drop(true).output().await?;
+    let printed =
+        String::from_utf8_lossy(&ended.stdout).into_owned() + &String::from_utf8_lossy(&ended.stderr);
+    ensure!(ended.status.success() && printed.contains("SUCCESS"), "{printed}");
+    ensure!(printed.contains("The same checksum"), "{printed}");
+    ensure!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
+    ensure!(std::fs::read_dir(folder.path())?.next().is_none(), "its folder is still there");
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! Volumes of all kinds: many, full of small files, large, and of a database that is in use. Part of `make long`.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use bed::{STORAGE_CLASS, busybox_image};
+use e2e::{NodeCluster, NodeTenant};
+use image::libraries;
+use serde_json::json;
+
+use crate::cluster;
+
+const BACK_UP: [&str; 5] = ["backup", "create", "one", "--default-volumes-to-fs-backup", "--wait"];
+const RESTORE: [&str; 5] = ["restore", "create", "--from-backup", "one", "--wait"];
+
+/// Backs up, loses and restores everything of a tenant.
+async fn lost_and_restored(tenant: &NodeTenant<'_>) -> Result<()> {
+    let began = Instant::now();
+    tenant.cli(&BACK_UP).await?.with_code(0)?;
+    let backed_up = began.elapsed();
+    tenant.lose_namespace_contents().await?;
+    let began = Instant::now();
+    tenant.cli(&RESTORE).await?.with_code(0)?;
+    let name = &tenant.namespace;
+    say(&format!(
+        "{name}: backup {:.0} s, restore {:.0} s",
+        backed_up.as_secs_f64(),
+        began.elapsed().as_secs_f64()
+    ))
+}
+
+/// Past the test runner, which keeps to itself what a passing test prints.
+fn say(text: &str) -> Result<()> {
+    use std::io::Write as _;
+    Ok(writeln!(std::io::stderr(), "{text}")?)
+}
+
+#[tokio::test]
+async fn a_stateful_set_with_three_replicas_comes_back_with_each_replicas_own_bytes() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let tenant = cluster.tenant("replicas", "rosa").await?;
+    let mut spec = e2e::pod_spec("unused");
+    spec["volumes"] = json!([]);
+    tenant
+        .apply(&json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": { "name": "web" },
+            "spec": {
+                "serviceName": "web",
+                "replicas": 3,
+                "selector": { "matchLabels": { "app": "web" } },
+                "template": { "metadata": { "labels": { "app": "web" } }, "spec": spec },
+                "volumeClaimTemplates": [{
+                    "metadata": { "name": "data" },
+                    "spec": {
+                        "accessModes": ["ReadWriteOnce"],
+                        "storageClassName": STORAGE_CLASS,
+                        "resources": { "requests": { "storage": "1Gi" } },
+                    },
+                }],
+            },
+        }))
+        .await?;
+    let pods = ["web-0", "web-1", "web-2"];
+    let mut written = Vec::new();
+    for pod in pods {
+        bed::eventually("the replica", std::time::Duration::from_mins(2), async || {
+            tenant.kubectl(&["get", "pod", pod]).await?.ok()
+        })
+        .await?;
+        tenant.shell_in(pod, "head -c 4000000 /dev/urandom > /data/bytes && sync").await?;
+        written.push(tenant.checksum_in(pod).await?);
+    }
+    ensure!(written[0] != written[1] && written[1] != written[2], "{written:?}");
+    lost_and_restored(&tenant).await?;
+    for (pod, before) in pods.iter().zip(written) {
+        assert_eq!(tenant.checksum_in(pod).await?, before, "{pod}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn fifty_thousand_small_files_come_back() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let tenant = cluster.tenant("small-files", "sam").await?;
+    tenant.start_deployment("db", 1000).await?;
+    let write = "cd /data; d=0; while [ $d -lt 500 ]; do mkdir d$d; f=0; while [ $f -lt 100 ]; do \
+                 echo $d $f > d$d/f$f; f=$((f+1)); done; d=$((d+1)); done; sync";
+    tenant.shell("db", write).await?;
+    let count = "find /data -name 'f*' -type f | wc -l";
+    assert_eq!(tenant.shell("db", count).await?.trim(), "50000");
+    let written = tenant.checksum("db").await?;
+    lost_and_restored(&tenant).await?;
+    assert_eq!(tenant.shell("db", count).await?.trim(), "50000");
+    assert_eq!(tenant.checksum("db").await?, written);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_of_one_gibibyte_comes_back() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let tenant = cluster.tenant("large-file", "lars").await?;
+    tenant.start_deployment("db", 1 << 30).await?;
+    let written = tenant.checksum("db").await?;
+    lost_and_restored(&tenant).await?;
+    assert_eq!(tenant.shell("db", "stat -c %s /data/bytes").await?.trim(), (1u64 << 30).to_string());
+    assert_eq!(tenant.checksum("db").await?, written);
+    Ok(())
+}
+
+/// Debian's package of the same name has it.
+const SQLITE: &str = "/usr/bin/sqlite3";
+const SQLITE_IMAGE: &str = "localhost/sqlite:test";
+
+/// Books money from one account to another, again and again, unless it is asked to pause; then it answers that it does.
+const BOOKKEEPER: &str = "
+db=/data/bank.db
+[ -f $db ] || sqlite3 $db 'PRAGMA journal_mode=WAL; CREATE TABLE debit(n); CREATE TABLE credit(n);' >/dev/null
+n=0
+while true; do
+  if [ -f /tmp/pause ]; then touch /tmp/paused; sleep 0.1; continue; fi
+  rm -f /tmp/paused
+  n=$((n+1))
+  sqlite3 -cmd '.timeout 9000' $db \"BEGIN; INSERT INTO debit VALUES($n); INSERT INTO credit VALUES($n); COMMIT;\"
+done";
+/// Velero runs this in the pod before it reads the volume, and fails the backup if it fails.
+const QUIESCE: &str = "touch /tmp/pause; until [ -f /tmp/paused ]; do sleep 0.1; done; \
+                       sqlite3 -cmd '.timeout 9000' /data/bank.db 'PRAGMA wal_checkpoint(TRUNCATE)'; touch /data/quiet; sync";
+/// And this afterwards.
+const GO_ON: &str = "rm /tmp/pause /data/quiet";
+
+async fn load_sqlite(cluster: &NodeCluster) -> Result<()> {
+    let program = Path::new(SQLITE);
+    ensure!(
+        program.is_file(),
+        "{SQLITE} is missing: sudo apt-get install -y --no-install-recommends sqlite3"
+    );
+    let mut files: Vec<(PathBuf, PathBuf)> =
+        libraries(program)?.into_iter().map(|path| (path.clone(), path)).collect();
+    files.push((program.into(), "/bin/sqlite3".into()));
+    let archive = cluster.node.folder().join("sqlite.tar");
+    busybox_image(SQLITE_IMAGE, files)?.write(&archive)?;
+    cluster.node.load_image(&archive).await
+}
+
+#[tokio::test]
+async fn a_database_in_use_is_quiesced_by_hooks_and_comes_back_consistent() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    load_sqlite(&cluster).await?;
+    let tenant = cluster.tenant("bank", "bea").await?;
+    tenant.apply(&e2e::claim("bank")).await?;
+    let hook = |command: &str| json!(["/bin/sh", "-c", command]).to_string();
+    let mut spec = e2e::pod_spec("bank");
+    spec["containers"][0]["image"] = json!(SQLITE_IMAGE);
+    spec["containers"][0]["args"] = json!(["-c", BOOKKEEPER]);
+    tenant
+        .apply(&json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": { "name": "bank" },
+            "spec": {
+                "selector": { "matchLabels": { "app": "bank" } },
+                "strategy": { "type": "Recreate" },
+                "template": {
+                    "metadata": {
+                        "labels": { "app": "bank" },
+                        "annotations": {
+                            "pre.hook.backup.velero.io/container": "main",
+                            "pre.hook.backup.velero.io/command": hook(QUIESCE),
+                            "post.hook.backup.velero.io/container": "main",
+                            "post.hook.backup.velero.io/command": hook(GO_ON),
+                        },
+                    },
+                    "spec": spec,
+                },
+            },
+        }))
+        .await?;
+    let count = "sqlite3 -cmd '.timeout 9000' /data/bank.db 'SELECT count(*) FROM debit'";
+    let booked = async || -> Result<u64> { Ok(tenant.shell("bank", count).await?.trim().parse()?) };
+    bed::eventually("some bookings", std::time::Duration::from_mins(1), async || {
+        let booked = booked().await?;
+        ensure!(booked > 20, "only {booked}");
+        Ok(())
+    })
+    .await?;
+    let before = booked().await?;
+    tenant.cli(&BACK_UP).await?.with_code(0)?;
+    // It went on afterwards.
+    let after = booked().await?;
+    bed::eventually("bookings after the backup", std::time::Duration::from_mins(1), async || {
+        ensure!(booked().await? > after, "none");
+        Ok(())
+    })
+    .await?;
+    assert_eq!(tenant.shell("bank", "ls /data").await?.trim().lines().find(|name| *name == "quiet"), None);
+
+    tenant.lose_namespace_contents().await?;
+    // Restored with the program paused, so that what is looked at is what was backed up.
+    tenant.cli(&RESTORE).await?.with_code(0)?;
+    let look = "touch /tmp/pause; until [ -f /tmp/paused ]; do sleep 0.1; done; sqlite3 -cmd '.timeout 9000' /data/bank.db \
+                'PRAGMA integrity_check; SELECT (SELECT sum(n) FROM debit) = (SELECT sum(n) FROM credit); \
+                SELECT count(*) FROM debit'; ls /data/quiet";
+    let seen = tenant.shell("bank", look).await?;
+    let lines: Vec<&str> = seen.lines().collect();
+    assert_eq!((lines[0], lines[1], lines[3]), ("ok", "1", "/data/quiet"), "{seen}");
+    let restored: u64 = lines[2].parse()?;
+    ensure!(restored >= before, "{restored} bookings were restored of {before}");
+    Ok(())
+}

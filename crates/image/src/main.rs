@@ -1,0 +1,72 @@
+//! `image`: makes nacre's image from programs that are built already. `make image` builds them first.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use image::nacre;
+
+/// nacre's image, without a registry and without a daemon.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write the image as an archive that podman, docker, skopeo and containerd load, and print its size
+    Archive {
+        /// The folder with the static programs
+        #[arg(long)]
+        programs: PathBuf,
+        /// The name it is loaded under, with a tag
+        #[arg(long, default_value = concat!("localhost/nacre:", env!("CARGO_PKG_VERSION")))]
+        name: String,
+        /// The archive to write
+        to: PathBuf,
+    },
+    /// Fill a folder with everything that is in the image, for builders that take it from there
+    Root {
+        /// The folder with the static programs
+        #[arg(long)]
+        programs: PathBuf,
+        /// The folder to fill
+        to: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Where even that cannot be written, the exit code must do.
+            let _ = writeln!(io::stderr(), "image: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Archive { programs, name, to } => {
+            let image = nacre::image(&name, &programs)?;
+            image.write(&to)?;
+            writeln!(io::stdout(), "{name}: {} in {}", size(&to)?, to.display())?;
+            for (program, path) in &image.files {
+                writeln!(io::stdout(), "  {}: {} before compression", path.display(), size(program)?)?;
+            }
+            Ok(())
+        }
+        Command::Root { programs, to } => nacre::image("root", &programs)?.fill(&to),
+    }
+}
+
+fn size(file: &Path) -> Result<String> {
+    let tenths = fs::metadata(file)?.len() * 10 / (1 << 20);
+    Ok(format!("{}.{} MiB", tenths / 10, tenths % 10))
+}
