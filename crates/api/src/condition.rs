@@ -85,7 +85,7 @@ pub const CLAIMS_KEPT: &str = "ClaimsKept";
 pub const CLAIMS_MIXED: &str = "ClaimsMixed";
 /// At least one claim came back empty: the backup holds no data of it.
 pub const CLAIMS_WITHOUT_DATA: &str = "ClaimsWithoutData";
-/// The data of at least one claim could not be restored; the message has Velero's words.
+/// The data of at least one claim could not be restored; the message has Velero's message.
 pub const VOLUMES_FAILED: &str = "VolumesFailed";
 /// Restoring the data of at least one claim was cancelled; the message says why.
 pub const VOLUMES_CANCELLED: &str = "VolumesCancelled";
