@@ -116,6 +116,14 @@ fn what_the_tenant_is_shown_is_complete() {
           "reason": "BackupScheduled",
           "status": "True",
           "type": "Queued"
+        },
+        {
+          "lastTransitionTime": "2026-01-01T00:00:00Z",
+          "message": "the backup is not over yet",
+          "observedGeneration": 1,
+          "reason": "StillRunning",
+          "status": "Unknown",
+          "type": "DataProtected"
         }
       ],
       "phase": "Created",

@@ -222,7 +222,7 @@ fn the_generation_that_was_looked_at_is_shown() {
     let conditions = request["status"]["conditions"].as_array().unwrap();
     assert!(conditions.iter().all(|condition| condition["observedGeneration"] == json!(2)), "{conditions:?}");
     let since: Vec<_> = conditions.iter().map(|condition| &condition["lastTransitionTime"]).collect();
-    assert_eq!(since.len(), 3);
+    assert_eq!(since.len(), 4);
 }
 
 #[test]

@@ -54,6 +54,7 @@ impl World {
     /// The answer to a write that the API server rejects.
     pub(super) fn refused(&mut self, action: &Action) -> Option<Answer> {
         let word = match action {
+            // A phase: a condition has this word for its type.
             Action::PatchStatus(_, body) => {
                 body.to_string().contains(&format!("\"phase\":{UNKNOWN}")).then_some(UNKNOWN)
             }
