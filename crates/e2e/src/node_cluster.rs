@@ -124,6 +124,15 @@ impl NodeCluster {
         Ok(tenant)
     }
 
+    /// Sets the policy, as an administrator. Empty text allows what nacre allows by default.
+    pub async fn set_policy(&self, text: &str) -> Result<()> {
+        let policy = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "nacre-policy", "namespace": VELERO },
+            "data": { "policy.yaml": if text.is_empty() { "{}" } else { text } },
+        });
+        self.node.apply(&[serde_json::from_value(policy)?]).await
+    }
+
     /// Sets or removes (`None`) a label of a namespace, as an administrator.
     pub async fn label_namespace(&self, namespace: &str, label: &str, value: Option<&str>) -> Result<()> {
         let namespaces = Api::<Namespace>::all(self.node.client().await?);

@@ -3,6 +3,7 @@
 //! The only test of this program, since it reads the memory of the whole process.
 
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::fs::read_to_string;
 use std::time::Duration;

@@ -45,7 +45,7 @@ pub(crate) struct Fetching {
 
 impl Default for Fetching {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(120), cacert: None, insecure_skip_tls_verify: false }
+        Self { timeout: Duration::from_mins(2), cacert: None, insecure_skip_tls_verify: false }
     }
 }
 

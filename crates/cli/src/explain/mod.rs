@@ -257,7 +257,7 @@ async fn look_at_volumes(session: &Session, world: &mut World) -> Result<()> {
     let agents = permitted(agents)?.map(|list| list.items);
     match &claims {
         None => {
-            world.not_checked.push("how volumes are saved: you are not permitted to list claims".to_owned())
+            world.not_checked.push("how volumes are saved: you are not permitted to list claims".to_owned());
         }
         Some(claims) if agents.is_none() && !claims.is_empty() => {
             world

@@ -186,7 +186,7 @@ impl World {
         ];
         Some(Restore {
             metadata: ObjectMeta {
-                name: shown.or(names.into_iter().next()),
+                name: shown.or_else(|| names.into_iter().next()),
                 annotations: Some(origin.map(|(key, value)| (key.to_owned(), value)).into()),
                 ..ObjectMeta::default()
             },
@@ -216,7 +216,7 @@ impl World {
         ];
         Some(Backup {
             metadata: ObjectMeta {
-                name: shown.or(names.into_iter().next()),
+                name: shown.or_else(|| names.into_iter().next()),
                 annotations: Some(origin.map(|(key, value)| (key.to_owned(), value)).into()),
                 ..ObjectMeta::default()
             },

@@ -11,7 +11,10 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Pod, ResourceQuota, Secret, ServiceAccount},
 };
-use kube::{Api, api::PostParams};
+use kube::{
+    Api,
+    api::{ListParams, PostParams},
+};
 use serde_json::{Value, json};
 
 use crate::{person::Person, test_cluster};
@@ -129,7 +132,7 @@ async fn a_preview_says_exactly_what_happens() -> Result<()> {
     let ended = ada.nacre(&["restore", "create", "--from-backup", "good", "--dry-run=server"]).await?;
     assert_eq!(ended.code, Some(3), "{ended:#?}");
     assert!(ended.stdout.contains("it exists; other than in the backup: data.tea"), "{ended:#?}");
-    assert!(ada.tenant.api::<NonAdminRestore>().list(&Default::default()).await?.items.is_empty());
+    assert!(ada.tenant.api::<NonAdminRestore>().list(&ListParams::default()).await?.items.is_empty());
 
     ada.nacre(&["restore", "create", "back", "--from-backup", "good", "--wait", "--timeout", "3m"]).await?;
     compare(&said, &what_velero_did(test_cluster, &velero_name(&ada, "back").await?)?)?;

@@ -191,13 +191,13 @@ fn by_operations(name: &str, volumes: &[&SavedVolume]) -> Option<ClaimStatus> {
     Some(ClaimStatus {
         bytes: bytes(volume.bytes),
         total_bytes: bytes(volume.total_bytes),
-        ..status(name.to_owned(), state, message.map(not_saved::and_look_at_the_log))
+        ..status(name.to_owned(), state, message.as_deref().map(not_saved::and_look_at_the_log))
     })
 }
 
 fn backup_failed(name: &str, velero: &Backup) -> ClaimStatus {
     let message = format!("Velero ended the backup as {}, so nothing of it can be restored", velero.phase());
-    status(name.to_owned(), ClaimState::Failed, Some(not_saved::and_look_at_the_log(message)))
+    status(name.to_owned(), ClaimState::Failed, Some(not_saved::and_look_at_the_log(&message)))
 }
 
 pub(super) const fn status(name: String, state: ClaimState, message: Option<String>) -> ClaimStatus {

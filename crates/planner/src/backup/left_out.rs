@@ -56,9 +56,9 @@ pub(super) fn filtered(spec: &BackupSpec, names: &[&str]) -> Option<&'static str
         ("excludedNamespaceScopedResources", &spec.excluded_namespace_scoped_resources, false),
     ];
     let leaves_out = |list: &[String], included: bool| {
-        let named =
+        let is_listed =
             list.iter().any(|name| name == "*" || names.iter().any(|own| name.eq_ignore_ascii_case(own)));
-        !list.is_empty() && named != included
+        !list.is_empty() && is_listed != included
     };
     let given =
         lists.into_iter().filter_map(|(field, list, included)| Some((field, list.as_deref()?, included)));

@@ -101,7 +101,7 @@ impl fmt::Display for Cause {
 }
 
 /// What Velero reported, and where to look for more.
-pub(super) fn and_look_at_the_log(message: String) -> String {
+pub(super) fn and_look_at_the_log(message: &str) -> String {
     format!(
         "{message}. What to do: look at the log of the backup (kubectl nacre backup logs), then create a new backup"
     )

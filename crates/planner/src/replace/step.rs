@@ -188,8 +188,8 @@ fn remove(seen: &Observed<'_>) -> Step {
         standing.sort_by_key(|one| one.kind);
         return Step::Remove(standing.into_iter().map(|one| removal(one)).collect());
     }
-    let uses = |one: &&Workload| seen.record.claims.iter().any(|claim| one.uses(&claim.name));
-    let users: Vec<&Workload> = seen.workloads.iter().filter(uses).collect();
+    let mounts_one = |one: &&Workload| seen.record.claims.iter().any(|claim| one.uses(&claim.name));
+    let users: Vec<&Workload> = seen.workloads.iter().filter(mounts_one).collect();
     let left_behind: Vec<Removal> = users
         .iter()
         .filter(|one| !one.is_deleting && one.kind == WorkloadKind::Pod && one.owner.is_none())

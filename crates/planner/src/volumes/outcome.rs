@@ -242,12 +242,13 @@ fn without_operation(facts: &Facts<'_>, scope: &Scope, name: &str) -> Option<Cla
     };
     let held = held(facts, name);
     let snapshots_left_out = facts.velero.spec.restore_pvs == Some(false) && held == Held::AsSnapshot;
-    let claim = facts.claims.unwrap_or_default().iter();
-    let claim = claim.filter(|claim| claim.metadata.name.as_deref() == Some(name)).next_back();
+    let mut claims = facts.claims.unwrap_or_default().iter();
+    let claim = claims.rfind(|claim| claim.metadata.name.as_deref() == Some(name));
     if matches!(facts.velero.phase(), "Failed" | "FailedValidation") {
-        let asked = claim.map_or(scope.claims && !scope.by_labels(), |claim| {
-            scope.has_claim(claim.metadata.labels.as_ref())
-        });
+        let asked = claim.map_or_else(
+            || scope.claims && !scope.by_labels(),
+            |claim| scope.has_claim(claim.metadata.labels.as_ref()),
+        );
         let lost = asked && !snapshots_left_out && matches!(held, Held::InStorage | Held::AsSnapshot);
         return lost.then(|| is(ClaimState::Failed, "Velero failed before it came to this claim")).flatten();
     }

@@ -49,7 +49,7 @@ impl Scope {
 }
 
 fn includes(spec: &RestoreSpec, names: &[&str]) -> bool {
-    let named = |list: &[String]| {
+    let lists = |list: &[String]| {
         list.iter().any(|name| {
             let name = name.to_ascii_lowercase();
             let name = name.trim_end_matches('.');
@@ -58,5 +58,5 @@ fn includes(spec: &RestoreSpec, names: &[&str]) -> bool {
     };
     let included = spec.included_resources.as_deref().unwrap_or_default();
     let excluded = spec.excluded_resources.as_deref().unwrap_or_default();
-    (included.is_empty() || named(included)) && !named(excluded)
+    (included.is_empty() || lists(included)) && !lists(excluded)
 }

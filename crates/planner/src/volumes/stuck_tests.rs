@@ -53,7 +53,7 @@ fn stuck_after(operation: &Operation, owner: &Owner) -> Option<(i64, Stuck)> {
             Check::Stuck(stuck) => return Some((minute, stuck)),
             Check::Over | Check::GoesOn(None) => return None,
             Check::GoesOn(Some(after)) => {
-                minute += i64::try_from(after.as_secs().div_ceil(60)).unwrap().max(1)
+                minute += i64::try_from(after.as_secs().div_ceil(60)).unwrap().max(1);
             }
         }
     }
@@ -157,7 +157,7 @@ fn where_nobody_obeys_nacre_writes_the_final_phase() {
     let asked = operation(Kind::PodVolumeRestore, "InProgress");
     let without_agent = Velero { without_agent: true, version: None };
     let both = json!({"spec": {"cancel": true}, "status": ended("Canceled")});
-    assert_eq!(written(&asked, &without_agent), [both.clone()]);
+    assert_eq!(written(&asked, &without_agent), std::slice::from_ref(&both));
     let waited = Operation { is_cancelling: true, cancelling_since: Some(at(50)), ..asked.clone() };
     assert_eq!(written(&waited, &Velero::default()), [both]);
     // Before 1.17 there is neither the field nor the phase, except for data movers.

@@ -145,7 +145,7 @@ impl BackupFiles {
             match by.with_link(session, "BackupVolumeInfos", name, whole).await {
                 Ok(None) => return Ok(None),
                 Ok(Some(bytes)) => {
-                    files.saved = saved_by_infos(&bytes, &session.namespace).unwrap_or_default()
+                    files.saved = saved_by_infos(&bytes, &session.namespace).unwrap_or_default();
                 }
                 // The claims are shown without it.
                 Err(_) => {}

@@ -52,12 +52,12 @@ pub(super) async fn run(
         if sending.dry_run.is_some() {
             return drive::report(session, &kept).await;
         }
-        return drive::until_done(session, kept, sending.timeout()).await;
+        return Box::pin(drive::until_done(session, kept, sending.timeout())).await;
     }
     match start::prepare(session, args, sending, consent, &restore).await? {
         start::Prepared::Ready(record) => {
             let kept = Kept::create(session, *record).await?;
-            drive::until_done(session, kept, sending.timeout()).await
+            Box::pin(drive::until_done(session, kept, sending.timeout())).await
         }
         start::Prepared::NothingToRemove => {
             remark("no claim has to be removed; restoring what is missing");

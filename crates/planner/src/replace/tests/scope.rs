@@ -3,6 +3,7 @@ use serde_json::json;
 use super::{claim, owned_by, workload};
 use crate::replace::objects::{Claim, Workload, WorkloadKind};
 use crate::replace::permissions;
+use crate::replace::record::WorkloadRef;
 use crate::replace::scope::{BackupPod, Observed, Scope, choose};
 use crate::restore_preview::SavedClaim;
 
@@ -13,7 +14,7 @@ fn seen<'a>(claims: &'a [Claim], workloads: &'a [Workload]) -> Observed<'a> {
 
 fn names(scope: &Scope) -> (Vec<&str>, Vec<String>) {
     let claims = scope.claims.iter().map(|claim| claim.name.as_str()).collect();
-    (claims, scope.workloads.iter().map(|one| one.called()).collect())
+    (claims, scope.workloads.iter().map(WorkloadRef::called).collect())
 }
 
 /// A Deployment with its ReplicaSet and pod, a StatefulSet with two claims, a CronJob and a bare pod.

@@ -1,0 +1,49 @@
+//! Data overwritten in place, while its pod runs: a plain restore reports that it brought nothing back, and one command
+//! brings it back.
+
+use anyhow::{Result, ensure};
+
+use crate::cluster;
+
+const BYTES: u64 = 8 << 20;
+/// The reason of the condition, and the state of each claim.
+const OUTCOME: &str =
+    "jsonpath={.status.conditions[?(@.type=='DataRestored')].reason} {.status.claims[*].state}";
+
+#[tokio::test]
+async fn a_restore_over_a_claim_that_exists_is_not_called_complete() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let shop = cluster.tenant("kept", "kim").await?;
+    shop.start_deployment("db", BYTES).await?;
+    shop.cli(&["backup", "create", "good", "--wait"]).await?.with_code(0)?;
+    shop.overwrite_data("db").await?;
+    let overwritten = shop.checksum("db").await?;
+
+    let said =
+        shop.cli(&["restore", "create", "back", "--from-backup", "good", "--wait"]).await?.with_code(3)?;
+    ensure!(said.contains("volume data of claim \"db\" was NOT restored: the claim exists"), "{said}");
+    ensure!(said.contains("kubectl nacre restore create --from-backup good --replace"), "{said}");
+    ensure!(!said.contains("back: complete"), "{said}");
+    let found = shop.kubectl(&["get", "nonadminrestore", "back", "-o", OUTCOME]).await?.ok()?;
+    assert_eq!(found.trim(), "ClaimsKept Kept");
+    // And so it is.
+    assert_eq!(shop.checksum("db").await?, overwritten);
+    Ok(())
+}
+
+#[tokio::test]
+async fn data_that_was_overwritten_in_place_comes_back_with_one_command() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let shop = cluster.tenant("ransom", "rita").await?;
+    shop.start_deployment("db", BYTES).await?;
+    let written = shop.checksum("db").await?;
+    shop.cli(&["backup", "create", "good", "--wait"]).await?.with_code(0)?;
+    shop.overwrite_data("db").await?;
+    assert_ne!(shop.checksum("db").await?, written);
+
+    // A claim that is deleted uses up its volume.
+    cluster.node.add_volumes(1).await?;
+    shop.cli(&["restore", "create", "--from-backup", "good", "--replace", "--yes"]).await?.with_code(0)?;
+    assert_eq!(shop.checksum("db").await?, written);
+    Ok(())
+}
