@@ -570,8 +570,8 @@ pub(crate) mod tests {
         insta::assert_snapshot!(states.map(|(phase, data)| restored(phase, &data)).join("\n"), @r#"
         Completed | complete, 8 items, with 1 error | Some(Good)
         Completed | complete, 8 items, with 1 error | Some(Good)
-        DataMissing | volume data of claim "data" was NOT restored: the claim exists | Some(Attention)
-        PartiallyFailed | volume data of claim "data" was NOT restored: the claim exists (done only in part, with 1 error) | Some(Attention)
+        DataMissing | volume data of claim "data" was NOT restored: the claim exists (the rest is complete, 8 items, with 1 error) | Some(Attention)
+        PartiallyFailed | volume data of claim "data" was NOT restored: the claim exists (the rest is done only in part, with 1 error) | Some(Attention)
         Failed | failed | Some(Failed)
         InProgress | 8 of 8 items | None
         InProgress | claim "data" waits: pod "db" is gone | None

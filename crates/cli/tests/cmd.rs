@@ -91,8 +91,8 @@ Arguments:
   [NAME]  Name of the backup. Default: `backup-` and the time
 
 Options:
-      --dry-run
-          Print the manifest; change nothing
+      --dry-run[=<MODE>]
+          Change nothing. `client` prints the manifest, `server` asks the API server too
   -w, --wait
           Wait until it is finished; the exit code is its outcome
       --timeout <DURATION>
@@ -253,6 +253,7 @@ backup daily in namespace shop: would be refused
   rule: backup.ttl of the administrators' policy
 
 policy: from the file
+not checked: how volumes are saved: the claims of the namespace cannot be read
 
 "#]]);
 }
@@ -267,6 +268,7 @@ backup daily in namespace shop: would have to wait
   rule: built into nacre, independent of the administrators' policy
 
 policy: from the file
+not checked: how volumes are saved: the claims of the namespace cannot be read
 
 "#]]).stderr_eq(str![[r#"
 policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes

@@ -109,15 +109,16 @@ fn reported(plan: &Plan) -> (String, String) {
 
 #[test]
 fn own_storage_is_open_and_the_clusters_own_as_far_as_the_policy_says() {
-    let logs = ["BackupLog", "BackupResults", "RestoreLog", "RestoreResults"];
-    let more = [
-        "BackupContents",
+    // Lists of resources hold names alone.
+    let logs = [
+        "BackupLog",
+        "BackupResults",
         "BackupResourceList",
-        "BackupVolumeInfos",
-        "CSIBackupVolumeSnapshots",
+        "RestoreLog",
+        "RestoreResults",
         "RestoreResourceList",
-        "RestoreItemOperations",
     ];
+    let more = ["BackupContents", "BackupVolumeInfos", "CSIBackupVolumeSnapshots", "RestoreItemOperations"];
     for kind in logs.iter().chain(&more) {
         for (allowed, open) in
             [(Downloads::None, false), (Downloads::Logs, logs.contains(kind)), (Downloads::All, true)]

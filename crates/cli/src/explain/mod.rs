@@ -221,7 +221,7 @@ async fn look_around(session: &Session, manifest: &Manifest, allowed: &Allowed) 
                 let found = list::all(session, Some(&session.namespace), None, false).await?;
                 world.backups = found.items.into_iter().map(|(backup, _)| backup).collect();
             }
-            look_at_volumes(session, &mut world).await?;
+            look_at_volumes(session, &mut world).await;
         }
         Manifest::Restore(restore) => {
             if let Some(name) = &restore.spec.restore_spec.backup_name
@@ -248,36 +248,23 @@ async fn look_around(session: &Session, manifest: &Manifest, allowed: &Allowed) 
 }
 
 /// Reads the claims, and whether Velero's node agent runs. Tenants may not see the latter: then it is taken for granted.
-async fn look_at_volumes(session: &Session, world: &mut World) -> Result<()> {
+async fn look_at_volumes(session: &Session, world: &mut World) {
     let claims: Api<Claim> = Api::namespaced(session.client.clone(), &session.namespace);
     let agents: Api<NodeAgent> = Api::namespaced(session.client.clone(), &session.velero_namespace);
     let all = ListParams::default();
     let (claims, agents) = tokio::join!(claims.list(&all), agents.list(&all));
-    let claims = permitted(claims)?.map(|list| list.items.into_iter().map(Arc::new).collect::<Vec<_>>());
-    let agents = permitted(agents)?.map(|list| list.items);
-    match &claims {
-        None => {
-            world.not_checked.push("how volumes are saved: you are not permitted to list claims".to_owned());
-        }
+    let claims = claims.ok().map(|list| list.items.into_iter().map(Arc::new).collect::<Vec<_>>());
+    let agents = agents.ok().map(|list| list.items);
+    let not_checked = match &claims {
+        None => Some("how volumes are saved: the claims of the namespace cannot be read"),
         Some(claims) if agents.is_none() && !claims.is_empty() => {
-            world
-                .not_checked
-                .push("whether Velero's node agent runs, which saves volumes file by file".to_owned());
+            Some("whether Velero's node agent runs, which saves volumes file by file")
         }
-        Some(_) => {}
-    }
+        Some(_) => None,
+    };
+    world.not_checked.extend(not_checked.map(str::to_owned));
     let node_agent_runs = agents.is_none_or(|agents| agents.iter().any(NodeAgent::runs));
     world.volumes = VolumeFacts { claims, node_agent_runs, ..VolumeFacts::default() };
-    Ok(())
-}
-
-/// The answer; none if the caller may not have it.
-fn permitted<T>(answer: kube::Result<T>) -> Result<Option<T>> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }
 
 async fn maybe<K: list::Readable>(session: &Session, name: &str) -> Result<Option<K>> {

@@ -263,8 +263,8 @@ mod tests {
 
         Not protected     lost: volume data of claim "data" is NOT in this backup: X. What to do: Y, 60m ago
         Last good backup  none. Newest: lost, not counted because volume data is missing (kubectl nacre backup create --wait)
-        Limits            1 backup, 0 unfinished backups, 0 locations
-                          what the administrators allow is not for you to read
+        Usage             1 backup, 0 unfinished backups, 0 locations
+                          limits: unknown, you are not permitted to read the administrators' policy
         attention: true
         "#);
         insta::assert_snapshot!(screen(&[good, lost], 0, None), @r#"
@@ -272,8 +272,8 @@ mod tests {
 
         Not protected     lost: volume data of claim "data" is NOT in this backup: X. What to do: Y, 60m ago
         Last good backup  daily, 24h ago (complete, 42 items in 0s)
-        Limits            2 backups, 0 unfinished backups, 0 locations
-                          what the administrators allow is not for you to read
+        Usage             2 backups, 0 unfinished backups, 0 locations
+                          limits: unknown, you are not permitted to read the administrators' policy
         attention: true
         "#);
     }

@@ -1,8 +1,8 @@
 //! The condition `DataProtected`: whether the data of every claim is in the backup.
 //!
 //! It is decided once, when Velero has ended the backup, and written together with Velero's phase. From then on it stays,
-//! whatever becomes of the claims; only a volume that is seen late makes it better. The claims that existed when the backup started are compared, by uid, with what
-//! Velero did about single volumes. It is not set
+//! whatever becomes of the claims; only a volume that is seen late changes it. The claims that existed when the backup
+//! started are compared, by uid, with what Velero did about single volumes. It is not set
 //!
 //! - where nacre is not permitted to list claims: an empty list would mean nothing,
 //! - on backups that were over before nacre knew this condition,
@@ -12,6 +12,7 @@ use api::condition::{self, Finding, Status};
 use api::velero::Backup;
 use api::{Claim, ClaimState, ClaimStatus, MOST_CLAIMS, NonAdminBackupStatus};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::not_saved::{self, Cause};
 use super::volumes::SavedVolume;
@@ -30,7 +31,7 @@ pub(super) fn report(seen: &Observed, velero: &Backup, status: &mut NonAdminBack
     }
     let verdict = match decided.map(|decided| decided.status.as_str()) {
         None if before.is_some_and(was_over) => None,
-        Some("True") => None,
+        Some("True") => decided.and_then(|decided| seen_late(seen, velero, decided)),
         Some("False") => before.and_then(|before| revised(seen, velero, before)),
         _ if is_over(seen, velero) => {
             let start = velero.status.as_ref().and_then(|status| status.start_timestamp.as_ref());
@@ -73,6 +74,15 @@ fn revised(seen: &Observed, velero: &Backup, before: &NonAdminBackupStatus) -> O
         }
     }
     (claims != before.claims).then(|| Verdict::of(claims))
+}
+
+/// The same where no claim was known: volumes that are seen after the end of the backup say that there was one.
+fn seen_late(seen: &Observed, velero: &Backup, decided: &Condition) -> Option<Verdict> {
+    if decided.reason != condition::NO_CLAIMS || !is_readable(velero) || !is_over(seen, velero) {
+        return None;
+    }
+    let claims = of_deleted_claims(&seen.volume_facts.operations, &[]);
+    (!claims.is_empty()).then(|| Verdict::of(claims))
 }
 
 fn of_name<'a>(operations: &'a [SavedVolume], name: &str) -> Vec<&'a SavedVolume> {

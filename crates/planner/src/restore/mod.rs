@@ -262,7 +262,9 @@ fn mirror(seen: &Observed, velero: &Restore) -> Plan {
     }
     let outcome = data::outcome(seen, velero);
     if let Some(wait) = data::may_be_late(seen, velero, outcome.as_ref()) {
-        return plan.requeue_after(wait);
+        return plan
+            .requeue_after(wait)
+            .because("Velero has ended it, and what became of its volumes is not seen yet");
     }
     let status = status::mirrored(seen, velero, outcome);
     plan = plan.then_if(status::patch(seen, &status));

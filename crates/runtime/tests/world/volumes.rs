@@ -17,7 +17,7 @@ impl World {
     pub(crate) fn claim(&mut self, place: &str, restore: Option<&str>) -> String {
         let labels =
             restore.map_or_else(|| json!({}), |restore| json!({labels::VELERO_RESTORE_NAME: long(restore)}));
-        let rest = json!({"metadata": {"labels": labels}, "spec": {}, "status": {"phase": "Bound"}});
+        let rest = json!({"metadata": {"labels": labels}, "spec": {"volumeName": "pv"}, "status": {"phase": "Bound"}});
         self.apply(object(Kind::PersistentVolumeClaim, place, rest));
         self.uid(&format!("PersistentVolumeClaim {place}"))
     }
@@ -36,10 +36,12 @@ impl World {
 
     /// Velero saves the claim `data` of the pod `db` into a backup.
     pub(crate) fn velero_saves(&mut self, backup: &str, namespace: &str, phase: &str) {
+        // The claim may be gone since.
+        let claim = self.get(&format!("PersistentVolumeClaim {namespace}/data"))["metadata"]["uid"].clone();
         let labels = json!({
             labels::VELERO_BACKUP_NAME: long(backup),
             labels::VELERO_BACKUP_UID: self.uid(&format!("backup {backup}")),
-            labels::VELERO_CLAIM_UID: "then",
+            labels::VELERO_CLAIM_UID: claim.as_str().unwrap_or("then"),
         });
         let rest = json!({
             "metadata": {"labels": labels, "annotations": {labels::VELERO_CLAIM_NAME: "data"}},

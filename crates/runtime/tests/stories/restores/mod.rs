@@ -29,7 +29,7 @@ fn a_restore_is_made_in_three_writes_and_mirrored() {
     world.velero_starts("shop-again-<r1>");
     world.velero_progresses("shop-again-<r1>", 1, 4);
     assert_snapshot!(world.trace(), @r"
-    status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled DataRestored=Unknown/StillRunning queue=1 velero=InProgress 1/4
+    status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=1 velero=InProgress 1/4
     event Normal RestoreStarted: Velero has started the restore
     ");
     world.velero_says("shop-again-<r1>", json!({"phase": "WaitingForPluginOperations"}));
@@ -39,7 +39,7 @@ fn a_restore_is_made_in_three_writes_and_mirrored() {
     world.trace();
     world.velero_completes("shop-again-<r1>");
     assert_snapshot!(world.trace(), @r"
-    status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled DataRestored=True/NoVolumes queue=0 velero=Completed 1/4
+    status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=0 velero=Completed 1/4
     event Normal RestoreCompleted: the restore is complete
     ");
 }
@@ -143,7 +143,7 @@ fn it_never_runs_twice() {
     world.velero_tidies();
     assert_snapshot!(world.trace(), @r"
     release NonAdminRestore shop/again
-    status NonAdminRestore shop/again BackingOff Accepted=False/VeleroRestoreNotFound Queued=True/RestoreScheduled DataRestored=True/NoVolumes velero=Completed
+    status NonAdminRestore shop/again BackingOff Accepted=False/VeleroRestoreNotFound Queued=True/RestoreScheduled velero=Completed
     event Warning VeleroRestoreNotFound: the Velero Restore is gone and does not run again; create a new NonAdminRestore
     ");
     world.apply(nar_with("shop/again", json!({"backupName": "daily", "restorePVs": false})));
@@ -165,7 +165,7 @@ fn once_velero_has_it_nothing_turns_it_back() {
     world.velero_starts("shop-again-<r1>");
     world.velero_completes("shop-again-<r1>");
     assert_snapshot!(world.trace(), @r"
-    status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled DataRestored=True/NoVolumes queue=0 velero=Completed
+    status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=0 velero=Completed
     event Normal RestoreCompleted: the restore is complete
     ");
 }
@@ -178,10 +178,10 @@ fn deleting_waits_until_velero_has_tidied_up() {
     world.velero_starts("shop-again-<r1>");
     world.trace();
     world.delete("nar shop/again");
-    assert_snapshot!(world.trace(), @"status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled DataRestored=Unknown/StillRunning Deleting=True/DeletionPending(Velero is at work on it: volumes are being cancelled, and the Velero Restore is removed when Velero has ended it) queue=1 velero=InProgress");
+    assert_snapshot!(world.trace(), @"status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(Velero is at work on it: volumes are being cancelled, and the Velero Restore is removed when Velero has ended it) queue=1 velero=InProgress");
     world.velero_completes("shop-again-<r1>");
     assert_snapshot!(world.trace(), @r"
-    status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled DataRestored=Unknown/StillRunning Deleting=True/DeletionPending(the Velero Restore is being removed) queue=0 velero=Completed
+    status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(the Velero Restore is being removed) queue=0 velero=Completed
     delete Restore velero/shop-again-<r1>
     ");
     world.velero_tidies();

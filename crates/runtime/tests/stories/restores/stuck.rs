@@ -47,7 +47,7 @@ fn a_restore_whose_pod_is_gone_ends_soon_and_the_neighbours_goes_on() {
     let mut world = restoring();
     let neighbour = volume(&world, OTHER);
     world.delete("Pod shop/db");
-    assert_snapshot!(world.trace(), @r#"status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled DataRestored=Unknown/StillRunning queue=1 velero=InProgress fileSystemPodVolumeRestores={"new":1,"total":1}"#);
+    assert_snapshot!(world.trace(), @r#"status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=1 velero=InProgress fileSystemPodVolumeRestores={"new":1,"total":1}"#);
     assert_snapshot!(world.condition("nar shop/again", "DataRestored"), @r#"Unknown/StillRunning: claim "data" waits: pod "db" is gone"#);
     world.pass(Duration::from_mins(1));
     assert_eq!(volume(&world, RESTORE)["spec"]["cancel"], json!(null));
@@ -133,7 +133,7 @@ fn deleting_a_restore_that_velero_works_on_cancels_its_volumes_first() {
     let mut world = restoring();
     world.delete("nar shop/again");
     assert_snapshot!(world.trace(), @r#"
-    status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled DataRestored=Unknown/StillRunning Deleting=True/DeletionPending(Velero is at work on it: volumes are being cancelled, and the Velero Restore is removed when Velero has ended it) queue=1 velero=InProgress fileSystemPodVolumeRestores={"new":1,"total":1}
+    status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(Velero is at work on it: volumes are being cancelled, and the Velero Restore is removed when Velero has ended it) queue=1 velero=InProgress fileSystemPodVolumeRestores={"new":1,"total":1}
     patch PodVolumeRestore velero/shop-again-<r1>-v {"spec":{"cancel":true},"status":{"message":"cancelled by nacre: the request is being deleted"}}
     event Warning VolumeCancelled: PodVolumeRestore shop-again-<r1>-v: cancelled by nacre: the request is being deleted
     "#);
