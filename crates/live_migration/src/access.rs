@@ -107,7 +107,7 @@ pub fn rules() -> Vec<PolicyRule> {
         ("mutatingadmissionpolicies", &vec![stamp.name_any()]),
         ("mutatingadmissionpolicybindings", &vec![stamp_binding.name_any()]),
     ] {
-        rules.push(rule(&[ADMISSION], &[policies], &["get", "list", "watch"]));
+        rules.push(rule(&[ADMISSION], &[policies], &["list", "watch"]));
         rules.push(by_name(ADMISSION, policies, names, &["create", "patch", "delete"]));
     }
     rules

@@ -16,7 +16,6 @@ mod screen;
 mod storage;
 mod tenant;
 mod terminal;
-mod verify;
 
 use anyhow::Result;
 use bed::Bed;

@@ -121,7 +121,7 @@ async fn one_screen_for_a_namespace() -> Result<()> {
     }
     let mut terminal = Terminal::start(&ada.kubeconfig, &["status"])?;
     assert_eq!(terminal.ends().await?, 3, "the last one that ended was not good");
-    terminal.shows("not for you to read").await?;
+    terminal.shows("limits: unknown").await?;
     assert!(terminal.is_coloured());
     let lines: Vec<String> = terminal.text().lines().map(str::to_owned).collect();
     in_the_guide(&lines);

@@ -7,16 +7,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
 use api::{
-    NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
-    NonAdminDownloadRequest, NonAdminRestore, Phase, condition,
+    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
+    NonAdminDownloadRequest, NonAdminRestore, Phase, condition, labels,
 };
 use bed::{Bed, Request, Requests, eventually, wait_until};
 use e2e::{FaultProxy, Nacre, Rights, Tenant, TestCluster, VELERO};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
-use kube::{Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 
 use crate::traces::traces;
@@ -54,6 +54,7 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let bucket = Box::pin(a_bucket_is_brought_and_used(&test_cluster, &shop));
     let (location, ()) = tokio::try_join!(bucket, migration)?;
     Box::pin(files_are_fetched(&shop)).await?;
+    Box::pin(stuck_volumes_are_cancelled(&test_cluster, &shop)).await?;
     Box::pin(privileges_of_view::is_kept_true(&test_cluster, &shop)).await?;
     Box::pin(things_are_deleted(&test_cluster, &shop)).await?;
     Box::pin(watched::a_broken_policy_is_seen_in_three_places(&test_cluster, &nacre)).await?;
@@ -161,7 +162,7 @@ async fn policy(test_cluster: &TestCluster, approval: bool, pods: bool) -> Resul
 }
 
 /// A claim, and a node agent that says it runs: nacre's volume policy is made for the first backup. No pod runs here, so
-/// nothing is saved, and the backup says so.
+/// the claim has no volume, and there is nothing to save.
 async fn volumes_can_be_saved(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
     let labels = json!({"name": "node-agent"});
     let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
@@ -173,7 +174,7 @@ async fn volumes_can_be_saved(test_cluster: &TestCluster, shop: &Tenant<'_>) -> 
     let status = json!({"status": {"currentNumberScheduled": 1, "numberMisscheduled": 0,
         "desiredNumberScheduled": 1, "numberReady": 1}});
     agents.patch_status("node-agent", &PatchParams::default(), &Patch::Merge(status)).await?;
-    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "volume",
+    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none",
         "resources": {"requests": {"storage": "1Gi"}}}});
     shop.create::<PersistentVolumeClaim>("data", claim).await?;
     let maps = test_cluster.admin::<ConfigMap>().await?;
@@ -181,14 +182,73 @@ async fn volumes_can_be_saved(test_cluster: &TestCluster, shop: &Tenant<'_>) -> 
     let made = async || {
         let name = format!("first-{}", jiff::Timestamp::now().as_millisecond());
         shop.back_up(&name).await?;
-        ensure!(shop.backup_ends(&name).await? == "Completed", "{name}");
+        let ended = shop.backup_ends(&name).await?;
+        ensure!(ended == "Completed", "{name}: {ended}");
         ensure!(maps.get_opt(VOLUME_POLICY).await?.is_some(), "no {VOLUME_POLICY}");
         let status = shop.api::<NonAdminBackup>().get(&name).await?.status.context("a status")?;
         let found = condition::get(&status.conditions, condition::DATA_PROTECTED).context("DataProtected")?;
-        ensure!(found.reason == condition::CLAIMS_NOT_SAVED, "{found:?}");
+        ensure!(found.reason == condition::ALL_CLAIMS_SAVED, "{found:?}");
         Ok(())
     };
     eventually("a backup with nacre's volume policy", TIMEOUT, made).await
+}
+
+/// Objects about volumes that nobody works on, of a backup and a restore that are over: nacre cancels them.
+async fn stuck_volumes_are_cancelled(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
+    let of =
+        |name: &str, uid: &str, name_label: &str, uid_label: &str| json!({name_label: name, uid_label: uid});
+    let backup = shop.api::<NonAdminBackup>().get("daily").await?;
+    let backup = backup.status.and_then(|status| status.velero_backup?.name).context("a Velero Backup")?;
+    let uid = test_cluster.admin::<Backup>().await?.get(&backup).await?.uid().unwrap_or_default();
+    let of_backup = of(&backup, &uid, labels::VELERO_BACKUP_NAME, labels::VELERO_BACKUP_UID);
+    let restore = shop.api::<NonAdminRestore>().get("home-again").await?;
+    let restore =
+        restore.status.and_then(|status| status.velero_restore?.name).context("a Velero Restore")?;
+    let uid = test_cluster.admin::<Restore>().await?.get(&restore).await?.uid().unwrap_or_default();
+    let of_restore = of(&restore, &uid, labels::VELERO_RESTORE_NAME, labels::VELERO_RESTORE_UID);
+    let pod = json!({"namespace": "shop", "name": "db", "uid": "gone"});
+    let target = json!({"pvc": "data", "pv": "", "namespace": "shop"});
+    let snapshot = json!({"volumeSnapshot": "none", "storageClass": "none", "snapshotClass": "none"});
+    let volumes = [
+        (
+            Kind::PodVolumeBackup,
+            &of_backup,
+            json!({"node": "none", "pod": pod, "volume": "data", "repoIdentifier": "none", "uploaderType": "kopia"}),
+        ),
+        (
+            Kind::PodVolumeRestore,
+            &of_restore,
+            json!({"pod": pod, "volume": "data", "repoIdentifier": "none", "uploaderType": "kopia",
+                "snapshotID": "none", "sourceNamespace": "shop"}),
+        ),
+        (
+            Kind::DataUpload,
+            &of_backup,
+            json!({"snapshotType": "CSI", "csiSnapshot": snapshot, "sourcePVC": "data", "sourceNamespace": "shop",
+                "operationTimeout": "10m"}),
+        ),
+        (
+            Kind::DataDownload,
+            &of_restore,
+            json!({"targetVolume": target, "snapshotID": "none", "sourceNamespace": "shop", "operationTimeout": "10m"}),
+        ),
+    ];
+    for (kind, labels, mut spec) in volumes {
+        spec["backupStorageLocation"] = json!("default");
+        let object = json!({"apiVersion": kind.api_version(), "kind": kind.name(), "spec": spec,
+            "metadata": {"name": "stuck", "namespace": VELERO, "labels": labels}});
+        test_cluster.bed.apply(&[serde_json::from_value(object)?]).await?;
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(test_cluster.bed.client().await?, VELERO, &kind.resource());
+        eventually(&format!("{} to be cancelled", kind.name()), TIMEOUT, async || {
+            let found = api.get("stuck").await?;
+            ensure!(found.data["spec"]["cancel"] == json!(true), "{}", found.data);
+            anyhow::Ok(())
+        })
+        .await?;
+        api.delete("stuck", &DeleteParams::default()).await?;
+    }
+    Ok(())
 }
 
 async fn a_bucket_is_brought_and_used(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<String> {

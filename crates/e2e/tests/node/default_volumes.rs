@@ -7,7 +7,7 @@ use crate::cluster;
 
 const BYTES: u64 = 8 << 20;
 
-/// The README's own commands, without a word about volumes.
+/// The README's own commands, with no flag about volumes.
 #[tokio::test]
 async fn a_backup_without_any_flag_brings_the_data_back() -> Result<()> {
     let Some(cluster) = cluster().await? else { return Ok(()) };
