@@ -3,13 +3,13 @@
 //! One cluster serves all stories, each story has a namespace of its own. A story calls [`cluster`], which is `None` where
 //! no node can run. Stories run in parallel, so one that disturbs nacre or Velero calls [`alone`] instead.
 
-mod default_volumes;
 mod demo;
 mod disturbed;
 mod failover;
 mod installed;
 mod overwritten;
 mod roundtrip;
+mod saved_by_default;
 mod stuck;
 mod verify;
 mod volumes;
