@@ -12,6 +12,7 @@ pub mod admission;
 pub mod affected;
 pub mod backup;
 mod common;
+mod config_map;
 pub mod doctor;
 pub mod download;
 pub mod dpa_operator;

@@ -12,6 +12,7 @@ use anyhow::{Result, bail};
 use api::{Claim, HiddenSecret, NodeAgent, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
 use clap::ValueEnum;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, api::ListParams};
 use planner::{
     Action,
@@ -132,13 +133,7 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
     }
     let mut answers = Vec::new();
     for manifest in &manifests {
-        let world = World {
-            namespace: namespace.clone(),
-            policy: allowed.policy.clone(),
-            velero_namespace: session.velero_namespace.clone(),
-            now: Timestamp::now(),
-            ..look_around(session, manifest, &allowed).await?
-        };
+        let world = look_around(session, manifest, &namespace, &allowed).await?;
         let answer = explain(&world, manifest, allowed.source);
         let api_server = match allowed.source {
             Source::Unreadable => Some(server::ask(session, manifest).await?),
@@ -161,19 +156,19 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
     Ok(Outcome::attention_if(answers.iter().any(Answer::needs_attention)))
 }
 
+/// What the caller can see that matters for a request, and what is allowed.
+async fn world_of(session: &Session, manifest: &Manifest) -> Result<(World, Allowed)> {
+    let namespace = allowed::namespace(session).await;
+    let allowed = allowed::read(session, &namespace, None).await?;
+    let world = look_around(session, manifest, &namespace, &allowed).await?;
+    Ok((world, allowed))
+}
+
 /// What a restore brings along beyond what was asked for, by the policy as it is now: Velero's side of it is not
 /// mirrored.
 pub(crate) async fn effect_of_restore(session: &Session, restore: &NonAdminRestore) -> Result<Vec<Change>> {
-    let namespace = allowed::namespace(session).await;
-    let allowed = allowed::read(session, &namespace, None).await?;
     let manifest = Manifest::Restore(Box::new(restore.clone()));
-    let world = World {
-        namespace,
-        policy: allowed.policy.clone(),
-        velero_namespace: session.velero_namespace.clone(),
-        now: Timestamp::now(),
-        ..look_around(session, &manifest, &allowed).await?
-    };
+    let (world, allowed) = world_of(session, &manifest).await?;
     Ok(explain(&world, &manifest, allowed.source).changes)
 }
 
@@ -207,8 +202,19 @@ async fn find(session: &Session, kind: Kind, name: &str) -> Result<Manifest> {
 }
 
 /// Reads what a decision about this needs, and no more.
-async fn look_around(session: &Session, manifest: &Manifest, allowed: &Allowed) -> Result<World> {
-    let mut world = World::default();
+async fn look_around(
+    session: &Session,
+    manifest: &Manifest,
+    namespace: &Namespace,
+    allowed: &Allowed,
+) -> Result<World> {
+    let mut world = World {
+        namespace: namespace.clone(),
+        policy: allowed.policy.clone(),
+        velero_namespace: session.velero_namespace.clone(),
+        now: Timestamp::now(),
+        ..World::default()
+    };
     let mut location = None;
     match manifest {
         Manifest::Malformed { .. } => {}

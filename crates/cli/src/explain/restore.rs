@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use api::{NonAdminRestore, velero::RestoreSpec};
-use jiff::Timestamp;
 use planner::Policy;
 
-use super::{Manifest, Source, World, explain, look_around, server};
-use crate::{allowed, connect::Session, output::without_webhook};
+use super::{Manifest, Source, explain, server, world_of};
+use crate::{connect::Session, output::without_webhook};
 
 /// Whether a restore would pass, and what Velero would be given.
 #[derive(Debug)]
@@ -30,16 +29,8 @@ pub(crate) async fn verdict_of_restore(
     session: &Session,
     restore: &NonAdminRestore,
 ) -> Result<RestoreVerdict> {
-    let namespace = allowed::namespace(session).await;
-    let allowed = allowed::read(session, &namespace, None).await?;
     let manifest = Manifest::Restore(Box::new(restore.clone()));
-    let world = World {
-        namespace,
-        policy: allowed.policy.clone(),
-        velero_namespace: session.velero_namespace.clone(),
-        now: Timestamp::now(),
-        ..look_around(session, &manifest, &allowed).await?
-    };
+    let (world, allowed) = world_of(session, &manifest).await?;
     let answer = explain(&world, &manifest, allowed.source);
     let api_server = match allowed.source {
         Source::Unreadable => Some(server::ask(session, &manifest).await?),

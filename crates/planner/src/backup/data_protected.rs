@@ -15,9 +15,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::not_saved::{self, Cause};
-use super::volumes::SavedVolume;
 use super::{Observed, left_out};
 use crate::queue::{Queued, Stage, stage};
+use crate::volumes::Operation;
 
 const STILL_RUNNING: &str = "the backup is not over yet";
 
@@ -67,8 +67,7 @@ fn revised(seen: &Observed, velero: &Backup, before: &NonAdminBackupStatus) -> O
     let mut claims = before.claims.clone();
     for claim in &mut claims {
         if matches!(claim.state, ClaimState::NotSaved | ClaimState::Failed)
-            && let Some(now) =
-                by_operations(&claim.name, &of_name(&seen.volume_facts.operations, &claim.name))
+            && let Some(now) = by_operations(&claim.name, &of_name(&seen.operations, &claim.name))
         {
             *claim = now;
         }
@@ -81,12 +80,12 @@ fn seen_late(seen: &Observed, velero: &Backup, decided: &Condition) -> Option<Ve
     if decided.reason != condition::NO_CLAIMS || !is_readable(velero) || !is_over(seen, velero) {
         return None;
     }
-    let claims = of_deleted_claims(&seen.volume_facts.operations, &[]);
+    let claims = of_deleted_claims(&seen.operations, &[]);
     (!claims.is_empty()).then(|| Verdict::of(claims))
 }
 
-fn of_name<'a>(operations: &'a [SavedVolume], name: &str) -> Vec<&'a SavedVolume> {
-    operations.iter().filter(|volume| volume.claim_name.as_deref() == Some(name)).collect()
+fn of_name<'a>(operations: &'a [Operation], name: &str) -> Vec<&'a Operation> {
+    operations.iter().filter(|volume| volume.claim.as_deref() == Some(name)).collect()
 }
 
 /// Something of it can be restored.
@@ -106,7 +105,7 @@ fn was_over(status: &NonAdminBackupStatus) -> bool {
 /// Velero has ended it, and nothing more will be seen of its volumes. Of a complete backup, every volume is complete;
 /// its last watch event may still be on the way.
 fn is_over(seen: &Observed, velero: &Backup) -> bool {
-    let pending = || seen.volume_facts.operations.iter().any(|volume| !volume.is_over());
+    let pending = || seen.operations.iter().any(|volume| !volume.is_over());
     velero.stage() == Stage::Finished && !(velero.phase() == "Completed" && pending())
 }
 
@@ -118,12 +117,12 @@ fn counts(claim: &Claim, start: Timestamp) -> bool {
 
 /// What became of the data of each claim, by name.
 fn of_claims(seen: &Observed, velero: &Backup, claims: &[&Claim]) -> Vec<ClaimStatus> {
-    let operations = &seen.volume_facts.operations;
+    let operations = &seen.operations;
     let readable = is_readable(velero);
     let (mut statuses, mut open) = (Vec::new(), Vec::new());
     for claim in claims {
         let name = claim.metadata.name.as_deref().unwrap_or_default();
-        let own: Vec<&SavedVolume> =
+        let own: Vec<&Operation> =
             operations.iter().filter(|volume| volume.claim_uid == claim.metadata.uid).collect();
         let done = if readable { by_operations(name, &own) } else { Some(backup_failed(name, velero)) };
         match done.or_else(|| left_out::on_purpose(seen, velero, claim)) {
@@ -171,12 +170,12 @@ fn snapshots(velero: &Backup) -> i64 {
 }
 
 /// Volumes of claims that are gone by now, or came after the start.
-fn of_deleted_claims(operations: &[SavedVolume], claims: &[&Claim]) -> Vec<ClaimStatus> {
+fn of_deleted_claims(operations: &[Operation], claims: &[&Claim]) -> Vec<ClaimStatus> {
     let known = |uid: &str| claims.iter().any(|claim| claim.metadata.uid.as_deref() == Some(uid));
     let mut names: Vec<&str> = operations
         .iter()
         .filter(|volume| volume.claim_uid.as_deref().is_some_and(|uid| !known(uid)))
-        .filter_map(|volume| volume.claim_name.as_deref())
+        .filter_map(|volume| volume.claim.as_deref())
         .collect();
     names.sort_unstable();
     names.dedup();
@@ -185,7 +184,7 @@ fn of_deleted_claims(operations: &[SavedVolume], claims: &[&Claim]) -> Vec<Claim
 }
 
 /// What Velero did about the volume of one claim; none if it did nothing.
-fn by_operations(name: &str, volumes: &[&SavedVolume]) -> Option<ClaimStatus> {
+fn by_operations(name: &str, volumes: &[&Operation]) -> Option<ClaimStatus> {
     let volume = volumes.iter().find(|volume| volume.is_completed()).or_else(|| volumes.last())?;
     let reported = |word: &str| match &volume.message {
         Some(message) => format!("Velero {word}: {message}"),
@@ -199,8 +198,8 @@ fn by_operations(name: &str, volumes: &[&SavedVolume]) -> Option<ClaimStatus> {
     };
     let bytes = |bytes: i64| (bytes > 0).then_some(bytes);
     Some(ClaimStatus {
-        bytes: bytes(volume.bytes),
-        total_bytes: bytes(volume.total_bytes),
+        bytes: bytes(volume.done),
+        total_bytes: bytes(volume.total),
         ..status(name.to_owned(), state, message.as_deref().map(not_saved::and_look_at_the_log))
     })
 }

@@ -32,7 +32,7 @@ use kube::core::ObjectMeta;
 pub(crate) use admit::admit;
 pub use check::check_spec;
 pub(crate) use volumes::is_own_policy;
-pub use volumes::{SavedVolume, VOLUME_POLICY, VolumeFacts, VolumeMethod, volume_method};
+pub use volumes::{VOLUME_POLICY, VolumeFacts, VolumeMethod, volume_method};
 
 pub use limits::{Others, used};
 
@@ -81,7 +81,7 @@ pub struct Observed {
     pub operations: Vec<Operation>,
     /// Who can cancel volume operations.
     pub canceller: Velero,
-    /// The claims of the namespace, and what became of their data.
+    /// The claims of the namespace, and by what they can be saved.
     pub volume_facts: VolumeFacts,
     /// Its position in Velero's queue, once the Velero object exists.
     pub position: i64,
@@ -155,7 +155,7 @@ pub(crate) fn gather(
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
         operations: velero.as_deref().map_or_else(Vec::new, |velero| of_backup(view, velero)),
         canceller: Velero::of(view),
-        volume_facts: VolumeFacts::gather(view, namespace, velero.as_deref()),
+        volume_facts: VolumeFacts::gather(view, namespace),
         position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
         publish_position: true,
         others: policy

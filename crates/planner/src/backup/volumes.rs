@@ -5,14 +5,12 @@
 //! included. A volume policy, which is nacre's own ConfigMap, takes those out again. What it does not name follows the
 //! switch, so the annotation `backup.velero.io/backup-volumes-excludes` on a pod still leaves a volume out.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use api::velero::{Backup, BackupSpec, DataUpload, PodVolumeBackup, VolumeOperation};
-use api::{Claim, Kind, labels};
+use api::velero::BackupSpec;
+use api::{Claim, Kind};
 use k8s_openapi::api::core::v1::{ConfigMap, TypedLocalObjectReference};
-use kube::core::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::Observed;
@@ -21,7 +19,7 @@ use super::not_saved::named;
 use crate::location::import;
 use crate::policy::Volumes;
 use crate::state::State;
-use crate::{Action, Object, Policy, Target};
+use crate::{Action, Policy, config_map};
 
 /// nacre's own volume policy for Velero, a ConfigMap in Velero's namespace.
 pub const VOLUME_POLICY: &str = "nacre-volumes";
@@ -42,69 +40,17 @@ pub struct VolumeFacts {
     pub velero_version: Option<String>,
     /// nacre's own volume policy, if it exists.
     pub volume_policy: Option<Arc<ConfigMap>>,
-    /// What Velero did about single volumes for this backup.
-    pub operations: Vec<SavedVolume>,
-}
-
-/// What Velero did about one volume for a backup.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SavedVolume {
-    /// The uid of the claim; none if the volume is not a claim's.
-    pub claim_uid: Option<String>,
-    /// The name of the claim.
-    pub claim_name: Option<String>,
-    /// Its phase.
-    pub phase: String,
-    /// Velero's message.
-    pub message: Option<String>,
-    /// Bytes done.
-    pub bytes: i64,
-    /// Bytes in all, as far as Velero knows.
-    pub total_bytes: i64,
-}
-
-impl SavedVolume {
-    fn of(volume: &impl VolumeOperation) -> Self {
-        let progress = volume.progress();
-        Self {
-            claim_uid: volume.claim_uid().map(str::to_owned),
-            claim_name: volume.claim_name().map(str::to_owned),
-            phase: volume.phase().to_owned(),
-            message: volume.message().map(str::to_owned),
-            bytes: progress.done,
-            total_bytes: progress.total,
-        }
-    }
-
-    /// The data is in the storage.
-    pub(super) fn is_completed(&self) -> bool {
-        self.phase == "Completed"
-    }
-
-    /// It will not change any more.
-    pub(super) fn is_over(&self) -> bool {
-        matches!(self.phase.as_str(), "Completed" | "Failed" | "Canceled")
-    }
 }
 
 impl VolumeFacts {
-    /// What is known about the volumes of a namespace, and of a Velero Backup if there is one.
-    pub(super) fn gather(view: &State, namespace: &str, velero: Option<&Backup>) -> Self {
+    /// What is known about the volumes of a namespace.
+    pub(super) fn gather(view: &State, namespace: &str) -> Self {
         let known = view.is_listed(Kind::PersistentVolumeClaim);
-        let named =
-            velero.and_then(|velero| velero.metadata.name.as_deref().zip(velero.metadata.uid.as_deref()));
-        let operations = named.map_or_else(Vec::new, |(name, uid)| {
-            let files = view.volume_operations::<PodVolumeBackup>(name, uid);
-            let moved = view.volume_operations::<DataUpload>(name, uid);
-            let files = files.iter().map(|volume| SavedVolume::of(volume.as_ref()));
-            files.chain(moved.iter().map(|volume| SavedVolume::of(volume.as_ref()))).collect()
-        });
         Self {
             claims: known.then(|| view.claims_in(namespace)),
             node_agent_runs: view.node_agent_runs(),
             velero_version: view.velero_version(),
             volume_policy: view.config_map(VOLUME_POLICY),
-            operations,
         }
     }
 
@@ -195,7 +141,7 @@ pub(super) fn nothing_protects(seen: &Observed, policy: &Policy) -> Option<Strin
 pub(super) fn fill(effective: &mut BackupSpec, policy: &Policy, seen: &Observed) {
     if method(effective, policy, &seen.volume_facts) == VolumeMethod::FileByFile {
         effective.default_volumes_to_fs_backup = Some(true);
-        effective.resource_policy = uses_policy(seen).then(reference);
+        effective.resource_policy = uses_policy(seen).then(|| config_map::reference(VOLUME_POLICY));
     }
 }
 
@@ -206,15 +152,6 @@ fn uses_policy(seen: &Observed) -> bool {
     seen.volume_facts.can_use_policy() && !rejected
 }
 
-/// How a Backup refers to it.
-fn reference() -> TypedLocalObjectReference {
-    TypedLocalObjectReference {
-        api_group: None,
-        kind: "ConfigMap".to_owned(),
-        name: VOLUME_POLICY.to_owned(),
-    }
-}
-
 /// Whether a spec refers to nacre's own volume policy.
 pub(crate) fn is_own_policy(named: &TypedLocalObjectReference) -> bool {
     named.name == VOLUME_POLICY
@@ -223,35 +160,8 @@ pub(crate) fn is_own_policy(named: &TypedLocalObjectReference) -> bool {
 /// The write that makes the ConfigMap what it must be, if a spec refers to it and it is not.
 pub(super) fn ensure(seen: &Observed, spec: &BackupSpec) -> Option<Action> {
     spec.resource_policy.as_ref().filter(|named| is_own_policy(named))?;
-    let wanted = config_map(&seen.admin_namespace);
-    let Some(found) = seen.volume_facts.volume_policy.as_deref() else {
-        return Some(Action::Create(Object::of(Kind::ConfigMap, &wanted)));
-    };
-    if found.data == wanted.data && found.binary_data.is_none() {
-        return None;
-    }
-    // Velero takes a ConfigMap with one key and no other.
-    let mut data: BTreeMap<_, _> = found.data.iter().flatten().map(|(key, _)| (key, Value::Null)).collect();
-    let wanted = wanted.data.unwrap_or_default();
-    data.extend(wanted.iter().map(|(key, text)| (key, json!(text))));
-    let body = json!({"data": data, "binaryData": null});
-    Some(Action::Patch(Target::of(Kind::ConfigMap, &found.metadata), body))
-}
-
-fn config_map(namespace: &str) -> ConfigMap {
-    ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(VOLUME_POLICY.to_owned()),
-            namespace: Some(namespace.to_owned()),
-            labels: Some(BTreeMap::from([
-                (labels::OADP.to_owned(), labels::OADP_VALUE.to_owned()),
-                (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
-            ])),
-            ..ObjectMeta::default()
-        },
-        data: Some(BTreeMap::from([(KEY.to_owned(), rules().to_string())])),
-        ..ConfigMap::default()
-    }
+    let found = seen.volume_facts.volume_policy.as_deref();
+    config_map::ensure(&seen.admin_namespace, VOLUME_POLICY, (KEY, rules().to_string()), found)
 }
 
 /// The rules, in JSON, which is YAML. The first that matches counts.
@@ -300,7 +210,7 @@ mod tests {
     /// An empty list would mean that there is nothing to lose.
     #[test]
     fn where_claims_may_not_be_listed_nothing_is_known_about_them() {
-        let facts = VolumeFacts::gather(&State::new("velero"), "shop", None);
+        let facts = VolumeFacts::gather(&State::new("velero"), "shop");
         assert!(facts.claims.is_none());
         assert_eq!(volume_method(&BackupSpec::default(), &Policy::default(), &facts), VolumeMethod::NoClaims);
     }

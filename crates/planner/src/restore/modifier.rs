@@ -6,16 +6,12 @@
 //! through the modifier, though. So the modifier turns what must never come back into a kind that does not exist,
 //! which Velero reports as an error and does not make.
 
-use std::collections::BTreeMap;
-
-use api::{Kind, labels};
-use k8s_openapi::api::core::v1::{ConfigMap, TypedLocalObjectReference};
-use kube::core::ObjectMeta;
+use k8s_openapi::api::core::v1::TypedLocalObjectReference;
 use serde_json::{Value, json};
 
 use super::Observed;
 use crate::policy::FromTenantStorage;
-use crate::{Action, Object, Target};
+use crate::{Action, config_map};
 
 const KEY: &str = "modifiers.yaml";
 
@@ -55,40 +51,13 @@ pub(super) fn name(policy: &FromTenantStorage) -> &'static str {
 
 /// How a Restore refers to it.
 pub(super) fn reference(policy: &FromTenantStorage) -> TypedLocalObjectReference {
-    TypedLocalObjectReference { api_group: None, kind: "ConfigMap".to_owned(), name: name(policy).to_owned() }
+    config_map::reference(name(policy))
 }
 
 /// The write that makes the ConfigMap what it must be, if it is not.
 pub(super) fn ensure(seen: &Observed, policy: &FromTenantStorage) -> Option<Action> {
-    let wanted = config_map(&seen.admin_namespace, policy);
-    let Some(found) = seen.modifier.as_deref() else {
-        return Some(Action::Create(Object::of(Kind::ConfigMap, &wanted)));
-    };
-    if found.data == wanted.data && found.binary_data.is_none() {
-        return None;
-    }
-    // Velero takes a ConfigMap with one key and no other.
-    let mut data: BTreeMap<_, _> = found.data.iter().flatten().map(|(key, _)| (key, Value::Null)).collect();
-    let wanted = wanted.data.unwrap_or_default();
-    data.extend(wanted.iter().map(|(key, text)| (key, json!(text))));
-    let body = json!({"data": data, "binaryData": null});
-    Some(Action::Patch(Target::of(Kind::ConfigMap, &found.metadata), body))
-}
-
-fn config_map(namespace: &str, policy: &FromTenantStorage) -> ConfigMap {
-    ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(name(policy).to_owned()),
-            namespace: Some(namespace.to_owned()),
-            labels: Some(BTreeMap::from([
-                (labels::OADP.to_owned(), labels::OADP_VALUE.to_owned()),
-                (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
-            ])),
-            ..ObjectMeta::default()
-        },
-        data: Some(BTreeMap::from([(KEY.to_owned(), rules(policy).to_string())])),
-        ..ConfigMap::default()
-    }
+    let text = rules(policy).to_string();
+    config_map::ensure(&seen.admin_namespace, name(policy), (KEY, text), seen.modifier.as_deref())
 }
 
 /// The rules, in JSON, which is YAML.
@@ -112,7 +81,8 @@ fn rules(policy: &FromTenantStorage) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{config_map, name, rules};
+    use super::{KEY, name, rules};
+    use crate::config_map::config_map;
     use crate::policy::FromTenantStorage;
 
     #[test]
@@ -122,7 +92,7 @@ mod tests {
         assert_ne!(name(&closed), name(&open));
         let of_pods = |policy| rules(policy).to_string().contains(r#""conditions":{"groupResource":"pods"}"#);
         assert!(of_pods(&closed) && !of_pods(&open));
-        let map = config_map("velero", &closed);
+        let map = config_map("velero", name(&closed), (KEY, rules(&closed).to_string()));
         assert_eq!(map.data.map(|data| data.len()), Some(1), "Velero takes one key and no other");
         assert_eq!(
             rules(&closed)["resourceModifierRules"][0]["mergePatches"][0]["patchData"],

@@ -44,7 +44,7 @@ fn data_overwritten_in_place_is_not_restored_and_that_is_told() {
     assert_snapshot!(world.condition("nar shop/again", DATA), @"Unknown/StillRunning: Velero has not ended the restore yet");
     world.velero_completes(RESTORE);
     world.pass(Duration::from_secs(10));
-    // Not a word of "complete", and no write more than without volumes.
+    // "complete" is not said, and there is no write more than without volumes.
     assert_snapshot!(world.trace(), @r#"
     status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled DataRestored=False/ClaimsKept queue=0 velero=Completed
     event Warning DataNotRestored: volume data of claim "data" was NOT restored: the claim exists. To replace it: kubectl nacre restore create --from-backup daily --replace
