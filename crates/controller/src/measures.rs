@@ -1,5 +1,5 @@
 //! Metrics computed at each scrape: requests per namespace, age of the last completed backup, waiting time, and
-//! counters. One pass over the stores per scrape; nothing is stored per event.
+//! counters.
 
 use std::fmt;
 use std::sync::Arc;

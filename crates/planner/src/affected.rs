@@ -208,10 +208,10 @@ pub fn storage_location(
     }
     if before.is_none() {
         // Velero may have imported its backups first, and backups with missing storage may be readable again.
-        let name = storage.metadata.name.as_deref();
-        for backup in found(view, |velero| velero.spec.storage_location.as_deref() == name) {
-            keys.extend(view.backups_of(&backup.name));
-            keys.push(backup);
+        let location = storage.metadata.name.as_deref().unwrap_or_default();
+        for name in view.velero_backups_stored_in(location) {
+            keys.extend(view.backups_of(&name));
+            keys.push(Key::new(Kind::Backup, view.admin_namespace(), &name));
         }
     }
     let state = |storage: Option<&BackupStorageLocation>| {
@@ -227,11 +227,10 @@ pub fn storage_location(
     keys
 }
 
-/// The Velero Backups of this sort that may want a request.
-fn found(view: &State, is: impl Fn(&Backup) -> bool) -> Vec<Key> {
-    let backups = view.velero_backups();
-    let meant = backups.iter().filter(|velero| velero.stage() == Stage::Finished && is(velero));
-    meant.map(|velero| Key::of(Kind::Backup, &velero.metadata)).collect()
+/// All Velero Backups: each may want a request.
+fn all_velero_backups(view: &State) -> impl Iterator<Item = Key> {
+    let names = view.velero_backup_names().into_iter();
+    names.map(|name| Key::new(Kind::Backup, view.admin_namespace(), &name))
 }
 
 /// Velero writes down every minute when it last looked at a location.
@@ -261,18 +260,17 @@ fn refused_locations(view: &State) -> impl Iterator<Item = Key> {
 pub fn namespace(view: &State, before: Option<&Namespace>, after: Option<&Namespace>) -> Vec<Key> {
     let Some(namespace) = after.or(before) else { return Vec::new() };
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
-    let backups = view.backups_in(name).into_iter().filter(|seen| !backup_created(&seen.object));
-    let restores = view.restores_in(name).into_iter().filter(|seen| !restore_created(&seen.object));
-    let backups = backups.map(|seen| Key::of(Kind::NonAdminBackup, &seen.object.metadata));
-    let restores = restores.map(|seen| Key::of(Kind::NonAdminRestore, &seen.object.metadata));
     let downloads = view.downloads_in(name).into_iter();
     let downloads = downloads.map(|seen| Key::of(Kind::NonAdminDownloadRequest, &seen.object.metadata));
     let locations = view.locations_in(name).into_iter();
     let locations = locations.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata));
+    let backups = view.unsettled_in(Kind::NonAdminBackup, name);
+    let restores = view.unsettled_in(Kind::NonAdminRestore, name);
     let mut keys: Vec<_> = backups.chain(restores).chain(downloads).chain(locations).collect();
     if before.is_none() {
         // Velero may have found its backups before it was made.
-        keys.extend(found(view, |velero| annotation(&velero.metadata, labels::NAB_NAMESPACE) == Some(name)));
+        let found = view.velero_backups_for(name).into_iter();
+        keys.extend(found.map(|name| Key::new(Kind::Backup, view.admin_namespace(), &name)));
     }
     keys
 }
@@ -284,7 +282,7 @@ pub fn config_map(view: &State, before: Option<&ConfigMap>, after: Option<&Confi
             || label(&map.metadata, labels::TENANT_USABLE).is_some()
     };
     if after.or(before).is_some_and(|map| map.metadata.name.as_deref() == Some(sync::ADOPTIONS)) {
-        return found(view, |_| true);
+        return all_velero_backups(view).collect();
     }
     if before.is_some_and(matters) || after.is_some_and(matters) { judged_anew(view) } else { Vec::new() }
 }
@@ -302,7 +300,7 @@ pub fn application(
 /// long as they are there, and what was held back.
 fn judged_anew(view: &State) -> Vec<Key> {
     let refused = view.backing_off().into_iter();
-    refused.chain(view.locations()).chain(found(view, |_| true)).collect()
+    refused.chain(view.locations()).chain(all_velero_backups(view)).collect()
 }
 
 fn place(meta: &ObjectMeta) -> (&str, &str) {
@@ -310,18 +308,17 @@ fn place(meta: &ObjectMeta) -> (&str, &str) {
 }
 
 fn naming_location(view: &State, namespace: &str, name: &str) -> Vec<Key> {
-    let backups = view.backups_in(namespace).into_iter().map(|seen| seen.object);
-    let naming = backups.filter(|backup| {
-        backup.spec.backup_spec.storage_location.as_deref() == Some(name) && !backup_created(backup)
-    });
-    naming.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)).collect()
+    let unsettled = view.unsettled_in(Kind::NonAdminBackup, namespace);
+    let names_it = |key: &Key| {
+        let backup = view.backup(namespace, &key.name);
+        backup.is_some_and(|seen| seen.object.spec.backup_spec.storage_location.as_deref() == Some(name))
+    };
+    unsettled.filter(names_it).collect()
 }
 
 fn waiting_restores(view: &State, namespace: &str, backup: &str) -> Vec<Key> {
-    let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
-    let waiting = restores.filter(|restore| {
-        restore.spec.restore_spec.backup_name.as_deref() == Some(backup) && !restore_created(restore)
-    });
+    let restores = view.restores_from(namespace, backup).into_iter();
+    let waiting = restores.filter(|restore| !restore_created(restore));
     waiting.map(|restore| Key::of(Kind::NonAdminRestore, &restore.metadata)).collect()
 }
 
@@ -344,14 +341,7 @@ fn waiting_downloads(
 }
 
 fn refused_backups(view: &State, namespace: &str) -> Vec<Key> {
-    let backups = view.backups_in(namespace).into_iter().map(|seen| seen.object);
-    let refused = backups
-        .filter(|backup| backup.status.as_ref().and_then(|status| status.phase) == Some(Phase::BackingOff));
-    refused.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)).collect()
-}
-
-fn backup_created(backup: &NonAdminBackup) -> bool {
-    backup.status.as_ref().and_then(|status| status.phase) == Some(Phase::Created)
+    view.backing_off_in(Kind::NonAdminBackup, namespace).collect()
 }
 
 fn restore_created(restore: &NonAdminRestore) -> bool {

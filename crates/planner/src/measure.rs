@@ -1,16 +1,16 @@
-//! What the requests in a cluster come to, namespace by namespace, for whoever watches over it. Looked at when somebody asks,
-//! never per event.
+//! What the requests in a cluster come to, namespace by namespace, for whoever watches over it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Resource;
 use kube::core::ObjectMeta;
 
-use crate::last_good::{self, Storage};
+use crate::last_good;
 
 /// What the requests in a cluster come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,74 +23,160 @@ pub struct Measures {
     pub waiting_since: BTreeMap<(String, Kind), Timestamp>,
 }
 
-impl Measures {
-    /// Counts a backup in. Where it is stored is looked up only if that matters.
-    pub fn backup(&mut self, backup: &NonAdminBackup, storage: impl FnOnce() -> Storage, now: Timestamp) {
-        let status = backup.status.as_ref();
-        let phase = status.and_then(|status| status.phase);
-        self.count(Kind::NonAdminBackup, &backup.metadata, phase);
-        let velero = status.and_then(|status| status.velero_backup.as_ref()?.status.as_ref());
-        let started = velero.is_some_and(|velero| velero.start_timestamp.is_some());
-        let stage = velero.and_then(|velero| velero.phase.as_deref());
-        self.wait(Kind::NonAdminBackup, &backup.metadata, phase, started, stage);
-        let namespace = namespace(&backup.metadata);
-        if let Some(ended) = last_good::ended(backup)
-            && self.last_good.get(&namespace).is_none_or(|latest| *latest < ended)
-            && last_good::why_not_good(backup, &storage(), now).is_none()
-        {
-            self.last_good.insert(namespace, ended);
+/// The totals over all requests, brought up to date with every change, so that nobody has to read all of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Totals {
+    requests: BTreeMap<(String, Kind, &'static str), u64>,
+    /// Since when a request has been waiting for Velero, and its name.
+    waiting: BTreeMap<(String, Kind), BTreeSet<(Timestamp, String)>>,
+    /// When a backup ended, and its name.
+    ended: BTreeMap<String, BTreeSet<(Timestamp, String)>>,
+}
+
+impl Totals {
+    /// A request has changed.
+    pub(crate) fn shift<K: Measured>(&mut self, before: Option<&K>, after: Option<&K>) {
+        if let Some(request) = before {
+            self.remove(request);
+        }
+        if let Some(request) = after {
+            self.add(request);
         }
     }
 
-    /// Counts a restore in.
-    pub fn restore(&mut self, restore: &NonAdminRestore) {
-        let status = restore.status.as_ref();
-        let phase = status.and_then(|status| status.phase);
-        self.count(Kind::NonAdminRestore, &restore.metadata, phase);
-        let velero = status.and_then(|status| status.velero_restore.as_ref()?.status.as_ref());
-        let started = velero.is_some_and(|velero| velero.start_timestamp.is_some());
-        let stage = velero.and_then(|velero| velero.phase.as_deref());
-        self.wait(Kind::NonAdminRestore, &restore.metadata, phase, started, stage);
+    fn add<K: Measured>(&mut self, request: &K) {
+        let (namespace, name) = place(request.meta());
+        *self.requests.entry((namespace.clone(), K::KIND, word(request.phase()))).or_default() += 1;
+        if let Some(since) = request.waiting_since() {
+            let waiting = self.waiting.entry((namespace.clone(), K::KIND)).or_default();
+            waiting.insert((since, name.clone()));
+        }
+        if let Some(at) = request.ended() {
+            self.ended.entry(namespace).or_default().insert((at, name));
+        }
     }
 
-    /// Counts a location in.
-    pub fn location(&mut self, location: &NonAdminBackupStorageLocation) {
-        let phase = location.status.as_ref().and_then(|status| status.phase);
-        self.count(Kind::NonAdminBackupStorageLocation, &location.metadata, phase);
+    fn remove<K: Measured>(&mut self, request: &K) {
+        let (namespace, name) = place(request.meta());
+        let counted = (namespace.clone(), K::KIND, word(request.phase()));
+        if let Some(count) = self.requests.get_mut(&counted) {
+            *count -= 1;
+            if *count == 0 {
+                self.requests.remove(&counted);
+            }
+        }
+        if let Some(since) = request.waiting_since() {
+            take(&mut self.waiting, &(namespace.clone(), K::KIND), &(since, name.clone()));
+        }
+        if let Some(at) = request.ended() {
+            take(&mut self.ended, &namespace, &(at, name));
+        }
     }
 
-    /// Counts a download in.
-    pub fn download(&mut self, download: &NonAdminDownloadRequest) {
-        let phase = download.status.as_ref().and_then(|status| status.phase);
-        self.count(Kind::NonAdminDownloadRequest, &download.metadata, phase);
-    }
-
-    fn count(&mut self, kind: Kind, meta: &ObjectMeta, phase: Option<Phase>) {
-        *self.requests.entry((namespace(meta), kind, word(phase))).or_default() += 1;
-    }
-
-    /// Velero has it and has not begun.
-    fn wait(
-        &mut self,
-        kind: Kind,
-        meta: &ObjectMeta,
-        phase: Option<Phase>,
-        started: bool,
-        stage: Option<&str>,
-    ) {
-        let stage = stage.unwrap_or_default();
-        let waits = phase == Some(Phase::Created)
-            && !started
-            && ["", "New", "Queued", "ReadyToStart"].contains(&stage);
-        if let Some(Time(since)) = meta.creation_timestamp.as_ref().filter(|_| waits) {
-            let earliest = self.waiting_since.entry((namespace(meta), kind)).or_insert(*since);
-            *earliest = (*earliest).min(*since);
+    /// The totals. Whether a backup, given by namespace and name, is a good one is asked of the newest first.
+    pub(crate) fn measures(&self, is_good: impl Fn(&str, &str) -> bool) -> Measures {
+        let last_good = self.ended.iter().filter_map(|(namespace, ended)| {
+            let newest = ended.iter().rev().find(|(_, name)| is_good(namespace, name));
+            newest.map(|(at, _)| (namespace.clone(), *at))
+        });
+        let longest =
+            self.waiting.iter().filter_map(|(place, since)| Some((place.clone(), since.first()?.0)));
+        Measures {
+            requests: self.requests.clone(),
+            last_good: last_good.collect(),
+            waiting_since: longest.collect(),
         }
     }
 }
 
-fn namespace(meta: &ObjectMeta) -> String {
-    meta.namespace.clone().unwrap_or_default()
+/// Removes a value, and the set if it was the last one.
+fn take<K: Ord, V: Ord>(sets: &mut BTreeMap<K, BTreeSet<V>>, key: &K, value: &V) {
+    if let Some(set) = sets.get_mut(key) {
+        set.remove(value);
+        if set.is_empty() {
+            sets.remove(key);
+        }
+    }
+}
+
+/// A request that counts.
+pub(crate) trait Measured: Resource {
+    /// Its kind.
+    const KIND: Kind;
+
+    /// How far nacre has got with it.
+    fn phase(&self) -> Option<Phase>;
+
+    /// Whether Velero has begun, and Velero's phase; none for what Velero does not work on in turn.
+    fn velero(&self) -> Option<(bool, &str)> {
+        None
+    }
+
+    /// When Velero ended it, if it is a backup.
+    fn ended(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Since when Velero has had it without having begun.
+    fn waiting_since(&self) -> Option<Timestamp> {
+        let (started, stage) = self.velero()?;
+        let waits = self.phase() == Some(Phase::Created)
+            && !started
+            && ["", "New", "Queued", "ReadyToStart"].contains(&stage);
+        self.meta().creation_timestamp.as_ref().filter(|_| waits).map(|Time(since)| *since)
+    }
+}
+
+impl Measured for NonAdminBackup {
+    const KIND: Kind = Kind::NonAdminBackup;
+
+    fn phase(&self) -> Option<Phase> {
+        self.status.as_ref()?.phase
+    }
+
+    fn velero(&self) -> Option<(bool, &str)> {
+        let velero = self.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.status.as_ref());
+        let started = velero.is_some_and(|velero| velero.start_timestamp.is_some());
+        Some((started, velero.and_then(|velero| velero.phase.as_deref()).unwrap_or_default()))
+    }
+
+    fn ended(&self) -> Option<Timestamp> {
+        last_good::ended(self)
+    }
+}
+
+impl Measured for NonAdminRestore {
+    const KIND: Kind = Kind::NonAdminRestore;
+
+    fn phase(&self) -> Option<Phase> {
+        self.status.as_ref()?.phase
+    }
+
+    fn velero(&self) -> Option<(bool, &str)> {
+        let velero = self.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.status.as_ref());
+        let started = velero.is_some_and(|velero| velero.start_timestamp.is_some());
+        Some((started, velero.and_then(|velero| velero.phase.as_deref()).unwrap_or_default()))
+    }
+}
+
+impl Measured for NonAdminBackupStorageLocation {
+    const KIND: Kind = Kind::NonAdminBackupStorageLocation;
+
+    fn phase(&self) -> Option<Phase> {
+        self.status.as_ref()?.phase
+    }
+}
+
+impl Measured for NonAdminDownloadRequest {
+    const KIND: Kind = Kind::NonAdminDownloadRequest;
+
+    fn phase(&self) -> Option<Phase> {
+        self.status.as_ref()?.phase
+    }
+}
+
+fn place(meta: &ObjectMeta) -> (String, String) {
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
 fn word(phase: Option<Phase>) -> &'static str {
@@ -107,47 +193,44 @@ mod tests {
     use api::{Kind, NonAdminBackup};
     use serde_json::{Value, json};
 
-    use super::Measures;
-    use crate::last_good::{Storage, StorageProblem};
+    use super::{Measures, Totals};
 
-    const NOW: &str = "2026-01-05T00:00:00Z";
-
-    fn backup(namespace: &str, made: &str, phase: &str, velero: &Value) -> NonAdminBackup {
+    fn backup(name: &str, namespace: &str, made: &str, phase: &str, velero: &Value) -> NonAdminBackup {
         serde_json::from_value(json!({
-            "metadata": {"name": "x", "namespace": namespace, "creationTimestamp": made},
+            "metadata": {"name": name, "namespace": namespace, "creationTimestamp": made},
             "spec": {"backupSpec": {}}, "status": {"phase": phase, "veleroBackup": {"status": velero}},
         }))
         .unwrap()
     }
 
-    fn done(at: &str, items: i64) -> Value {
-        json!({"phase": "Completed", "startTimestamp": at, "completionTimestamp": at, "progress": {"itemsBackedUp": items}})
+    fn done(at: &str) -> Value {
+        json!({"phase": "Completed", "startTimestamp": at, "completionTimestamp": at})
+    }
+
+    fn some() -> Vec<NonAdminBackup> {
+        vec![
+            backup("a", "shop", "2026-01-01T00:00:00Z", "Created", &done("2026-01-02T00:00:00Z")),
+            backup("b", "shop", "2026-01-01T00:00:00Z", "Created", &done("2026-01-01T00:00:00Z")),
+            backup("bad", "shop", "2026-01-01T00:00:00Z", "Created", &done("2026-01-03T00:00:00Z")),
+            backup("c", "shop", "2026-01-01T05:00:00Z", "Created", &json!({"phase": "Queued"})),
+            backup("d", "shop", "2026-01-01T04:00:00Z", "Created", &json!({"phase": "New"})),
+            backup("e", "rival", "2026-01-01T03:00:00Z", "BackingOff", &json!({})),
+        ]
+    }
+
+    fn totals(backups: &[NonAdminBackup]) -> Totals {
+        let mut totals = Totals::default();
+        backups.iter().for_each(|backup| totals.shift(None, Some(backup)));
+        totals
     }
 
     #[test]
     fn the_latest_good_backup_and_the_longest_wait_of_each_namespace_count() {
-        let failed = json!({"phase": "Failed", "startTimestamp": "2026-01-03T00:00:00Z", "completionTimestamp": "2026-01-03T00:00:00Z"});
-        let mut measures = Measures::default();
-        for (namespace, made, phase, velero) in [
-            ("shop", "2026-01-01T00:00:00Z", "Created", done("2026-01-02T00:00:00Z", 1)),
-            ("shop", "2026-01-01T00:00:00Z", "Created", done("2026-01-01T00:00:00Z", 1)),
-            ("shop", "2026-01-01T00:00:00Z", "Created", failed),
-            ("shop", "2026-01-01T00:00:00Z", "Created", done("2026-01-03T00:00:00Z", 0)),
-            ("shop", "2026-01-01T05:00:00Z", "Created", json!({"phase": "Queued"})),
-            ("shop", "2026-01-01T04:00:00Z", "Created", json!({"phase": "New"})),
-            ("rival", "2026-01-01T03:00:00Z", "BackingOff", json!({})),
-        ] {
-            let backup = backup(namespace, made, phase, &velero);
-            measures.backup(&backup, || Storage::Usable, NOW.parse().unwrap());
-        }
+        let measures = totals(&some()).measures(|_, name| name != "bad");
         let of =
             |namespace: &str, phase| measures.requests[&(namespace.to_owned(), Kind::NonAdminBackup, phase)];
-        assert_eq!((of("shop", "Created"), of("rival", "BackingOff")), (6, 1));
-        assert_eq!(
-            measures.last_good["shop"].to_string(),
-            "2026-01-02T00:00:00Z",
-            "an empty one is not good"
-        );
+        assert_eq!((of("shop", "Created"), of("rival", "BackingOff")), (5, 1));
+        assert_eq!(measures.last_good["shop"].to_string(), "2026-01-02T00:00:00Z");
         assert!(!measures.last_good.contains_key("rival"));
         let waiting = &measures.waiting_since[&("shop".to_owned(), Kind::NonAdminBackup)];
         assert_eq!(waiting.to_string(), "2026-01-01T04:00:00Z");
@@ -155,13 +238,25 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_that_could_not_be_restored_now_is_not_the_last_good_one() {
-        let mut measures = Measures::default();
-        let good = backup("shop", "2026-01-01T00:00:00Z", "Created", &done("2026-01-02T00:00:00Z", 1));
-        let gone = StorageProblem { location: None, what: "does not exist any more" };
-        measures.backup(&good, || Storage::Unavailable(gone), NOW.parse().unwrap());
-        assert!(measures.last_good.is_empty());
-        measures.backup(&good, || Storage::Unknown, NOW.parse().unwrap());
-        assert_eq!(measures.last_good.len(), 1);
+    fn changes_leave_the_same_totals_as_a_fresh_count_and_deletions_leave_nothing() {
+        let (first, mut changed) = (some(), some());
+        let mut totals = totals(&first);
+        for backup in &mut changed {
+            *backup = self::backup(
+                backup.metadata.name.as_deref().unwrap(),
+                "shop",
+                "2026-01-01T01:00:00Z",
+                "Created",
+                &json!({"phase": "InProgress", "startTimestamp": "2026-01-01T02:00:00Z"}),
+            );
+        }
+        for (before, after) in first.iter().zip(&changed) {
+            totals.shift(Some(before), Some(after));
+        }
+        assert_eq!(totals.measures(|_, _| true), self::totals(&changed).measures(|_, _| true));
+        for backup in &changed {
+            totals.shift(Some(backup), None);
+        }
+        assert_eq!(totals.measures(|_, _| true), Measures::default());
     }
 }

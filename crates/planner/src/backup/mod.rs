@@ -144,14 +144,11 @@ pub(crate) fn gather(
     let default_storage = spec.storage_location.is_none().then(|| view.default_storage()).flatten();
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
-    let restores = view.restores_in(namespace).into_iter().map(|seen| seen.object);
     Observed {
         velero_location: velero.as_deref().and_then(|velero| place(view, velero)),
         resource_policy: spec.resource_policy.as_ref().and_then(|named| view.config_map(&named.name)),
         delete_requests: velero_name.as_deref().map_or_else(Vec::new, |name| view.delete_requests(name)),
-        restores: restores
-            .filter(|restore| restore.spec.restore_spec.backup_name.as_deref() == Some(name))
-            .collect(),
+        restores: view.restores_from(namespace, name),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
         operations: velero.as_deref().map_or_else(Vec::new, |velero| of_backup(view, velero)),
         canceller: Velero::of(view),

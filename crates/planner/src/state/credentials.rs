@@ -62,7 +62,7 @@ impl State {
             return Vec::new();
         }
         self.credentials.insert(name.clone(), found);
-        let naming = self.locations.within(&name.namespace).map(|seen| &seen.object);
+        let naming = self.locations.within(&name.namespace).map(|seen| seen.object);
         let naming = naming.filter(|location| SecretKey::of(location).as_ref() == Some(name));
         naming.map(|location| Key::of(Kind::NonAdminBackupStorageLocation, &location.metadata)).collect()
     }

@@ -1,10 +1,18 @@
 //! From a name to the objects that refer to it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::slice;
 
 /// The values by name.
 #[derive(Clone, Debug)]
-pub(crate) struct Index<V>(HashMap<String, BTreeSet<V>>);
+pub(crate) struct Index<V>(HashMap<String, Values<V>>);
+
+/// The values of a name. Most names have one, which needs no set.
+#[derive(Clone, Debug)]
+enum Values<V> {
+    One(V),
+    More(BTreeSet<V>),
+}
 
 impl<V> Default for Index<V> {
     fn default() -> Self {
@@ -16,21 +24,43 @@ impl<V: Ord + Clone> Index<V> {
     /// Moves a value from its old names to its new names.
     pub(crate) fn shift(&mut self, value: &V, before: &[String], after: &[String]) {
         for name in before.iter().filter(|name| !after.contains(name)) {
-            if let Some(values) = self.0.get_mut(name) {
-                values.remove(value);
-                if values.is_empty() {
-                    self.0.remove(name);
-                }
+            let is_last = match self.0.get_mut(name) {
+                None => false,
+                Some(Values::One(only)) => only == value,
+                Some(Values::More(values)) => values.remove(value) && values.is_empty(),
+            };
+            if is_last {
+                self.0.remove(name);
             }
         }
         for name in after.iter().filter(|name| !before.contains(name)) {
-            self.0.entry(name.clone()).or_default().insert(value.clone());
+            match self.0.get_mut(name) {
+                None => _ = self.0.insert(name.clone(), Values::One(value.clone())),
+                Some(Values::More(values)) => _ = values.insert(value.clone()),
+                Some(values) => values.add(value),
+            }
         }
     }
 
     /// The values of a name, in order.
-    pub(crate) fn under(&self, name: &str) -> impl Iterator<Item = &V> {
-        self.0.get(name).into_iter().flatten()
+    pub(crate) fn under(&self, name: &str) -> impl Iterator<Item = &V> + use<'_, V> {
+        let (one, more) = match self.0.get(name) {
+            None => (&[][..], None),
+            Some(Values::One(only)) => (slice::from_ref(only), None),
+            Some(Values::More(values)) => (&[][..], Some(values)),
+        };
+        one.iter().chain(more.into_iter().flatten())
+    }
+}
+
+impl<V: Ord + Clone> Values<V> {
+    /// Adds a value to the only one.
+    fn add(&mut self, value: &V) {
+        if let Self::One(only) = self
+            && only != value
+        {
+            *self = Self::More([only.clone(), value.clone()].into());
+        }
     }
 }
 

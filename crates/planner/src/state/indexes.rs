@@ -1,5 +1,7 @@
 //! The indexes over the stores: which requests refer to a Velero object, which volumes belong to one, who backs off.
 
+use std::collections::BTreeSet;
+
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore, VolumeOperation};
 use api::{
     Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase,
@@ -8,7 +10,7 @@ use api::{
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::{State, WatchedKind};
-use crate::ownership::{is_default, label};
+use crate::ownership::{annotation, is_default, label};
 use crate::queue::{Queue, Queued, Source};
 use crate::{Key, backup, restore};
 
@@ -20,11 +22,12 @@ impl State {
     }
 
     pub(super) fn index_backup(&mut self, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) {
+        self.totals.shift(before, after);
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminBackup, &object.metadata);
         let names = |backup: Option<&NonAdminBackup>| backup.map(backup::references).unwrap_or_default();
         self.references.shift(&key, &names(before), &names(after));
-        self.note_backing_off(key, after.and_then(|backup| backup.status.as_ref()?.phase));
+        self.note_phase(key, after.map(|backup| backup.status.as_ref().and_then(|status| status.phase)));
     }
 
     pub(super) fn index_restore(
@@ -32,11 +35,18 @@ impl State {
         before: Option<&NonAdminRestore>,
         after: Option<&NonAdminRestore>,
     ) {
+        self.totals.shift(before, after);
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminRestore, &object.metadata);
         let names = |restore: Option<&NonAdminRestore>| restore.map(restore::references).unwrap_or_default();
         self.references.shift(&key, &names(before), &names(after));
-        self.note_backing_off(key, after.and_then(|restore| restore.status.as_ref()?.phase));
+        let name = key.name.clone();
+        let from = |restore: Option<&NonAdminRestore>| -> Vec<String> {
+            let backup = restore.and_then(|restore| restore.spec.restore_spec.backup_name.as_deref());
+            backup.map(|backup| place(&key.namespace, backup)).into_iter().collect()
+        };
+        self.restores_from.shift(&name, &from(before), &from(after));
+        self.note_phase(key, after.map(|restore| restore.status.as_ref().and_then(|status| status.phase)));
     }
 
     pub(super) fn index_download(
@@ -44,9 +54,10 @@ impl State {
         before: Option<&NonAdminDownloadRequest>,
         after: Option<&NonAdminDownloadRequest>,
     ) {
+        self.totals.shift(before, after);
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminDownloadRequest, &object.metadata);
-        self.note_backing_off(key, after.and_then(|request| request.status.as_ref()?.phase));
+        self.note_phase(key, after.map(|request| request.status.as_ref().and_then(|status| status.phase)));
     }
 
     pub(super) fn index_location(
@@ -54,20 +65,30 @@ impl State {
         before: Option<&NonAdminBackupStorageLocation>,
         after: Option<&NonAdminBackupStorageLocation>,
     ) {
+        self.totals.shift(before, after);
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminBackupStorageLocation, &object.metadata);
-        self.note_backing_off(key, after.and_then(|location| location.status.as_ref()?.phase));
+        self.note_phase(key, after.map(|location| location.status.as_ref().and_then(|status| status.phase)));
     }
 
-    fn note_backing_off(&mut self, key: Key, phase: Option<Phase>) {
-        if phase == Some(Phase::BackingOff) {
-            self.backing_off.insert(key);
-        } else {
-            self.backing_off.remove(&key);
+    /// Notes how far nacre has got with a request; none if it is gone.
+    fn note_phase(&mut self, key: Key, phase: Option<Option<Phase>>) {
+        note_in(&mut self.backing_off, &key, phase == Some(Some(Phase::BackingOff)));
+        note_in(&mut self.unsettled, &key, phase.is_some_and(|phase| phase != Some(Phase::Created)));
+    }
+
+    pub(super) fn index_velero_backup(&mut self, before: Option<&Backup>, after: Option<&Backup>) {
+        if let Some(name) = after.or(before).and_then(|velero| velero.metadata.name.clone()) {
+            let tenant = |velero: Option<&Backup>| -> Vec<String> {
+                let namespace = velero.and_then(|velero| annotation(&velero.metadata, labels::NAB_NAMESPACE));
+                namespace.map(str::to_owned).into_iter().collect()
+            };
+            self.made_for.shift(&name, &tenant(before), &tenant(after));
+            let storage = |velero: Option<&Backup>| -> Vec<String> {
+                velero.and_then(|velero| velero.spec.storage_location.clone()).into_iter().collect()
+            };
+            self.stored_in.shift(&name, &storage(before), &storage(after));
         }
-    }
-
-    pub(super) fn queue_backup(&mut self, before: Option<&Backup>, after: Option<&Backup>) {
         note(&mut self.backup_queue, self.velero_backups.source(), before, after);
     }
 
@@ -115,6 +136,19 @@ impl State {
         self.volumes.shift(&key, &owners(before), &owners(after));
         self.note_volume(&key, after);
     }
+}
+
+fn note_in(keys: &mut BTreeSet<Key>, key: &Key, is_in: bool) {
+    if !is_in {
+        keys.remove(key);
+    } else if !keys.contains(key) {
+        keys.insert(key.clone());
+    }
+}
+
+/// What is indexed under an object of a namespace.
+pub(super) fn place(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
 }
 
 fn note<K: Queued>(queue: &mut Queue, source: Source, before: Option<&K>, after: Option<&K>) {

@@ -1,5 +1,6 @@
 //! What decisions look up: every look-up goes to a store or an index, by name.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::velero::{
@@ -17,6 +18,7 @@ use kube::Resource;
 use kube::core::DynamicObject;
 
 use super::credentials::SecretKey;
+use super::indexes::place;
 use super::{State, WatchedKind};
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
@@ -24,7 +26,7 @@ use crate::{Key, Policy, RejectedWrite};
 
 impl State {
     pub(crate) fn admin<K: WatchedKind>(&self, name: &str) -> Option<Arc<K>> {
-        K::store(self).get(&self.admin_namespace, name).map(|seen| seen.object.clone())
+        K::store(self).get(&self.admin_namespace, name).map(|seen| seen.object)
     }
 
     fn keys_of(&self, kind: Kind, velero: &str) -> Vec<Key> {
@@ -61,7 +63,7 @@ impl State {
 
     /// A namespace.
     pub fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
-        self.namespaces.get("", name).map(|seen| seen.object.clone())
+        self.namespaces.get("", name).map(|seen| seen.object)
     }
 
     /// A ConfigMap of the administrators.
@@ -71,37 +73,43 @@ impl State {
 
     /// A tenant's backup request.
     pub fn backup(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminBackup>> {
-        self.backups.get(namespace, name).cloned()
+        self.backups.get(namespace, name)
     }
 
     /// All of a tenant's backup requests.
     pub fn backups_in(&self, namespace: &str) -> Vec<Seen<NonAdminBackup>> {
-        self.backups.within(namespace).cloned().collect()
+        self.backups.within(namespace).collect()
     }
 
     /// A tenant's restore request.
     pub fn restore(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminRestore>> {
-        self.restores.get(namespace, name).cloned()
+        self.restores.get(namespace, name)
     }
 
     /// All of a tenant's restore requests.
     pub fn restores_in(&self, namespace: &str) -> Vec<Seen<NonAdminRestore>> {
-        self.restores.within(namespace).cloned().collect()
+        self.restores.within(namespace).collect()
+    }
+
+    /// A tenant's restore requests from this backup.
+    pub fn restores_from(&self, namespace: &str, backup: &str) -> Vec<Arc<NonAdminRestore>> {
+        let names = self.restores_from.under(&place(namespace, backup));
+        names.filter_map(|name| self.restore(namespace, name)).map(|seen| seen.object).collect()
     }
 
     /// A tenant's storage location.
     pub fn location(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminBackupStorageLocation>> {
-        self.locations.get(namespace, name).cloned()
+        self.locations.get(namespace, name)
     }
 
     /// A tenant's request for a download.
     pub fn download(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminDownloadRequest>> {
-        self.downloads.get(namespace, name).cloned()
+        self.downloads.get(namespace, name)
     }
 
     /// All of a tenant's requests for downloads.
     pub fn downloads_in(&self, namespace: &str) -> Vec<Seen<NonAdminDownloadRequest>> {
-        self.downloads.within(namespace).cloned().collect()
+        self.downloads.within(namespace).collect()
     }
 
     /// A Velero DownloadRequest.
@@ -111,7 +119,7 @@ impl State {
 
     /// All of a tenant's storage locations.
     pub fn locations_in(&self, namespace: &str) -> Vec<Seen<NonAdminBackupStorageLocation>> {
-        self.locations.within(namespace).cloned().collect()
+        self.locations.within(namespace).collect()
     }
 
     /// What one key of a tenant's Secret holds.
@@ -121,7 +129,7 @@ impl State {
 
     /// What an administrator decides about a tenant's location.
     pub fn location_request(&self, name: &str) -> Option<Seen<NonAdminBackupStorageLocationRequest>> {
-        self.location_requests.get(&self.admin_namespace, name).cloned()
+        self.location_requests.get(&self.admin_namespace, name)
     }
 
     /// A tenant's credential as Velero has it.
@@ -189,7 +197,7 @@ impl State {
     pub fn volume_operations<K: WatchedKind + VolumeOperation>(&self, name: &str, uid: &str) -> Vec<Arc<K>> {
         let of_kind = self.volumes.under(name).filter(|key| key.kind == K::KIND);
         let volumes = of_kind.filter_map(|key| K::store(self).get(&key.namespace, &key.name));
-        volumes.filter(|seen| seen.object.owner_uid() == Some(uid)).map(|seen| seen.object.clone()).collect()
+        volumes.filter(|seen| seen.object.owner_uid() == Some(uid)).map(|seen| seen.object).collect()
     }
 
     /// Whether all objects of a watched kind are known. Not so if nacre is not permitted to list them: then an empty
@@ -200,12 +208,12 @@ impl State {
 
     /// The claims in a namespace.
     pub fn claims_in(&self, namespace: &str) -> Vec<Arc<Claim>> {
-        self.claims.within(namespace).map(|seen| seen.object.clone()).collect()
+        self.claims.within(namespace).map(|seen| seen.object).collect()
     }
 
     /// A pod that Velero restored.
     pub fn restored_pod(&self, namespace: &str, name: &str) -> Option<Arc<RestoredPod>> {
-        self.restored_pods.get(namespace, name).map(|seen| seen.object.clone())
+        self.restored_pods.get(namespace, name).map(|seen| seen.object)
     }
 
     /// Whether it is known that no node agent runs: nobody cancels volume operations then.
@@ -233,6 +241,16 @@ impl State {
         self.backing_off.iter().cloned().collect()
     }
 
+    /// The requests of one kind and namespace that were refused or wait for something.
+    pub fn backing_off_in(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = Key> {
+        within(&self.backing_off, kind, namespace)
+    }
+
+    /// The requests of one kind and namespace that nacre is not done with: any phase but Created.
+    pub fn unsettled_in(&self, kind: Kind, namespace: &str) -> impl Iterator<Item = Key> {
+        within(&self.unsettled, kind, namespace)
+    }
+
     /// The unfinished Velero Backups in order.
     pub fn backup_queue(&self) -> &Queue {
         &self.backup_queue
@@ -250,8 +268,10 @@ impl State {
 
     /// Every tenant's storage location.
     pub fn locations(&self) -> Vec<Key> {
-        let all = self.locations.all();
-        all.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata)).collect()
+        let names = self.locations.names();
+        names
+            .map(|(namespace, name)| Key::new(Kind::NonAdminBackupStorageLocation, namespace, name))
+            .collect()
     }
 
     /// The BackupStorageLocation that Velero uses where none is named.
@@ -261,32 +281,47 @@ impl State {
 
     /// Every Velero BackupStorageLocation.
     pub fn storage_locations(&self) -> Vec<Arc<BackupStorageLocation>> {
-        self.storage_locations.all().map(|seen| seen.object.clone()).collect()
+        self.storage_locations.all().map(|seen| seen.object).collect()
     }
 
     /// Every Velero Backup. These and the rest are for what is done now and then and looks at everything.
     pub fn velero_backups(&self) -> Vec<Arc<Backup>> {
-        self.velero_backups.all().map(|seen| seen.object.clone()).collect()
+        self.velero_backups.all().map(|seen| seen.object).collect()
+    }
+
+    /// The names of all Velero Backups.
+    pub fn velero_backup_names(&self) -> Vec<String> {
+        self.velero_backups.names().map(|(_, name)| name.to_owned()).collect()
+    }
+
+    /// The names of the Velero Backups that say they were made for this namespace.
+    pub fn velero_backups_for(&self, namespace: &str) -> Vec<String> {
+        self.made_for.under(namespace).cloned().collect()
+    }
+
+    /// The names of the Velero Backups in this storage location of Velero's.
+    pub fn velero_backups_stored_in(&self, location: &str) -> Vec<String> {
+        self.stored_in.under(location).cloned().collect()
     }
 
     /// Every Velero Restore.
     pub fn velero_restores(&self) -> Vec<Arc<Restore>> {
-        self.velero_restores.all().map(|seen| seen.object.clone()).collect()
+        self.velero_restores.all().map(|seen| seen.object).collect()
     }
 
     /// Every request to delete a Velero Backup.
     pub fn all_delete_requests(&self) -> Vec<Arc<DeleteBackupRequest>> {
-        self.delete_requests.all().map(|seen| seen.object.clone()).collect()
+        self.delete_requests.all().map(|seen| seen.object).collect()
     }
 
     /// Everything an administrator decides about.
     pub fn location_requests(&self) -> Vec<Seen<NonAdminBackupStorageLocationRequest>> {
-        self.location_requests.all().cloned().collect()
+        self.location_requests.all().collect()
     }
 
     /// Every tenant's credential as Velero has it.
     pub fn secret_copies(&self) -> Vec<Arc<HiddenSecret>> {
-        self.secret_copies.all().map(|seen| seen.object.clone()).collect()
+        self.secret_copies.all().map(|seen| seen.object).collect()
     }
 
     /// Whether the Velero view is active and its cache synced. Otherwise this and the following are empty.
@@ -328,6 +363,13 @@ impl State {
     pub fn volumes_of(&self, velero: &str) -> Vec<Key> {
         self.volumes.under(velero).cloned().collect()
     }
+}
+
+/// The keys of one kind and namespace.
+fn within<'a>(keys: &'a BTreeSet<Key>, kind: Kind, namespace: &str) -> impl Iterator<Item = Key> + use<'a> {
+    let namespace = namespace.to_owned();
+    let first = Key::new(kind, &namespace, "");
+    keys.range(first..).take_while(move |key| key.kind == kind && key.namespace == namespace).cloned()
 }
 
 #[cfg(test)]

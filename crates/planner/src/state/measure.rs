@@ -1,26 +1,24 @@
 //! Metrics of the cached objects.
 
 use super::State;
-use crate::last_good::as_seen_by_controller;
+use crate::last_good::{as_seen_by_controller, why_not_good};
 use crate::measure::Measures;
 
 impl State {
-    /// Totals over all requests. Reads each of them once: for a scrape, not for an event.
+    /// Totals over all requests. Of the backups, few are read: the newest of each namespace until one is good.
     pub fn measures(&self) -> Measures {
-        let mut measures = Measures::default();
-        let now = self.now();
-        self.backups.all().for_each(|seen| {
-            measures.backup(&seen.object, || as_seen_by_controller(self, &seen.object), now);
-        });
-        self.restores.all().for_each(|seen| measures.restore(&seen.object));
-        self.locations.all().for_each(|seen| measures.location(&seen.object));
-        self.downloads.all().for_each(|seen| measures.download(&seen.object));
-        measures
+        self.totals.measures(|namespace, name| {
+            let backup = self.backup(namespace, name);
+            backup.is_some_and(|seen| {
+                let storage = as_seen_by_controller(self, &seen.object);
+                why_not_good(&seen.object, &storage, self.now()).is_none()
+            })
+        })
     }
 
     /// Whether a namespace is known to be deleted; never while namespaces cannot be listed.
     pub fn is_gone(&self, namespace: &str) -> bool {
-        !self.namespaces.is_empty() && self.namespaces.get("", namespace).is_none()
+        !self.namespaces.is_empty() && !self.namespaces.contains("", namespace)
     }
 
     /// Whether a policy is loaded.

@@ -8,6 +8,7 @@ mod index;
 mod indexes;
 mod lookup;
 mod measure;
+mod packed;
 mod policy;
 mod raw_object;
 mod rejected;
@@ -40,6 +41,7 @@ pub use volume_notes::VolumeNote;
 pub use watched_kind::WatchedKind;
 
 use crate::location::endpoint::HostPattern;
+use crate::measure::Totals;
 use crate::policy::{LastPolicy, Policies, Problem, Vanished};
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
@@ -149,10 +151,19 @@ pub struct State {
     volumes: Index<Key>,
     /// When volume operations that are not over last changed.
     volume_notes: HashMap<Key, VolumeNote>,
+    /// The names of restore requests by namespace and name of the backup.
+    restores_from: Index<String>,
+    /// The names of Velero Backups by the namespace they say they were made for.
+    made_for: Index<String>,
+    /// The names of Velero Backups by their storage location.
+    stored_in: Index<String>,
     backing_off: BTreeSet<Key>,
+    /// The requests in any phase but Created.
+    unsettled: BTreeSet<Key>,
     /// By the object that was decided about: the write that the API server rejected when it was last tried.
     rejected: HashMap<Key, Arc<RejectedWrite>>,
     velero_view: VeleroView,
+    totals: Totals,
 }
 
 impl State {
@@ -168,8 +179,8 @@ impl State {
             policy_vanished: Vec::new(),
             policy_reads: 0,
             api_server: Vec::new(),
-            backups: Store::default(),
-            restores: Store::default(),
+            backups: Store::packing(),
+            restores: Store::packing(),
             locations: Store::default(),
             downloads: Store::default(),
             download_requests: Store::default(),
@@ -177,19 +188,19 @@ impl State {
             secret_copies: Store::default(),
             credentials: HashMap::new(),
             velero_version: None,
-            velero_backups: Store::default(),
-            velero_restores: Store::default(),
+            velero_backups: Store::packing(),
+            velero_restores: Store::packing(),
             storage_locations: Store::default(),
             default_storage: BTreeSet::new(),
             delete_requests: Store::default(),
-            namespaces: Store::default(),
+            namespaces: Store::packing(),
             config_maps: Store::default(),
             applications: Store::default(),
-            pod_volume_backups: Store::default(),
-            pod_volume_restores: Store::default(),
-            data_uploads: Store::default(),
-            data_downloads: Store::default(),
-            claims: Store::default(),
+            pod_volume_backups: Store::packing(),
+            pod_volume_restores: Store::packing(),
+            data_uploads: Store::packing(),
+            data_downloads: Store::packing(),
+            claims: Store::packing(),
             restored_pods: Store::default(),
             node_agents: Store::default(),
             listed: BTreeSet::new(),
@@ -199,9 +210,14 @@ impl State {
             deletions: Index::default(),
             volumes: Index::default(),
             volume_notes: HashMap::new(),
+            restores_from: Index::default(),
+            made_for: Index::default(),
+            stored_in: Index::default(),
             backing_off: BTreeSet::new(),
+            unsettled: BTreeSet::new(),
             rejected: HashMap::new(),
             velero_view: VeleroView::default(),
+            totals: Totals::default(),
         }
     }
 
@@ -281,7 +297,7 @@ impl State {
         let meta = if self.is_in_velero_view(target.kind, &target.namespace) {
             self.velero_view_meta(&key)
         } else if target.kind.group() == Kind::NonAdminBackup.group() {
-            self.meta_of(&key).cloned()
+            self.meta_of(&key)
         } else {
             // Velero writes to its objects all the time: a plan means the version it was made with.
             None

@@ -87,16 +87,16 @@ impl State {
         if !self.policy_known {
             return;
         }
-        let reading = |seen: &Seen<ConfigMap>| match &seen.unreadable {
+        let reading = |seen: Seen<ConfigMap>| match seen.unreadable {
             Some(why) => Reading::Unreadable(why.to_string()),
-            None => Reading::Found(seen.object.clone()),
+            None => Reading::Found(seen.object),
         };
         let map = self.config_maps.get(&self.admin_namespace, policy::CONFIG_MAP);
-        let odd = self.applications.all().find_map(|seen| seen.unreadable.as_ref());
+        let odd = self.applications.all().find_map(|seen| seen.unreadable);
         let applications = match odd {
             Some(why) => Reading::Unreadable(why.to_string()),
             None if self.applications.is_empty() => Reading::Absent,
-            None => Reading::Found(self.applications.all().map(|seen| seen.object.clone()).collect()),
+            None => Reading::Found(self.applications.all().map(|seen| seen.object).collect()),
         };
         let readings = Readings { config_map: map.map_or(Reading::Absent, reading), applications };
         let InForce { loaded, last, vanished, .. } =

@@ -6,12 +6,18 @@ use std::time::Duration;
 
 use kube::Resource;
 use kube::core::ObjectMeta;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use super::packed::{Packed, Packer};
 use crate::queue::Source;
 use crate::view::Seen;
 
 /// How long after the watch reported a deletion the reply to a write of ours may still arrive.
 const LATE: Duration = Duration::from_mins(1);
+
+/// How many objects of a kind that is packed stay decoded: those that changed last.
+const DECODED: usize = 500;
 
 /// Namespace and name.
 type ObjectName = (String, String);
@@ -30,19 +36,52 @@ pub struct Store<K> {
     gone: (HashSet<String>, VecDeque<(Duration, String)>),
     /// When the list that is in progress began, and what it has returned so far.
     listing: Option<(Duration, HashSet<ObjectName>)>,
+    /// For kinds of which there may be very many: what packs those that have not changed for long.
+    packing: Option<Packing>,
+}
+
+/// What changed last, newest at the end, with its version.
+#[derive(Clone, Debug, Default)]
+struct Packing {
+    recent: VecDeque<(ObjectName, u64)>,
+    packer: Packer,
 }
 
 #[derive(Debug)]
 struct Entry<K> {
-    seen: Seen<K>,
+    kept: Kept<K>,
     version: u64,
     /// When we wrote it, until the watch has reported it.
     written: Option<Duration>,
 }
 
+#[derive(Debug)]
+enum Kept<K> {
+    Decoded(Seen<K>),
+    Packed(Packed),
+}
+
 impl<K> Clone for Entry<K> {
     fn clone(&self) -> Self {
-        Self { seen: self.seen.clone(), version: self.version, written: self.written }
+        Self { kept: self.kept.clone(), version: self.version, written: self.written }
+    }
+}
+
+impl<K> Clone for Kept<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Decoded(seen) => Self::Decoded(seen.clone()),
+            Self::Packed(packed) => Self::Packed(packed.clone()),
+        }
+    }
+}
+
+impl<K: DeserializeOwned> Kept<K> {
+    fn seen(&self) -> Seen<K> {
+        match self {
+            Self::Decoded(seen) => seen.clone(),
+            Self::Packed(packed) => Seen { object: Arc::new(packed.unpack()), unreadable: None },
+        }
     }
 }
 
@@ -51,26 +90,47 @@ pub(crate) type Change<K> = (Option<Arc<K>>, Option<Seen<K>>);
 
 impl<K> Default for Store<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), deleted: HashSet::new(), gone: Default::default(), listing: None }
+        Self {
+            objects: BTreeMap::new(),
+            deleted: HashSet::new(),
+            gone: Default::default(),
+            listing: None,
+            packing: None,
+        }
     }
 }
 
-impl<K: Resource> Store<K> {
+impl<K: Resource + Serialize + DeserializeOwned> Store<K> {
+    /// A store for very many objects: those that have not changed for long are packed.
+    pub(super) fn packing() -> Self {
+        Self { packing: Some(Packing::default()), ..Self::default() }
+    }
+
     /// One object.
-    pub fn get(&self, namespace: &str, name: &str) -> Option<&Seen<K>> {
-        self.objects.get(&(namespace.to_owned(), name.to_owned())).map(|entry| &entry.seen)
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Seen<K>> {
+        self.objects.get(&(namespace.to_owned(), name.to_owned())).map(|entry| entry.kept.seen())
+    }
+
+    /// Whether there is such an object.
+    pub fn contains(&self, namespace: &str, name: &str) -> bool {
+        self.objects.contains_key(&(namespace.to_owned(), name.to_owned()))
     }
 
     /// The objects of one namespace, by name.
-    pub fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Seen<K>> + use<'a, K> {
+    pub fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = Seen<K>> + use<'a, K> {
         let from = (namespace.to_owned(), String::new());
         let run = self.objects.range(from..).take_while(move |((found, _), _)| found == namespace);
-        run.map(|(_, entry)| &entry.seen)
+        run.map(|(_, entry)| entry.kept.seen())
     }
 
-    /// All objects.
-    pub fn all(&self) -> impl Iterator<Item = &Seen<K>> {
-        self.objects.values().map(|entry| &entry.seen)
+    /// All objects. Each packed one is decoded: not for an event.
+    pub fn all(&self) -> impl Iterator<Item = Seen<K>> {
+        self.objects.values().map(|entry| entry.kept.seen())
+    }
+
+    /// The namespaces and names of all objects.
+    pub fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.objects.keys().map(|(namespace, name)| (namespace.as_str(), name.as_str()))
     }
 
     /// How many objects there are.
@@ -127,8 +187,28 @@ impl<K: Resource> Store<K> {
         seen: Seen<K>,
         written: Option<Duration>,
     ) -> Change<K> {
-        let before = self.objects.insert(place, Entry { seen: seen.clone(), version, written });
-        (before.map(|entry| entry.seen.object), Some(seen))
+        self.pack_oldest(&place, version);
+        let kept = Kept::Decoded(seen.clone());
+        let before = self.objects.insert(place, Entry { kept, version, written });
+        (before.map(|entry| entry.kept.seen().object), Some(seen))
+    }
+
+    /// Notes that an object changes, and packs the one that has not changed for longest.
+    fn pack_oldest(&mut self, place: &ObjectName, version: u64) {
+        let Some(Packing { recent, packer }) = &mut self.packing else { return };
+        recent.push_back((place.clone(), version));
+        if recent.len() <= DECODED {
+            return;
+        }
+        let Some((oldest, version)) = recent.pop_front() else { return };
+        // If it has changed since, it is in the list once more.
+        let entry = self.objects.get_mut(&oldest).filter(|entry| entry.version == version);
+        if let Some(entry) = entry
+            && let Kept::Decoded(Seen { object, unreadable: None }) = &entry.kept
+            && let Some(packed) = packer.pack(&**object)
+        {
+            entry.kept = Kept::Packed(packed);
+        }
     }
 
     /// Takes a watch event that says an object is gone. None if we knew, or if there is a newer one of that name.
@@ -153,10 +233,12 @@ impl<K: Resource> Store<K> {
     fn remove(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
         let place = object_name(meta);
         let entry = self.objects.get(&place)?;
-        if entry.seen.object.meta().uid != meta.uid {
+        let found = entry.kept.seen().object;
+        if found.meta().uid != meta.uid {
             return None;
         }
-        self.objects.remove(&place).map(|entry| (Some(entry.seen.object), None))
+        self.objects.remove(&place);
+        Some((Some(found), None))
     }
 
     /// Whether what becomes known now comes from a list or from a watch.
@@ -178,7 +260,7 @@ impl<K: Resource> Store<K> {
         let missing = self.objects.iter().filter(|(place, entry)| !shown.contains(*place) && !fresh(entry));
         let missing: Vec<_> = missing.map(|(place, _)| place.clone()).collect();
         let removed = missing.iter().filter_map(|place| self.objects.remove(place));
-        removed.map(|entry| (Some(entry.seen.object), None)).collect()
+        removed.map(|entry| (Some(entry.kept.seen().object), None)).collect()
     }
 }
 
@@ -315,5 +397,36 @@ mod tests {
         observed(&mut store, &other);
         assert_eq!(store.within("shop").count(), 1);
         assert_eq!(store.len(), 2);
+    }
+
+    #[test]
+    fn a_packed_object_is_found_changed_and_removed_like_any_other() {
+        let mut store = Store::packing();
+        let named = |number: usize, version: u64| ObjectMeta {
+            name: Some(format!("daily-{number:04}")),
+            ..meta(&format!("uid-{number}"), version)
+        };
+        let count = super::DECODED + 10;
+        (0..count).for_each(|number| assert!(observed(&mut store, &named(number, 1)).is_some()));
+        let packed = |store: &Backups| {
+            store.objects.values().filter(|entry| matches!(entry.kept, super::Kept::Packed(_))).count()
+        };
+        assert_eq!(packed(&store), 10);
+        let found = store.get("shop", "daily-0003").unwrap();
+        assert_eq!(found, read(&named(3, 1)));
+        assert_eq!(store.within("shop").count(), count);
+        assert!(observed(&mut store, &named(3, 1)).is_none(), "it is known");
+        let (before, after) = observed(&mut store, &named(3, 2)).unwrap();
+        assert_eq!((before.unwrap(), after), (found.object, Some(read(&named(3, 2)))));
+        assert!(store.observed_gone(&meta("other", 3), SOON).is_none());
+        assert!(store.observed_gone(&named(4, 2), SOON).is_some());
+        assert!(store.get("shop", "daily-0004").is_none());
+        // What changed since it was noted is packed only when its last change is the oldest.
+        (0..super::DECODED).for_each(|number| {
+            let meta =
+                ObjectMeta { name: Some(format!("new-{number}")), ..meta(&format!("new-{number}"), 5) };
+            assert!(observed(&mut store, &meta).is_some());
+        });
+        assert_eq!(store.len() - packed(&store), super::DECODED);
     }
 }

@@ -30,7 +30,7 @@ impl VeleroView {
     }
 
     pub(super) fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
-        self.stores.get(&kind)?.get(namespace, name).map(|seen| seen.object.clone())
+        self.stores.get(&kind)?.get(namespace, name).map(|seen| seen.object)
     }
 
     pub(super) fn within(&self, namespace: &str) -> Vec<Key> {

@@ -79,9 +79,9 @@ macro_rules! watched_kinds {
             }
 
             /// The metadata of an object as it was last seen or written.
-            pub(super) fn meta_of(&self, key: &Key) -> Option<&ObjectMeta> {
+            pub(super) fn meta_of(&self, key: &Key) -> Option<ObjectMeta> {
                 match key.kind {
-                    $(Kind::$kind => self.$field.get(&key.namespace, &key.name).map(|seen| seen.object.meta()),)*
+                    $(Kind::$kind => self.$field.get(&key.namespace, &key.name).map(|seen| seen.object.meta().clone()),)*
                     _ => None,
                 }
             }
@@ -97,7 +97,7 @@ watched_kinds! {
     NonAdminBackupStorageLocation in locations, indexed by State::index_location, affects affected::location;
     NonAdminBackupStorageLocationRequest in location_requests, indexed by nothing, affects affected::of_location;
     Secret in secret_copies, indexed by nothing, affects affected::of_location;
-    Backup in velero_backups, indexed by State::queue_backup, affects affected::velero_backup;
+    Backup in velero_backups, indexed by State::index_velero_backup, affects affected::velero_backup;
     Restore in velero_restores, indexed by State::queue_restore, affects affected::velero_restore;
     BackupStorageLocation in storage_locations, indexed by State::index_storage, affects affected::storage_location;
     DeleteBackupRequest in delete_requests, indexed by State::index_delete_request, affects affected::delete_request;
