@@ -11,6 +11,8 @@ const RESTART_SECONDS: f64 = 5.0;
 /// Where most is promised.
 pub const THOUSAND: usize = 1000;
 const TEN_THOUSAND: usize = 10_000;
+/// On request.
+const HUNDRED_THOUSAND: usize = 100_000;
 
 /// A promise, and whether it was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,7 @@ pub fn findings(results: &Results) -> Vec<Finding> {
     let mut all = Vec::new();
     at_a_thousand(results, &mut all);
     at_ten_thousand(results, &mut all);
+    at_a_hundred_thousand(results, &mut all);
     for (who, faster) in [(Who::Peer, 25.0), (Who::PeerFast, 5.0)] {
         beside_peer(results, who, faster, &mut all);
     }
@@ -75,6 +78,16 @@ fn at_ten_thousand(results: &Results, all: &mut Vec<Finding>) {
         let promise = "restart with 10 000 settled, seconds until ready";
         all.push(at_most(promise, RESTART_SECONDS, restart.seconds));
         all.push(at_most("restart with 10 000 settled, writes", 0.0, restart.writes_each()));
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bytes of memory are few compared with what a float holds")]
+fn at_a_hundred_thousand(results: &Results, all: &mut Vec<Finding>) {
+    if let Some(restart) = results.find(Who::Nacre, Load::Restart, HUNDRED_THOUSAND) {
+        let promise = |what: &str| format!("restart with 100 000 settled, {what}");
+        all.push(at_most(&promise("seconds until ready"), 15.0, restart.seconds));
+        all.push(at_most(&promise("writes"), 0.0, restart.writes_each()));
+        all.push(at_most(&promise("MiB"), 500.0, restart.peak_rss as f64 / f64::from(1 << 20)));
     }
 }
 
