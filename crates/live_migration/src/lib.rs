@@ -3,6 +3,7 @@
 //! | file | what it decides |
 //! | --- | --- |
 //! | `roles` | the four roles, as they are and as they were before KubeVirt 1.5 |
+//! | `narrow` | what an upgrade takes out of a role's rules, and a rollback puts back |
 //! | `settings` | what the administrator asked of nacre, as kept in the cluster |
 //! | `reconcile` | roles: install, adopt, upgrade, roll back, repair |
 //! | `contest` | when to stop repairing what somebody keeps changing |
@@ -28,6 +29,7 @@ pub(crate) mod fixtures;
 pub mod grant;
 pub mod guard;
 pub mod indirect;
+pub mod narrow;
 pub mod preview;
 pub mod reconcile;
 pub mod report;

@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use super::{
+    narrow::narrowed,
     roles::{Era, MIGRATE, Role},
     who_can::{Right, rights},
 };
@@ -127,7 +128,10 @@ fn upgraded(rbac: &Rbac) -> Rbac {
             None => roles.push(wanted),
             Some(found) => {
                 found.labels_mut().extend(role.labels());
-                found.rules = wanted.rules;
+                found.rules = match role {
+                    Role::Migrate => wanted.rules,
+                    _ => found.rules.as_deref().map(narrowed),
+                };
                 found.aggregation_rule = None;
             }
         }

@@ -1,20 +1,26 @@
 //! The four roles: made, adopted, upgraded, rolled back and repaired by one and the same decision.
 //!
-//! Nothing here asks what happened before: whatever the roles are now, the plan leads to what was asked for, in an order in which
-//! nobody who keeps a right is without it for a moment. Roles that are not these four are never touched.
+//! Whatever the roles are now, the plan leads to what was asked for, in an order in which nobody who keeps a right is without it
+//! for a moment. Only `kubevirt.io:migrate` has the rules that nacre writes; out of the others an upgrade takes the permissions to
+//! migrate and nothing else (`narrow`), after it has written down what they were. Roles that are not these four are never touched.
 
 use std::collections::BTreeMap;
 
 use api::Kind;
-use k8s_openapi::api::{core::v1::ConfigMap, rbac::v1::ClusterRole};
+use k8s_openapi::api::{
+    core::v1::ConfigMap,
+    rbac::v1::{ClusterRole, PolicyRule},
+};
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};
 
 use super::{
     contest::{CONTEST, Repairs, repaired},
+    narrow::{lets_migrate, narrowed, widened},
     roles::{Era, Role},
     settings::Settings,
 };
+use planner::kubevirt::Power;
 use planner::plan::{Action, Event, Object, Plan, Target};
 use planner::rbac::rules;
 
@@ -72,7 +78,9 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
     if seen.step_aside().is_some() {
         return Plan::done();
     }
-    let plan = Plan::done().then_if(remember(seen));
+    let plan = Plan::done().then_if(note(seen, era));
+    let plan =
+        if before_upgrade(seen, era) == seen.settings.before_upgrade { plan } else { plan.again_at_once() };
     let (contested, wrong): (Vec<_>, Vec<_>) =
         wrong(seen, era).into_iter().partition(|action| seen.repairs.contested(action));
     let plan = if contested.is_empty() {
@@ -108,7 +116,9 @@ pub fn outline(seen: &Observed<'_>) -> Plan {
     }
     let made = Role::Migrate.object(seen.settings.roles.unwrap_or_default());
     let roles: Vec<ClusterRole> = seen.cluster_roles.iter().cloned().chain([made]).collect();
-    let rest = decide(&Observed { cluster_roles: &roles, config: None, ..*seen });
+    let after = Observed { cluster_roles: &roles, ..*seen };
+    let noted = Settings { before_upgrade: before_upgrade(&after, Era::Current), ..seen.settings.clone() };
+    let rest = decide(&Observed { settings: &noted, config: None, ..after });
     rest.actions.into_iter().fold(first, Plan::then)
 }
 
@@ -129,7 +139,7 @@ fn put_right(seen: &Observed<'_>, role: Role, era: Era) -> Option<Action> {
     let Some(found) = seen.role(role) else {
         return Some(create(role, era, &BTreeMap::new()));
     };
-    let change = difference(found, role, era);
+    let change = difference(seen, found, role, era);
     if change.is_empty() {
         return None;
     }
@@ -139,8 +149,9 @@ fn put_right(seen: &Observed<'_>, role: Role, era: Era) -> Option<Action> {
     Some(Action::Patch(Target::of(Kind::ClusterRole, &found.metadata), patch))
 }
 
-/// Our labels, our rules, and no aggregation rule: with one, another controller would write the rules. All else is others'.
-fn difference(found: &ClusterRole, role: Role, era: Era) -> Map<String, Value> {
+/// Our labels, no permission to migrate but where it belongs, and no aggregation rule: with one, another controller would
+/// write the rules. All else is others'.
+fn difference(seen: &Observed<'_>, found: &ClusterRole, role: Role, era: Era) -> Map<String, Value> {
     let mut change = Map::new();
     let labels: Map<String, Value> = role
         .labels()
@@ -151,15 +162,55 @@ fn difference(found: &ClusterRole, role: Role, era: Era) -> Map<String, Value> {
     if !labels.is_empty() {
         change.insert("metadata".to_owned(), json!({ "labels": labels }));
     }
-    let wanted = role.rules(era);
-    if !rules::same(found.rules.as_deref().unwrap_or_default(), &wanted) {
-        change.insert("rules".to_owned(), json!(wanted));
+    let wanted = wanted(seen, found, role, era);
+    if let Some(rules) = &wanted {
+        change.insert("rules".to_owned(), json!(rules));
     }
     if found.aggregation_rule.is_some() {
         change.insert("aggregationRule".to_owned(), Value::Null);
-        change.insert("rules".to_owned(), json!(wanted));
+        // Without its controller the rules would stay as it last wrote them.
+        change.insert("rules".to_owned(), json!(wanted.unwrap_or_else(|| rules_of(found).to_vec())));
     }
     change
+}
+
+/// The rules a role shall have, if it has others.
+fn wanted(seen: &Observed<'_>, found: &ClusterRole, role: Role, era: Era) -> Option<Vec<PolicyRule>> {
+    let now = rules_of(found);
+    let before = seen.settings.before_upgrade.get(role.name()).map(Vec::as_slice);
+    let (wanted, is_right) = match (role, era) {
+        (Role::Migrate, _) => (role.rules(era), rules::same(now, &role.rules(era))),
+        // What a role was is written down before it is changed.
+        (_, Era::Current) => (narrowed(now), !now.iter().any(lets_migrate) || before.is_none()),
+        (_, Era::Old) => {
+            let lost = role.lost();
+            let powers = Power::given_by(now);
+            let all = Power::given_by(before.unwrap_or(&lost)).iter().all(|power| powers.contains(power));
+            (widened(now, before, &lost), all)
+        }
+    };
+    (!is_right).then_some(wanted)
+}
+
+fn rules_of(role: &ClusterRole) -> &[PolicyRule] {
+    role.rules.as_deref().unwrap_or_default()
+}
+
+/// What the roles were before the upgrade. It is written down before the first change, and forgotten once they are what they
+/// were.
+fn before_upgrade(seen: &Observed<'_>, era: Era) -> BTreeMap<String, Vec<PolicyRule>> {
+    let mut noted = seen.settings.before_upgrade.clone();
+    for role in Role::ALL.into_iter().filter(|role| *role != Role::Migrate) {
+        let Some(found) = seen.role(role) else { continue };
+        match era {
+            Era::Current if rules_of(found).iter().any(lets_migrate) => {
+                noted.entry(role.name().to_owned()).or_insert_with(|| rules_of(found).to_vec());
+            }
+            Era::Old if wanted(seen, found, role, era).is_none() => _ = noted.remove(role.name()),
+            Era::Old | Era::Current => {}
+        }
+    }
+    noted
 }
 
 /// The labels on `kubevirt.io:migrate` that are not nacre's.
@@ -173,12 +224,14 @@ pub fn foreign_labels(migrate: &ClusterRole) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Stores the labels that others set on the role, in case the role is deleted.
-fn remember(seen: &Observed<'_>) -> Option<Action> {
-    let labels = foreign_labels(seen.role(Role::Migrate)?);
-    let config = seen.config.filter(|_| labels != seen.settings.remembered)?;
-    let data = Settings { remembered: labels, ..seen.settings.clone() }.data();
-    let patch = json!({ "metadata": { "resourceVersion": config.resource_version() }, "data": data });
+/// Writes down the labels that others set on the role to migrate, in case it is deleted, and what the roles were before the
+/// upgrade.
+fn note(seen: &Observed<'_>, era: Era) -> Option<Action> {
+    let remembered =
+        seen.role(Role::Migrate).map_or_else(|| seen.settings.remembered.clone(), foreign_labels);
+    let noted = Settings { remembered, before_upgrade: before_upgrade(seen, era), ..seen.settings.clone() };
+    let config = seen.config.filter(|_| noted != *seen.settings)?;
+    let patch = json!({ "metadata": { "resourceVersion": config.resource_version() }, "data": noted.data() });
     Some(Action::Patch(Target::of(Kind::ConfigMap, &config.metadata), patch))
 }
 

@@ -5,6 +5,7 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use super::{
+    narrow::lets_migrate,
     reconcile::{Observed, foreign_labels},
     roles::{AGGREGATE, Era, Role},
 };
@@ -91,12 +92,12 @@ fn state(seen: &Observed<'_>, role: Role) -> &'static str {
     let labelled = role.labels().iter().all(|(key, value)| found.labels().get(key) == Some(value));
     if found.aggregation_rule.is_some() || !labelled {
         "different"
-    } else if rules::same(rules, &role.rules(Era::Current)) {
-        "current"
-    } else if rules::same(rules, &role.rules(Era::Old)) {
+    } else if role == Role::Migrate {
+        if rules::same(rules, &role.rules(Era::Current)) { "current" } else { "different" }
+    } else if rules.iter().any(lets_migrate) {
         "old"
     } else {
-        "different"
+        "current"
     }
 }
 

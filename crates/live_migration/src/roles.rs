@@ -92,6 +92,15 @@ impl Role {
         }
     }
 
+    /// What it lost with KubeVirt 1.5.
+    pub fn lost(self) -> Vec<PolicyRule> {
+        match self {
+            Self::Migrate | Self::View => Vec::new(),
+            Self::Edit => lost_by_edit(),
+            Self::Admin => lost_by_admin(),
+        }
+    }
+
     /// The whole role, as it is re-created.
     pub fn object(self, era: Era) -> ClusterRole {
         ClusterRole {
@@ -122,6 +131,21 @@ fn migrate_rules(verbs: &[&str]) -> Vec<PolicyRule> {
         rule(&[KUBEVIRT], &[MIGRATIONS], verbs),
     ]
 }
+
+/// Every part of a machine that a rule can name, but `migrate`.
+pub(crate) const MACHINE_SUBRESOURCES: [&str; INSTANCE_READ.len() + MACHINE_ACTIONS.len()] = {
+    let mut all = [""; INSTANCE_READ.len() + MACHINE_ACTIONS.len()];
+    let mut place = 0;
+    while place < all.len() {
+        all[place] = if place < INSTANCE_READ.len() {
+            INSTANCE_READ[place]
+        } else {
+            MACHINE_ACTIONS[place - INSTANCE_READ.len()]
+        };
+        place += 1;
+    }
+    all
+};
 
 const INSTANCE_READ: &[&str] = &[
     "virtualmachineinstances/console",
@@ -162,7 +186,8 @@ const MACHINE_ACTIONS: &[&str] = &[
     "expand-vm-spec",
 ];
 
-const MACHINES: &[&str] = &[
+/// What `admin` and `edit` write in KubeVirt's own group, without migrations.
+pub(crate) const MACHINES: [&str; 4] = [
     "virtualmachines",
     "virtualmachineinstances",
     "virtualmachineinstancepresets",
@@ -207,7 +232,7 @@ fn writer_rules(verbs: &[&str], era: Era) -> Vec<PolicyRule> {
     let mut rules = vec![
         rule(&[SUBRESOURCES], INSTANCE_READ, &["get"]),
         rule(&[SUBRESOURCES], MACHINE_ACTIONS, &["update"]),
-        rule(&[KUBEVIRT], MACHINES, verbs),
+        rule(&[KUBEVIRT], &MACHINES, verbs),
     ];
     rules.extend(NEIGHBOURS.iter().map(|(group, resources)| rule(&[group], resources, verbs)));
     rules.push(rule(&["migrations.kubevirt.io"], &["migrationpolicies"], READ));
@@ -236,7 +261,7 @@ fn view_rules() -> Vec<PolicyRule> {
             &["get"],
         ),
         rule(&[SUBRESOURCES], &["expand-vm-spec"], &["update"]),
-        rule(&[KUBEVIRT], MACHINES, READ),
+        rule(&[KUBEVIRT], &MACHINES, READ),
         rule(&[KUBEVIRT], &[MIGRATIONS], READ),
         rule(&["migrations.kubevirt.io"], &["migrationpolicies"], READ),
         rule(&["plugin.kubevirt.io"], &["plugins"], READ),

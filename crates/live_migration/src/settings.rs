@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use api::Kind;
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::core::ObjectMeta;
 use serde_json::json;
 
@@ -20,6 +21,7 @@ const GUARD: &str = "guard";
 const TAKE_OVER: &str = "takeOver";
 const KUBEVIRT_NAMESPACE: &str = "kubevirtNamespace";
 const REMEMBERED: &str = "rememberedLabels";
+const BEFORE_UPGRADE: &str = "rulesBeforeUpgrade";
 
 /// What the guard does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub enum Guard {
 }
 
 /// The settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Which rules the four roles shall have; none where nacre shall leave them alone.
     pub roles: Option<Era>,
@@ -46,6 +48,9 @@ pub struct Settings {
     pub kubevirt_namespace: String,
     /// The labels others have put on `kubevirt.io:migrate`, so that they come back with the role if it is deleted.
     pub remembered: BTreeMap<String, String>,
+    /// The rules of a role, by its name, before an upgrade took the permissions to migrate out of it. A rollback
+    /// restores them.
+    pub before_upgrade: BTreeMap<String, Vec<PolicyRule>>,
 }
 
 impl Default for Settings {
@@ -56,6 +61,7 @@ impl Default for Settings {
             take_over: false,
             kubevirt_namespace: "kubevirt".to_owned(),
             remembered: BTreeMap::new(),
+            before_upgrade: BTreeMap::new(),
         }
     }
 }
@@ -91,6 +97,11 @@ impl Settings {
                 Some(Ok(labels)) => labels,
                 Some(Err(_)) => return unknown(REMEMBERED, entry(REMEMBERED).unwrap_or_default()),
             },
+            before_upgrade: match entry(BEFORE_UPGRADE).map(serde_json::from_str) {
+                None => BTreeMap::new(),
+                Some(Ok(rules)) => rules,
+                Some(Err(_)) => return unknown(BEFORE_UPGRADE, entry(BEFORE_UPGRADE).unwrap_or_default()),
+            },
         })
     }
 
@@ -101,14 +112,16 @@ impl Settings {
             Some(Era::Old) => "old",
             Some(Era::Current) => "current",
         };
-        // A map of strings always becomes JSON.
+        // Maps with names as keys always become JSON.
         let remembered = serde_json::to_string(&self.remembered).unwrap_or_default();
+        let before_upgrade = serde_json::to_string(&self.before_upgrade).unwrap_or_default();
         [
             (ROLES, roles),
             (GUARD, self.guard.name()),
             (TAKE_OVER, if self.take_over { "true" } else { "false" }),
             (KUBEVIRT_NAMESPACE, &self.kubevirt_namespace),
             (REMEMBERED, &remembered),
+            (BEFORE_UPGRADE, &before_upgrade),
         ]
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
@@ -162,6 +175,7 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roles::Role;
 
     #[test]
     fn what_was_asked_for_is_read_back() {
@@ -171,6 +185,7 @@ mod tests {
             take_over: true,
             kubevirt_namespace: "openshift-cnv".to_owned(),
             remembered: [("a".to_owned(), "b".to_owned())].into(),
+            before_upgrade: [("kubevirt.io:edit".to_owned(), Role::Edit.rules(Era::Old))].into(),
         };
         assert_eq!(Settings::read(&asked.object()), Ok(asked));
         assert_eq!(Settings::read(&ConfigMap::default()), Ok(Settings::default()));

@@ -177,9 +177,9 @@ async fn converge(
     let mut changes = Vec::new();
     loop {
         let looked = Looked::now(session).await?;
-        // Labels may have been remembered meanwhile.
-        let remembered = looked.settings()?.map(|settings| settings.remembered).unwrap_or_default();
-        let asked = Settings { remembered, ..asked.clone() };
+        // What nacre has written down meanwhile stays.
+        let Settings { remembered, before_upgrade, .. } = looked.settings()?.unwrap_or_default();
+        let asked = Settings { remembered, before_upgrade, ..asked.clone() };
         let steps = [
             controller.map_or_else(Plan::done, |who| access::decide(&looked.rbac, who)),
             settings::decide(looked.seen.config.as_ref(), &asked),
