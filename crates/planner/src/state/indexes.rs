@@ -24,6 +24,7 @@ impl State {
         let key = Key::of(Kind::NonAdminBackup, &object.metadata);
         let names = |backup: Option<&NonAdminBackup>| backup.map(backup::references).unwrap_or_default();
         self.references.shift(&key, &names(before), &names(after));
+        self.note_results_of_backup(&key, after);
         self.note_backing_off(key, after.and_then(|backup| backup.status.as_ref()?.phase));
     }
 
@@ -36,6 +37,7 @@ impl State {
         let key = Key::of(Kind::NonAdminRestore, &object.metadata);
         let names = |restore: Option<&NonAdminRestore>| restore.map(restore::references).unwrap_or_default();
         self.references.shift(&key, &names(before), &names(after));
+        self.note_results_of_restore(&key, after);
         self.note_backing_off(key, after.and_then(|restore| restore.status.as_ref()?.phase));
     }
 
