@@ -451,12 +451,14 @@ async fn a_pod_whose_hook_may_take_hours_is_refused_unless_administrators_exempt
             "spec": {"containers": [{"name": "a", "image": "a"}]}}))
     };
     // The controller that makes the default ServiceAccount may be late.
-    eventually("pods to be accepted", TIMEOUT, async || Ok(pods.create(&dry, &pod("30m")?).await?)).await?;
+    eventually("pods to be accepted", TIMEOUT, async || anyhow::Ok(pods.create(&dry, &pod("30m")?).await?))
+        .await?;
     refused_by("nacre-hook-timeouts", pods.create(&dry, &pod("999h")?).await)?;
 
     let namespaces = Api::<Namespace>::all(test_cluster.bed.client().await?);
     let label = Patch::Merge(json!({"metadata": {"labels": {"nacre.dev/any-hook-timeout": "true"}}}));
     namespaces.patch("shop", &PatchParams::default(), &label).await?;
-    eventually("the exemption", TIMEOUT, async || Ok(pods.create(&dry, &pod("999h")?).await?)).await?;
+    eventually("the exemption", TIMEOUT, async || anyhow::Ok(pods.create(&dry, &pod("999h")?).await?))
+        .await?;
     Ok(())
 }
