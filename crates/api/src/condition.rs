@@ -31,6 +31,8 @@ pub const LOCATION_NOT_USED: &str = "NonAdminBackupStorageLocationNotUsed";
 pub const DATA_PROTECTED: &str = "DataProtected";
 /// Whether the data of every claim in the backup came back.
 pub const DATA_RESTORED: &str = "DataRestored";
+/// Whether the errors and warnings that Velero reported were read; the first of them is the message.
+pub const RESULTS_READ: &str = "ResultsRead";
 /// Whether an operator has done what a DataProtectionApplication says.
 pub const RECONCILED: &str = "Reconciled";
 
@@ -74,6 +76,15 @@ pub const ALL_CLAIMS_SAVED: &str = "AllClaimsSaved";
 pub const NO_CLAIMS: &str = "NoClaims";
 /// The data of at least one claim is not in the backup; the message names them and says what to do.
 pub const CLAIMS_NOT_SAVED: &str = "ClaimsNotSaved";
+
+/// Velero reported errors.
+pub const ERRORS_REPORTED: &str = "ErrorsReported";
+/// Velero reported warnings and no errors.
+pub const WARNINGS_REPORTED: &str = "WarningsReported";
+/// What Velero reported is about other namespaces or could not be shown.
+pub const NOTHING_TO_SHOW: &str = "NothingToShow";
+/// Velero's list of errors and warnings could not be read.
+pub const RESULTS_NOT_READABLE: &str = "ResultsNotReadable";
 
 /// The data of every claim in the backup came back.
 pub const ALL_VOLUMES_RESTORED: &str = "AllVolumesRestored";

@@ -22,6 +22,7 @@ mod schema;
 mod secret;
 mod strict;
 pub mod velero;
+mod velero_results;
 mod workload;
 
 pub use backup::{
@@ -51,9 +52,11 @@ pub use location_request::{
 pub use naming::velero_name;
 pub use restore::{NonAdminRestore, NonAdminRestoreSpec, NonAdminRestoreStatus, VeleroRestore};
 pub use secret::{Hidden, HiddenSecret};
+pub use velero_results::{MOST_MESSAGES, VeleroResults};
 pub use workload::{
     Claim, ClaimPhase, ClaimSource, ClaimSpec, ContainerState, ContainerStatus, DataSource, NodeAgent,
-    NodeAgentStatus, PodCondition, PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Waiting,
+    NodeAgentContainer, NodeAgentPodSpec, NodeAgentSpec, NodeAgentStatus, NodeAgentTemplate, PodCondition,
+    PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Waiting,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

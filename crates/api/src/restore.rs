@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::strict::strict;
 use crate::velero::{RestoreSpec, RestoreStatus};
-use crate::{ClaimStatus, DataMoverCounts, Phase, PodVolumeCounts, QueueInfo};
+use crate::{ClaimStatus, DataMoverCounts, Phase, PodVolumeCounts, QueueInfo, VeleroResults};
 
 /// What to restore.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +57,10 @@ pub struct NonAdminRestoreStatus {
     /// How many claims are not listed because there are more than 50.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims_not_listed: Option<u32>,
+    /// The errors and warnings that Velero reported, of a backup in the cluster's own storage. Whether they could be read
+    /// is the condition ResultsRead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub results: Option<VeleroResults>,
     /// How far nacre has got with it: New, BackingOff, Created or Deleting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,

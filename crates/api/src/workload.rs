@@ -165,6 +165,8 @@ pub struct Waiting {
 pub struct NodeAgent {
     /// Which one.
     pub metadata: ObjectMeta,
+    /// How it is started.
+    pub spec: NodeAgentSpec,
     /// How many of it run.
     pub status: NodeAgentStatus,
 }
@@ -174,6 +176,48 @@ impl NodeAgent {
     pub fn runs(&self) -> bool {
         matches!(self.metadata.name.as_deref(), Some("node-agent" | "restic")) && self.status.number_ready > 0
     }
+
+    /// Whether Velero takes CSI snapshots: the node agent is started with the same features as Velero.
+    pub fn takes_csi_snapshots(&self) -> bool {
+        let containers = self.spec.template.spec.containers.iter();
+        let features = containers
+            .flat_map(|container| &container.args)
+            .filter_map(|arg| arg.strip_prefix("--features=").or_else(|| arg.strip_prefix("--features ")));
+        features.flat_map(|features| features.split(',')).any(|feature| feature.trim() == "EnableCSI")
+    }
+}
+
+/// How a DaemonSet is started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeAgentSpec {
+    /// Its pods.
+    pub template: NodeAgentTemplate,
+}
+
+/// The pods of a DaemonSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeAgentTemplate {
+    /// What runs in them.
+    pub spec: NodeAgentPodSpec,
+}
+
+/// What runs in the pods of a DaemonSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeAgentPodSpec {
+    /// Its containers.
+    pub containers: Vec<NodeAgentContainer>,
+}
+
+/// A container of a DaemonSet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeAgentContainer {
+    /// With which arguments it is started.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
 }
 
 /// How many pods of a DaemonSet run.
@@ -190,7 +234,19 @@ pub struct NodeAgentStatus {
 mod tests {
     use serde_json::json;
 
-    use super::{Claim, RestoredPod};
+    use super::{Claim, NodeAgent, RestoredPod};
+
+    #[test]
+    fn the_node_agents_features_say_whether_velero_takes_csi_snapshots() {
+        let takes = |args: &[&str]| {
+            let spec = json!({"template": {"spec": {"containers": [{"name": "node-agent", "args": args}]}}});
+            let agent: NodeAgent = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
+            agent.takes_csi_snapshots()
+        };
+        assert!(takes(&["node-agent", "server", "--features=EnableAPIGroupVersions,EnableCSI"]));
+        assert!(!takes(&["node-agent", "server", "--features=EnableCSIMigration"]));
+        assert!(!takes(&[]));
+    }
 
     #[test]
     fn only_what_decisions_read_is_kept() {

@@ -58,7 +58,7 @@ pub(crate) fn changes(asked: &Value, became: &Value, known: &Known) -> Vec<Chang
         .map(|(field, value)| Change {
             field: field.clone(),
             value: value.clone(),
-            by: if known.saves_volumes && is_about_volumes(field) {
+            by: if known.saves_volumes && is_about_volumes(field, value) {
                 "nacre, since the request says nothing about volumes".to_owned()
             } else {
                 by(field, value, known)
@@ -68,8 +68,9 @@ pub(crate) fn changes(asked: &Value, became: &Value, known: &Known) -> Vec<Chang
 }
 
 /// Whether nacre sets this field if it chooses how the data of claims is saved.
-fn is_about_volumes(field: &str) -> bool {
+fn is_about_volumes(field: &str, value: &Value) -> bool {
     ["resourcePolicy", "defaultVolumesToFsBackup"].contains(&field)
+        || (field == "snapshotMoveData" && *value == true)
 }
 
 /// What Go writes for a field that is not set.

@@ -139,6 +139,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         "Velero view",
         engine::run_velero_view(client.clone(), executor.clone(), cluster.clone(), leadership.clone()),
     );
+    supervisor.spawn("snapshot classes", engine::poll_snapshot_classes(client.clone(), cluster.clone()));
+    supervisor.spawn("results", engine::read_results(client.clone(), cluster.clone(), leadership.clone()));
     supervisor.spawn(
         "Velero version",
         engine::poll_velero_version(client, namespace, cluster.clone(), leadership.clone()),

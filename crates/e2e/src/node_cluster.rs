@@ -22,11 +22,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use api::velero::{Backup, Restore};
 use bed::{Node, Output, eventually, wait_until};
 use image::nacre;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
@@ -139,6 +141,51 @@ impl NodeCluster {
         let change = Patch::Merge(json!({ "metadata": { "labels": { label: value } } }));
         namespaces.patch(namespace, &PatchParams::default(), &change).await?;
         Ok(())
+    }
+
+    /// Makes the cluster what stories expect, whatever a story did to it: nacre installed and ready, no policy, no
+    /// restrictions on Velero's namespace, and nothing in Velero's queue.
+    pub async fn tidy_up(&self) -> Result<()> {
+        self.set_policy("").await?;
+        self.label_namespace(VELERO, "pod-security.kubernetes.io/enforce", None).await?;
+        let deployments = Api::<Deployment>::namespaced(self.node.client().await?, VELERO);
+        if deployments.get_opt("non-admin-controller").await?.is_none() {
+            self.install().await?;
+        }
+        self.nacre_pods_ready(2).await?;
+        self.empty_velero_queue().await
+    }
+
+    /// Removes what waits at Velero, and waits for what it works on: it does one thing after the other, and a story after
+    /// this one would wait for all of it.
+    async fn empty_velero_queue(&self) -> Result<()> {
+        let backups = Api::<Backup>::namespaced(self.node.client().await?, VELERO);
+        let restores = Api::<Restore>::namespaced(self.node.client().await?, VELERO);
+        let waits =
+            |phase: Option<&str>| matches!(phase, None | Some("" | "New" | "Queued" | "ReadyToStart"));
+        let works = |phase: Option<&str>| {
+            matches!(phase, Some("InProgress" | "WaitingForPluginOperations" | "Finalizing"))
+        };
+        eventually("Velero to have nothing to do", PATIENCE * 2, async || {
+            let mut busy = Vec::new();
+            for backup in backups.list(&ListParams::default()).await?.items {
+                let phase = backup.status.as_ref().and_then(|status| status.phase.as_deref());
+                if waits(phase) {
+                    backups.delete(&backup.name_any(), &DeleteParams::default()).await?;
+                } else if works(phase) {
+                    busy.push(backup.name_any());
+                }
+            }
+            for restore in restores.list(&ListParams::default()).await?.items {
+                let phase = restore.status.as_ref().and_then(|status| status.phase.as_deref());
+                if waits(phase) || works(phase) {
+                    busy.push(restore.name_any());
+                }
+            }
+            ensure!(busy.is_empty(), "it works on {busy:?}");
+            Ok(())
+        })
+        .await
     }
 
     /// nacre's pods that are not being deleted.

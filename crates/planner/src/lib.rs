@@ -40,6 +40,7 @@ pub mod replace;
 mod request;
 pub mod restore;
 pub mod restore_preview;
+pub mod results;
 mod selectors;
 pub mod served;
 pub mod state;

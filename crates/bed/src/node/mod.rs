@@ -30,6 +30,7 @@ use crate::apply::apply;
 use crate::binaries::Binaries;
 use crate::folder::Folder;
 use crate::process::{Process, Program};
+use crate::store;
 
 use self::forward::Forward;
 use self::namespaces::Namespaces;
@@ -119,6 +120,16 @@ impl Node {
     /// Where S3 is spoken, for pods and for programs in the node's network; path style only.
     pub fn store_url(&self) -> String {
         velero::store_url()
+    }
+
+    /// A key to the store, as a Secret of a storage location has it.
+    pub fn store_credentials(&self) -> String {
+        store::root_credentials()
+    }
+
+    /// Makes a bucket in the store.
+    pub fn make_bucket(&self, name: &str) -> Result<()> {
+        Ok(std::fs::create_dir_all(store::buckets(self.folder()).join(name))?)
     }
 
     /// The namespace Velero lives in.

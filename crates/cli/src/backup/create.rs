@@ -9,14 +9,16 @@ use api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::{
-    api::core::v1::TypedLocalObjectReference, apimachinery::pkg::apis::meta::v1::LabelSelector,
+    api::core::v1::{Pod, TypedLocalObjectReference},
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
-use kube::core::ObjectMeta;
+use kube::{Api, api::ListParams, core::ObjectMeta};
 use planner::Policy;
 
 use crate::{
     connect::Session,
-    output::Outcome,
+    location::known::Known,
+    output::{Outcome, remark},
     resources::{self, Unknown},
     selector,
     send::{Sending, generated, given, lifetime, written_duration},
@@ -154,6 +156,10 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     // A dry run asks nobody.
     if args.sending.dry_run.is_none() {
         check_resources(session, &spec).await?;
+        if args.sending.waits() {
+            check_location(session, spec.storage_location.as_deref()).await?;
+        }
+        warn_of_pods(session, &spec).await;
     }
     let backup = NonAdminBackup {
         metadata: ObjectMeta { name: Some(name), ..ObjectMeta::default() },
@@ -161,6 +167,38 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
         status: None,
     };
     Box::pin(args.sending.send(session, backup, named)).await
+}
+
+/// A backup for a location that does not exist waits until somebody makes it: whoever waits for the backup would wait for
+/// ever if the name is a typing error.
+async fn check_location(session: &Session, name: Option<&str>) -> Result<()> {
+    let Some(name) = name else { return Ok(()) };
+    let own = Known::own(session).await?.own;
+    let names: Vec<&str> = own.iter().filter_map(|location| location.metadata.name.as_deref()).collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let known = if names.is_empty() {
+        "it has none; leave the flag out for the cluster's own storage".to_owned()
+    } else {
+        format!("it has {}", names.join(", "))
+    };
+    bail!(
+        "spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation {name:?} in namespace {}: {known}",
+        session.namespace
+    )
+}
+
+/// Warns of pods whose volumes would not come back file by file. Whoever may not list pods is not warned.
+async fn warn_of_pods(session: &Session, spec: &BackupSpec) {
+    if spec.default_volumes_to_fs_backup == Some(false) {
+        return;
+    }
+    let pods: Api<Pod> = Api::namespaced(session.client.clone(), &session.namespace);
+    let found = pods.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+    if let Some(warning) = planner::backup::pods_without_user(&found) {
+        remark(format_args!("warning: {warning}"));
+    }
 }
 
 /// Velero backs up nothing for a name that the cluster does not serve, and calls that complete. A name too many among

@@ -1,5 +1,6 @@
 //! The parts that the details of backups and restores share.
 
+use api::VeleroResults;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
@@ -27,13 +28,17 @@ pub(super) struct Answer {
     pub(super) next: Vec<String>,
 }
 
-/// Every error and warning if they are wanted, or why they are not to be had.
+/// Every error and warning that nacre has read, or that can be fetched if they are wanted; or why they are not to be had.
 pub(super) async fn details(
     session: &Session,
     kind: &str,
     name: &str,
     args: &Describe,
+    read: Option<&VeleroResults>,
 ) -> (Option<Results>, Option<String>) {
+    if let Some(read) = read {
+        return (Some(read.into()), None);
+    }
     if !args.details {
         return (None, None);
     }

@@ -40,7 +40,8 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let ((backup, unreadable), events) = (found?, events?);
     let locations = locations?.and_of(session, std::slice::from_ref(&backup)).await;
     let allowed = allowed::read(session, &namespace, None).await?;
-    let (results, no_results) = details(session, "BackupResults", name, args).await;
+    let read = backup.status.as_ref().and_then(|status| status.results.as_ref());
+    let (results, no_results) = details(session, "BackupResults", name, args, read).await;
     let world = World { namespace, velero_namespace: session.velero_namespace.clone(), ..World::default() };
     let changes = in_effect(&world, &backup, &allowed);
     let next = RequestProgress::from(&backup).next();

@@ -27,7 +27,8 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     );
     let ((restore, unreadable), events) = (found?, events?);
     let changes = explain::effect_of_restore(session, &restore).await?;
-    let (results, no_results) = details(session, "RestoreResults", name, args).await;
+    let read = restore.status.as_ref().and_then(|status| status.results.as_ref());
+    let (results, no_results) = details(session, "RestoreResults", name, args, read).await;
     let next = RequestProgress::from(&restore).next();
     let answer = Answer { object: json!(restore), changes, events, results, no_results, next };
     let page = || page(&restore, &answer, unreadable.as_deref(), Timestamp::now());

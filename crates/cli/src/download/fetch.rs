@@ -4,10 +4,11 @@ use std::{io::Write, path::PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
-use http::{Request, Response, Uri};
+use engine::LinkError;
+use http::Response;
 use http_body_util::BodyExt as _;
 use k8s_openapi::ByteString;
-use kube::{Client, Config, client::Body};
+use kube::client::Body;
 use tempfile::NamedTempFile;
 
 use crate::{connect::Session, list};
@@ -25,6 +26,14 @@ pub(crate) struct Trust {
 type Kept = (Trust, Option<NamedTempFile>);
 
 impl Trust {
+    fn for_link(&self) -> engine::Trust {
+        match &self.file {
+            _ if self.blind => engine::Trust::Any,
+            Some(file) => engine::Trust::File(file.clone()),
+            None => engine::Trust::System,
+        }
+    }
+
     /// The same, or that of the tenant's own location if nothing was said.
     pub(super) async fn or_of_location(self, session: &Session, kind: &str, name: &str) -> Kept {
         if self.file.is_some() || self.blind {
@@ -62,16 +71,13 @@ async fn authority(session: &Session, kind: &str, name: &str) -> Result<Option<V
 
 /// A link that whoever has it can follow: it is never shown.
 pub(crate) struct Link {
-    uri: Uri,
-    host: String,
+    link: engine::Link,
     kept: Kept,
 }
 
 impl Link {
     pub(super) fn new(url: &str, kept: Kept) -> Result<Self> {
-        let Ok(uri) = url.parse::<Uri>() else { bail!("Velero's link is not one") };
-        let host = uri.authority().map(ToString::to_string).context("Velero's link names no host")?;
-        Ok(Self { uri, host, kept })
+        Ok(Self { link: engine::Link::new(url)?, kept })
     }
 
     /// Streams what the link leads to, and says how much there was.
@@ -81,64 +87,26 @@ impl Link {
         let size = size.and_then(|size| size.to_str().ok()?.parse().ok());
         let mut body = response.into_body();
         let mut total = 0;
+        let host = self.link.host();
         while let Some(frame) = body.frame().await {
-            let frame = frame.with_context(|| format!("the storage at {} broke off", self.host))?;
+            let frame = frame.with_context(|| format!("the storage at {host} broke off"))?;
             if let Ok(bytes) = frame.into_data() {
                 total += bytes.len() as u64;
                 take(&bytes, size)?;
             }
         }
         if let Some(size) = size.filter(|size| *size != total) {
-            bail!("the storage at {} sent {total} of {size} bytes", self.host);
+            bail!("the storage at {host} sent {total} of {size} bytes");
         }
         Ok(total)
     }
 
     async fn ask(&self) -> Result<Response<Body>> {
-        let mut config = Config::new(self.uri.clone());
-        config.cluster_url = Uri::builder()
-            .scheme(self.uri.scheme_str().unwrap_or("https"))
-            .authority(self.host.as_str())
-            .path_and_query("/")
-            .build()?;
-        config.root_cert_file.clone_from(&self.kept.0.file);
-        config.accept_invalid_certs = self.kept.0.blind;
-        // What is in the bucket is wanted as it is.
-        config.disable_compression = true;
-        config.default_retry = false;
-        let target = self.uri.path_and_query().map_or("/", |target| target.as_str());
-        let request = Request::get(target).body(Body::empty())?;
-        let response = match Client::try_from(config)?.send(request).await {
-            Ok(response) => response,
-            Err(error) => bail!(
-                "the storage at {} cannot be reached from here (the link was made for Velero's side of the network): {}",
-                self.host,
-                anyhow::Error::from(error).root_cause()
+        match self.link.open(&self.kept.0.for_link()).await {
+            Err(LinkError::Unreachable { host, why }) => bail!(
+                "the storage at {host} cannot be reached from here (the link was made for Velero's side of the network): {why}"
             ),
-        };
-        if response.status().is_success() {
-            return Ok(response);
+            answer => Ok(answer?),
         }
-        let status = response.status();
-        let text = response.into_body().collect_bytes().await.unwrap_or_default();
-        let code = code(&String::from_utf8_lossy(&text));
-        bail!("the storage at {} answered {status}{code}", self.host)
-    }
-}
-
-/// The one word of an S3 answer that says what is wrong. The rest may hold keys.
-fn code(text: &str) -> String {
-    let word =
-        text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map(|(word, _)| word);
-    word.map_or_else(String::new, |word| format!(" ({word})"))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn only_the_code_of_an_answer_is_shown() {
-        let answer = "<Error><Code>AccessDenied</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>";
-        assert_eq!(super::code(answer), " (AccessDenied)");
-        assert_eq!(super::code("<html>"), "");
     }
 }

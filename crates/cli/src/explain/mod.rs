@@ -107,6 +107,9 @@ struct Answer {
 struct ClaimMethod {
     claim: String,
     method: String,
+    /// Whether nacre chose it.
+    #[serde(skip)]
+    by_nacre: bool,
 }
 
 /// The status of an object in the cluster.
@@ -258,7 +261,8 @@ async fn look_at_volumes(session: &Session, world: &mut World) {
     let claims: Api<Claim> = Api::namespaced(session.client.clone(), &session.namespace);
     let agents: Api<NodeAgent> = Api::namespaced(session.client.clone(), &session.velero_namespace);
     let all = ListParams::default();
-    let (claims, agents) = tokio::join!(claims.list(&all), agents.list(&all));
+    let classes = engine::read_snapshot_classes(&session.client);
+    let (claims, agents, classes) = tokio::join!(claims.list(&all), agents.list(&all), classes);
     let claims = claims.ok().map(|list| list.items.into_iter().map(Arc::new).collect::<Vec<_>>());
     let agents = agents.ok().map(|list| list.items);
     let not_checked = match &claims {
@@ -269,8 +273,17 @@ async fn look_at_volumes(session: &Session, world: &mut World) {
         Some(_) => None,
     };
     world.not_checked.extend(not_checked.map(str::to_owned));
-    let node_agent_runs = agents.is_none_or(|agents| agents.iter().any(NodeAgent::runs));
-    world.volumes = VolumeFacts { claims, node_agent_runs, ..VolumeFacts::default() };
+    let node_agent_runs = agents.as_ref().is_none_or(|agents| agents.iter().any(NodeAgent::runs));
+    let takes_csi_snapshots =
+        agents.is_some_and(|agents| agents.is_empty() || agents.iter().any(NodeAgent::takes_csi_snapshots));
+    world.volumes = VolumeFacts {
+        claims,
+        node_agent_runs,
+        takes_csi_snapshots,
+        // Whoever may not list them learns from the backup's own spec.
+        snapshot_classes: Arc::new(classes.unwrap_or_default()),
+        ..VolumeFacts::default()
+    };
 }
 
 async fn maybe<K: list::Readable>(session: &Session, name: &str) -> Result<Option<K>> {
@@ -313,8 +326,8 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         PreviewResult::Waits(why) => ("waits", Some(why), None),
     };
     let asked = manifest.asked();
-    let method = method(world, manifest);
-    let saves_volumes = method == Some(VolumeMethod::FileByFile);
+    let volumes = volumes(world, manifest);
+    let saves_volumes = volumes.iter().any(|volume| volume.by_nacre);
     let known = Known { fenced, rules, velero: false, saves_volumes };
     Answer {
         kind: manifest.noun(),
@@ -328,7 +341,7 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         policy,
         changes: spec.as_ref().map(|spec| changes(&asked, spec, &known)).unwrap_or_default(),
         velero_spec: spec,
-        volumes: method.map(|method| volumes(world, method)).unwrap_or_default(),
+        volumes,
         api_server: None,
         not_checked: manifest.not_checked(policy).into_iter().chain(world.not_checked.clone()).collect(),
     }
@@ -346,23 +359,26 @@ fn doing(world: &World, manifest: &Manifest, policy: Source) -> Option<String> {
     (policy != Source::Unreadable || !by_policy).then(|| plan.because.into_owned())
 }
 
-/// How the data of claims would get into a backup.
-fn method(world: &World, manifest: &Manifest) -> Option<VolumeMethod> {
-    let Manifest::Backup(backup) = manifest else { return None };
-    Some(volume_method(&backup.spec.backup_spec, world.policy.as_deref()?, &world.volumes))
-}
-
 /// What would be done for each claim.
-fn volumes(world: &World, method: VolumeMethod) -> Vec<ClaimMethod> {
-    let claims = world.volumes.claims.iter().flatten();
-    let of = |claim: &Arc<Claim>| ClaimMethod {
-        claim: claim.metadata.name.clone().unwrap_or_default(),
-        method: match claim.spec.volume_name {
-            Some(_) => method.to_string(),
-            None => "nothing to save: it has no volume yet".to_owned(),
-        },
+fn volumes(world: &World, manifest: &Manifest) -> Vec<ClaimMethod> {
+    let (Manifest::Backup(backup), Some(policy)) = (manifest, world.policy.as_deref()) else {
+        return Vec::new();
     };
-    claims.map(of).collect()
+    let of = |claim: &Arc<Claim>| {
+        let method = volume_method(&backup.spec.backup_spec, policy, &world.volumes, claim);
+        ClaimMethod {
+            claim: claim.metadata.name.clone().unwrap_or_default(),
+            by_nacre: matches!(
+                method,
+                VolumeMethod::FileByFile | VolumeMethod::Snapshot | VolumeMethod::MovedSnapshot
+            ),
+            method: match claim.spec.volume_name {
+                Some(_) => method.to_string(),
+                None => "nothing to save: it has no volume yet".to_owned(),
+            },
+        }
+    };
+    world.volumes.claims.iter().flatten().map(of).collect()
 }
 
 fn judge(world: &World, manifest: &Manifest) -> PreviewResult {

@@ -13,8 +13,8 @@ use kube::{Api, ResourceExt as _};
 use crate::alone;
 
 const PATIENCE: Duration = Duration::from_mins(4);
-/// Between two requests, while nacre is replaced. Velero, which works on one backup after the other, has to follow.
-const PAUSE: Duration = Duration::from_millis(400);
+/// Between two requests, while nacre is replaced.
+const PAUSE: Duration = Duration::from_millis(700);
 /// So many bytes that Velero is still busy with them when something happens.
 const BYTES: u64 = 512 << 20;
 

@@ -1,13 +1,17 @@
 //! nacre in pods on a real node, and volumes with real bytes. Needs Linux and root: `make node`, `make long`.
 //!
 //! One cluster serves all stories, each story has a namespace of its own. A story calls [`cluster`], which is `None` where
-//! no node can run. Stories run in parallel, so one that disturbs nacre or Velero calls [`alone`] instead.
+//! no node can run. Stories run in parallel, so one that disturbs nacre or Velero calls [`alone`] instead. Whatever it
+//! leaves behind, also if it fails, is tidied up before the next story: their order makes no difference.
 
 mod demo;
 mod disturbed;
 mod failover;
 mod installed;
+mod interrupted;
 mod overwritten;
+mod own_bucket;
+mod replaced;
 mod roundtrip;
 mod saved_by_default;
 mod stuck;
@@ -15,6 +19,7 @@ mod verify;
 mod volumes;
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use e2e::NodeCluster;
@@ -40,18 +45,38 @@ fn turns() -> &'static RwLock<()> {
     TURNS.get_or_init(RwLock::default)
 }
 
+/// A story was alone on the cluster, and nobody has tidied up since.
+static DISTURBED: AtomicBool = AtomicBool::new(false);
+
 /// The cluster, shared with other stories.
 async fn cluster() -> Result<Option<Shared<RwLockReadGuard<'static, ()>>>> {
-    let cluster = started().await?;
-    let guard = turns().read().await;
-    Ok(cluster.map(|cluster| Shared { cluster, _guard: guard }))
+    let Some(cluster) = started().await? else { return Ok(None) };
+    loop {
+        let guard = turns().read().await;
+        if !DISTURBED.load(Ordering::Acquire) {
+            return Ok(Some(Shared { cluster, _guard: guard }));
+        }
+        drop(guard);
+        drop(tidied(cluster).await?);
+    }
 }
 
 /// The cluster, with no other story on it meanwhile.
 async fn alone() -> Result<Option<Shared<RwLockWriteGuard<'static, ()>>>> {
-    let cluster = started().await?;
+    let Some(cluster) = started().await? else { return Ok(None) };
+    let guard = tidied(cluster).await?;
+    DISTURBED.store(true, Ordering::Release);
+    Ok(Some(Shared { cluster, _guard: guard }))
+}
+
+/// The cluster as a story expects it, with nobody else on it.
+async fn tidied(cluster: &NodeCluster) -> Result<RwLockWriteGuard<'static, ()>> {
     let guard = turns().write().await;
-    Ok(cluster.map(|cluster| Shared { cluster, _guard: guard }))
+    if DISTURBED.load(Ordering::Acquire) {
+        cluster.tidy_up().await?;
+        DISTURBED.store(false, Ordering::Release);
+    }
+    Ok(guard)
 }
 
 async fn started() -> Result<Option<&'static NodeCluster>> {

@@ -11,7 +11,7 @@ use api::{
 };
 use bed::{Bed, eventually, wait_until};
 use e2e::{Tenant, TestCluster, VELERO, refused_by};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, NamespaceResourceScope};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -433,4 +433,32 @@ async fn volumes(velero: &Client) -> Result<()> {
     }
     refused_by("nacre-tenant-volumes", pods.create(&dry(), &of_pod("shop", "evil-own")?).await)?;
     refused_by("nacre-tenant-volumes", uploads.create(&dry(), &of_claim("shop", "evil-own")?).await)
+}
+
+/// Velero takes what a pod's annotation says instead of what nacre puts into the Backup.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_whose_hook_may_take_hours_is_refused_unless_administrators_exempt_the_namespace() -> Result<()>
+{
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    test_cluster.admission().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    everything_in(&test_cluster.bed, "shop", "ada").await?;
+    let pods = shop.api::<Pod>();
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let pod = |timeout: &str| {
+        let annotations = json!({"post.hook.backup.velero.io/timeout": timeout});
+        serde_json::from_value::<Pod>(json!({"metadata": {"name": "db", "annotations": annotations},
+            "spec": {"containers": [{"name": "a", "image": "a"}]}}))
+    };
+    // The controller that makes the default ServiceAccount may be late.
+    eventually("pods to be accepted", TIMEOUT, async || anyhow::Ok(pods.create(&dry, &pod("30m")?).await?))
+        .await?;
+    refused_by("nacre-hook-timeouts", pods.create(&dry, &pod("999h")?).await)?;
+
+    let namespaces = Api::<Namespace>::all(test_cluster.bed.client().await?);
+    let label = Patch::Merge(json!({"metadata": {"labels": {"nacre.dev/any-hook-timeout": "true"}}}));
+    namespaces.patch("shop", &PatchParams::default(), &label).await?;
+    eventually("the exemption", TIMEOUT, async || anyhow::Ok(pods.create(&dry, &pod("999h")?).await?))
+        .await?;
+    Ok(())
 }

@@ -10,7 +10,7 @@ use api::{NonAdminBackup, condition};
 use bed::{Bed, eventually};
 use e2e::{NACRE, TestCluster};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -38,6 +38,29 @@ async fn apply(bed: &Bed, name: &str, yaml: &str) -> Result<bed::Output> {
     let file = bed.folder().join(name);
     std::fs::write(&file, yaml)?;
     bed.kubectl(&["apply", "-f", &file.display().to_string(), "--as=ada"]).await
+}
+
+const DAILY: &str = "apiVersion: oadp.openshift.io/v1alpha1\nkind: NonAdminBackup\n\
+                     metadata: {name: daily, namespace: shop}\nspec: {backupSpec: {}}\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_that_saves_no_volume_is_warned_of_before_it_is_made() -> Result<()> {
+    let test_cluster = TestCluster::build().await?;
+    test_cluster.admission().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none",
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    shop.create::<PersistentVolumeClaim>("data", claim).await?;
+    // No node agent runs here.
+    let _nacre = test_cluster.start_answering(&shop, &[]).await?;
+    let warned = apply(&test_cluster.bed, "daily.yaml", DAILY).await?;
+    ensure!(warned.success, "it goes through: {warned:?}");
+    ensure!(
+        warned.stderr.contains("volume data of claim \"data\" will NOT be in this backup"),
+        "{}",
+        warned.stderr
+    );
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

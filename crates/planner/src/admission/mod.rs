@@ -8,6 +8,7 @@
 //! | `requests` | what administrators decide about for administrators |
 //! | `velero` | Velero's objects in Velero's namespace for Velero, nacre and administrators to create |
 //! | `fence` | whatever goes into a tenant's storage to what is that tenant's, whoever asks, Velero included |
+//! | `hooks` | timeouts of hooks in the annotations of pods below an hour |
 //! | `namespaces` | nacre's labels on namespaces out of their owners' hands |
 //!
 //! Who may is asked of the authorizer: whoever holds the right in all namespaces is no tenant. Nothing here looks at
@@ -18,6 +19,7 @@
 
 pub mod certificate;
 mod fence;
+mod hooks;
 mod marks;
 mod namespaces;
 mod requests;
@@ -60,6 +62,7 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         velero::objects(namespace),
         fence::backups(namespace),
         fence::volumes(namespace),
+        hooks::timeouts(),
         namespaces::marks(),
     ]
 }

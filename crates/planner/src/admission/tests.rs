@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    fence, marks,
+    fence, hooks, marks,
     marks::MAY_WRITE_STATUS,
     namespaces,
     namespaces::MAY_LABEL,
@@ -298,4 +298,35 @@ fn every_policy_denies_is_bound_and_fails_closed_but_the_webhook_fails_open() {
         .map(|policy| policy.metadata.name.unwrap())
         .collect();
     assert_eq!(deletes, ["nacre-location-requests"], "nothing else stands in the way of a deletion");
+}
+
+/// Velero takes them instead of what the Backup says, and a hook that hangs stops everybody.
+#[test]
+fn a_pod_with_a_hook_that_may_take_longer_than_an_hour_is_refused() {
+    let policy = hooks::timeouts();
+    let pod = |key: &str, value: &str| json!({"metadata": {"name": "db", "annotations": {key: value}}});
+    let key = "post.hook.backup.velero.io/timeout";
+    for fine in ["1s", "999s", "3600s", "30m", "60m", "1h", "1h0m0s", "59m59s", "250ms", "0s"] {
+        assert!(Ask::create(pod(key, fine)).passes(&policy), "{fine}");
+    }
+    for long in
+        ["3601s", "61m", "2h", "999h", "1h1m", "-1s", "9999999999h", "1.5h", "60m1s", "soon", "1m999999s"]
+    {
+        for key in [
+            key,
+            "pre.hook.backup.velero.io/timeout",
+            "hook.backup.velero.io/timeout",
+            "post.hook.restore.velero.io/exec-timeout",
+            "post.hook.restore.velero.io/wait-timeout",
+        ] {
+            assert!(!Ask::create(pod(key, long)).passes(&policy), "{key}: {long}");
+        }
+    }
+    assert!(Ask::create(json!({"metadata": {"name": "db"}})).passes(&policy));
+    assert!(Ask::create(pod("other", "999h")).passes(&policy));
+    // What was there before can still be changed in other ways, but not made longer.
+    let mut scaled = pod(key, "2h");
+    scaled["metadata"]["labels"] = json!({"app": "db"});
+    assert!(Ask::update(pod(key, "2h"), scaled).passes(&policy));
+    assert!(!Ask::update(pod(key, "2h"), pod(key, "3h")).passes(&policy));
 }

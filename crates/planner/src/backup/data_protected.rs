@@ -136,10 +136,22 @@ fn of_claims(seen: &Observed, velero: &Backup, claims: &[&Claim]) -> Vec<ClaimSt
     statuses
 }
 
-/// Claims for which Velero made neither a PodVolumeBackup nor a DataUpload: they may have snapshots. Velero only counts
-/// those, so they count if there is one for each claim.
+/// Claims for which Velero made neither a PodVolumeBackup nor a DataUpload: they may have snapshots. If nacre chose which
+/// claims get one, no other has any.
 fn without_operation(seen: &Observed, velero: &Backup, open: &[&Claim]) -> Vec<ClaimStatus> {
-    let snapshots = snapshots(velero);
+    let made = snapshots(velero);
+    let (chosen, others): (Vec<&Claim>, Vec<&Claim>) =
+        open.iter().partition(|claim| not_saved::gets_snapshot(seen, velero, claim));
+    if chosen.is_empty() {
+        return with_snapshots(seen, velero, &others, made);
+    }
+    let mut statuses = with_snapshots(seen, velero, &chosen, made);
+    statuses.extend(with_snapshots(seen, velero, &others, 0));
+    statuses
+}
+
+/// Claims that share so many snapshots. Velero only counts them, so they count if there is one for each claim.
+fn with_snapshots(seen: &Observed, velero: &Backup, open: &[&Claim], snapshots: i64) -> Vec<ClaimStatus> {
     let for_all = !open.is_empty() && usize::try_from(snapshots).is_ok_and(|made| made >= open.len());
     let own_storage = seen.spec().backup_spec.storage_location.is_some();
     let name = |claim: &Claim| claim.metadata.name.clone().unwrap_or_default();

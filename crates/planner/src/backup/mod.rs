@@ -12,6 +12,7 @@ mod generate;
 mod left_out;
 mod limits;
 mod not_saved;
+mod restore_helper;
 mod status;
 mod volumes;
 
@@ -31,8 +32,9 @@ use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
 pub use check::check_spec;
+pub use restore_helper::pods_without_user;
 pub(crate) use volumes::is_own_policy;
-pub use volumes::{VOLUME_POLICY, VolumeFacts, VolumeMethod, volume_method};
+pub use volumes::{SnapshotClasses, VOLUME_POLICY, VolumeFacts, VolumeMethod, volume_method};
 
 pub use limits::{Others, used};
 
@@ -41,6 +43,7 @@ use limits::OverLimit;
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
 use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
+use crate::results::Results;
 use crate::state::State;
 use crate::view::Seen;
 use crate::volumes::{Operation, Velero, of_backup};
@@ -92,6 +95,8 @@ pub struct Observed {
     pub others: Others,
     /// The last write for this object that the API server rejected.
     pub rejected_write: Option<Arc<RejectedWrite>>,
+    /// What was read of the errors and warnings that Velero reported, if it is not published yet.
+    pub results: Option<Results>,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -160,6 +165,7 @@ pub(crate) fn gather(
             .filter(|_| velero.is_none())
             .map_or_else(Others::default, |policy| limits::others(view, &backup, policy)),
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackup, &backup.metadata)),
+        results: view.results(&Key::of(Kind::NonAdminBackup, &backup.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),

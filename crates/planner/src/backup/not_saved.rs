@@ -5,7 +5,7 @@ use std::fmt;
 use api::velero::Backup;
 use api::{Claim, ClaimStatus};
 
-use super::volumes::{VolumeMethod, volume_method};
+use super::volumes::{VolumeMethod, is_own_policy, volume_method};
 use super::{Observed, left_out};
 
 /// Why the data of a claim is not in a backup.
@@ -27,17 +27,35 @@ pub(super) enum Cause {
     SnapshotOnly,
     /// There are fewer snapshots than claims.
     SomeSnapshots(i64, usize),
+    /// Its driver can take snapshots, and Velero made none.
+    NoSnapshot,
     /// Its volume is gone.
     VolumeLost,
+}
+
+const fn is_snapshot(method: Option<VolumeMethod>) -> bool {
+    matches!(method, Some(VolumeMethod::Snapshot | VolumeMethod::MovedSnapshot))
+}
+
+/// Whether nacre has a snapshot taken of this claim alone: then the snapshots that Velero counts are of such claims.
+pub(super) fn gets_snapshot(seen: &Observed, velero: &Backup, claim: &Claim) -> bool {
+    let own_policy = velero.spec.resource_policy.as_ref().is_some_and(is_own_policy);
+    let request = &seen.spec().backup_spec;
+    let method = |policy| volume_method(request, policy, &seen.volume_facts, claim);
+    own_policy && is_snapshot(seen.policy.as_deref().map(method))
 }
 
 /// Why Velero made nothing for a claim.
 pub(super) fn cause(seen: &Observed, velero: &Backup, claim: &Claim) -> Cause {
     let file_by_file = velero.spec.default_volumes_to_fs_backup == Some(true);
     let request = &seen.spec().backup_spec;
-    let method = seen.policy.as_deref().map(|policy| volume_method(request, policy, &seen.volume_facts));
+    let method =
+        seen.policy.as_deref().map(|policy| volume_method(request, policy, &seen.volume_facts, claim));
     if claim.status.phase.as_deref() == Some("Lost") {
         return Cause::VolumeLost;
+    }
+    if is_snapshot(method) {
+        return Cause::NoSnapshot;
     }
     if file_by_file {
         return match left_out::filtered(&velero.spec, &left_out::PODS) {
@@ -91,6 +109,11 @@ impl fmt::Display for Cause {
             Self::SomeSnapshots(made, claims) => (
                 format!("Velero made {made} of {claims} snapshots, and does not report of which claims"),
                 "look at the log of the backup (kubectl nacre backup logs)",
+            ),
+            Self::NoSnapshot => (
+                "its driver has a VolumeSnapshotClass for Velero, and Velero made no snapshot".to_owned(),
+                "look at the log of the backup (kubectl nacre backup logs), or create a new backup with \
+                 --default-volumes-to-fs-backup",
             ),
             Self::VolumeLost => {
                 ("its volume is gone (the claim is Lost)".to_owned(), "restore the claim from an older backup")

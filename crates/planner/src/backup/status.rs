@@ -5,7 +5,7 @@ use api::velero::{Backup, DeleteBackupRequest};
 use api::{Kind, NonAdminBackupStatus, Phase, VeleroBackup, VeleroDeleteBackupRequest};
 
 use super::{Observed, data_protected, generate};
-use crate::{Action, Event, velero_status};
+use crate::{Action, Event, results, velero_status};
 
 /// A status of this size plus the spec is close to etcd's limit of 1.5 MiB.
 const TOO_LARGE: usize = 700 * 1024;
@@ -28,7 +28,16 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
         condition::remove(&mut status.conditions, condition::SPEC_APPLIED);
     }
     data_protected::report(seen, velero, &mut status);
+    publish_results(seen, &mut status);
     fit(seen, status)
+}
+
+/// Publishes the errors and warnings that were read.
+fn publish_results(seen: &Observed, status: &mut NonAdminBackupStatus) {
+    if let Some(read) = &seen.results {
+        let target = (&mut status.conditions, &mut status.results);
+        results::report(read, target, seen.meta().generation, seen.now);
+    }
 }
 
 /// Keeps the information that the Velero object was created, so that it is never created a second time.
@@ -179,5 +188,6 @@ pub(super) fn news(seen: &Observed, velero: &Backup, wanted: &NonAdminBackupStat
     if let Some(message) = unprotected(wanted).filter(|_| unprotected(&seen.status()).is_none()) {
         news.push(Event::warning(condition::CLAIMS_NOT_SAVED, message));
     }
+    news.extend(results::news(&seen.status().conditions, &wanted.conditions));
     news
 }

@@ -1,10 +1,13 @@
 //! How the data of claims gets into a backup whose request says nothing about volumes.
 //!
-//! Velero's own defaults save no volume at all unless an administrator or an annotation says so. So nacre has the claims
-//! saved file by file where a node agent runs. `defaultVolumesToFsBackup` is one switch for all volumes of a pod, emptyDir
-//! included. A volume policy, which is nacre's own ConfigMap, takes those out again. What it does not name follows the
-//! switch, so the annotation `backup.velero.io/backup-volumes-excludes` on a pod still leaves a volume out.
+//! Velero's own defaults save no volume at all unless an administrator or an annotation says so. So nacre chooses for each
+//! claim: a CSI snapshot where its driver has a VolumeSnapshotClass labelled for Velero, moved into the storage if that is
+//! a tenant's own; else file by file where a node agent runs. `defaultVolumesToFsBackup` is one switch for all volumes of
+//! a pod, emptyDir included. A volume policy, which is nacre's own ConfigMap, takes those out again, and the claims that
+//! get a snapshot. What it does not name follows the switch, so the annotation `backup.velero.io/backup-volumes-excludes`
+//! on a pod still leaves a volume out.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,6 +32,15 @@ const KEY: &str = "policy.yaml";
 /// From this version on, a volume policy can name claims by phase.
 const KNOWS_CLAIM_PHASES: [u64; 3] = [1, 18, 0];
 
+/// Which drivers can take snapshots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotClasses {
+    /// The driver of each StorageClass.
+    pub drivers: BTreeMap<String, String>,
+    /// The drivers that have a VolumeSnapshotClass labelled for Velero.
+    pub labelled: BTreeSet<String>,
+}
+
 /// What decisions about volumes read.
 #[derive(Clone, Debug, Default)]
 pub struct VolumeFacts {
@@ -36,6 +48,10 @@ pub struct VolumeFacts {
     pub claims: Option<Vec<Arc<Claim>>>,
     /// Whether Velero's node agent runs.
     pub node_agent_runs: bool,
+    /// Whether Velero takes CSI snapshots, as far as is known.
+    pub takes_csi_snapshots: bool,
+    /// Which drivers can take snapshots.
+    pub snapshot_classes: Arc<SnapshotClasses>,
     /// Velero's version, if it is known.
     pub velero_version: Option<String>,
     /// nacre's own volume policy, if it exists.
@@ -43,12 +59,28 @@ pub struct VolumeFacts {
 }
 
 impl VolumeFacts {
+    /// Whether the driver of a claim can take a snapshot that Velero asks for.
+    fn has_snapshot_class(&self, claim: &Claim) -> bool {
+        let classes = &self.snapshot_classes;
+        let class = claim.spec.storage_class_name.as_deref();
+        let driver = class.and_then(|class| classes.drivers.get(class));
+        driver.is_some_and(|driver| classes.labelled.contains(driver))
+    }
+
+    /// The drivers of which snapshots are taken.
+    fn snapshot_drivers(&self) -> impl Iterator<Item = &str> {
+        let labelled = self.snapshot_classes.labelled.iter().filter(|_| self.takes_csi_snapshots);
+        labelled.map(String::as_str)
+    }
+
     /// What is known about the volumes of a namespace.
     pub(super) fn gather(view: &State, namespace: &str) -> Self {
         let known = view.is_listed(Kind::PersistentVolumeClaim);
         Self {
             claims: known.then(|| view.claims_in(namespace)),
             node_agent_runs: view.node_agent_runs(),
+            takes_csi_snapshots: view.takes_csi_snapshots(),
+            snapshot_classes: view.snapshot_classes(),
             velero_version: view.velero_version(),
             volume_policy: view.config_map(VOLUME_POLICY),
         }
@@ -62,19 +94,21 @@ impl VolumeFacts {
     }
 }
 
-/// How the data of claims gets into a backup.
+/// How the data of a claim gets into a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumeMethod {
     /// As the request says, or what the administrators require or fill in.
     AsRequested,
     /// As Velero's own defaults say, since the policy leaves it to them.
     VeleroDefaults,
-    /// There is nothing to save: no claims, or none that nacre may see.
-    NoClaims,
     /// nacre would have it saved file by file, but no node agent runs. Velero's defaults hold.
     NoNodeAgent,
-    /// nacre has every claim saved file by file.
+    /// nacre has it saved file by file.
     FileByFile,
+    /// nacre has a CSI snapshot taken of it, which stays in the cluster.
+    Snapshot,
+    /// nacre has a CSI snapshot taken of it and moved into the tenant's own storage.
+    MovedSnapshot,
 }
 
 /// What is chosen and why, to follow a claim's name.
@@ -85,13 +119,20 @@ impl fmt::Display for VolumeMethod {
             Self::VeleroDefaults => {
                 "as Velero's own defaults say, since the administrators' policy has backup.volumes: velero"
             }
-            Self::NoClaims => "nothing to save",
             Self::NoNodeAgent => {
                 "NOT saved, unless the cluster takes a snapshot of it, since Velero's node agent does not run"
             }
             Self::FileByFile => {
                 "file by file, if a running pod mounts it: the request says nothing about volumes, and Velero's \
                  node agent runs"
+            }
+            Self::Snapshot => {
+                "as a CSI snapshot, which stays in the cluster: the request says nothing about volumes, and the \
+                 claim's driver has a VolumeSnapshotClass for Velero"
+            }
+            Self::MovedSnapshot => {
+                "as a CSI snapshot that is moved into your storage: the request says nothing about volumes, and \
+                 the claim's driver has a VolumeSnapshotClass for Velero"
             }
         })
     }
@@ -106,29 +147,67 @@ fn says_how(spec: &BackupSpec) -> bool {
         || spec.resource_policy.is_some()
 }
 
-/// How the data of claims gets into a backup that asks for this.
-pub fn volume_method(asked: &BackupSpec, policy: &Policy, facts: &VolumeFacts) -> VolumeMethod {
-    method(&filled(asked, policy), policy, facts)
+/// How the data of a claim gets into a backup that asks for this.
+pub fn volume_method(
+    asked: &BackupSpec,
+    policy: &Policy,
+    facts: &VolumeFacts,
+    claim: &Claim,
+) -> VolumeMethod {
+    Choice::of(&filled(asked, policy), policy, facts, facts.can_use_policy()).method(claim)
 }
 
-/// The same for a spec that has the administrators' part already.
-fn method(effective: &BackupSpec, policy: &Policy, facts: &VolumeFacts) -> VolumeMethod {
-    let claims = facts.claims.as_deref().unwrap_or_default();
-    match policy.backup.volumes {
-        _ if says_how(effective) => VolumeMethod::AsRequested,
-        Volumes::Velero => VolumeMethod::VeleroDefaults,
-        Volumes::Auto if claims.is_empty() => VolumeMethod::NoClaims,
-        Volumes::Auto if !facts.node_agent_runs => VolumeMethod::NoNodeAgent,
-        Volumes::Auto => VolumeMethod::FileByFile,
+/// What decides about every claim of a backup.
+struct Choice<'a> {
+    facts: &'a VolumeFacts,
+    /// Whether somebody else has chosen.
+    chosen: Option<VolumeMethod>,
+    /// Whether the backup goes into a tenant's own storage, from which no snapshot comes back that is only in the cluster.
+    own_storage: bool,
+    /// Whether snapshots are taken: of single claims only if a volume policy can say so, else of all or of none.
+    snapshots: bool,
+}
+
+impl<'a> Choice<'a> {
+    /// For a spec that has the administrators' part already.
+    fn of(effective: &BackupSpec, policy: &Policy, facts: &'a VolumeFacts, uses_policy: bool) -> Self {
+        let chosen = match policy.backup.volumes {
+            _ if says_how(effective) => Some(VolumeMethod::AsRequested),
+            Volumes::Velero => Some(VolumeMethod::VeleroDefaults),
+            Volumes::Auto => None,
+        };
+        let own_storage = effective.storage_location.is_some();
+        // Only the node agent moves a snapshot.
+        let possible = facts.takes_csi_snapshots && (facts.node_agent_runs || !own_storage);
+        let all = || facts.claims.iter().flatten().all(|claim| facts.has_snapshot_class(claim));
+        let snapshots = possible && (uses_policy || !facts.node_agent_runs || all());
+        Self { facts, chosen, own_storage, snapshots }
+    }
+
+    fn method(&self, claim: &Claim) -> VolumeMethod {
+        match self.chosen {
+            Some(chosen) => chosen,
+            None if self.snapshots && self.facts.has_snapshot_class(claim) => {
+                if self.own_storage {
+                    VolumeMethod::MovedSnapshot
+                } else {
+                    VolumeMethod::Snapshot
+                }
+            }
+            None if self.facts.node_agent_runs => VolumeMethod::FileByFile,
+            None => VolumeMethod::NoNodeAgent,
+        }
     }
 }
 
-/// What to warn of before a backup is made: nothing saves the data of the claims.
+/// What to warn of before a backup is made: nothing saves the data of these claims.
 pub(super) fn nothing_protects(seen: &Observed, policy: &Policy) -> Option<String> {
-    let method = volume_method(&seen.spec().backup_spec, policy, &seen.volume_facts);
-    (method == VolumeMethod::NoNodeAgent).then(|| {
-        let claims = seen.volume_facts.claims.iter().flatten();
-        let names: Vec<&str> = claims.filter_map(|claim| claim.metadata.name.as_deref()).collect();
+    let facts = &seen.volume_facts;
+    let choice = Choice::of(&filled(&seen.spec().backup_spec, policy), policy, facts, facts.can_use_policy());
+    let claims = facts.claims.iter().flatten();
+    let unprotected = claims.filter(|claim| choice.method(claim) == VolumeMethod::NoNodeAgent);
+    let names: Vec<&str> = unprotected.filter_map(|claim| claim.metadata.name.as_deref()).collect();
+    (!names.is_empty()).then(|| {
         format!(
             "volume data of {} will NOT be in this backup unless the cluster takes snapshots of it, since Velero's \
              node agent does not run; ask the administrators to run it",
@@ -139,9 +218,20 @@ pub(super) fn nothing_protects(seen: &Observed, policy: &Policy) -> Option<Strin
 
 /// Puts nacre's choice into a spec that says nothing about volumes.
 pub(super) fn fill(effective: &mut BackupSpec, policy: &Policy, seen: &Observed) {
-    if method(effective, policy, &seen.volume_facts) == VolumeMethod::FileByFile {
+    let facts = &seen.volume_facts;
+    let choice = Choice::of(effective, policy, facts, uses_policy(seen));
+    let methods: Vec<VolumeMethod> =
+        facts.claims.iter().flatten().map(|claim| choice.method(claim)).collect();
+    let any = |method: VolumeMethod| methods.contains(&method);
+    if any(VolumeMethod::FileByFile) {
         effective.default_volumes_to_fs_backup = Some(true);
-        effective.resource_policy = uses_policy(seen).then(|| config_map::reference(VOLUME_POLICY));
+    }
+    if any(VolumeMethod::MovedSnapshot) {
+        effective.snapshot_move_data = Some(true);
+    }
+    let chosen = [VolumeMethod::FileByFile, VolumeMethod::Snapshot, VolumeMethod::MovedSnapshot];
+    if chosen.into_iter().any(any) && uses_policy(seen) {
+        effective.resource_policy = Some(config_map::reference(VOLUME_POLICY));
     }
 }
 
@@ -161,67 +251,28 @@ pub(crate) fn is_own_policy(named: &TypedLocalObjectReference) -> bool {
 pub(super) fn ensure(seen: &Observed, spec: &BackupSpec) -> Option<Action> {
     spec.resource_policy.as_ref().filter(|named| is_own_policy(named))?;
     let found = seen.volume_facts.volume_policy.as_deref();
-    config_map::ensure(&seen.admin_namespace, VOLUME_POLICY, (KEY, rules().to_string()), found)
+    config_map::ensure(
+        &seen.admin_namespace,
+        VOLUME_POLICY,
+        (KEY, rules(&seen.volume_facts).to_string()),
+        found,
+    )
 }
 
-/// The rules, in JSON, which is YAML. The first that matches counts.
-fn rules() -> Value {
-    json!({"version": "v1", "volumePolicies": [
+/// The rules, in JSON, which is YAML. The first that matches counts. They are the same for every namespace.
+fn rules(facts: &VolumeFacts) -> Value {
+    let mut rules = vec![
         // What a pod writes into an emptyDir is lost with the pod: nobody expects it back.
-        {"conditions": {"volumeTypes": ["emptyDir"]}, "action": {"type": "skip"}},
+        json!({"conditions": {"volumeTypes": ["emptyDir"]}, "action": {"type": "skip"}}),
         // There is no volume yet, or no more. Velero would call the whole backup failed in part.
-        {"conditions": {"pvcPhase": ["Pending", "Lost"]}, "action": {"type": "skip"}},
-    ]})
+        json!({"conditions": {"pvcPhase": ["Pending", "Lost"]}, "action": {"type": "skip"}}),
+    ];
+    let of_driver =
+        |driver: &str| json!({"conditions": {"csi": {"driver": driver}}, "action": {"type": "snapshot"}});
+    rules.extend(facts.snapshot_drivers().map(of_driver));
+    json!({"version": "v1", "volumePolicies": rules})
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use api::Claim;
-    use api::velero::BackupSpec;
-
-    use super::{VolumeFacts, VolumeMethod, volume_method};
-    use crate::Policy;
-    use crate::policy::Volumes;
-    use crate::state::State;
-
-    fn one_claim() -> VolumeFacts {
-        let claims = Some(vec![Arc::new(Claim::default())]);
-        VolumeFacts { claims, node_agent_runs: true, ..VolumeFacts::default() }
-    }
-
-    #[test]
-    fn the_request_comes_first_then_the_policy_then_what_can_be_done() {
-        let (silent, auto) = (BackupSpec::default(), Policy::default());
-        let mut velero = Policy::default();
-        velero.backup.volumes = Volumes::Velero;
-        let loud = BackupSpec { snapshot_volumes: Some(false), ..BackupSpec::default() };
-        assert_eq!(volume_method(&loud, &velero, &one_claim()), VolumeMethod::AsRequested);
-        assert_eq!(volume_method(&silent, &velero, &one_claim()), VolumeMethod::VeleroDefaults);
-        assert_eq!(volume_method(&silent, &auto, &one_claim()), VolumeMethod::FileByFile);
-        let without_agent = VolumeFacts { node_agent_runs: false, ..one_claim() };
-        assert_eq!(volume_method(&silent, &auto, &without_agent), VolumeMethod::NoNodeAgent);
-        let mut defaults = Policy::default();
-        defaults.backup.defaults.default_volumes_to_fs_backup = Some(false);
-        assert_eq!(volume_method(&silent, &defaults, &one_claim()), VolumeMethod::AsRequested);
-    }
-
-    /// An empty list would mean that there is nothing to lose.
-    #[test]
-    fn where_claims_may_not_be_listed_nothing_is_known_about_them() {
-        let facts = VolumeFacts::gather(&State::new("velero"), "shop");
-        assert!(facts.claims.is_none());
-        assert_eq!(volume_method(&BackupSpec::default(), &Policy::default(), &facts), VolumeMethod::NoClaims);
-    }
-
-    #[test]
-    fn a_volume_policy_is_for_a_velero_that_knows_the_phases_of_claims() {
-        let can = |version: Option<&str>| {
-            let velero_version = version.map(str::to_owned);
-            VolumeFacts { velero_version, ..VolumeFacts::default() }.can_use_policy()
-        };
-        assert!(can(Some("v1.18.0")) && can(Some("v1.18.3-OADP")) && can(Some("v2.0.1")));
-        assert!(!can(Some("v1.17.9")) && !can(Some("main")) && !can(None));
-    }
-}
+#[path = "volumes_tests.rs"]
+mod tests;

@@ -27,7 +27,7 @@ pub(crate) use admit::admit;
 pub use leftover::{Leftover, decide_leftover, observe_leftover};
 pub(crate) use leftover::{origin, orphaned};
 pub use target::{Behind, Sought};
-pub(crate) use target::{concerns_backups, concerns_restores};
+pub(crate) use target::{concerns_backups, concerns_restores, seek};
 pub use velero_view::observe_velero_view;
 
 use crate::ownership::{annotation, label};

@@ -59,7 +59,7 @@ fn needed(kind: &str) -> Downloads {
 }
 
 /// Follows a target through the tenant's own requests to what is the namespace's own, and no further.
-pub(super) fn seek(view: &State, namespace: &str, target: &DownloadTarget) -> Sought {
+pub(crate) fn seek(view: &State, namespace: &str, target: &DownloadTarget) -> Sought {
     if concerns_backups(&target.kind) {
         let request = view.backup(namespace, &target.name).map(|seen| seen.object);
         Sought::Backup(request.map(|request| {

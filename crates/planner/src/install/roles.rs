@@ -61,6 +61,9 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         rule(&[Kind::Secret], &["get"]),
         // Whether the data of claims is saved, and whether the pods that Velero waits for are still there.
         rule(&[Kind::PersistentVolumeClaim, Kind::Pod], WATCH),
+        // Which claims' drivers can take snapshots.
+        {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": ["list"]},
+        {"apiGroups": ["snapshot.storage.k8s.io"], "resources": ["volumesnapshotclasses"], "verbs": ["list"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
         admission::webhook::rule(),
     ]);

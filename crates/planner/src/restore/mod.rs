@@ -30,6 +30,7 @@ pub use modifier::MODIFIERS;
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
 use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
+use crate::results::Results;
 use crate::state::State;
 use crate::view::Seen;
 use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target, backup};
@@ -70,6 +71,8 @@ pub struct Observed {
     pub publish_position: bool,
     /// The last write for this object that the API server rejected.
     pub rejected_write: Option<Arc<RejectedWrite>>,
+    /// What was read of the errors and warnings that Velero reported, if it is not published yet.
+    pub results: Option<Results>,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -134,6 +137,7 @@ pub(crate) fn gather(
             .and_then(|policy| view.config_map(modifier::name(&policy.restore.from_tenant_storage))),
         policy,
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminRestore, &restore.metadata)),
+        results: view.results(&Key::of(Kind::NonAdminRestore, &restore.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: space,

@@ -6,7 +6,7 @@ use api::{ClaimState, Kind, MOST_CLAIMS, NonAdminRestoreStatus, Phase, VeleroRes
 
 use super::Observed;
 use crate::volumes::Outcome;
-use crate::{Action, Event, velero_status};
+use crate::{Action, Event, results, velero_status};
 
 /// What Velero says, that the request was accepted, and what became of the data.
 pub(super) fn mirrored(seen: &Observed, velero: &Restore, outcome: Option<Outcome>) -> NonAdminRestoreStatus {
@@ -17,6 +17,10 @@ pub(super) fn mirrored(seen: &Observed, velero: &Restore, outcome: Option<Outcom
     velero_has_it(seen, &mut status);
     if let Some(outcome) = outcome {
         data_restored(seen, outcome, &mut status);
+    }
+    if let Some(read) = &seen.results {
+        let target = (&mut status.conditions, &mut status.results);
+        results::report(read, target, seen.meta().generation, seen.now);
     }
     status
 }
@@ -145,5 +149,6 @@ pub(super) fn news(seen: &Observed, velero: &Restore, wanted: &NonAdminRestoreSt
     if let Some(message) = now_missing.filter(|_| missing(&seen.status()).is_none()) {
         news.push(Event::warning("DataNotRestored", message));
     }
+    news.extend(results::news(&seen.status().conditions, &wanted.conditions));
     news
 }

@@ -27,6 +27,7 @@ impl State {
         let key = Key::of(Kind::NonAdminBackup, &object.metadata);
         let names = |backup: Option<&NonAdminBackup>| backup.map(backup::references).unwrap_or_default();
         self.references.shift(&key, &names(before), &names(after));
+        self.note_results_of_backup(&key, after);
         self.note_phase(key, after.map(|backup| backup.status.as_ref().and_then(|status| status.phase)));
     }
 
@@ -40,6 +41,7 @@ impl State {
         let key = Key::of(Kind::NonAdminRestore, &object.metadata);
         let names = |restore: Option<&NonAdminRestore>| restore.map(restore::references).unwrap_or_default();
         self.references.shift(&key, &names(before), &names(after));
+        self.note_results_of_restore(&key, after);
         let name = key.name.clone();
         let from = |restore: Option<&NonAdminRestore>| -> Vec<String> {
             let backup = restore.and_then(|restore| restore.spec.restore_spec.backup_name.as_deref());

@@ -20,6 +20,7 @@ use kube::core::DynamicObject;
 use super::credentials::SecretKey;
 use super::indexes::place;
 use super::{State, WatchedKind};
+use crate::backup::SnapshotClasses;
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
 use crate::{Key, Policy, RejectedWrite};
@@ -224,6 +225,22 @@ impl State {
     /// Whether Velero's node agent is ready on at least one node; without it nothing is saved file by file.
     pub fn node_agent_runs(&self) -> bool {
         self.node_agents.within(&self.admin_namespace).any(|seen| seen.object.runs())
+    }
+
+    /// Whether Velero takes CSI snapshots, as far as its node agent shows; without one nothing is known against it.
+    pub fn takes_csi_snapshots(&self) -> bool {
+        let agents = || self.node_agents.within(&self.admin_namespace).filter(|seen| seen.object.runs());
+        agents().next().is_none() || agents().any(|seen| seen.object.takes_csi_snapshots())
+    }
+
+    /// Which drivers can take snapshots.
+    pub fn snapshot_classes(&self) -> Arc<SnapshotClasses> {
+        self.snapshot_classes.clone()
+    }
+
+    /// Whether there is any claim in the cluster.
+    pub fn has_claims(&self) -> bool {
+        !self.claims.is_empty()
     }
 
     /// The backup requests that refer to this Velero Backup, by name alone.

@@ -12,12 +12,13 @@ mod packed;
 mod policy;
 mod raw_object;
 mod rejected;
+mod results;
 mod store;
 mod view_store;
 mod volume_notes;
 mod watched_kind;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,10 +41,12 @@ pub use rejected::Rejection;
 pub use volume_notes::VolumeNote;
 pub use watched_kind::WatchedKind;
 
+use crate::backup::SnapshotClasses;
 use crate::location::endpoint::HostPattern;
 use crate::measure::Totals;
 use crate::policy::{LastPolicy, Policies, Problem, Vanished};
 use crate::queue::Queue;
+use crate::results::Results;
 use crate::view::{Credential, Seen};
 use crate::{Key, RejectedWrite, Target};
 use index::Index;
@@ -121,6 +124,7 @@ pub struct State {
     secret_copies: Store<HiddenSecret>,
     credentials: HashMap<SecretKey, Credential>,
     velero_version: Option<String>,
+    snapshot_classes: Arc<SnapshotClasses>,
     velero_backups: Store<Backup>,
     velero_restores: Store<Restore>,
     storage_locations: Store<BackupStorageLocation>,
@@ -162,6 +166,8 @@ pub struct State {
     unsettled: BTreeSet<Key>,
     /// By the object that was decided about: the write that the API server rejected when it was last tried.
     rejected: HashMap<Key, Arc<RejectedWrite>>,
+    /// Requests whose errors and warnings are to be read, and what was read of them.
+    unread_results: BTreeMap<Key, Option<Results>>,
     velero_view: VeleroView,
     totals: Totals,
 }
@@ -188,6 +194,7 @@ impl State {
             secret_copies: Store::default(),
             credentials: HashMap::new(),
             velero_version: None,
+            snapshot_classes: Arc::default(),
             velero_backups: Store::packing(),
             velero_restores: Store::packing(),
             storage_locations: Store::default(),
@@ -216,6 +223,7 @@ impl State {
             backing_off: BTreeSet::new(),
             unsettled: BTreeSet::new(),
             rejected: HashMap::new(),
+            unread_results: BTreeMap::new(),
             velero_view: VeleroView::default(),
             totals: Totals::default(),
         }
@@ -233,6 +241,12 @@ impl State {
         }
         self.velero_version = Some(version.to_owned());
         self.locations()
+    }
+
+    /// Takes which drivers can take snapshots. Nothing is decided again because of it: it is for new backups.
+    pub fn set_snapshot_classes(&mut self, classes: SnapshotClasses) -> Vec<Key> {
+        self.snapshot_classes = Arc::new(classes);
+        Vec::new()
     }
 
     /// Takes an update, and returns the requests it affects. Velero's kinds in tenants' namespaces are watched

@@ -13,7 +13,7 @@ use k8s_openapi::{
         ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
         ValidatingAdmissionPolicySpec, Validation, Variable,
     },
-    apimachinery::pkg::apis::meta::v1::LabelSelector,
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
 };
 use kube::core::ObjectMeta;
 
@@ -54,6 +54,20 @@ impl Draft {
             let named = [(NAME_OF_NAMESPACE.to_owned(), namespace.to_owned())];
             constraints.namespace_selector =
                 Some(LabelSelector { match_labels: Some(named.into()), match_expressions: None });
+        }
+        self
+    }
+
+    /// Not in namespaces that have this label.
+    pub fn except_namespaces_with(mut self, label: &str) -> Self {
+        if let Some(constraints) = &mut self.spec.match_constraints {
+            let without = LabelSelectorRequirement {
+                key: label.to_owned(),
+                operator: "DoesNotExist".to_owned(),
+                values: None,
+            };
+            constraints.namespace_selector =
+                Some(LabelSelector { match_labels: None, match_expressions: Some(vec![without]) });
         }
         self
     }

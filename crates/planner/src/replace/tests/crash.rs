@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{NonAdminBackup, NonAdminRestore};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use serde_json::json;
 
 use super::step::{backup, condition, now, restore};
@@ -46,7 +47,11 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// What decides about the next step: the program's, or one with a planted bug.
+type Next = fn(&Observed<'_>) -> Step;
+
 struct World {
+    next: Next,
     record: Option<Record>,
     /// Which claims hold the old data, by uid.
     old_data: BTreeSet<String>,
@@ -63,7 +68,7 @@ struct World {
     ended: Option<Step>,
 }
 
-fn new_world(forgets_one: bool, orphan: bool) -> World {
+fn new_world(next: Next, forgets_one: bool, orphan: bool) -> World {
     let retention = if orphan { "Delete" } else { "Retain" };
     let set = json!({"spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}}],
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": retention}}});
@@ -87,6 +92,7 @@ fn new_world(forgets_one: bool, orphan: bool) -> World {
     };
     let scope = choose(&seen).unwrap();
     World {
+        next,
         record: Some(Record {
             backup: "good".to_owned(),
             backup_uid: "uid-good".to_owned(),
@@ -143,7 +149,7 @@ impl World {
         let Some(record) = &self.record else { return };
         let (good, safety, restored) =
             (backup("good", "Completed", &json!({})), self.safety_backup(), self.restore());
-        let step = next_step(&Observed {
+        let step = (self.next)(&Observed {
             record,
             backup: Some(&good),
             safety_backup: safety.as_ref(),
@@ -292,38 +298,93 @@ impl World {
     }
 }
 
+/// Everything that can happen to one attempt.
+fn course() -> impl Strategy<Value = (Vec<Event>, bool, bool)> {
+    (prop::collection::vec(event(), 0..80), any::<bool>(), any::<bool>())
+}
+
+/// The promise, for one attempt.
+fn keeps_the_promise(
+    next: Next,
+    (events, forgets_one, orphan): (Vec<Event>, bool, bool),
+) -> Result<(), TestCaseError> {
+    let mut world = new_world(next, forgets_one, orphan);
+    for event in events {
+        world.act();
+        prop_assert!(world.is_safe(), "after a write, before {event:?}");
+        world.happens(event);
+        prop_assert!(world.is_safe(), "after {event:?}");
+    }
+    // Left alone, it comes to an end.
+    for _ in 0..60 {
+        world.act();
+        prop_assert!(world.is_safe());
+        if world.pending.is_empty() {
+            world.happens(Event::Collect);
+            world.happens(Event::Velero);
+        }
+    }
+    let untouched = world.old_data.len() == 2;
+    match &world.ended {
+        Some(Step::Stop(_)) => prop_assert!(untouched, "a stop has removed nothing"),
+        Some(Step::Done(open)) => {
+            prop_assert!(open.is_empty() && world.restore == Some("Completed"), "{open:?}");
+        }
+        Some(Step::Failed(_)) => prop_assert!(world.safety.is_some() || untouched),
+        other => prop_assert!(false, "it hangs: {other:?}"),
+    }
+    if forgets_one {
+        prop_assert!(untouched, "without a complete safety backup nothing is removed");
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn at_no_point_is_there_neither_the_old_data_nor_a_safety_backup(
-        events in prop::collection::vec(event(), 0..80), forgets_one in any::<bool>(), orphan in any::<bool>(),
-    ) {
-        let mut world = new_world(forgets_one, orphan);
-        for event in events {
-            world.act();
-            prop_assert!(world.is_safe(), "after a write, before {event:?}");
-            world.happens(event);
-            prop_assert!(world.is_safe(), "after {event:?}");
+    fn at_no_point_is_there_neither_the_old_data_nor_a_safety_backup(course in course()) {
+        keeps_the_promise(next_step, course)?;
+    }
+}
+
+/// Each of these loses data now and then; the property must notice.
+#[test]
+fn the_property_finds_planted_bugs() {
+    fn removes_all(seen: &Observed<'_>) -> Step {
+        Step::Remove(seen.record.claims.iter().cloned().map(Removal::Claim).collect())
+    }
+    /// Does not wait for the safety backup.
+    fn impatient(seen: &Observed<'_>) -> Step {
+        match next_step(seen) {
+            Step::WaitForSafetyBackup(_) => removes_all(seen),
+            step => step,
         }
-        // Left alone, it comes to an end.
-        for _ in 0..60 {
-            world.act();
-            prop_assert!(world.is_safe());
-            if world.pending.is_empty() {
-                world.happens(Event::Collect);
-                world.happens(Event::Velero);
-            }
+    }
+    /// Takes whatever the safety backup holds for everything.
+    fn credulous(seen: &Observed<'_>) -> Step {
+        match next_step(seen) {
+            Step::Stop(_) if seen.safety_backup.is_some() && !seen.record.checked => removes_all(seen),
+            step => step,
         }
-        let untouched = world.old_data.len() == 2;
-        match &world.ended {
-            Some(Step::Stop(_)) => prop_assert!(untouched, "a stop has removed nothing"),
-            Some(Step::Done(open)) => prop_assert!(open.is_empty() && world.restore == Some("Completed"), "{open:?}"),
-            Some(Step::Failed(_)) => prop_assert!(world.safety.is_some() || untouched),
-            other => prop_assert!(false, "it hangs: {other:?}"),
+    }
+    /// Waits for what is gone already, for ever.
+    fn forgetful(seen: &Observed<'_>) -> Step {
+        match next_step(seen) {
+            Step::CreateRestore => Step::WaitForRemoval(Vec::new()),
+            step => step,
         }
-        if forgets_one {
-            prop_assert!(untouched, "without a complete safety backup nothing is removed");
-        }
+    }
+    for (name, planted) in
+        [("impatient", impatient as Next), ("credulous", credulous), ("forgetful", forgetful)]
+    {
+        let config = ProptestConfig {
+            cases: 300,
+            failure_persistence: None,
+            max_shrink_iters: 0,
+            ..Default::default()
+        };
+        let found = TestRunner::new(config).run(&course(), |course| keeps_the_promise(planted, course));
+        assert!(found.is_err(), "{name} went unnoticed");
     }
 }

@@ -1,0 +1,60 @@
+//! What Velero reported about a restore from the cluster's own storage is the tenant's to read, without any link to that
+//! storage.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::velero::DownloadRequest;
+use api::{NonAdminBackup, NonAdminRestore, condition};
+use bed::eventually;
+use e2e::{TestCluster, VELERO};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::json;
+
+const TIMEOUT: Duration = Duration::from_secs(90);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_of_a_restore_are_shown_to_the_tenant_and_no_link_is_left() -> Result<()> {
+    let test_cluster = TestCluster::build().await?;
+    let _nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    for number in 0..5 {
+        shop.create::<ConfigMap>(&format!("price-{number}"), json!({"data": {"tea": "3"}})).await?;
+    }
+    shop.create::<ConfigMap>("alone", json!({"data": {"tea": "3"}})).await?;
+    shop.back_up("daily").await?;
+    ensure!(shop.backup_ends("daily").await? == "Completed");
+    for number in 0..5 {
+        shop.edit::<ConfigMap>(&format!("price-{number}"), json!({"data": {"tea": "4"}})).await?;
+    }
+
+    shop.restore("back", "daily").await?;
+    ensure!(shop.restore_ends("back").await? == "Completed");
+    let status = shop
+        .wait("the warnings", "back", |restore: Option<&NonAdminRestore>| {
+            let status = restore?.status.as_ref()?;
+            condition::get(&status.conditions, condition::RESULTS_READ).map(|_| status.clone())
+        })
+        .await?;
+    let found = condition::get(&status.conditions, condition::RESULTS_READ).context("ResultsRead")?;
+    ensure!(found.status == "True" && found.reason == condition::WARNINGS_REPORTED, "{found:?}");
+    ensure!(found.message.contains("already exists"), "{}", found.message);
+    let results = status.results.context("results")?;
+    // Five that differ only in the object are one line.
+    let grouped = results.warnings.iter().find(|line| line.starts_with("5 objects were not restored"));
+    ensure!(grouped.is_some_and(|line| line.contains("ConfigMap:price-0")), "{results:#?}");
+    ensure!(results.errors.is_empty() && !format!("{results:?}").contains("http"), "{results:#?}");
+
+    // A backup without warnings has nothing to read, and no request for a link is left behind.
+    let backup = shop.api::<NonAdminBackup>().get("daily").await?.status.context("a status")?;
+    ensure!(condition::get(&backup.conditions, condition::RESULTS_READ).is_none());
+    let requests = Api::<DownloadRequest>::namespaced(test_cluster.bed.client().await?, VELERO);
+    eventually("the request for a link to be gone", TIMEOUT, async || {
+        let left = requests.list(&ListParams::default()).await?.items;
+        ensure!(left.is_empty(), "{left:?}");
+        Ok(())
+    })
+    .await
+}

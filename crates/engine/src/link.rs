@@ -1,0 +1,235 @@
+//! Reading what one of Velero's links leads to. No redirect is followed: the link names the storage, and nothing else does.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use flate2::read::MultiGzDecoder;
+use http::{Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::{Client, Config};
+
+use crate::error::chain;
+
+/// Which authorities of certificates to trust.
+#[derive(Clone, Debug, Default)]
+pub enum Trust {
+    /// The system's.
+    #[default]
+    System,
+    /// Those in a file.
+    File(PathBuf),
+    /// Public ones and these, in PEM: for a container, which has no files of a system.
+    PublicAnd(Option<Vec<u8>>),
+    /// Any, without a check.
+    Any,
+}
+
+/// Why a link led nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// It is no link, or names no host.
+    #[error("Velero's link is not one")]
+    NotALink,
+    /// Nobody answered.
+    #[error("the storage at {host} cannot be reached: {why}")]
+    Unreachable {
+        /// The host.
+        host: String,
+        /// Why.
+        why: String,
+    },
+    /// The answer is not the file.
+    #[error("the storage at {host} answered {status}{code}")]
+    Refused {
+        /// The host.
+        host: String,
+        /// The status.
+        status: StatusCode,
+        /// The one word of an S3 answer that says what is wrong, in brackets. The rest may hold keys.
+        code: String,
+    },
+    /// There is more than was wanted, or the storage broke off.
+    #[error("the file is larger than {0} bytes, or it is not whole")]
+    TooLarge(usize),
+}
+
+/// A link that whoever has it can follow: it is never shown.
+pub struct Link {
+    uri: Uri,
+    host: String,
+}
+
+impl Link {
+    /// The link with this address.
+    pub fn new(url: &str) -> Result<Self, LinkError> {
+        let uri = url.parse::<Uri>().map_err(|_| LinkError::NotALink)?;
+        let host = uri.authority().map(ToString::to_string).ok_or(LinkError::NotALink)?;
+        Ok(Self { uri, host })
+    }
+
+    /// The host that it leads to.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The answer, if it is the file.
+    pub async fn open(&self, trust: &Trust) -> Result<Response<Body>, LinkError> {
+        let unreachable = |why: String| LinkError::Unreachable { host: self.host.clone(), why };
+        let config = self.config(trust)?;
+        let target = self.uri.path_and_query().map_or("/", |target| target.as_str());
+        let request = Request::get(target).body(Body::empty()).map_err(|_| LinkError::NotALink)?;
+        let client = Client::try_from(config).map_err(|error| unreachable(chain(&error).to_string()))?;
+        let response = client.send(request).await.map_err(|error| unreachable(root(&error)))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let text = response.into_body().collect_bytes().await.unwrap_or_default();
+        let code = code(&String::from_utf8_lossy(&text));
+        Err(LinkError::Refused { host: self.host.clone(), status, code })
+    }
+
+    fn config(&self, trust: &Trust) -> Result<Config, LinkError> {
+        let mut config = Config::new(self.uri.clone());
+        config.cluster_url = Uri::builder()
+            .scheme(self.uri.scheme_str().unwrap_or("https"))
+            .authority(self.host.as_str())
+            .path_and_query("/")
+            .build()
+            .map_err(|_| LinkError::NotALink)?;
+        match trust {
+            Trust::System => {}
+            Trust::File(file) => config.root_cert_file = Some(file.clone()),
+            Trust::PublicAnd(pem) => config.root_cert = Some(authorities(pem.as_deref().unwrap_or_default())),
+            Trust::Any => config.accept_invalid_certs = true,
+        }
+        // What is in the bucket is wanted as it is.
+        config.disable_compression = true;
+        config.default_retry = false;
+        Ok(config)
+    }
+
+    /// The text of a compressed file, which is not larger than this, compressed or not.
+    pub async fn read_compressed(&self, trust: &Trust, most: usize) -> Result<Vec<u8>, LinkError> {
+        let mut body = self.open(trust).await?.into_body();
+        let mut compressed = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| LinkError::TooLarge(most))?;
+            if let Ok(bytes) = frame.into_data() {
+                compressed.extend_from_slice(&bytes);
+            }
+            if compressed.len() > most {
+                return Err(LinkError::TooLarge(most));
+            }
+        }
+        inflated(&compressed, most)
+    }
+}
+
+/// Uncompressed, if that is not larger than this.
+fn inflated(compressed: &[u8], most: usize) -> Result<Vec<u8>, LinkError> {
+    let mut text = Vec::new();
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let read = MultiGzDecoder::new(compressed).take(limit).read_to_end(&mut text);
+    match read {
+        Ok(length) if length <= most => Ok(text),
+        _ => Err(LinkError::TooLarge(most)),
+    }
+}
+
+/// Public authorities, and those in a PEM file.
+fn authorities(pem: &[u8]) -> Vec<Vec<u8>> {
+    use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject as _};
+    let own = CertificateDer::pem_slice_iter(pem).flatten();
+    let public = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned();
+    own.chain(public).map(|certificate| certificate.to_vec()).collect()
+}
+
+/// The innermost cause, which says most.
+fn root(error: &kube::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+fn code(text: &str) -> String {
+    let word =
+        text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map(|(word, _)| word);
+    word.map_or_else(String::new, |word| format!(" ({word})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::{Link, LinkError, Trust, authorities, code, inflated};
+
+    fn compressed(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// Answers one request with these bytes, and returns the address.
+    async fn answers(answer: Vec<u8>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(&answer).await;
+        });
+        format!("http://{address}/bucket/file?signature=x")
+    }
+
+    fn ok(body: &[u8]) -> Vec<u8> {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        [head.as_bytes(), body].concat()
+    }
+
+    #[tokio::test]
+    async fn a_file_is_read_and_one_that_is_too_large_is_not() {
+        let link = Link::new(&answers(ok(&compressed(b"{}"))).await).unwrap();
+        assert_eq!(link.read_compressed(&Trust::System, 100).await.unwrap(), b"{}");
+        let link = Link::new(&answers(ok(&[0; 200])).await).unwrap();
+        assert!(matches!(link.read_compressed(&Trust::System, 100).await, Err(LinkError::TooLarge(100))));
+    }
+
+    #[tokio::test]
+    async fn no_redirect_is_followed() {
+        let target = answers(ok(&compressed(b"{}"))).await;
+        let moved = format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
+        let link = Link::new(&answers(moved.into_bytes()).await).unwrap();
+        let found = link.read_compressed(&Trust::System, 100).await;
+        assert!(matches!(found, Err(LinkError::Refused { status, .. }) if status == 302), "{found:?}");
+    }
+
+    /// A small file that becomes a large one would fill the memory.
+    #[test]
+    fn a_bomb_is_not_inflated() {
+        let bomb = compressed(&vec![0; 10_000_000]);
+        assert!(bomb.len() < 20_000);
+        assert!(matches!(inflated(&bomb, 1_000_000), Err(LinkError::TooLarge(_))));
+    }
+
+    #[test]
+    fn only_the_code_of_an_answer_is_shown() {
+        let answer = "<Error><Code>AccessDenied</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>";
+        assert_eq!(code(answer), " (AccessDenied)");
+        assert_eq!(code("<html>"), "");
+    }
+
+    #[test]
+    fn public_authorities_are_known_without_any_file() {
+        assert!(authorities(b"").len() > 50);
+    }
+}
