@@ -13,7 +13,7 @@ use k8s_openapi::{
         ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
         ValidatingAdmissionPolicySpec, Validation, Variable,
     },
-    apimachinery::pkg::apis::meta::v1::LabelSelector,
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
 };
 use kube::core::ObjectMeta;
 
@@ -99,6 +99,13 @@ impl Draft {
             status: None,
         }
     }
+}
+
+/// Selects objects that have a label, whatever its value.
+pub fn exists(label: &str) -> LabelSelector {
+    let requirement =
+        LabelSelectorRequirement { key: label.to_owned(), operator: "Exists".to_owned(), values: None };
+    LabelSelector { match_expressions: Some(vec![requirement]), match_labels: None }
 }
 
 /// Where a policy applies.
