@@ -49,7 +49,7 @@ pub use location_request::{
     ApprovalDecision, NonAdminBackupStorageLocationRequest, NonAdminBackupStorageLocationRequestSpec,
     NonAdminBackupStorageLocationRequestStatus, RequestPhase, RequestedLocation,
 };
-pub use naming::velero_name;
+pub use naming::{NAMESPACE_UID_IN_NAME, RestoredFrom, restore_name, restore_name_pattern, velero_name};
 pub use restore::{NonAdminRestore, NonAdminRestoreSpec, NonAdminRestoreStatus, VeleroRestore};
 pub use secret::{Hidden, HiddenSecret};
 pub use velero_results::{MOST_MESSAGES, VeleroResults};

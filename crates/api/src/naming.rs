@@ -18,6 +18,53 @@ pub fn velero_name(namespace: &str, name: &str, uid: &str) -> String {
     join(&[namespace, cut(name, room - namespace.len()), uid])
 }
 
+/// Whose bytes a Velero Restore reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoredFrom {
+    /// The administrators' storage.
+    PlatformStorage,
+    /// Storage that a tenant can write to: what comes back may be forged.
+    TenantStorage,
+}
+
+impl RestoredFrom {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::PlatformStorage, Self::TenantStorage];
+
+    /// The letter that stands for it in the name of a Velero Restore.
+    pub const fn letter(self) -> char {
+        match self {
+            Self::PlatformStorage => 'p',
+            Self::TenantStorage => 't',
+        }
+    }
+}
+
+/// How much of the namespace's uid stands in the name of a Velero Restore: 48 bits, and a dash between them.
+pub const NAMESPACE_UID_IN_NAME: usize = 13;
+
+/// The name of the Velero Restore for a request: some of the request's own name, a letter for the storage, the start of
+/// the namespace's uid, and the request's uid.
+///
+/// Velero writes this name onto every object it restores. So an admission policy knows of each object, from the object
+/// alone, which namespace it may go to and whether it may be forged.
+pub fn restore_name(
+    from: RestoredFrom,
+    (namespace, namespace_uid): (&str, &str),
+    (name, uid): (&str, &str),
+) -> String {
+    let owner = format!("{}{}", from.letter(), cut(namespace_uid, NAMESPACE_UID_IN_NAME));
+    let room = LIMIT.saturating_sub(owner.len() + uid.len() + 2);
+    join(&[cut(&join(&[namespace, name]), room), &owner, uid])
+}
+
+/// A regular expression for the end of such a name, and of no other object's by accident.
+pub fn restore_name_pattern(from: &[RestoredFrom]) -> String {
+    let letters: String = from.iter().map(|from| from.letter()).collect();
+    let [four, eight, twelve] = [4, 8, 12].map(|digits| format!("[0-9a-f]{{{digits}}}"));
+    format!("^.+-[{letters}]{eight}-{four}-{eight}-{four}-{four}-{four}-{twelve}$")
+}
+
 fn join(parts: &[&str]) -> String {
     let given: Vec<_> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
     given.join("-")
@@ -31,13 +78,28 @@ fn cut(text: &str, length: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::velero_name;
+    use super::{RestoredFrom, restore_name, velero_name};
 
     const UID: &str = "0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
 
     #[test]
     fn short_names_stay_whole() {
         assert_eq!(velero_name("shop", "daily", UID), format!("shop-daily-{UID}"));
+    }
+
+    #[test]
+    fn a_restore_is_named_after_the_namespaces_uid_and_its_storage_however_long_the_names_are() {
+        let namespace_uid = "1c2b3a4d-5e6f-4d8e-9f4e-0b8d1a523c0f";
+        let named = |from, namespace: &str, name| restore_name(from, (namespace, namespace_uid), (name, UID));
+        assert_eq!(
+            named(RestoredFrom::TenantStorage, "shop", "back"),
+            format!("shop-back-t1c2b3a4d-5e6f-{UID}")
+        );
+        let long = named(RestoredFrom::PlatformStorage, &"n".repeat(63), "back");
+        assert_eq!(long, format!("{}-p1c2b3a4d-5e6f-{UID}", "n".repeat(11)));
+        assert_eq!(long.len(), 63);
+        let dashed = named(RestoredFrom::PlatformStorage, "a-namespac", "x");
+        assert_eq!(dashed, format!("a-namespac-p1c2b3a4d-5e6f-{UID}"), "a dash is not left at the cut");
     }
 
     #[test]

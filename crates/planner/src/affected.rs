@@ -16,7 +16,7 @@ use kube::core::ObjectMeta;
 use crate::ownership::{annotation, label};
 use crate::queue::{Queued, Stage};
 use crate::state::State;
-use crate::{Key, download, policy, sync};
+use crate::{Key, download, policy, restore, sync};
 
 /// A backup request: itself, and the restores that wait for it. A deleted one frees its place under the namespace
 /// limit.
@@ -144,6 +144,10 @@ fn only_queue_moved(before: &Backup, after: &Backup) -> bool {
 pub fn velero_restore(view: &State, before: Option<&Restore>, after: Option<&Restore>) -> Vec<Key> {
     let Some(velero) = after.or(before) else { return Vec::new() };
     let mut keys = view.restores_of(velero.metadata.name.as_deref().unwrap_or_default());
+    // One that is gone cannot be looked up any more.
+    keys.extend(restore::origin(velero));
+    keys.sort();
+    keys.dedup();
     if velero.stage() == Stage::Finished {
         for key in keys.clone() {
             keys.extend(waiting_downloads(view, &key.namespace, &key.name, download::concerns_restores));

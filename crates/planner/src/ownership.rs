@@ -2,7 +2,7 @@
 //! that, what Velero imported from a tenant's bucket was written by the tenant.
 
 use api::velero::{Backup, BackupStorageLocation};
-use api::{labels, velero_name};
+use api::{RestoredFrom, labels, restore_name, velero_name};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
 
@@ -68,6 +68,13 @@ pub fn made_for(counterpart: &ObjectMeta, origin: &ObjectMeta, name_key: &str, n
 pub(crate) fn own_name(meta: &ObjectMeta) -> String {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     velero_name(&text(&meta.namespace), &text(&meta.name), &text(&meta.uid))
+}
+
+/// The name that nacre gives the Velero Restore it makes for this request, which is in this namespace.
+pub(crate) fn own_restore_name(from: RestoredFrom, meta: &ObjectMeta, namespace: &Namespace) -> String {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let owner = (text(&meta.namespace), text(&namespace.metadata.uid));
+    restore_name(from, (&owner.0, &owner.1), (&text(&meta.name), &text(&meta.uid)))
 }
 
 /// One annotation.

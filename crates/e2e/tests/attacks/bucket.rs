@@ -49,6 +49,11 @@ fn plant(
     Ok(())
 }
 
+/// A name that nacre could have given a backup of the attacker's: others are not imported at all.
+fn shaped(mallory: &Tenant<'_>, name: &str) -> String {
+    format!("{}-{name}-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f", mallory.namespace)
+}
+
 /// Waits until Velero has looked at the bucket: the control, which is harmless, has been imported.
 async fn looked_at(attack_cluster: &AttackCluster, control: &str) -> Result<()> {
     let backups = attack_cluster.test_cluster.admin::<Backup>().await?;
@@ -60,19 +65,26 @@ pub(crate) async fn a1_a_planted_backup_of_the_whole_cluster(attack_cluster: &At
     let mallory = attack_cluster.attacker_with_bucket("a1").await?;
     let genuine = genuine(attack_cluster, &mallory).await?;
     for (number, phase) in ["New", "", "Queued", "ReadyToStart", "InProgress"].into_iter().enumerate() {
-        plant(attack_cluster, &mallory, &genuine, &format!("a1-greedy-{number}"), |backup| {
-            backup["spec"]["includedNamespaces"] = json!(["*"]);
-            backup["spec"]["includeClusterResources"] = json!(true);
-            backup["status"] = json!({ "phase": phase });
-        })?;
+        plant(
+            attack_cluster,
+            &mallory,
+            &genuine,
+            &shaped(&mallory, &format!("greedy-{number}")),
+            |backup| {
+                backup["spec"]["includedNamespaces"] = json!(["*"]);
+                backup["spec"]["includeClusterResources"] = json!(true);
+                backup["status"] = json!({ "phase": phase });
+            },
+        )?;
     }
-    plant(attack_cluster, &mallory, &genuine, "a1-control", |_| ())?;
-    looked_at(attack_cluster, "a1-control").await?;
+    let control = shaped(&mallory, "control");
+    plant(attack_cluster, &mallory, &genuine, &control, |_| ())?;
+    looked_at(attack_cluster, &control).await?;
     // Nothing ran: no tarball of ours was overwritten and no request appeared for it.
     let shown = mallory.api::<NonAdminBackup>().list(&ListParams::default()).await?;
     ensure!(!shown.iter().any(|request| request.name_any().contains("greedy")), "a planted one is shown");
     let running = attack_cluster.test_cluster.admin::<Backup>().await?.list(&ListParams::default()).await?;
-    for backup in running.iter().filter(|backup| backup.name_any().starts_with("a1-greedy")) {
+    for backup in running.iter().filter(|backup| backup.name_any().contains("-a1-greedy")) {
         let phase = backup.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
         ensure!(!matches!(phase.as_str(), "Completed" | "InProgress"), "{} ran: {phase}", backup.name_any());
     }
@@ -82,20 +94,22 @@ pub(crate) async fn a1_a_planted_backup_of_the_whole_cluster(attack_cluster: &At
 pub(crate) async fn a2_a_planted_copy_of_somebody_elses_volume(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker_with_bucket("a2").await?;
     let genuine = genuine(attack_cluster, &mallory).await?;
-    plant(attack_cluster, &mallory, &genuine, "a2-volumes", |_| ())?;
+    let forged = shaped(&mallory, "volumes");
+    plant(attack_cluster, &mallory, &genuine, &forged, |_| ())?;
     let volume = json!([{"apiVersion": "velero.io/v1", "kind": "PodVolumeBackup",
-        "metadata": {"name": "a2-loot", "namespace": "velero", "labels": {"velero.io/backup-name": "a2-volumes"}},
+        "metadata": {"name": "a2-loot", "namespace": "velero", "labels": {"velero.io/backup-name": forged}},
         "spec": {"node": "node-1", "pod": {"kind": "Pod", "namespace": VICTIM, "name": "till"}, "volume": "data",
             "backupStorageLocation": "x", "repoIdentifier": "x"},
         "status": {"phase": "New"}}]);
     let store = attack_cluster.test_cluster.bed.store()?;
-    let folder = genuine.0.replace(&genuine.1, "a2-volumes");
-    let path = store.path(&mallory.namespace, &format!("{folder}/a2-volumes-podvolumebackups.json"));
+    let folder = genuine.0.replace(&genuine.1, &forged);
+    let path = store.path(&mallory.namespace, &format!("{folder}/{forged}-podvolumebackups.json"));
     std::fs::write(&path, serde_json::to_vec(&volume)?)?;
     ensure!(Command::new("gzip").arg("--force").arg(&path).status()?.success(), "gzip failed");
-    plant(attack_cluster, &mallory, &genuine, "a2-control", |_| ())?;
-    looked_at(attack_cluster, "a2-volumes").await?;
-    looked_at(attack_cluster, "a2-control").await?;
+    let control = shaped(&mallory, "control");
+    plant(attack_cluster, &mallory, &genuine, &control, |_| ())?;
+    looked_at(attack_cluster, &forged).await?;
+    looked_at(attack_cluster, &control).await?;
     let volumes =
         attack_cluster.test_cluster.admin::<PodVolumeBackup>().await?.list(&ListParams::default()).await?;
     let loot = volumes.iter().find(|volume| volume.name_any() == "a2-loot");
@@ -106,11 +120,45 @@ pub(crate) async fn a2_a_planted_copy_of_somebody_elses_volume(attack_cluster: &
 pub(crate) async fn a3_a_backup_planted_for_the_victim(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker_with_bucket("a3").await?;
     let genuine = genuine(attack_cluster, &mallory).await?;
-    plant(attack_cluster, &mallory, &genuine, "a3-gift", |backup| {
+    let gift = shaped(&mallory, "gift");
+    plant(attack_cluster, &mallory, &genuine, &gift, |backup| {
         backup["metadata"]["annotations"][labels::NAB_NAMESPACE] = json!(VICTIM);
         backup["metadata"]["annotations"][labels::NAB_NAME] = json!("daily-2026-09-01");
     })?;
-    looked_at(attack_cluster, "a3-gift").await?;
+    looked_at(attack_cluster, &gift).await?;
     // That the victim was shown nothing is looked at after every scenario; the owner of the bucket gets the Event.
+    Ok(())
+}
+
+/// What Velero does not keep of a planted backup: with a label of somebody's schedule an administrator would restore it
+/// as the schedule's newest, and with a finalizer nobody could delete it.
+pub(crate) async fn h2_a6_a_planted_backup_that_passes_for_somebody_elses(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
+    let mallory = attack_cluster.attacker_with_bucket("h2").await?;
+    let genuine = genuine(attack_cluster, &mallory).await?;
+    let planted = ["schedule", "finalizer", "owner"].map(|what| shaped(&mallory, what));
+    plant(attack_cluster, &mallory, &genuine, &planted[0], |backup| {
+        backup["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly");
+    })?;
+    plant(attack_cluster, &mallory, &genuine, &planted[1], |backup| {
+        backup["metadata"]["finalizers"] = json!(["x.example/y"]);
+    })?;
+    plant(attack_cluster, &mallory, &genuine, &planted[2], |backup| {
+        let owner = json!({"apiVersion": "velero.io/v1", "kind": "Schedule", "name": "nightly", "uid": "u"});
+        backup["metadata"]["ownerReferences"] = json!([owner]);
+    })?;
+    let squatting = "victim-daily-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
+    plant(attack_cluster, &mallory, &genuine, squatting, |_| ())?;
+    plant(attack_cluster, &mallory, &genuine, "nightly-20300101000000", |_| ())?;
+    // Harmless ones, one after the other: when the second is there, Velero has looked at everything before it.
+    for control in ["first", "second"].map(|name| shaped(&mallory, name)) {
+        plant(attack_cluster, &mallory, &genuine, &control, |_| ())?;
+        looked_at(attack_cluster, &control).await?;
+    }
+    let backups = attack_cluster.test_cluster.admin::<Backup>().await?;
+    for name in planted.iter().map(String::as_str).chain([squatting, "nightly-20300101000000"]) {
+        ensure!(backups.get_opt(name).await?.is_none(), "{name} was imported");
+    }
     Ok(())
 }

@@ -41,6 +41,7 @@ fn main() -> Result<ExitCode> {
             a1_a_planted_backup_of_the_whole_cluster,
             a2_a_planted_copy_of_somebody_elses_volume,
             a3_a_backup_planted_for_the_victim,
+            h2_a6_a_planted_backup_that_passes_for_somebody_elses,
         },
         specs::{
             b1_a_hook_that_brings_its_own_container,

@@ -27,7 +27,7 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(90);
 const MUST_INCLUDE: &str = "restore.velero.io/must-include-additional-items";
 
 /// The tenant brings a bucket, and an administrator approves it.
-async fn tenant_storage(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
+pub(crate) async fn tenant_storage(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
     test_cluster.set_policy(POLICY).await?;
     shop.keep_keys("keys", &test_cluster.bed.store()?.credentials()).await?;
     shop.bring_bucket("own", BUCKET, "keys").await?;
@@ -43,7 +43,10 @@ async fn tenant_storage(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result
 }
 
 /// A genuine backup in it. Returns what Velero calls it, and where its contents are.
-async fn genuine_backup(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<(String, PathBuf)> {
+pub(crate) async fn genuine_backup(
+    test_cluster: &TestCluster,
+    shop: &Tenant<'_>,
+) -> Result<(String, PathBuf)> {
     let spec = json!({"spec": {"backupSpec": {"storageLocation": "own"}}});
     shop.create::<NonAdminBackup>("daily", spec).await?;
     let ended = shop.backup_ends("daily").await?;
@@ -54,7 +57,7 @@ async fn genuine_backup(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result
     Ok((name, contents))
 }
 
-fn in_shop(api_version: &str, kind: &str, name: &str, rest: &Value) -> Value {
+pub(crate) fn in_shop(api_version: &str, kind: &str, name: &str, rest: &Value) -> Value {
     let mut object = json!({"apiVersion": api_version, "kind": kind});
     object["metadata"] = json!({"name": name, "namespace": "shop"});
     for (key, value) in rest.as_object().into_iter().flatten() {
@@ -75,7 +78,7 @@ fn claim() -> Value {
 }
 
 /// Deletes the claim, which nobody on the bed lets go of by itself.
-async fn drop_claim(shop: &Tenant<'_>, client: &Client) -> Result<()> {
+pub(crate) async fn drop_claim(shop: &Tenant<'_>, client: &Client) -> Result<()> {
     shop.delete::<PersistentVolumeClaim>("data").await?;
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     let claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), "shop");
@@ -84,7 +87,7 @@ async fn drop_claim(shop: &Tenant<'_>, client: &Client) -> Result<()> {
 }
 
 /// Puts into the tarball what its owner may not have.
-fn forge(tarball: &Tarball) -> Result<()> {
+pub(crate) fn forge(tarball: &Tarball) -> Result<()> {
     let subjects = json!([{"kind": "User", "name": "ada", "apiGroup": "rbac.authorization.k8s.io"}]);
     let role =
         json!({"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"});
@@ -205,7 +208,7 @@ const FORGED: [(&str, &str, &str, &str, &str); 12] = [
 ];
 
 /// What of the forgery is in the cluster.
-async fn arrived(client: &Client) -> Result<Vec<&'static str>> {
+pub(crate) async fn arrived(client: &Client) -> Result<Vec<&'static str>> {
     let mut arrived = Vec::new();
     for (what, group, version, kind, namespace) in FORGED {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -315,7 +318,7 @@ async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
 
 /// Puts into the tarball a snapshot of somebody else's disk, and a word that a Secret in another namespace must come
 /// along with it.
-fn forge_snapshots(tarball: &Tarball) -> Result<()> {
+pub(crate) fn forge_snapshots(tarball: &Tarball) -> Result<()> {
     let group = "snapshot.storage.k8s.io";
     let api_version = "snapshot.storage.k8s.io/v1";
     let mut snapshot = in_shop(
@@ -356,7 +359,7 @@ fn forge_snapshots(tarball: &Tarball) -> Result<()> {
 }
 
 /// What of the forged snapshots is in the cluster. Velero gives them names of its own.
-async fn snapshots_arrived(client: &Client) -> Result<Vec<String>> {
+pub(crate) async fn snapshots_arrived(client: &Client) -> Result<Vec<String>> {
     let mut arrived = Vec::new();
     for kind in ["VolumeSnapshot", "VolumeSnapshotContent"] {
         let gvk = GroupVersionKind::gvk("snapshot.storage.k8s.io", "v1", kind);

@@ -4,6 +4,7 @@ mod admission;
 mod demo;
 mod downloads;
 mod drop_in;
+mod fence;
 mod forged;
 mod killed;
 mod lease;

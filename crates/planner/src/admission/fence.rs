@@ -7,7 +7,7 @@
 use api::{Kind, labels};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::in_velero_namespace;
+use super::{NAMED_BY_UID, in_velero_namespace};
 use crate::install::SERVICE_ACCOUNT;
 use crate::vap::{
     Draft,
@@ -17,7 +17,14 @@ use crate::vap::{
 /// The phases in which Velero is done with a backup.
 const OVER: [&str; 3] = ["Completed", "PartiallyFailed", "Failed"];
 
-/// A Backup covers the owner's namespace and nothing else. One that Velero found in the bucket is over.
+/// What the labels of a Backup that nacre or the Go controller made begin with, and Velero's own.
+const LABELS: [&str; 4] = [labels::OADP, "nacre.dev/", labels::MANAGED_BY, labels::VELERO_STORAGE_LOCATION];
+
+/// How much of a long namespace every name that was made for it begins with.
+const START: usize = 24;
+
+/// A Backup covers the owner's namespace and nothing else. One that Velero found in the bucket is over, and has nothing
+/// but what nacre gave it: a label could have it taken for a schedule's newest, a finalizer would keep it for ever.
 pub(super) fn backups(namespace: &str) -> ValidatingAdmissionPolicy {
     let nacre = format!("request.userInfo.username == 'system:serviceaccount:{namespace}:{SERVICE_ACCOUNT}'");
     let found = format!("request.operation == 'CREATE' && {} && !({nacre})", in_velero_namespace(namespace));
@@ -40,6 +47,33 @@ pub(super) fn backups(namespace: &str) -> ValidatingAdmissionPolicy {
         .demand(
             format!("!variables.concerned || !variables.found || variables.phase in {}", list(&OVER)),
             "a backup that was found in a tenant's storage is never run",
+        )
+        .with("labels", at("object", &["metadata", "labels"], "{}"))
+        .with("start", format!("size(variables.owner) > {START} ? variables.owner.substring(0, {START}) : variables.owner + '-'"))
+        .demand(
+            format!(
+                "!variables.concerned || !variables.found || variables.labels.all(key, {}.exists(start, key.startsWith(start)))",
+                list(&LABELS)
+            ),
+            "a backup that was found in a tenant's storage has no labels but those that nacre gives",
+        )
+        .demand(
+            format!(
+                "!variables.concerned || !variables.found || (size({}) == 0 && size({}) == 0)",
+                at("object", &["metadata", "finalizers"], "[]"),
+                at("object", &["metadata", "ownerReferences"], "[]")
+            ),
+            "a backup that was found in a tenant's storage has neither finalizers nor owners",
+        )
+        .demand(
+            format!(
+                "!variables.concerned || !variables.found || (object.metadata.name.startsWith(variables.start) && \
+                 object.metadata.name.matches('{NAMED_BY_UID}') && '{nacuuid}' in variables.labels && \
+                 variables.labels['{nacuuid}'] == object.metadata.name)",
+                nacuuid = labels::NAB_NACUUID
+            ),
+            "a backup that was found in a tenant's storage has a name that nacre gave it in that tenant's namespace, and \
+             the label that says so",
         )
         .done()
 }

@@ -10,6 +10,9 @@
 //! | `fence` | whatever goes into a tenant's storage to what is that tenant's, whoever asks, Velero included |
 //! | `hooks` | timeouts of hooks in the annotations of pods below an hour |
 //! | `namespaces` | nacre's labels on namespaces out of their owners' hands |
+//! | `restored`, `sources`, `baseline` | what Velero creates for a tenant's restore to what that tenant may have |
+//! | `restores` | names of Restores for the fence to go by, and new namespaces out of tenants' restores |
+//! | `snapshots` | other tenants' snapshots from what a tenant's backup says when it is deleted |
 //!
 //! Who may is asked of the authorizer: whoever holds the right in all namespaces is no tenant. Nothing here looks at
 //! finalizers or owners, and nothing but requests for approval is kept from being deleted, so that Kubernetes' own
@@ -17,13 +20,18 @@
 //!
 //! What the controllers would refuse anyway is refused earlier by [`webhook`], with the same words ([`review`]).
 
+mod baseline;
 pub mod certificate;
 mod fence;
 mod hooks;
 mod marks;
 mod namespaces;
 mod requests;
+mod restored;
+mod restores;
 mod review;
+mod snapshots;
+mod sources;
 mod velero;
 pub mod webhook;
 pub mod wire;
@@ -32,7 +40,7 @@ use api::{Kind, labels};
 use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 
 pub use review::{ReviewResult, ReviewedObject, review};
@@ -64,27 +72,41 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         fence::volumes(namespace),
         hooks::timeouts(),
         namespaces::marks(),
+        restored::objects(namespace),
+        sources::sources(namespace),
+        baseline::pods(namespace),
+        restores::names(namespace),
+        restores::namespaces(namespace),
+        snapshots::contents(namespace),
     ]
 }
 
-/// The binding of a policy. A fence is evaluated once for each location of a tenant's, and passes where there is none.
+/// The binding of a policy. One with parameters is evaluated once for each, and passes where there is none.
 fn binding(policy: &ValidatingAdmissionPolicy, namespace: &str) -> ValidatingAdmissionPolicyBinding {
-    let fences = policy.spec.as_ref().is_some_and(|spec| spec.param_kind.is_some());
-    let tenants = ParamRef {
+    let kind = policy.spec.as_ref().and_then(|spec| spec.param_kind.as_ref()?.kind.as_deref());
+    let params = kind.map(|kind| ParamRef {
         name: None,
         namespace: Some(namespace.to_owned()),
         parameter_not_found_action: Some("Allow".to_owned()),
-        selector: Some(LabelSelector {
-            match_expressions: Some(vec![LabelSelectorRequirement {
-                key: labels::NABSL_NACUUID.to_owned(),
-                operator: "Exists".to_owned(),
-                values: None,
-            }]),
-            match_labels: None,
-        }),
-    };
-    vap::binding(&policy.name_any(), &["Deny"], fences.then_some(tenants))
+        selector: Some(of_tenants(kind)),
+    });
+    vap::binding(&policy.name_any(), &["Deny"], params)
 }
+
+/// Selects the parameters of this kind that are about tenants. Backups are all of them: what a tenant's storage holds
+/// has the labels that the tenant wrote there.
+fn of_tenants(kind: &str) -> LabelSelector {
+    if kind == Kind::BackupStorageLocation.name() {
+        vap::exists(labels::NABSL_NACUUID)
+    } else if kind == Kind::Restore.name() {
+        vap::exists(labels::NAR_NACUUID)
+    } else {
+        LabelSelector::default()
+    }
+}
+
+/// The end of the names that nacre gives objects in Velero's namespace, except Restores.
+const NAMED_BY_UID: &str = "-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
 
 /// Whether the user is a service account in Velero's namespace. Whoever can run a pod there could run it as Velero, so
 /// a finer check would add no security.
@@ -92,5 +114,7 @@ fn in_velero_namespace(namespace: &str) -> String {
     format!("request.userInfo.username.startsWith('system:serviceaccount:{namespace}:')")
 }
 
+#[cfg(test)]
+mod restored_tests;
 #[cfg(test)]
 mod tests;

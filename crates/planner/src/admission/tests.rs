@@ -206,7 +206,7 @@ fn a_backup_in_a_tenants_storage_covers_that_tenant_whoever_asks() {
 fn a_backup_that_velero_found_in_a_tenants_storage_is_over() {
     let policy = fence::backups("velero");
     let found = |phase: Value| {
-        let mut found = backup(&json!({ "includedNamespaces": ["evil"] }));
+        let mut found = imported();
         found["status"] = json!({ "phase": phase });
         Ask::create(found).given(&location(Some("evil")))
     };
@@ -220,6 +220,51 @@ fn a_backup_that_velero_found_in_a_tenants_storage_is_over() {
         assert!(found(phase.clone()).by(NACRE).passes(&policy), "{phase}");
         assert!(found(phase).by("root").passes(&policy));
     }
+}
+
+/// What nacre once made for a tenant, as Velero finds it in the bucket.
+fn imported() -> Value {
+    let name = "evil-daily-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
+    let mut found = backup(&json!({ "includedNamespaces": ["evil"] }));
+    found["metadata"]["name"] = json!(name);
+    found["metadata"]["labels"] = json!({
+        "openshift.io/oadp": "True", "app.kubernetes.io/managed-by": "oadp-nac-controller",
+        "openshift.io/oadp-nab-origin-nacuuid": name, "velero.io/storage-location": "evil-bucket",
+    });
+    found["status"] = json!({ "phase": "Completed" });
+    found
+}
+
+#[test]
+fn h2_a6_a_backup_that_velero_found_in_a_tenants_storage_has_only_what_nacre_gave_it() {
+    let policy = fence::backups("velero");
+    let hostile: [fn(&mut Value); 8] = [
+        |object| object["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly"),
+        |object| object["metadata"]["labels"]["team"] = json!("a"),
+        |object| object["metadata"]["finalizers"] = json!(["x.example/y"]),
+        |object| object["metadata"]["ownerReferences"] = json!([{ "kind": "Schedule", "name": "nightly" }]),
+        |object| {
+            drop(
+                object["metadata"]["labels"]
+                    .as_object_mut()
+                    .unwrap()
+                    .remove("openshift.io/oadp-nab-origin-nacuuid"),
+            )
+        },
+        |object| object["metadata"]["labels"]["openshift.io/oadp-nab-origin-nacuuid"] = json!("shop-daily"),
+        |object| object["metadata"]["name"] = json!("nightly-20300101"),
+        |object| {
+            let name = "shop-daily-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
+            object["metadata"]["name"] = json!(name);
+            object["metadata"]["labels"]["openshift.io/oadp-nab-origin-nacuuid"] = json!(name);
+        },
+    ];
+    for change in hostile {
+        let ask = Ask::create(edited(&imported(), change)).given(&location(Some("evil")));
+        assert!(!ask.clone().by(VELERO).passes(&policy), "{ask:?}");
+        assert!(ask.by("root").passes(&policy), "it was not found");
+    }
+    assert!(Ask::create(imported()).by(VELERO).given(&location(Some("evil"))).passes(&policy));
 }
 
 #[test]

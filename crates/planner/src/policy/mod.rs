@@ -131,7 +131,9 @@ pub struct RestorePolicy {
 pub struct FromTenantStorage {
     /// These and nothing else, as group-resources.
     pub allowed_resources: Vec<String>,
-    /// Whether pods come back too; Velero needs them to bring back volumes that it saved from inside pods.
+    /// Whether pods come back too, at Pod Security level baseline, which admission holds them to. Velero needs them to
+    /// bring back volumes that it saved from inside pods.
+    #[serde(with = "words::tenant_pods")]
     pub pods: bool,
 }
 

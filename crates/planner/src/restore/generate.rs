@@ -3,20 +3,24 @@
 use std::collections::BTreeMap;
 
 use api::velero::{Backup, Restore, RestoreHook, RestoreHooks, RestoreResourceHook, RestoreSpec};
-use api::{Duration, Kind, labels};
+use api::{Duration, Kind, RestoredFrom, labels};
 use kube::core::ObjectMeta;
 use serde_json::json;
 
 use super::{Observed, from_tenants, modifier};
 use crate::enforce::Fields;
-use crate::ownership::own_name;
+use crate::ownership::{own_name, own_restore_name};
 use crate::{Action, Policy, Target, fence, filters, hook_timeout, volumes};
 
 /// The Velero Restore that this request shall get.
 pub(super) fn restore(seen: &Observed, policy: &Policy) -> Restore {
     let origin = seen.meta();
     let namespace = origin.namespace.clone().unwrap_or_default();
-    let name = own_name(origin);
+    let from = if seen.trusted() { RestoredFrom::PlatformStorage } else { RestoredFrom::TenantStorage };
+    let name = seen
+        .namespace
+        .as_deref()
+        .map_or_else(|| own_name(origin), |space| own_restore_name(from, origin, space));
     let namespace_uid = seen.namespace.as_deref().and_then(|space| space.metadata.uid.clone());
     let mut annotations = BTreeMap::from([
         (labels::NAR_NAME.to_owned(), origin.name.clone().unwrap_or_default()),

@@ -15,7 +15,7 @@ use api::condition;
 use api::velero::{Backup, BackupStorageLocation, Restore};
 use api::{
     DataMoverCounts, Kind, NonAdminBackup, NonAdminRestore, NonAdminRestoreStatus, Phase, PodVolumeCounts,
-    labels,
+    RestoredFrom, labels,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -26,8 +26,9 @@ pub(crate) use admit::admit;
 pub use check::check_spec;
 pub use data::DataFacts;
 pub use modifier::MODIFIERS;
+pub(crate) use modifier::NEVER as NEVER_FROM_TENANTS;
 
-use crate::ownership::{Storage, annotation, made_for, made_in, own_name, storage};
+use crate::ownership::{Storage, annotation, made_for, made_in, own_name, own_restore_name, storage};
 use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
 use crate::results::Results;
@@ -81,8 +82,8 @@ pub struct Observed {
     pub now: Timestamp,
 }
 
-/// The names a Velero Restore of this request can have: the one it would be given now, and the one the Go controller
-/// gave it.
+/// The names of this request's Velero Restore that are known without its namespace: the one an older version of nacre
+/// would have given it, and the one that was noted.
 pub fn references(restore: &NonAdminRestore) -> Vec<String> {
     let reported = restore.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.nacuuid.clone());
     let mut names = vec![own_name(&restore.metadata)];
@@ -120,8 +121,11 @@ pub(crate) fn gather(
     let named = [&spec.resource_modifier, &spec.resource_policy];
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
+    let taken = space.as_deref().is_some_and(|space| {
+        own_names(&restore, space).iter().any(|name| view.velero_restore(name).is_some())
+    });
     Observed {
-        name_taken: velero.is_none() && view.velero_restore(&own_name(&restore.metadata)).is_some(),
+        name_taken: velero.is_none() && taken,
         velero_location: location.and_then(|name| view.storage_location(name)),
         config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
@@ -149,10 +153,22 @@ pub(crate) fn gather(
     }
 }
 
+/// The request that a Velero Restore says it was made for.
+pub(crate) fn origin(velero: &Restore) -> Option<Key> {
+    let namespace = annotation(&velero.metadata, labels::NAR_NAMESPACE)?;
+    Some(Key::new(Kind::NonAdminRestore, namespace, annotation(&velero.metadata, labels::NAR_NAME)?))
+}
+
+/// The names its Velero Restore would be given now, from either storage.
+fn own_names(restore: &NonAdminRestore, namespace: &Namespace) -> [String; 2] {
+    RestoredFrom::ALL.map(|from| own_restore_name(from, &restore.metadata, namespace))
+}
+
 /// The Velero Restore of a request: made for this very object and namespace.
 pub(crate) fn velero_of(view: &State, restore: &NonAdminRestore) -> Option<Arc<Restore>> {
     let namespace = view.namespace(restore.metadata.namespace.as_deref()?)?;
-    let mut named = references(restore).into_iter().filter_map(|name| view.velero_restore(&name));
+    let names = own_names(restore, &namespace).into_iter().chain(references(restore));
+    let mut named = names.filter_map(|name| view.velero_restore(&name));
     named.find(|velero| {
         made_for(&velero.metadata, &restore.metadata, labels::NAR_NAME, labels::NAR_NAMESPACE)
             && made_in(&velero.metadata, &namespace)

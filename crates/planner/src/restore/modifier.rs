@@ -16,8 +16,8 @@ use crate::{Action, config_map};
 const KEY: &str = "modifiers.yaml";
 
 /// What must never come back from storage that a tenant can write to, in Velero's patterns: a star ends at a dot, two
-/// do not.
-const NEVER: [&str; 20] = [
+/// do not. Admission refuses the same.
+pub(crate) const NEVER: [&str; 20] = [
     "persistentvolumes",
     "namespaces",
     "nodes",

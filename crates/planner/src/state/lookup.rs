@@ -23,7 +23,7 @@ use super::{State, WatchedKind};
 use crate::backup::SnapshotClasses;
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
-use crate::{Key, Policy, RejectedWrite};
+use crate::{Key, Policy, RejectedWrite, restore};
 
 impl State {
     pub(crate) fn admin<K: WatchedKind>(&self, name: &str) -> Option<Arc<K>> {
@@ -34,10 +34,19 @@ impl State {
         self.references.under(velero).filter(|key| key.kind == kind).cloned().collect()
     }
 
-    /// The phases of the volumes of one kind that belong to a Velero object.
-    fn phases<K: WatchedKind>(&self, owner: &str, status: fn(&K) -> Option<&VolumeStatus>) -> Vec<String> {
+    /// The phases of the volumes of one kind that belong to a Velero object. One that says it belongs to another object
+    /// of that name was forged in a tenant's bucket.
+    fn phases<K: WatchedKind + VolumeOperation>(
+        &self,
+        (owner, uid): (&str, Option<&str>),
+        status: fn(&K) -> Option<&VolumeStatus>,
+    ) -> Vec<String> {
         let of_kind = self.volumes.under(owner).filter(|key| key.kind == K::KIND);
-        let volumes = of_kind.filter_map(|key| K::store(self).get(&key.namespace, &key.name));
+        let volumes =
+            of_kind.filter_map(|key| K::store(self).get(&key.namespace, &key.name)).filter(|seen| {
+                let claimed = seen.object.owner_uid();
+                claimed.is_none() || uid.is_none() || claimed == uid
+            });
         volumes
             .map(|volume| status(&volume.object).and_then(|status| status.phase.clone()).unwrap_or_default())
             .collect()
@@ -175,8 +184,10 @@ impl State {
 
     /// How far the volumes of this Velero Backup are.
     pub fn backup_volumes(&self, backup: &str) -> (PodVolumeCounts, DataMoverCounts) {
-        let files = self.phases::<PodVolumeBackup>(backup, |volume| volume.status.as_ref());
-        let moved = self.phases::<DataUpload>(backup, |volume| volume.status.as_ref());
+        let velero = self.velero_backup(backup);
+        let owner = (backup, velero.as_deref().and_then(|velero| velero.metadata.uid.as_deref()));
+        let files = self.phases::<PodVolumeBackup>(owner, |volume| volume.status.as_ref());
+        let moved = self.phases::<DataUpload>(owner, |volume| volume.status.as_ref());
         (
             PodVolumeCounts::of(files.iter().map(String::as_str)),
             DataMoverCounts::of(moved.iter().map(String::as_str)),
@@ -185,8 +196,10 @@ impl State {
 
     /// How far the volumes of this Velero Restore are.
     pub fn restore_volumes(&self, restore: &str) -> (PodVolumeCounts, DataMoverCounts) {
-        let files = self.phases::<PodVolumeRestore>(restore, |volume| volume.status.as_ref());
-        let moved = self.phases::<DataDownload>(restore, |volume| volume.status.as_ref());
+        let velero = self.velero_restore(restore);
+        let owner = (restore, velero.as_deref().and_then(|velero| velero.metadata.uid.as_deref()));
+        let files = self.phases::<PodVolumeRestore>(owner, |volume| volume.status.as_ref());
+        let moved = self.phases::<DataDownload>(owner, |volume| volume.status.as_ref());
         (
             PodVolumeCounts::of(files.iter().map(String::as_str)),
             DataMoverCounts::of(moved.iter().map(String::as_str)),
@@ -248,9 +261,15 @@ impl State {
         self.keys_of(Kind::NonAdminBackup, velero_backup)
     }
 
-    /// The restore requests that refer to this Velero Restore, by name alone.
+    /// The restore requests that refer to this Velero Restore, and the one it says it was made for. Whether that is so,
+    /// the caller decides.
     pub fn restores_of(&self, velero_restore: &str) -> Vec<Key> {
-        self.keys_of(Kind::NonAdminRestore, velero_restore)
+        let origin = self.velero_restore(velero_restore).and_then(|velero| restore::origin(&velero));
+        let mut keys = self.keys_of(Kind::NonAdminRestore, velero_restore);
+        keys.extend(origin.filter(|key| self.restore(&key.namespace, &key.name).is_some()));
+        keys.sort();
+        keys.dedup();
+        keys
     }
 
     /// Every request that was refused or waits for something, in all namespaces.

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::core::cel::KubeCelExt as _;
 use kube::core::cel::cel::{Context, Program, Value as Answer, to_value};
 use serde_json::{Value, json};
 
@@ -20,6 +21,10 @@ pub(crate) struct Ask {
     old: Value,
     param: Value,
     in_deleting_namespace: bool,
+    /// The group and the plural of the kind.
+    resource: (&'static str, &'static str),
+    /// The name and the uid of the namespace; an empty name for an object without one.
+    namespace: (&'static str, &'static str),
     holds: Vec<&'static str>,
 }
 
@@ -33,6 +38,8 @@ impl Ask {
             old: Value::Null,
             param: Value::Null,
             in_deleting_namespace: false,
+            resource: ("", ""),
+            namespace: ("shop", "shop-uid"),
             holds: Vec::new(),
         }
     }
@@ -64,6 +71,16 @@ impl Ask {
         Self { param: param.clone(), ..self }
     }
 
+    /// About an object of this kind.
+    pub(crate) fn of(self, group: &'static str, plural: &'static str) -> Self {
+        Self { resource: (group, plural), ..self }
+    }
+
+    /// In this namespace, by name and uid; an empty name is none.
+    pub(crate) fn inside(self, name: &'static str, uid: &'static str) -> Self {
+        Self { namespace: (name, uid), ..self }
+    }
+
     /// In a namespace that is being deleted.
     pub(crate) fn in_deleting_namespace(self) -> Self {
         Self { in_deleting_namespace: true, ..self }
@@ -76,12 +93,15 @@ impl Ask {
         // In match conditions the API server knows no namespace.
         let applies =
             spec.match_conditions.iter().flatten().all(|one| self.is_true(&one.expression, &no_words, false));
+        if !applies {
+            return true;
+        }
         let mut words = HashMap::new();
         for variable in spec.variables.iter().flatten() {
             let value = self.answer(&variable.expression, &words, true);
             words.insert(variable.name.clone(), value);
         }
-        !applies || spec.validations.iter().flatten().all(|one| self.is_true(&one.expression, &words, true))
+        spec.validations.iter().flatten().all(|one| self.is_true(&one.expression, &words, true))
     }
 
     fn is_true(&self, expression: &str, words: &HashMap<String, Answer>, with_namespace: bool) -> bool {
@@ -114,23 +134,25 @@ impl Ask {
     }
 
     fn context(&self, words: &HashMap<String, Answer>, with_namespace: bool) -> Context<'static> {
-        let mut namespace = json!({ "metadata": { "name": "shop" } });
+        let (name, uid) = self.namespace;
+        let mut namespace = json!({ "metadata": { "name": name, "uid": uid } });
         if self.in_deleting_namespace {
             namespace["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }
         let request = json!({
             "operation": self.operation,
             "name": self.name,
-            "namespace": "shop",
+            "namespace": name,
+            "resource": { "group": self.resource.0, "resource": self.resource.1 },
             "userInfo": { "username": self.user },
         });
-        let mut context = Context::default();
+        let mut context = Context::default().with_all();
         for (name, value) in [
             ("object", &self.object),
             ("oldObject", &self.old),
             ("request", &request),
             ("params", &self.param),
-            ("namespaceObject", if with_namespace { &namespace } else { &Value::Null }),
+            ("namespaceObject", if with_namespace && !name.is_empty() { &namespace } else { &Value::Null }),
         ] {
             context.add_variable_from_value(name, to_value(value).unwrap());
         }

@@ -115,6 +115,13 @@ impl Draft {
     }
 }
 
+/// Selects objects that have a label, whatever its value.
+pub fn exists(label: &str) -> LabelSelector {
+    let requirement =
+        LabelSelectorRequirement { key: label.to_owned(), operator: "Exists".to_owned(), values: None };
+    LabelSelector { match_expressions: Some(vec![requirement]), match_labels: None }
+}
+
 /// Where a policy applies.
 pub fn matching(operations: &[&str], kinds: &[(&str, &[&str])], selector: LabelSelector) -> MatchResources {
     let owned = |words: &[&str]| Some(words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());

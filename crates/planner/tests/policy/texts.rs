@@ -21,7 +21,7 @@ restore:
   enforce: {}
   hooks: forbid
   hookTimeout: 4m
-  fromTenantStorage: { allowedResources: [configmaps, deployments.apps], pods: true }
+  fromTenantStorage: { allowedResources: [configmaps, deployments.apps], pods: baseline }
   fromPlatformStorage: { excludedResources: [resourcequotas] }
 storageLocations:
   mode: own
@@ -203,8 +203,8 @@ const REFUSED: &[(&str, &[&str])] = &[
     (
         "restore:\n  fromTenantStorage:\n    pods: yes\n    allowedResources:\n      - pods\n      - roles.rbac.authorization.k8s.io\n      - '*'\n      - nonadminbackups.oadp.openshift.io\n",
         &[
-            "3:11: restore.fromTenantStorage.pods: \"yes\" was found where true or false belongs",
-            "5:9: restore.fromTenantStorage.allowedResources[0]: \"pods\": pods come back only where fromTenantStorage.pods is true; remove it here",
+            "3:11: restore.fromTenantStorage.pods: \"yes\" was found where baseline or none belongs",
+            "5:9: restore.fromTenantStorage.allowedResources[0]: \"pods\": pods come back only where fromTenantStorage.pods is baseline; remove it here",
             "6:9: restore.fromTenantStorage.allowedResources[1]: \"roles.rbac.authorization.k8s.io\": never comes back from storage that a tenant can write to; remove it",
             "7:9: restore.fromTenantStorage.allowedResources[2]: \"*\": a star would let everything back; name each resource, for example deployments.apps",
             "8:9: restore.fromTenantStorage.allowedResources[3]: \"nonadminbackups.oadp.openshift.io\": never comes back from storage that a tenant can write to; remove it",

@@ -123,7 +123,7 @@ fn restores_from_it_go_too_and_others_stay() {
     delete NonAdminRestore shop/from-daily
     create DeleteBackupRequest velero/shop-daily-<1>-1
     status NonAdminRestore shop/from-daily Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(the Velero Restore is being removed) queue=1
-    delete Restore velero/shop-from-daily-<r1>
+    delete Restore velero/shop-from-d-p-<r1>
     release NonAdminRestore shop/from-daily
     event Normal RestoreDeleted: the restore is gone
     ");
@@ -131,7 +131,7 @@ fn restores_from_it_go_too_and_others_stay() {
     world.settle();
     assert_eq!(world.names(Kind::NonAdminRestore), ["shop/from-weekly"]);
     assert_eq!(world.names(Kind::NonAdminBackup), ["shop/weekly"]);
-    assert_eq!(world.names(Kind::Restore), ["velero/shop-from-weekly-<r2>"]);
+    assert_eq!(world.names(Kind::Restore), ["velero/shop-from-w-p-<r2>"]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn deleting_with_data_what_has_vanished() {
     delete NonAdminBackup shop/daily
     event Normal BackupDeleted: the backup is gone
     status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(the Velero Restore is being removed) queue=1
-    delete Restore velero/shop-again-<r1>
+    delete Restore velero/shop-again-p-<r1>
     release NonAdminRestore shop/again
     event Normal RestoreDeleted: the restore is gone
     ");

@@ -102,7 +102,7 @@ fn a_restores_files_are_where_its_backup_is() {
     world.settle();
     let reported = world.condition("nadr shop/log", "NonAdminRestoreNotAvailable");
     assert!(reported.contains("is not finished"), "{reported}");
-    completes(&mut world, "shop-again-<r1>");
+    completes(&mut world, "shop-again-t-<r1>");
     let target = world.get(&only(&world))["spec"]["target"].clone();
     assert_eq!(target["name"].as_str().map(str::to_owned), Some(world.velero_name("nar shop/again")));
 }

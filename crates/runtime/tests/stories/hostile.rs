@@ -229,16 +229,16 @@ fn a_restore_from_somebody_elses_backup_by_a_forged_request() {
     let mut world = victim();
     world.apply(nar("victim/again", "daily"));
     world.settle();
-    let before = world.get("restore victim-again-<r1>");
+    let before = world.get("restore victim-agai-p-<r1>");
     world.apply(nar("attacker/again", "daily"));
-    let velero = json!({"nacuuid": long("victim-again-<r1>"), "name": long("victim-again-<r1>")});
+    let velero = json!({"nacuuid": long("victim-agai-p-<r1>"), "name": long("victim-agai-p-<r1>")});
     world.forge_status("nar attacker/again", json!({"phase": "Created", "veleroRestore": velero}));
     world.settle();
     assert!(world.condition("nar attacker/again", "Accepted").starts_with("False/VeleroRestoreNotFound"));
     world.delete("nar attacker/again");
     world.settle();
     assert!(!world.has("nar attacker/again"));
-    assert_eq!(world.get("restore victim-again-<r1>"), before);
+    assert_eq!(world.get("restore victim-agai-p-<r1>"), before);
 }
 
 #[test]

@@ -29,11 +29,11 @@ fn the_modifier_comes_first_and_only_the_list_comes_back() {
     assert_snapshot!(world.trace(), @r"
     create ConfigMap velero/nacre-restore-from-tenant-storage
     hold NonAdminRestore shop/again
-    create Restore velero/shop-again-<r1>
+    create Restore velero/shop-again-t-<r1>
     status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=1
-    event Normal RestoreScheduled: Velero was given the restore as shop-again-<r1>
+    event Normal RestoreScheduled: Velero was given the restore as shop-again-t-<r1>
     ");
-    let spec = world.get("restore shop-again-<r1>")["spec"].clone();
+    let spec = world.get("restore shop-again-t-<r1>")["spec"].clone();
     assert_eq!(spec["includeClusterResources"], false);
     assert_eq!(spec["restorePVs"], false);
     assert_eq!(spec["resourceModifier"]["name"], MODIFIERS[0]);
@@ -72,7 +72,7 @@ fn data_that_was_moved_into_the_storage_comes_back() {
     let mut world = completed(json!({"snapshotMoveData": true}));
     world.apply(nar_with("shop/again", json!({"backupName": "daily", "restorePVs": true})));
     world.settle();
-    assert_eq!(world.get("restore shop-again-<r1>")["spec"]["restorePVs"], true);
+    assert_eq!(world.get("restore shop-again-t-<r1>")["spec"]["restorePVs"], true);
 }
 
 #[test]
@@ -115,9 +115,28 @@ fn volumes_saved_from_inside_pods_need_the_policys_word() {
     // Allowed, it goes on by itself, with the pods and another modifier.
     world.policy(|policy| policy.restore.from_tenant_storage.pods = true);
     world.settle();
-    let spec = world.get("restore shop-again-<r1>")["spec"].clone();
+    let spec = world.get("restore shop-again-t-<r1>")["spec"].clone();
     assert!(spec["includedResources"].as_array().unwrap().contains(&json!("pods")));
     assert_eq!(spec["resourceModifier"]["name"], MODIFIERS[1]);
+}
+
+#[test]
+fn h8_a_volume_with_the_name_of_somebody_elses_backup_says_nothing_about_it() {
+    let forged = |backup_uid: &str| {
+        let mut world = completed(json!({}));
+        // Velero gives what it imports the uid of the backup it was stored with, whatever name is written in it.
+        let of = json!({labels::VELERO_BACKUP_NAME: world.velero_name("nab shop/daily"), labels::VELERO_BACKUP_UID: backup_uid});
+        let volume = json!({"metadata": {"labels": of}, "spec": {}, "status": {"phase": "Completed"}});
+        world.apply(object(Kind::PodVolumeBackup, "velero/volume", volume));
+        world.settle();
+        world.apply(nar("shop/again", "daily"));
+        world.settle();
+        world.condition("nar shop/again", "Accepted")
+    };
+    assert!(forged("another").starts_with("True/"), "the victim's restore is not refused");
+    let own =
+        completed(json!({})).get("backup shop-daily-<1>")["metadata"]["uid"].as_str().unwrap().to_owned();
+    assert!(forged(&own).contains("1 volumes that were saved from inside pods"));
 }
 
 #[test]
@@ -138,7 +157,7 @@ fn the_same_backup_in_the_clusters_storage_brings_all_but_the_guard_rails() {
     world.settle();
     let reported = world.condition("nar shop/again", "Accepted");
     assert!(reported.contains("\"ResourceQuotas\" is always left out"), "{reported}");
-    let spec = world.get("restore shop-all-<r2>")["spec"].clone();
+    let spec = world.get("restore shop-all-p-<r2>")["spec"].clone();
     assert_eq!((&spec["includedResources"], &spec["restorePVs"]), (&json!(null), &json!(null)));
     assert!(spec["excludedResources"].as_array().unwrap().contains(&json!("resourcequotas")));
     assert_eq!(spec["resourceModifier"], json!(null));

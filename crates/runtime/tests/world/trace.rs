@@ -1,6 +1,6 @@
 //! A readable log of what happened, with short uids so that it is stable.
 
-use api::Kind;
+use api::{Kind, RestoredFrom};
 use planner::{Action, Event, Target};
 use serde_json::Value;
 
@@ -20,8 +20,17 @@ pub(super) fn uid(kind: Kind, birth: u32) -> String {
     format!("{:08x}{MIDDLE}{birth:012}", kind as u32)
 }
 
-/// Makes every uid short: `shop-daily-<1>`.
+/// What stands in the name of a Velero Restore for the uid of its namespace, whichever it is; in a trace it is left out.
+fn of_namespace() -> String {
+    format!("{:08x}-0000-<r", Kind::Namespace as u32)
+}
+
+/// Makes every uid short: `shop-daily-<1>`, and for a restore from the administrators' storage `shop-again-p-<r1>`.
 pub(crate) fn short(text: &str) -> String {
+    shortened(text).replace(&of_namespace(), "-<r")
+}
+
+fn shortened(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(MIDDLE) {
@@ -38,6 +47,13 @@ pub(crate) fn short(text: &str) -> String {
 
 /// And back: `<1>` is the uid of the first NonAdminBackup, `<r1>` of the first NonAdminRestore.
 pub(crate) fn long(text: &str) -> String {
+    let restores = RestoredFrom::ALL.map(RestoredFrom::letter);
+    lengthened(&restores.iter().fold(text.to_owned(), |text, letter| {
+        text.replace(&format!("-{letter}-<r"), &format!("-{letter}{}", of_namespace()))
+    }))
+}
+
+fn lengthened(text: &str) -> String {
     let Some((before, rest)) = text.split_once('<') else {
         return text.to_owned();
     };
@@ -45,7 +61,7 @@ pub(crate) fn long(text: &str) -> String {
     let digits = inside.trim_start_matches(char::is_alphabetic);
     let letter = &inside[..inside.len() - digits.len()];
     let (kind, _) = LETTERS.iter().find(|(_, known)| *known == letter).expect("a letter of a kind");
-    format!("{before}{}{}", uid(*kind, digits.parse().unwrap()), long(after))
+    format!("{before}{}{}", uid(*kind, digits.parse().unwrap()), lengthened(after))
 }
 
 /// One write. Of a status, what it is afterwards.

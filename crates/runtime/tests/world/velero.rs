@@ -1,6 +1,6 @@
 //! Velero: it starts, progresses, completes or fails, and processes deletions.
 
-use api::{Kind, labels};
+use api::{Kind, RestoredFrom, labels};
 use planner::Key;
 use serde_json::{Value, json};
 
@@ -39,7 +39,15 @@ impl World {
     pub(crate) fn velero_name(&self, request: &str) -> String {
         let found = self.get(request);
         let text = |field: &str| found["metadata"][field].as_str().unwrap().to_owned();
-        api::velero_name(&text("namespace"), &text("name"), &text("uid"))
+        let (namespace, name, uid) = (text("namespace"), text("name"), text("uid"));
+        if !request.starts_with("nar ") {
+            return api::velero_name(&namespace, &name, &uid);
+        }
+        let space = self.get(&format!("ns {namespace}"))["metadata"]["uid"].as_str().unwrap().to_owned();
+        let names =
+            RestoredFrom::ALL.map(|from| api::restore_name(from, (&namespace, &space), (&name, &uid)));
+        let stored = names.iter().find(|name| self.has(&format!("restore {name}")));
+        stored.unwrap_or(&names[0]).clone()
     }
 
     /// Velero has done so many items of so many.

@@ -22,22 +22,22 @@ fn a_restore_is_made_in_three_writes_and_mirrored() {
     world.apply(nar("shop/again", "daily"));
     assert_snapshot!(world.trace(), @r"
     hold NonAdminRestore shop/again
-    create Restore velero/shop-again-<r1>
+    create Restore velero/shop-again-p-<r1>
     status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=1
-    event Normal RestoreScheduled: Velero was given the restore as shop-again-<r1>
+    event Normal RestoreScheduled: Velero was given the restore as shop-again-p-<r1>
     ");
-    world.velero_starts("shop-again-<r1>");
-    world.velero_progresses("shop-again-<r1>", 1, 4);
+    world.velero_starts("shop-again-p-<r1>");
+    world.velero_progresses("shop-again-p-<r1>", 1, 4);
     assert_snapshot!(world.trace(), @r"
     status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=1 velero=InProgress 1/4
     event Normal RestoreStarted: Velero has started the restore
     ");
-    world.velero_says("shop-again-<r1>", json!({"phase": "WaitingForPluginOperations"}));
+    world.velero_says("shop-again-p-<r1>", json!({"phase": "WaitingForPluginOperations"}));
     world.settle();
-    world.velero_says("shop-again-<r1>", json!({"phase": "Finalizing"}));
+    world.velero_says("shop-again-p-<r1>", json!({"phase": "Finalizing"}));
     world.settle();
     world.trace();
-    world.velero_completes("shop-again-<r1>");
+    world.velero_completes("shop-again-p-<r1>");
     assert_snapshot!(world.trace(), @r"
     status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=0 velero=Completed 1/4
     event Normal RestoreCompleted: the restore is complete
@@ -54,10 +54,10 @@ fn its_volumes_are_counted() {
         let rest = json!({"metadata": {"labels": labels}, "spec": {}, "status": {"phase": phase}});
         object(kind, &format!("velero/{name}"), rest)
     };
-    world.apply(volume(Kind::PodVolumeRestore, "a", "shop-again-<r1>", "Completed"));
-    world.apply(volume(Kind::PodVolumeRestore, "b", "shop-again-<r1>", "Failed"));
+    world.apply(volume(Kind::PodVolumeRestore, "a", "shop-again-p-<r1>", "Completed"));
+    world.apply(volume(Kind::PodVolumeRestore, "b", "shop-again-p-<r1>", "Failed"));
     world.apply(volume(Kind::PodVolumeRestore, "c", "somebody-elses", "Completed"));
-    world.apply(volume(Kind::DataDownload, "d", "shop-again-<r1>", "InProgress"));
+    world.apply(volume(Kind::DataDownload, "d", "shop-again-p-<r1>", "InProgress"));
     world.settle();
     let status = world.get("nar shop/again")["status"].clone();
     assert_eq!(status["fileSystemPodVolumeRestores"], json!({"total": 2, "completed": 1, "failed": 1}));
@@ -69,7 +69,7 @@ fn what_is_written_is_complete() {
     let mut world = completed();
     world.apply(nar("shop/again", "daily"));
     world.settle();
-    assert_snapshot!(world.show("restore shop-again-<r1>", "metadata"), @r#"
+    assert_snapshot!(world.show("restore shop-again-p-<r1>", "metadata"), @r#"
     {
       "annotations": {
         "nacre.dev/origin-namespace-uid": "<n2>",
@@ -83,15 +83,15 @@ fn what_is_written_is_complete() {
       "labels": {
         "app.kubernetes.io/managed-by": "oadp-nac-controller",
         "openshift.io/oadp": "True",
-        "openshift.io/oadp-nar-origin-nacuuid": "shop-again-<r1>"
+        "openshift.io/oadp-nar-origin-nacuuid": "shop-again-p-<r1>"
       },
-      "name": "shop-again-<r1>",
+      "name": "shop-again-p-<r1>",
       "namespace": "velero",
       "resourceVersion": "14",
       "uid": "<7:1>"
     }
     "#);
-    assert_snapshot!(world.show("restore shop-again-<r1>", "spec"), @r#"
+    assert_snapshot!(world.show("restore shop-again-p-<r1>", "spec"), @r#"
     {
       "backupName": "shop-daily-<1>",
       "excludedResources": [
@@ -136,10 +136,10 @@ fn it_never_runs_twice() {
     let mut world = completed();
     world.apply(nar("shop/again", "daily"));
     world.settle();
-    world.velero_starts("shop-again-<r1>");
-    world.velero_completes("shop-again-<r1>");
+    world.velero_starts("shop-again-p-<r1>");
+    world.velero_completes("shop-again-p-<r1>");
     world.trace();
-    world.delete("restore shop-again-<r1>");
+    world.delete("restore shop-again-p-<r1>");
     world.velero_tidies();
     assert_snapshot!(world.trace(), @r"
     release NonAdminRestore shop/again
@@ -162,8 +162,8 @@ fn once_velero_has_it_nothing_turns_it_back() {
     world.policy(|policy| policy.namespaces.excluded.push("shop".to_owned()));
     world.settle();
     world.trace();
-    world.velero_starts("shop-again-<r1>");
-    world.velero_completes("shop-again-<r1>");
+    world.velero_starts("shop-again-p-<r1>");
+    world.velero_completes("shop-again-p-<r1>");
     assert_snapshot!(world.trace(), @r"
     status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=0 velero=Completed
     event Normal RestoreCompleted: the restore is complete
@@ -175,14 +175,14 @@ fn deleting_waits_until_velero_has_tidied_up() {
     let mut world = completed();
     world.apply(nar("shop/again", "daily"));
     world.settle();
-    world.velero_starts("shop-again-<r1>");
+    world.velero_starts("shop-again-p-<r1>");
     world.trace();
     world.delete("nar shop/again");
     assert_snapshot!(world.trace(), @"status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(Velero is at work on it: volumes are being cancelled, and the Velero Restore is removed when Velero has ended it) queue=1 velero=InProgress");
-    world.velero_completes("shop-again-<r1>");
+    world.velero_completes("shop-again-p-<r1>");
     assert_snapshot!(world.trace(), @r"
     status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(the Velero Restore is being removed) queue=0 velero=Completed
-    delete Restore velero/shop-again-<r1>
+    delete Restore velero/shop-again-p-<r1>
     ");
     world.velero_tidies();
     assert_snapshot!(world.trace(), @r"
@@ -245,7 +245,7 @@ fn a_restore_from_what_came_out_of_storage() {
     world.apply(synced);
     world.apply(nar("shop/again", "daily"));
     world.settle();
-    assert_eq!(world.get("restore shop-again-<r1>")["spec"]["backupName"], long("shop-daily-old"));
+    assert_eq!(world.get("restore shop-again-p-<r1>")["spec"]["backupName"], long("shop-daily-old"));
 }
 
 #[test]
@@ -254,8 +254,7 @@ fn a_name_that_velero_has_already_is_not_taken_from_anybody() {
     // Somebody is quicker than nacre, which under faults may not be so.
     world.stop_recording();
     world.apply(nar("shop/again", "daily"));
-    let uid = world.get("nar shop/again")["metadata"]["uid"].as_str().unwrap().to_owned();
-    let taken = format!("velero/{}", api::velero_name("shop", "again", &uid));
+    let taken = format!("velero/{}", world.velero_name("nar shop/again"));
     world.apply(object(Kind::Restore, &taken, json!({"spec": {"backupName": "by-hand"}})));
     world.settle();
     assert_snapshot!(world.condition("nar shop/again", "Accepted"), @"False/InvalidRestoreSpec: metadata.name: Velero already has an object under the name this restore would get; create it under another name");

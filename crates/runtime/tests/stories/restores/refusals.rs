@@ -50,7 +50,7 @@ fn every_rule_about_a_spec_refuses_and_heals() {
         world.apply(nar("shop/again", "daily"));
         world.settle();
         assert_eq!(world.get("nar shop/again")["status"]["phase"], "Created");
-        assert_eq!(world.names(Kind::Restore), ["velero/shop-again-<r1>"]);
+        assert_eq!(world.names(Kind::Restore), ["velero/shop-again-p-<r1>"]);
     }
     assert_snapshot!(said, @r#"
     False/InvalidRestoreSpec: spec.restoreSpec.scheduleName: not available to namespace owners; leave the field out
@@ -97,9 +97,9 @@ fn it_waits_for_a_backup_that_is_not_there_yet_or_still_runs() {
     status NonAdminBackup shop/daily Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=PartiallyFailed
     event Warning BackupFailed: Velero ended the backup as PartiallyFailed
     hold NonAdminRestore shop/again
-    create Restore velero/shop-again-<r1>
+    create Restore velero/shop-again-p-<r1>
     status NonAdminRestore shop/again Created Accepted=True/RestoreAccepted Queued=True/RestoreScheduled queue=1
-    event Normal RestoreScheduled: Velero was given the restore as shop-again-<r1>
+    event Normal RestoreScheduled: Velero was given the restore as shop-again-p-<r1>
     ");
 }
 
@@ -189,7 +189,7 @@ fn an_enforced_spec_holds_for_restores_too() {
     assert_snapshot!(world.condition("nar shop/again", "Accepted"), @r#"False/InvalidRestoreSpec: spec.restoreSpec.existingResourcePolicy: the administrator requires "none"; leave the field out or set it to that"#);
     world.apply(nar("shop/again", "daily"));
     world.settle();
-    assert_eq!(world.get("restore shop-again-<r1>")["spec"]["existingResourcePolicy"], "none");
+    assert_eq!(world.get("restore shop-again-p-<r1>")["spec"]["existingResourcePolicy"], "none");
 }
 
 #[test]
@@ -215,5 +215,5 @@ fn a_hook_is_kept_within_the_namespace() {
     let mut bounded = hook;
     bounded["postHooks"][0]["exec"]["execTimeout"] = json!("10m");
     bounded["postHooks"][0]["exec"]["waitTimeout"] = json!("10m");
-    assert_eq!(world.get("restore shop-again-<r1>")["spec"]["hooks"]["resources"], json!([bounded]));
+    assert_eq!(world.get("restore shop-again-p-<r1>")["spec"]["hooks"]["resources"], json!([bounded]));
 }

@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::world::World;
 use crate::world::manifests::{nab, nar};
 
-const RESTORE: &str = "shop-again-<r1>";
-const OTHER: &str = "office-theirs-<r2>";
+const RESTORE: &str = "shop-again-p-<r1>";
+const OTHER: &str = "office-thei-p-<r2>";
 
 /// Two tenants, whose restores Velero has started: their volumes wait for a node agent.
 fn restoring() -> World {
@@ -53,8 +53,8 @@ fn a_restore_whose_pod_is_gone_ends_soon_and_the_neighbours_goes_on() {
     assert_eq!(volume(&world, RESTORE)["spec"]["cancel"], json!(null));
     world.pass(Duration::from_mins(1));
     assert_snapshot!(world.trace(), @r#"
-    patch PodVolumeRestore velero/shop-again-<r1>-v {"spec":{"cancel":true},"status":{"message":"cancelled by nacre: pod \"db\", into which the data was to be written, is gone"}}
-    event Warning VolumeCancelled: PodVolumeRestore shop-again-<r1>-v: cancelled by nacre: pod "db", into which the data was to be written, is gone
+    patch PodVolumeRestore velero/shop-again-p-<r1>-v {"spec":{"cancel":true},"status":{"message":"cancelled by nacre: pod \"db\", into which the data was to be written, is gone"}}
+    event Warning VolumeCancelled: PodVolumeRestore shop-again-p-<r1>-v: cancelled by nacre: pod "db", into which the data was to be written, is gone
     "#);
     world.volume_is(RESTORE, json!({"phase": "Canceled"}));
     world.velero_ends(RESTORE, "PartiallyFailed", json!({"errors": 1}));
@@ -134,8 +134,8 @@ fn deleting_a_restore_that_velero_works_on_cancels_its_volumes_first() {
     world.delete("nar shop/again");
     assert_snapshot!(world.trace(), @r#"
     status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(Velero is at work on it: volumes are being cancelled, and the Velero Restore is removed when Velero has ended it) queue=1 velero=InProgress fileSystemPodVolumeRestores={"new":1,"total":1}
-    patch PodVolumeRestore velero/shop-again-<r1>-v {"spec":{"cancel":true},"status":{"message":"cancelled by nacre: the request is being deleted"}}
-    event Warning VolumeCancelled: PodVolumeRestore shop-again-<r1>-v: cancelled by nacre: the request is being deleted
+    patch PodVolumeRestore velero/shop-again-p-<r1>-v {"spec":{"cancel":true},"status":{"message":"cancelled by nacre: the request is being deleted"}}
+    event Warning VolumeCancelled: PodVolumeRestore shop-again-p-<r1>-v: cancelled by nacre: the request is being deleted
     "#);
     assert!(world.has(&format!("restore {RESTORE}")), "deleting it now would leave Velero waiting for ever");
     world.volume_is(RESTORE, json!({"phase": "Canceled"}));

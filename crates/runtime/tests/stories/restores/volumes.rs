@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::world::World;
 use crate::world::manifests::{nab, nar, nar_with};
 
-const RESTORE: &str = "shop-again-<r1>";
+const RESTORE: &str = "shop-again-p-<r1>";
 const DATA: &str = "DataRestored";
 
 /// A world with a backup that holds the data of the claim `data`, which exists, and a restore that Velero has started a

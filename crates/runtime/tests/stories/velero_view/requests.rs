@@ -53,8 +53,8 @@ fn a_restore_made_with_velero_is_a_request() {
     world.settle();
     assert_eq!(world.get("nar shop/back")["spec"], json!({"restoreSpec": {"backupName": "daily"}}));
     assert_eq!(world.get("restore shop/back")["spec"]["backupName"], "daily");
-    world.velero_starts("shop-back-<r1>");
-    world.velero_completes("shop-back-<r1>");
+    world.velero_starts("shop-back-p-<r1>");
+    world.velero_completes("shop-back-p-<r1>");
     world.settle();
     assert_eq!(world.get("restore shop/back")["status"]["phase"], "Completed");
     // One from nowhere, or from somebody else's, is refused as Velero would.

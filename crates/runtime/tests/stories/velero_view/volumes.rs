@@ -81,8 +81,8 @@ fn what_belongs_to_a_restore_is_shown_beside_it() {
     world.apply(nar("shop/back", "daily"));
     world.settle();
     let (name, uid) = (
-        crate::world::long("shop-back-<r1>"),
-        world.get("restore shop-back-<r1>")["metadata"]["uid"].clone(),
+        crate::world::long("shop-back-p-<r1>"),
+        world.get("restore shop-back-p-<r1>")["metadata"]["uid"].clone(),
     );
     let ties = json!({labels::VELERO_RESTORE_NAME: name, labels::VELERO_RESTORE_UID: uid});
     for kind in [Kind::PodVolumeRestore, Kind::DataDownload] {

@@ -1,0 +1,172 @@
+//! A cluster with the fence, a tenant with a backup in a bucket of its own, and nacre down: what holds here holds by the
+//! API server alone. The Restores are wide open, as if every filter of nacre's had failed.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::{RestoredFrom, restore_name};
+use bed::{Builder, eventually, wait_until};
+use e2e::{Tenant, TestCluster, VELERO, refused_by};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{DeleteParams, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::forged::{genuine_backup, tenant_storage};
+use crate::tarball::Tarball;
+
+pub(super) const TIMEOUT: Duration = Duration::from_secs(90);
+
+/// The policies around what Velero does for tenants.
+const FENCE: [&str; 5] = [
+    "nacre-restored-objects",
+    "nacre-restored-sources",
+    "nacre-restored-pods",
+    "nacre-restored-namespaces",
+    "nacre-deleted-snapshots",
+];
+
+pub(super) struct Fenced {
+    pub(super) cluster: TestCluster,
+    pub(super) client: Client,
+    /// What Velero calls the backup in the tenant's bucket.
+    pub(super) backup: String,
+    contents: PathBuf,
+    uid: String,
+    restores: AtomicU32,
+}
+
+impl Fenced {
+    /// Velero is started once these definitions are there, since it looks for kinds when it starts.
+    pub(super) async fn prepare(bed: Builder, definitions: &[&str]) -> Result<Self> {
+        let cluster = TestCluster::build_on(bed).await?;
+        for yaml in definitions {
+            cluster.bed.apply_yaml(yaml).await?;
+        }
+        cluster.admission().await?;
+        cluster.bed.velero_start().await?;
+        let client = cluster.bed.client().await?;
+        let nacre = cluster.start_nacre().await?;
+        let shop = cluster.tenant("shop", "ada").await?;
+        tenant_storage(&cluster, &shop).await?;
+        shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+        let (backup, contents) = genuine_backup(&cluster, &shop).await?;
+        shop.delete::<ConfigMap>("prices").await?;
+        drop(nacre);
+        let uid = Api::<Namespace>::all(client.clone()).get("shop").await?.uid().context("a uid")?;
+        drop(shop);
+        Ok(Self { contents, ..Self::on(cluster, backup, uid).await? })
+    }
+
+    /// A cluster of the story's own, with a backup and the tenant's namespace, by its uid.
+    pub(super) async fn on(cluster: TestCluster, backup: String, uid: String) -> Result<Self> {
+        let client = cluster.bed.client().await?;
+        Ok(Self { cluster, client, backup, contents: PathBuf::new(), uid, restores: AtomicU32::new(0) })
+    }
+
+    /// Puts the fence up, and waits until it is in force.
+    pub(super) async fn put_the_fence_up(&self) -> Result<()> {
+        self.cluster.bed.apply_path(&e2e::deploy("admission.yaml")).await?;
+        self.fence_is_there().await
+    }
+
+    /// Changes what is in the bucket, as its owner can.
+    pub(super) fn forge(&self, forge: impl FnOnce(&Tarball) -> Result<()>) -> Result<()> {
+        let tarball = Tarball::open(&self.contents)?;
+        forge(&tarball)?;
+        tarball.save()
+    }
+
+    /// The tenant, to make room for another restore.
+    pub(super) async fn shop(&self) -> Result<Tenant<'_>> {
+        self.cluster.tenant("shop", "ada").await
+    }
+
+    /// The name of the next Restore of the tenant's.
+    fn next(&self, from: RestoredFrom) -> String {
+        let number = self.restores.fetch_add(1, Ordering::Relaxed);
+        let uid = format!("00000000-0000-4000-8000-{number:012}");
+        restore_name(from, ("shop", &self.uid), (&format!("back-{number}"), &uid))
+    }
+
+    /// Velero restores everything in a backup for the tenant, with no filter at all. Returns the phase it ended in.
+    pub(super) async fn restore(&self, from: RestoredFrom, backup: &str) -> Result<String> {
+        let name = self.next(from);
+        let spec =
+            json!({"backupName": backup, "includedNamespaces": ["*"], "includeClusterResources": true});
+        // Only nacre may give such a name.
+        let nacre = self.cluster.bed.service_account_client(VELERO, "non-admin-controller").await?;
+        self.run(nacre, &name, json!({"openshift.io/oadp-nar-origin-nacuuid": name}), spec).await
+    }
+
+    /// The same by an administrator.
+    pub(super) async fn restore_as_administrator(&self, name: &str, spec: Value) -> Result<String> {
+        self.run(self.client.clone(), name, json!({}), spec).await
+    }
+
+    async fn run(&self, client: Client, name: &str, labels: Value, spec: Value) -> Result<String> {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("velero.io", "v1", "Restore"));
+        let restore = json!({"apiVersion": "velero.io/v1", "kind": "Restore",
+            "metadata": {"name": name, "namespace": VELERO, "labels": labels}, "spec": spec});
+        let restores = Api::<DynamicObject>::namespaced_with(client, VELERO, &kind);
+        restores.create(&PostParams::default(), &serde_json::from_value(restore)?).await?;
+        wait_until("the restore to end", TIMEOUT, restores, name, |restore| {
+            let status = &restore?.data["status"];
+            status["completionTimestamp"].as_str().and_then(|_| status["phase"].as_str().map(str::to_owned))
+        })
+        .await
+    }
+
+    /// Whether an object is there.
+    pub(super) async fn has(
+        &self,
+        (group, version, kind): (&str, &str, &str),
+        namespace: &str,
+        name: &str,
+    ) -> Result<bool> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let api: Api<DynamicObject> = match namespace {
+            "" => Api::all_with(self.client.clone(), &resource),
+            namespace => Api::namespaced_with(self.client.clone(), namespace, &resource),
+        };
+        Ok(api.get_opt(name).await?.is_some())
+    }
+
+    /// The planted weakness: the fence is taken away, and everything else stays.
+    pub(super) async fn take_the_fence_away(&self) -> Result<()> {
+        let bindings = Api::<ValidatingAdmissionPolicyBinding>::all(self.client.clone());
+        for name in FENCE {
+            bindings.delete(name, &DeleteParams::default()).await?;
+        }
+        eventually("the fence to be gone", TIMEOUT, async || self.probe().await.map(drop)).await
+    }
+
+    /// Waits until the fence is in force, and fails if it never is.
+    pub(super) async fn fence_is_there(&self) -> Result<()> {
+        eventually("the fence to be in force", TIMEOUT, async || {
+            refused_by("nacre-restored-objects", self.probe().await)
+        })
+        .await
+    }
+
+    /// What Velero would create outside the tenant's namespace, without creating it.
+    async fn probe(&self) -> kube::Result<ConfigMap> {
+        let velero = self.cluster.bed.service_account_client(VELERO, "velero").await;
+        let velero = velero.map_err(|error| kube::Error::Service(error.into()))?;
+        let label = restore_name(RestoredFrom::TenantStorage, ("shop", &self.uid), ("probe", &self.uid));
+        let probe = json!({"metadata": {"name": "probe", "labels": {"velero.io/restore-name": label}}});
+        let probe = serde_json::from_value(probe).map_err(kube::Error::SerdeError)?;
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        Api::<ConfigMap>::namespaced(velero, "default").create(&dry, &probe).await
+    }
+}
+
+/// Fails unless the phase is one in which Velero reports that something was refused.
+pub(super) fn reported(phase: &str) -> Result<()> {
+    ensure!(phase == "PartiallyFailed", "Velero says nothing of what was refused: {phase}");
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! The fence around what Velero creates for tenants, with real Velero. Each attack fails with it, and the same steps
+//! succeed without it.
+
+mod cluster;
+mod cost;
+
+use anyhow::{Context, Result, ensure};
+use api::RestoredFrom;
+use bed::{Bed, wait_until};
+use e2e::{TestCluster, VELERO};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Service};
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::{Value, json};
+
+use self::cluster::{Fenced, TIMEOUT, reported};
+use crate::forged::{self, in_shop};
+use crate::tarball::Tarball;
+
+const NAMESPACE: (&str, &str, &str) = ("", "v1", "Namespace");
+
+/// Kinds with sources, as CDI and KubeVirt have them, in brief.
+const SOURCES: &str = include_str!("sources.yaml");
+const SNAPSHOTS: &str = include_str!("../snapshots.yaml");
+const MIGRATION: &str = include_str!("../migration.yaml");
+
+/// A backup in the cluster's own storage of a namespace, made by an administrator.
+async fn platform_backup(cluster: &TestCluster, name: &str, namespace: &str) -> Result<()> {
+    let backup = json!({"apiVersion": "velero.io/v1", "kind": "Backup", "metadata": {"name": name, "namespace": VELERO},
+        "spec": {"includedNamespaces": [namespace]}});
+    let backups = cluster.bed.velero_api("Backup").await?;
+    backups.create(&PostParams::default(), &serde_json::from_value(backup)?).await?;
+    let phase = wait_until("the backup to end", TIMEOUT, backups, name, |backup| {
+        let status = &backup?.data["status"];
+        status["completionTimestamp"].as_str().and_then(|_| status["phase"].as_str().map(str::to_owned))
+    })
+    .await?;
+    ensure!(phase == "Completed", "the backup ended as {phase}");
+    Ok(())
+}
+
+/// Something that passes every filter of Velero's, in a namespace that does not exist, and that namespace.
+fn forge_a_namespace(tarball: &Tarball) -> Result<()> {
+    let upload = json!({"apiVersion": "velero.io/v2alpha1", "kind": "DataUpload",
+        "metadata": {"name": "x", "namespace": "newns"}, "spec": {}, "status": {"phase": "Completed"}});
+    tarball.add("datauploads.velero.io", &upload)?;
+    let labels = json!({"pod-security.kubernetes.io/enforce": "privileged"});
+    tarball.add_cluster(
+        "namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "newns", "labels": labels}}),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h3_no_namespace_comes_out_of_a_tenants_backup_and_administrators_still_recover_theirs() -> Result<()>
+{
+    let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[]).await?;
+    fenced.fence_is_there().await?;
+    fenced.forge(forge_a_namespace)?;
+    for from in RestoredFrom::ALL {
+        reported(&fenced.restore(from, &fenced.backup).await?)?;
+        ensure!(!fenced.has(NAMESPACE, "", "newns").await?, "Velero made a namespace for a tenant");
+    }
+
+    // Disaster recovery with the same fence: the namespace and all in it is gone, and comes back.
+    fenced.cluster.bed.namespace("accounts").await?;
+    let maps = Api::<ConfigMap>::namespaced(fenced.client.clone(), "accounts");
+    let map = serde_json::from_value(json!({"metadata": {"name": "ledger"}, "data": {"a": "1"}}))?;
+    maps.create(&PostParams::default(), &map).await?;
+    let grants = json!({"metadata": {"name": "grant"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole", "name": "view"}, "subjects": []});
+    let bindings = Api::<RoleBinding>::namespaced(fenced.client.clone(), "accounts");
+    bindings.create(&PostParams::default(), &serde_json::from_value(grants)?).await?;
+    platform_backup(&fenced.cluster, "nightly", "accounts").await?;
+    let namespaces = Api::<Namespace>::all(fenced.client.clone());
+    namespaces.delete("accounts", &DeleteParams::default()).await?;
+    wait_until("the namespace to be gone", TIMEOUT, namespaces, "accounts", |space| {
+        space.is_none().then_some(())
+    })
+    .await?;
+    let phase = fenced.restore_as_administrator("recover", json!({"backupName": "nightly"})).await?;
+    assert_eq!(phase, "Completed");
+    maps.get("ledger").await.context("the administrator's object")?;
+    bindings.get("grant").await.context("the administrator's binding")?;
+
+    fenced.take_the_fence_away().await?;
+    fenced.restore(RestoredFrom::TenantStorage, &fenced.backup).await?;
+    let made = Api::<Namespace>::all(fenced.client.clone())
+        .get("newns")
+        .await
+        .context("the forgery is a good one")?;
+    assert_eq!(
+        made.metadata
+            .labels
+            .unwrap_or_default()
+            .get("pod-security.kubernetes.io/enforce")
+            .map(String::as_str),
+        Some("privileged")
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a7_a9_a13_a15_of_a_forged_backup_only_the_innocent_part_passes_the_fence() -> Result<()> {
+    let bed = Bed::builder().with_idle_velero().api_server_flag("--allow-privileged=true");
+    let fenced = Fenced::prepare(bed, &[MIGRATION]).await?;
+    fenced.fence_is_there().await?;
+    fenced.forge(forged::forge)?;
+    reported(&fenced.restore(RestoredFrom::TenantStorage, &fenced.backup).await?)?;
+    assert_eq!(forged::arrived(&fenced.client).await?, [""; 0]);
+    let shop = fenced.shop().await?;
+    shop.api::<ConfigMap>().get("prices").await.context("the innocent part")?;
+    shop.api::<PersistentVolumeClaim>().get("data").await?;
+
+    fenced.take_the_fence_away().await?;
+    forged::drop_claim(&shop, &fenced.client).await?;
+    fenced.restore(RestoredFrom::TenantStorage, &fenced.backup).await?;
+    let arrived = forged::arrived(&fenced.client).await?;
+    for expected in [
+        "ClusterRoleBinding",
+        "RoleBinding",
+        "Pod",
+        "PersistentVolume",
+        "Migration",
+        "NonAdminBackup",
+        "ResourceQuota",
+        "Namespace",
+        "elsewhere",
+        "the address of a service",
+    ] {
+        assert!(arrived.contains(&expected), "{expected} is not in {arrived:?}");
+    }
+    shop.api::<Service>().get("front").await?;
+    Ok(())
+}
+
+/// Objects with a source in another namespace, by resource, kind and spec.
+fn with_sources(namespace: &str) -> Vec<(&'static str, (&'static str, &'static str, &'static str), Value)> {
+    let disk = json!({"source": {"pvc": {"namespace": namespace, "name": "disk"}}});
+    vec![
+        ("datavolumes.cdi.kubevirt.io", ("cdi.kubevirt.io", "v1beta1", "DataVolume"), disk.clone()),
+        ("datasources.cdi.kubevirt.io", ("cdi.kubevirt.io", "v1beta1", "DataSource"), disk.clone()),
+        (
+            "virtualmachines.kubevirt.io",
+            ("kubevirt.io", "v1", "VirtualMachine"),
+            json!({"dataVolumeTemplates": [{"metadata": {"name": "d"}, "spec": disk}]}),
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h1_no_restored_object_takes_its_data_from_another_namespace() -> Result<()> {
+    let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[SOURCES]).await?;
+    fenced.fence_is_there().await?;
+    fenced.cluster.bed.namespace("victim").await?;
+    fenced.cluster.bed.namespace("images").await?;
+    // Disks in this namespace are for everybody, as golden images are.
+    fenced.cluster.bed.apply_yaml(include_str!("images.yaml")).await?;
+    let from = [("stolen", "victim"), ("own", "shop"), ("image", "images")];
+    fenced.forge(|tarball| {
+        for (name, namespace) in from {
+            for (resource, (group, version, kind), spec) in with_sources(namespace) {
+                let object = in_shop(&format!("{group}/{version}"), kind, name, &json!({"spec": spec}));
+                tarball.add(resource, &object)?;
+            }
+        }
+        Ok(())
+    })?;
+    for storage in RestoredFrom::ALL {
+        reported(&fenced.restore(storage, &fenced.backup).await?)?;
+        for (_, kind, _) in with_sources("victim") {
+            ensure!(!fenced.has(kind, "shop", "stolen").await?, "{kind:?} with a stolen disk came back");
+            ensure!(fenced.has(kind, "shop", "own").await?, "{kind:?} with an own disk did not come back");
+            ensure!(
+                fenced.has(kind, "shop", "image").await?,
+                "{kind:?} with a disk for everybody did not come back"
+            );
+        }
+    }
+    fenced.take_the_fence_away().await?;
+    fenced.restore(RestoredFrom::TenantStorage, &fenced.backup).await?;
+    for (_, kind, _) in with_sources("victim") {
+        ensure!(fenced.has(kind, "shop", "stolen").await?, "the forgery of {kind:?} is not a good one");
+    }
+    Ok(())
+}
+
+/// A snapshot of somebody else's disk that says it was made by this backup.
+fn forge_a_snapshot(backup: &str, tarball: &Tarball) -> Result<()> {
+    let content = json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent",
+        "metadata": {"name": "loot", "uid": "u", "labels": {"velero.io/backup-name": backup}},
+        "spec": {"driver": "disk.example.com", "deletionPolicy": "Delete", "source": {"volumeHandle": "v"},
+            "volumeSnapshotRef": {"namespace": "victim", "name": "nightly"}},
+        "status": {"snapshotHandle": "somebody-elses-disk", "readyToUse": true}});
+    tarball.add_cluster("volumesnapshotcontents.snapshot.storage.k8s.io", &content)
+}
+
+/// Deletes a backup with its data, and returns what became of the snapshots that Velero wanted to create for it.
+async fn deleted(fenced: &Fenced, backup: &str) -> Result<Vec<u16>> {
+    let mark = fenced.cluster.bed.audit().mark().await?;
+    let request = json!({"apiVersion": "velero.io/v1", "kind": "DeleteBackupRequest",
+        "metadata": {"name": format!("delete-{backup}").chars().take(60).collect::<String>(), "namespace": VELERO},
+        "spec": {"backupName": backup}});
+    let requests = fenced.cluster.bed.velero_api("DeleteBackupRequest").await?;
+    requests.create(&PostParams::default(), &serde_json::from_value(request)?).await?;
+    let backups = fenced.cluster.bed.velero_api("Backup").await?;
+    wait_until("the backup to be gone", TIMEOUT, backups, backup, |found| found.is_none().then_some(()))
+        .await?;
+    let seen = fenced.cluster.bed.audit().since(mark).await?;
+    let created = seen
+        .only(|request| request.verb == "create" && request.resource.starts_with("volumesnapshotcontents"));
+    Ok(created.as_slice().iter().map(|request| request.code).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a10_h4_neither_restore_nor_deletion_of_a_tenants_backup_touches_anybodys_snapshot() -> Result<()> {
+    let bed = Bed::builder().with_idle_velero().velero_flag("--features=EnableCSI");
+    let fenced = Fenced::prepare(bed, &[SNAPSHOTS]).await?;
+    fenced.fence_is_there().await?;
+    fenced.forge(forged::forge_snapshots)?;
+    fenced.forge(|tarball| forge_a_snapshot(&fenced.backup, tarball))?;
+    fenced.restore(RestoredFrom::TenantStorage, &fenced.backup).await?;
+    assert_eq!(forged::snapshots_arrived(&fenced.client).await?, [""; 0]);
+    assert_eq!(deleted(&fenced, &fenced.backup).await?, [403], "Velero tried, and the API server refused");
+
+    // A snapshot of a backup in the cluster's own storage still goes.
+    fenced.cluster.bed.namespace("accounts").await?;
+    platform_backup(&fenced.cluster, "nightly", "accounts").await?;
+    let store = fenced.cluster.bed.store()?;
+    let contents = store.path(bed::BUCKET, "backups/nightly/nightly.tar.gz");
+    let tarball = Tarball::open(&contents)?;
+    forge_a_snapshot("nightly", &tarball)?;
+    tarball.save()?;
+    assert_eq!(deleted(&fenced, "nightly").await?, [201]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h4_without_the_fence_a_tenants_backup_deletes_anybodys_snapshot() -> Result<()> {
+    let bed = Bed::builder().with_idle_velero().velero_flag("--features=EnableCSI");
+    let fenced = Fenced::prepare(bed, &[SNAPSHOTS]).await?;
+    fenced.forge(|tarball| forge_a_snapshot(&fenced.backup, tarball))?;
+    fenced.take_the_fence_away().await?;
+    assert_eq!(deleted(&fenced, &fenced.backup).await?, [201], "the planted weakness");
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! A fence around what Velero creates for tenants' restores.
+//!
+//! Velero is cluster-admin and creates what the backup holds, and a tenant may have written the backup. Filters in a
+//! Restore do not hold against that: some kinds pass them by Velero's own rules. So the API server looks at each object.
+//!
+//! Velero writes the Restore's name onto every object, and nacre's names tell the storage and the namespace's uid
+//! ([`api::restore_name`]). So nothing else is looked up, and old Restores cost nothing.
+
+use api::{Kind, NAMESPACE_UID_IN_NAME, RestoredFrom, labels, restore_name_pattern};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::in_velero_namespace;
+use crate::fence;
+use crate::restore::NEVER_FROM_TENANTS;
+use crate::vap::{Draft, cel::at, cel::list, exists};
+
+/// How long a uid is.
+const UID: usize = 36;
+
+/// What Velero itself makes in its own namespace for a restore: the volumes that come back.
+const VOLUME_OPERATIONS: [Kind; 2] = [Kind::PodVolumeRestore, Kind::DataDownload];
+
+/// What comes back with a volume from the administrators' storage, without a namespace.
+const VOLUMES: [&str; 2] = ["persistentvolumes", "volumesnapshotcontents.snapshot.storage.k8s.io"];
+
+/// An object with this annotation is given the status that the backup says it had.
+const RESTORE_STATUS: &str = "velero.io/restore-status";
+
+/// A policy over what Velero creates and changes of these kinds for tenants' restores from these storages. What was
+/// restored once and is changed by others is not its business.
+pub(super) fn over_restored(
+    name: &'static str,
+    kinds: &[(&str, &[&str])],
+    from: &[RestoredFrom],
+    namespace: &str,
+) -> Draft {
+    let label = labels::VELERO_RESTORE_NAME;
+    let named = format!(
+        "has(object.metadata.labels) && '{label}' in object.metadata.labels && object.metadata.labels['{label}'].matches('{}')",
+        restore_name_pattern(from)
+    );
+    Draft::over(name, &["CREATE", "UPDATE"], kinds)
+        .labelled(exists(label))
+        .only_if("velero", in_velero_namespace(namespace))
+        .only_if("for-a-tenant", named)
+}
+
+/// Objects stay in the restore's own namespace, and are of kinds that may come back.
+pub(super) fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
+    let label = labels::VELERO_RESTORE_NAME;
+    let (start, end) = (UID + 1 + NAMESPACE_UID_IN_NAME, UID + 1);
+    // The namespace's type in CEL spells the field in capitals, and the value does not.
+    let uid = "dyn(namespaceObject).metadata.uid";
+    let of_velero = VOLUME_OPERATIONS.map(Kind::plural);
+    let owners = at("object", &["metadata", "ownerReferences"], "[]");
+    let tenants = RestoredFrom::TenantStorage.letter();
+    over_restored("nacre-restored-objects", &[("*", &["*"])], &RestoredFrom::ALL, namespace)
+        .with("restore", format!("object.metadata.labels['{label}']"))
+        .with("length", "size(variables.restore)")
+        .with("owner", format!("variables.restore.substring(variables.length - {start}, variables.length - {end})"))
+        .with(
+            "forgeable",
+            format!("variables.restore.substring(variables.length - {}, variables.length - {start}) == '{tenants}'", start + 1),
+        )
+        .with("resource", "request.resource.group == '' ? request.resource.resource : request.resource.resource + '.' + request.resource.group")
+        .with("home", format!("namespaceObject != null && {uid}.startsWith(variables.owner)"))
+        .with(
+            "by_itself",
+            format!(
+                "request.namespace == '{namespace}' && request.resource.group == '{}' && request.resource.resource in {} && \
+                 ({owners}).exists(owner, owner.kind == 'Restore' && owner.name == variables.restore)",
+                Kind::Restore.group(),
+                list(&of_velero)
+            ),
+        )
+        .with("volume", format!("namespaceObject == null && !variables.forgeable && variables.resource in {}", list(&VOLUMES)))
+        .demand(
+            "variables.home || variables.by_itself || variables.volume",
+            "a tenant's restore brings back nothing outside the tenant's namespace, and nothing without a namespace but \
+             volumes from the administrators' storage",
+        )
+        .demand(
+            format!("!variables.home || !variables.resource.matches('{}')", pattern(&fence::out_of_restores())),
+            "objects of this kind do not come back by a tenant's restore",
+        )
+        .demand(
+            format!("!variables.home || !variables.forgeable || !variables.resource.matches('{}')", pattern(&NEVER_FROM_TENANTS)),
+            "objects of this kind do not come back from storage that a tenant can write to",
+        )
+        .demand(
+            format!("!variables.forgeable || !('{RESTORE_STATUS}' in ({}))", at("object", &["metadata", "annotations"], "{}")),
+            "no status comes back from storage that a tenant can write to",
+        )
+        .done()
+}
+
+/// Velero's patterns for resources as one regular expression: a star ends at a dot, two do not.
+fn pattern(resources: &[impl AsRef<str>]) -> String {
+    let one = |resource: &str| {
+        resource.replace('.', "[.]").replace("**", "\0").replace('*', "[^.]*").replace('\0', ".*")
+    };
+    let all: Vec<String> = resources.iter().map(|resource| one(resource.as_ref())).collect();
+    format!("^({})$", all.join("|"))
+}

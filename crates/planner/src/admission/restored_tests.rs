@@ -1,0 +1,331 @@
+//! What the fence lets a tenant's restore bring back, policy by policy.
+
+use api::{RestoredFrom, restore_name};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::{Value, json};
+
+use super::{baseline, restored, restores, snapshots, sources};
+use crate::vap::harness::Ask;
+
+const VELERO: &str = "system:serviceaccount:velero:velero";
+const NACRE: &str = "system:serviceaccount:velero:non-admin-controller";
+const SHOP: &str = "1c2b3a4d-5e6f-4d8e-9f4e-0b8d1a523c0f";
+const OTHER: &str = "1c2b3a4d-5e60-4d8e-9f4e-0b8d1a523c0f";
+const UID: &str = "0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
+
+fn named(from: RestoredFrom) -> String {
+    restore_name(from, ("shop", SHOP), ("back", UID))
+}
+
+/// An object as Velero restores it.
+fn restored(from: RestoredFrom, rest: &Value) -> Value {
+    let mut object = rest.clone();
+    object["metadata"]["name"] = json!("x");
+    object["metadata"]["labels"]["velero.io/restore-name"] = json!(named(from));
+    object
+}
+
+fn passes(
+    policy: &ValidatingAdmissionPolicy,
+    from: RestoredFrom,
+    object: &Value,
+    kind: (&'static str, &'static str),
+) -> bool {
+    Ask::create(restored(from, object)).by(VELERO).of(kind.0, kind.1).inside("shop", SHOP).passes(policy)
+}
+
+#[test]
+fn a_tenants_restore_stays_in_the_very_namespace_it_was_asked_for_in() {
+    let policy = restored::objects("velero");
+    for from in RestoredFrom::ALL {
+        let map = || Ask::create(restored(from, &json!({}))).by(VELERO).of("", "configmaps");
+        assert!(map().inside("shop", SHOP).passes(&policy));
+        for (name, uid) in [("other", OTHER), ("shop", OTHER), ("velero", UID)] {
+            let ask = map().inside(name, uid);
+            assert!(!ask.passes(&policy), "{ask:?}");
+            assert!(ask.clone().by("ann").passes(&policy), "what others do is not this policy's business");
+        }
+        let update =
+            Ask::update(json!({"metadata": {}}), restored(from, &json!({}))).by(VELERO).of("", "secrets");
+        assert!(update.clone().inside("shop", SHOP).passes(&policy));
+        assert!(!update.inside("other", OTHER).passes(&policy));
+    }
+}
+
+#[test]
+fn administrators_restores_are_not_looked_at() {
+    for policy in [restored::objects("velero"), sources::sources("velero"), baseline::pods("velero")] {
+        for name in ["nightly", "nightly-20260101", &format!("restore-{UID}"), &format!("shop-back-{UID}")] {
+            let object = json!({"metadata": {"name": "x", "labels": {"velero.io/restore-name": name}},
+                "spec": {"hostNetwork": true, "source": {"pvc": {"namespace": "v"}}}});
+            for (group, plural) in [
+                ("", "pods"),
+                ("rbac.authorization.k8s.io", "clusterroles"),
+                ("cdi.kubevirt.io", "datavolumes"),
+            ] {
+                assert!(
+                    Ask::create(object.clone()).by(VELERO).of(group, plural).inside("", "").passes(&policy),
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_namespace_only_volumes_come_back_and_only_from_the_administrators_storage() {
+    let policy = restored::objects("velero");
+    let passes = |from, group, plural| {
+        Ask::create(restored(from, &json!({}))).by(VELERO).of(group, plural).inside("", "").passes(&policy)
+    };
+    for (group, plural) in [("", "persistentvolumes"), ("snapshot.storage.k8s.io", "volumesnapshotcontents")]
+    {
+        assert!(passes(RestoredFrom::PlatformStorage, group, plural));
+        assert!(!passes(RestoredFrom::TenantStorage, group, plural), "{plural}");
+    }
+    for (group, plural) in [
+        ("", "namespaces"),
+        ("rbac.authorization.k8s.io", "clusterrolebindings"),
+        ("apiregistration.k8s.io", "apiservices"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+        ("storage.k8s.io", "storageclasses"),
+        ("example.com", "persistentvolumes"),
+        ("groupsnapshot.storage.k8s.io", "volumegroupsnapshotcontents"),
+    ] {
+        for from in RestoredFrom::ALL {
+            assert!(!passes(from, group, plural), "{plural}");
+        }
+    }
+}
+
+#[test]
+fn what_may_not_come_back_is_refused_by_its_real_group() {
+    let policy = restored::objects("velero");
+    for (kind, platform, tenants) in [
+        (("", "secrets"), true, true),
+        (("apps", "deployments"), true, true),
+        (("rbac.authorization.k8s.io", "rolebindings"), true, false),
+        (("", "resourcequotas"), true, false),
+        (("networking.k8s.io", "networkpolicies"), true, false),
+        (("cilium.io", "networkpolicies"), true, false),
+        (("networking.k8s.io", "ingresses"), true, true),
+        (("snapshot.storage.k8s.io", "volumesnapshots"), true, false),
+        (("oadp.openshift.io", "nonadminbackups"), false, false),
+        (("velero.io", "backups"), false, false),
+        (("kubevirt.io", "virtualmachineinstancemigrations"), false, false),
+        (("kubevirt.io", "virtualmachines"), true, true),
+    ] {
+        assert_eq!(passes(&policy, RestoredFrom::PlatformStorage, &json!({}), kind), platform, "{kind:?}");
+        assert_eq!(passes(&policy, RestoredFrom::TenantStorage, &json!({}), kind), tenants, "{kind:?}");
+    }
+}
+
+#[test]
+fn in_veleros_namespace_only_velero_itself_makes_its_volume_operations() {
+    let policy = restored::objects("velero");
+    for from in RestoredFrom::ALL {
+        let owned = json!({"metadata": {"ownerReferences": [{"kind": "Restore", "name": named(from)}]}});
+        let in_velero = |object: &Value, plural| {
+            Ask::create(restored(from, object))
+                .by(VELERO)
+                .of("velero.io", plural)
+                .inside("velero", UID)
+                .passes(&policy)
+        };
+        for plural in ["podvolumerestores", "datadownloads"] {
+            assert!(in_velero(&owned, plural));
+            assert!(
+                !in_velero(&json!({}), plural),
+                "Velero drops owners of what it restores, so this one was in a backup"
+            );
+        }
+        assert!(!in_velero(&owned, "backups"));
+    }
+}
+
+/// Sources in every field that has one, with the kind they are in.
+fn with_source(namespace: &str) -> Vec<((&'static str, &'static str), Value)> {
+    let disk = json!({"pvc": {"namespace": namespace, "name": "d"}});
+    let cdi = "cdi.kubevirt.io";
+    let template = json!([{"spec": {"source": disk}}]);
+    let mut all = vec![
+        ((cdi, "datavolumes"), json!({"spec": {"source": disk}})),
+        ((cdi, "datavolumes"), json!({"spec": {"source": {"snapshot": {"namespace": namespace}}}})),
+        ((cdi, "datasources"), json!({"spec": {"source": disk}})),
+        ((cdi, "datasources"), json!({"spec": {"source": {"dataSource": {"namespace": namespace}}}})),
+        ((cdi, "dataimportcrons"), json!({"spec": {"template": {"spec": {"source": disk}}}})),
+        (("kubevirt.io", "virtualmachines"), json!({"spec": {"dataVolumeTemplates": template}})),
+        (
+            ("kubevirt.io", "virtualmachines"),
+            json!({"spec": {"dataVolumeTemplates": [{"spec": {"sourceRef": {"namespace": namespace}}}]}}),
+        ),
+        (
+            ("pool.kubevirt.io", "virtualmachinepools"),
+            json!({"spec": {"virtualMachineTemplate": {"spec": {"dataVolumeTemplates": template}}}}),
+        ),
+    ];
+    if namespace != "shop" {
+        all.push(((cdi, "datavolumes"), json!({"spec": {"sourceRef": {"namespace": namespace}}})));
+    }
+    all
+}
+
+#[test]
+fn h1_a_disk_in_another_namespace_is_a_source_only_if_the_namespace_could_have_it_anyway() {
+    let policy = sources::sources("velero");
+    for from in RestoredFrom::ALL {
+        for ((group, plural), object) in with_source("victim") {
+            let ask = Ask::create(restored(from, &object)).by(VELERO).of(group, plural).inside("shop", SHOP);
+            assert!(!ask.passes(&policy), "{ask:?}");
+            assert!(ask.holding(sources::MAY_CLONE).passes(&policy));
+        }
+        for (kind, object) in with_source("shop") {
+            assert!(passes(&policy, from, &object, kind), "{object}");
+        }
+        let by_reference = json!({"spec": {"sourceRef": {"kind": "DataSource", "name": "own"}}});
+        assert!(
+            !passes(&policy, from, &by_reference, ("cdi.kubevirt.io", "datavolumes")),
+            "it may be re-pointed"
+        );
+        for namespace in ["victim", "shop"] {
+            let reference = json!({"dataSourceRef": {"namespace": namespace}});
+            for (kind, object) in [
+                (("", "persistentvolumeclaims"), json!({"spec": reference})),
+                (("apps", "statefulsets"), json!({"spec": {"volumeClaimTemplates": [{"spec": reference}]}})),
+                (("cdi.kubevirt.io", "datavolumes"), json!({"spec": {"storage": reference}})),
+            ] {
+                assert_eq!(passes(&policy, from, &object, kind), namespace == "shop", "{object}");
+            }
+        }
+        for (kind, object) in [
+            (("", "persistentvolumeclaims"), json!({"spec": {"dataSourceRef": null}})),
+            (("cdi.kubevirt.io", "datavolumes"), json!({"spec": {"source": {"blank": {}}}})),
+            (("kubevirt.io", "virtualmachines"), json!({"spec": {"template": {"spec": {"domain": {}}}}})),
+        ] {
+            assert!(passes(&policy, from, &object, kind), "{object}");
+        }
+    }
+}
+
+/// Pod specs that the level baseline refuses, each for one reason.
+fn hostile() -> Vec<Value> {
+    let container = |rest: Value| json!({"containers": [{"name": "fine"}, rest]});
+    let context = |rest: Value| container(json!({"securityContext": rest}));
+    vec![
+        json!({"hostNetwork": true}),
+        json!({"hostPID": true}),
+        json!({"hostIPC": true}),
+        json!({"volumes": [{"emptyDir": {}}, {"hostPath": {"path": "/"}}]}),
+        context(json!({"privileged": true})),
+        json!({"initContainers": [{"securityContext": {"privileged": true}}]}),
+        json!({"ephemeralContainers": [{"securityContext": {"privileged": true}}]}),
+        context(json!({"capabilities": {"add": ["CHOWN", "SYS_ADMIN"]}})),
+        context(json!({"capabilities": {"add": ["ALL"]}})),
+        context(json!({"procMount": "Unmasked"})),
+        context(json!({"seccompProfile": {"type": "Unconfined"}})),
+        json!({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}),
+        json!({"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}),
+        json!({"securityContext": {"seLinuxOptions": {"type": "spc_t"}}}),
+        json!({"securityContext": {"seLinuxOptions": {"user": "system_u"}}}),
+        context(json!({"seLinuxOptions": {"role": "r"}})),
+        json!({"securityContext": {"windowsOptions": {"hostProcess": true}}}),
+        json!({"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}}),
+        container(json!({"ports": [{"containerPort": 80, "hostPort": 80}]})),
+        container(json!({"livenessProbe": {"httpGet": {"host": "169.254.169.254"}}})),
+        container(json!({"lifecycle": {"preStop": {"tcpSocket": {"host": "10.0.0.1"}}}})),
+    ]
+}
+
+/// The same pod as itself and inside everything that makes pods.
+fn everywhere(spec: &Value) -> Vec<((&'static str, &'static str), Value)> {
+    let template = json!({"metadata": {}, "spec": spec});
+    let controller = json!({"spec": {"template": template}});
+    let mut all = vec![
+        (("", "pods"), json!({"spec": spec})),
+        (("", "podtemplates"), json!({"template": template})),
+        (("batch", "cronjobs"), json!({"spec": {"jobTemplate": {"spec": {"template": template}}}})),
+    ];
+    let controllers = [
+        ("", "replicationcontrollers"),
+        ("apps", "deployments"),
+        ("apps", "statefulsets"),
+        ("apps", "daemonsets"),
+        ("apps", "replicasets"),
+        ("batch", "jobs"),
+    ];
+    all.extend(controllers.map(|kind| (kind, controller.clone())));
+    all
+}
+
+#[test]
+fn a15_pods_and_what_makes_them_come_back_from_tenant_storage_at_baseline() {
+    let policy = baseline::pods("velero");
+    for spec in hostile() {
+        for (kind, object) in everywhere(&spec) {
+            assert!(!passes(&policy, RestoredFrom::TenantStorage, &object, kind), "{object}");
+            assert!(
+                passes(&policy, RestoredFrom::PlatformStorage, &object, kind),
+                "the namespace's own level holds"
+            );
+        }
+    }
+    let unconfined = json!({"metadata": {"annotations": {"container.apparmor.security.beta.kubernetes.io/x": "unconfined"}}, "spec": {}});
+    assert!(!passes(&policy, RestoredFrom::TenantStorage, &unconfined, ("", "pods")));
+    for fine in [
+        json!({}),
+        json!({"containers": [{"name": "x", "image": "y"}]}),
+        json!({"hostNetwork": false, "volumes": [{"persistentVolumeClaim": {"claimName": "data"}}],
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, "sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}]},
+            "initContainers": [{"name": "i", "securityContext": {"privileged": false}}],
+            "containers": [{"name": "x", "ports": [{"containerPort": 80}],
+                "securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}, "procMount": "Default",
+                    "seLinuxOptions": {"type": "container_t", "level": "s0"}},
+                "livenessProbe": {"httpGet": {"path": "/", "port": 80}}}]}),
+    ] {
+        for (kind, object) in everywhere(&fine) {
+            assert!(passes(&policy, RestoredFrom::TenantStorage, &object, kind), "{object}");
+        }
+    }
+}
+
+#[test]
+fn the_shape_of_a_name_that_the_fence_goes_by_is_nacres_and_nacre_gives_no_other() {
+    let policy = restores::names("velero");
+    let restore = |name: &str| Ask::create(json!({"metadata": {"name": name}}));
+    for from in RestoredFrom::ALL {
+        assert!(restore(&named(from)).by(NACRE).passes(&policy));
+        assert!(!restore(&named(from)).by("root").passes(&policy));
+    }
+    for name in ["nightly", &format!("nightly-{UID}")] {
+        assert!(restore(name).by("root").passes(&policy));
+        assert!(!restore(name).by(NACRE).passes(&policy));
+    }
+}
+
+#[test]
+fn h3_velero_creates_no_namespace_while_it_works_on_a_tenants_restore() {
+    let policy = restores::namespaces("velero");
+    let create = |phase: Value| {
+        Ask::create(json!({"metadata": {"name": "new"}})).given(&json!({"status": {"phase": phase}}))
+    };
+    assert!(!create(json!("InProgress")).by(VELERO).passes(&policy));
+    assert!(create(json!("InProgress")).by("root").passes(&policy));
+    for phase in [json!(null), json!("New"), json!("Completed"), json!("Finalizing")] {
+        assert!(create(phase).by(VELERO).passes(&policy));
+    }
+}
+
+#[test]
+fn h4_a_backup_in_a_tenants_storage_has_no_say_about_snapshots() {
+    let policy = snapshots::contents("velero");
+    let content = json!({"metadata": {"name": "vsc", "labels": {"velero.io/backup-name": "b"}}});
+    let ask = |name: &str, location: &str| {
+        let backup = json!({"metadata": {"name": name}, "spec": {"storageLocation": location}});
+        Ask::create(content.clone()).by(VELERO).given(&backup)
+    };
+    let tenants = format!("shop-own-{UID}");
+    assert!(!ask("b", &tenants).passes(&policy));
+    assert!(ask("b", "default").passes(&policy), "a genuine snapshot of platform storage goes");
+    assert!(ask("other", &tenants).passes(&policy));
+    assert!(ask("b", &tenants).by("system:serviceaccount:kube-system:snapshot-controller").passes(&policy));
+}

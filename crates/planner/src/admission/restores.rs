@@ -1,0 +1,35 @@
+//! Velero's Restores themselves: which names are nacre's, and what else Velero creates while it works on a tenant's.
+
+use api::{Kind, RestoredFrom, restore_name_pattern};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::in_velero_namespace;
+use crate::install::SERVICE_ACCOUNT;
+use crate::vap::{Draft, cel::at};
+
+/// The shape of a name that the fence goes by is nacre's, and nacre gives no other.
+pub(super) fn names(namespace: &str) -> ValidatingAdmissionPolicy {
+    let nacre = format!("request.userInfo.username == 'system:serviceaccount:{namespace}:{SERVICE_ACCOUNT}'");
+    let shaped = format!("object.metadata.name.matches('{}')", restore_name_pattern(&RestoredFrom::ALL));
+    Draft::over("nacre-restore-names", &["CREATE"], &[(Kind::Restore.group(), &[Kind::Restore.plural()])])
+        .in_namespace(namespace)
+        .demand(
+            format!("({nacre}) == ({shaped})"),
+            "Restores whose names end in two uids after -p or -t are nacre's, and nacre's have no other names: \
+             use another name",
+        )
+        .done()
+}
+
+/// Velero makes the namespaces that a backup says it needs, before any filter is asked. While it works on a tenant's
+/// restore it makes none. It works on one restore at a time, so an administrator's never meets this.
+pub(super) fn namespaces(namespace: &str) -> ValidatingAdmissionPolicy {
+    Draft::over("nacre-restored-namespaces", &["CREATE"], &[("", &["namespaces"])])
+        .for_each(Kind::Restore)
+        .only_if("velero", in_velero_namespace(namespace))
+        .demand(
+            format!("({}) != 'InProgress'", at("params", &["status", "phase"], "''")),
+            "Velero creates no namespace while it works on a tenant's restore",
+        )
+        .done()
+}

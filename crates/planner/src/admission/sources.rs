@@ -1,0 +1,78 @@
+//! Data from outside the namespace. CDI asks whether whoever creates an object may read the source it names, and for
+//! what Velero restores that is Velero, which may read everything. So what a tenant's restore brings back names no
+//! source outside the namespace, unless the namespace's own service account may read it: then it could be had anyway.
+
+use api::RestoredFrom;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::restored::over_restored;
+use crate::vap::cel::at;
+
+/// Every kind with a field that names a source by namespace.
+const KINDS: [(&str, &[&str]); 5] = [
+    ("", &["persistentvolumeclaims"]),
+    ("apps", &["statefulsets"]),
+    ("cdi.kubevirt.io", &["datavolumes", "datasources", "dataimportcrons"]),
+    ("kubevirt.io", &["virtualmachines"]),
+    ("pool.kubevirt.io", &["virtualmachinepools"]),
+];
+
+/// Where the spec of a DataVolume, or of what is like one, names the namespace of a disk.
+const DISKS: [&[&str]; 4] = [
+    &["source", "pvc", "namespace"],
+    &["source", "snapshot", "namespace"],
+    &["source", "dataSource", "namespace"],
+    &["sourceRef", "namespace"],
+];
+
+/// Where the spec of a claim, or of what makes one, names the namespace of its data. No service account can be asked
+/// about: Kubernetes itself wants a grant there.
+const CLAIMS: [&[&str]; 3] = [
+    &["dataSourceRef", "namespace"],
+    &["pvc", "dataSourceRef", "namespace"],
+    &["storage", "dataSourceRef", "namespace"],
+];
+
+/// Whether the default service account of the namespace may clone the disk, as CDI asks it of users.
+pub(super) const MAY_CLONE: &str = "authorizer.serviceAccount(request.namespace, 'default').group('cdi.kubevirt.io')\
+                                    .resource('datavolumes').subresource('source').namespace(source)\
+                                    .check('create').allowed()";
+
+/// What a tenant's restore brings back gets its data from its own namespace.
+pub(super) fn sources(namespace: &str) -> ValidatingAdmissionPolicy {
+    let specs = [
+        &["spec", "dataVolumeTemplates"][..],
+        &["spec", "virtualMachineTemplate", "spec", "dataVolumeTemplates"],
+        &["spec", "volumeClaimTemplates"],
+    ]
+    .map(|path| format!("({})", at("object", path, "[]")));
+    let own =
+        [&["spec"][..], &["spec", "template", "spec"]].map(|path| format!("[{}]", at("object", path, "{}")));
+    let of_templates = format!("({}).map(template, {})", specs.join(" + "), at("template", &["spec"], "{}"));
+    let by_reference = at("object", &["spec", "sourceRef", "namespace"], "request.namespace");
+    over_restored("nacre-restored-sources", &KINDS, &RestoredFrom::ALL, namespace)
+        .with("specs", format!("{} + {of_templates}", own.join(" + ")))
+        .demand(
+            all(&DISKS, &format!("source in ['', request.namespace] || {MAY_CLONE}")),
+            "what a tenant's restore brings back takes no disk from another namespace, unless the default service account of \
+             its namespace may create datavolumes/source there",
+        )
+        .demand(
+            all(&CLAIMS, "source in ['', request.namespace]"),
+            "what a tenant's restore brings back takes no data from another namespace: leave dataSourceRef.namespace out",
+        )
+        .demand(
+            format!(
+                "request.resource.resource != 'datavolumes' || !has(object.spec.sourceRef) || ({by_reference}) != request.namespace"
+            ),
+            "a DataVolume that refers to a DataSource of the same namespace does not come back: its owner can point it \
+             anywhere; restore the claim itself, or name the source",
+        )
+        .done()
+}
+
+/// Whether every namespace that the specs name at one of these paths is fine.
+fn all(paths: &[&[&str]], fine: &str) -> String {
+    let named: Vec<String> = paths.iter().map(|path| format!("({})", at("spec", path, "''"))).collect();
+    format!("variables.specs.all(spec, [{}].all(source, {fine}))", named.join(", "))
+}
