@@ -26,6 +26,9 @@ async fn a_restore_over_a_claim_that_exists_is_not_called_complete() -> Result<(
     ensure!(!said.contains("back: complete"), "{said}");
     let found = shop.kubectl(&["get", "nonadminrestore", "back", "-o", OUTCOME]).await?.ok()?;
     assert_eq!(found.trim(), "ClaimsKept Kept");
+    // What Velero warned of is on the page, without any flag, and the exit code says that something is missing.
+    let page = shop.cli(&["restore", "describe", "back"]).await?.with_code(3)?;
+    ensure!(page.contains("Warnings:") && page.contains("already exists"), "{page}");
     // And so it is.
     assert_eq!(shop.checksum("db").await?, overwritten);
     Ok(())

@@ -12,7 +12,7 @@ use crate::vap::{
 };
 
 /// On a namespace whose pods may have any timeout. Only who may change all namespaces sets it.
-pub const EXEMPT: &str = "nacre.dev/any-hook-timeout";
+pub(super) const EXEMPT: &str = "nacre.dev/any-hook-timeout";
 
 /// The annotations in which Velero looks for timeouts.
 const TIMEOUTS: [&str; 5] = [
