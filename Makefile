@@ -54,7 +54,7 @@ long: tools build ## Run the long stories at full size (half an hour)
 # Stories that take minutes run in `make long` only. Key rotation and takeover from the Go controller are also tested
 # in memory, by the runtime's stories.
 SKIP_LONG := --skip rotation:: --skip takeover::
-SKIP_LONG_NODE := --skip demo:: --skip disturbed:: --skip verify:: --skip volumes::
+SKIP_LONG_NODE := --skip demo:: --skip disturbed:: --skip interrupted:: --skip other_installs:: --skip own_bucket:: --skip replaced:: --skip verify:: --skip volumes::
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
 .PHONY: units stories slow kubevirt cli-attacks
 units:
@@ -155,9 +155,11 @@ long-node: tools node-tools build image ## Run all stories on a node with the im
 	NACRE_IMAGE=$$(realpath $(IMAGE)) RUST_TEST_THREADS=3 cargo test --package e2e --test node -- --nocapture
 
 .PHONY: up
-up: tools ## Start a real cluster with Velero in the background, in .bed/; with NODE=1 one that runs pods (Linux and root)
+up: tools build ## Start a real cluster with Velero and nacre in the background, in .bed/; with NODE=1 one that runs pods (Linux and root)
 	@cargo run --quiet --package bed -- up --dir $(BED) $(if $(NODE),--with-node,--with-velero)
+	@tools/try.sh up $(BED)
 
 .PHONY: down
 down: ## Stop the cluster of `make up`
+	@tools/try.sh down $(BED)
 	@cargo run --quiet --package bed -- down --dir $(BED)

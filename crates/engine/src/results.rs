@@ -25,12 +25,12 @@ use crate::link::{Link, Trust};
 const MOST_BYTES: usize = 4 << 20;
 /// How long reading one file may take, with Velero's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long Velero's answer is looked for.
-const LOOK: Duration = Duration::from_millis(200);
+/// Pause between two looks for Velero's answer.
+const LOOK: Duration = Duration::from_millis(500);
 /// How often one file is tried before the request says that it could not be read.
 const TRIES: u32 = 3;
 /// Pause between two tries.
-const AGAIN: Duration = Duration::from_secs(20);
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// Reads what requests say is unread while this process is leader, one file at a time, and enqueues the requests.
 pub async fn read_results(client: Client, cluster: Arc<Cluster>, leadership: Leadership) {
@@ -84,7 +84,7 @@ async fn read(
 ) -> Result<Results, String> {
     let made = requests.create(&PostParams::default(), &request(file)).await;
     let name = made.map_err(|error| chain(&error).to_string())?.metadata.name.unwrap_or_default();
-    let text = timeout(PATIENCE / 2, fetch(cluster, &name, file)).await;
+    let text = timeout(PATIENCE / 2, fetch(requests, &name, file)).await;
     let _ = requests.delete(&name, &DeleteParams::default()).await;
     let text = text.map_err(|_| "Velero or the storage did not answer".to_owned())??;
     let look = cluster.look();
@@ -108,11 +108,11 @@ fn request(file: &ResultsFile) -> DownloadRequest {
     }
 }
 
-/// Waits for the link, which the watch on DownloadRequests shows, and follows it.
-async fn fetch(cluster: &Cluster, name: &str, file: &ResultsFile) -> Result<Vec<u8>, String> {
+/// Waits for the link, and follows it. A request that is gone meanwhile has no link.
+async fn fetch(requests: &Api<DownloadRequest>, name: &str, file: &ResultsFile) -> Result<Vec<u8>, String> {
     let url = loop {
-        let found = cluster.look().download_request(name);
-        if let Some(url) = found.and_then(|found| found.status.clone()?.download_url) {
+        let found = requests.get(name).await.map_err(|error| chain(&error).to_string())?;
+        if let Some(url) = found.status.and_then(|status| status.download_url) {
             break url;
         }
         sleep(LOOK).await;

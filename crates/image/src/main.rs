@@ -27,6 +27,9 @@ enum Command {
         /// The name it is loaded under, with a tag
         #[arg(long, default_value = concat!("localhost/nacre:", env!("CARGO_PKG_VERSION")))]
         name: String,
+        /// The programs are not static: add the shared libraries that they need. For a look around, not to ship
+        #[arg(long)]
+        with_libraries: bool,
         /// The archive to write
         to: PathBuf,
     },
@@ -53,8 +56,12 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Archive { programs, name, to } => {
-            let image = nacre::image(&name, &programs)?;
+        Command::Archive { programs, name, with_libraries, to } => {
+            let image = if with_libraries {
+                nacre::test_image(&name, &programs)?
+            } else {
+                nacre::image(&name, &programs)?
+            };
             image.write(&to)?;
             writeln!(io::stdout(), "{name}: {} in {}", size(&to)?, to.display())?;
             for (program, path) in &image.files {

@@ -33,7 +33,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let answer = Answer { object: json!(restore), changes, events, results, no_results, next };
     let page = || page(&restore, &answer, unreadable.as_deref(), Timestamp::now());
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminRestore>(name)])?;
-    Ok(Outcome::Good)
+    Ok(Outcome::attention_if(RequestProgress::from(&restore).data_missing().is_some()))
 }
 
 fn page(restore: &NonAdminRestore, answer: &Answer, unreadable: Option<&str>, now: Timestamp) -> String {

@@ -75,12 +75,24 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use super::Results;
+    use super::{Results, VeleroResults};
 
     #[test]
     fn all_places_are_read() {
         let text = r#"{"errors": {"velero": ["a"], "namespaces": {"shop": ["b", "c"]}}, "warnings": {}}"#;
         let results: Results = serde_json::from_str(text).unwrap();
         assert_eq!(results.lines(), ("a\nb\nc\n".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn what_nacre_read_is_shown_with_how_many_more_there_are() {
+        let read = VeleroResults {
+            errors: vec!["a".to_owned()],
+            warnings: vec!["b".to_owned()],
+            not_listed: Some(3),
+        };
+        assert_eq!(Results::from(&read).lines(), ("a\n".to_owned(), "b\nand 3 more\n".to_owned()));
+        let errors = VeleroResults { warnings: Vec::new(), ..read };
+        assert_eq!(Results::from(&errors).lines(), ("a\nand 3 more\n".to_owned(), String::new()));
     }
 }

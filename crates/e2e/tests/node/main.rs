@@ -9,6 +9,7 @@ mod disturbed;
 mod failover;
 mod installed;
 mod interrupted;
+mod other_installs;
 mod overwritten;
 mod own_bucket;
 mod replaced;

@@ -1,11 +1,15 @@
 //! Data overwritten in place, while its pod runs: a plain restore reports that it brought nothing back, and one command
 //! brings it back.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 
 use crate::cluster;
 
 const BYTES: u64 = 8 << 20;
+/// nacre reads them once the restore is over.
+const SOON: Duration = Duration::from_secs(60);
 /// The reason of the condition, and the state of each claim.
 const OUTCOME: &str =
     "jsonpath={.status.conditions[?(@.type=='DataRestored')].reason} {.status.claims[*].state}";
@@ -26,6 +30,13 @@ async fn a_restore_over_a_claim_that_exists_is_not_called_complete() -> Result<(
     ensure!(!said.contains("back: complete"), "{said}");
     let found = shop.kubectl(&["get", "nonadminrestore", "back", "-o", OUTCOME]).await?.ok()?;
     assert_eq!(found.trim(), "ClaimsKept Kept");
+    // What Velero warned of is on the page, without any flag, and the exit code says that something is missing.
+    bed::eventually("Velero's warnings", SOON, async || {
+        let page = shop.cli(&["restore", "describe", "back"]).await?.with_code(3)?;
+        ensure!(page.contains("\nWarnings:\n") && page.contains("already exists"), "{page}");
+        Ok(())
+    })
+    .await?;
     // And so it is.
     assert_eq!(shop.checksum("db").await?, overwritten);
     Ok(())

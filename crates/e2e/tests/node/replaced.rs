@@ -149,7 +149,7 @@ async fn a_claim_that_somebody_elses_finalizer_holds_is_named_and_the_same_comma
     let stopped = tenant.cli(&with_timeout).await?;
     ensure!(stopped.code == Some(4), "{stopped:#?}");
     let said = format!("{}{}", stopped.stdout, stopped.stderr);
-    ensure!(said.contains("\"db\"") && said.contains("example.com/hold"), "{said}");
+    ensure!(said.contains("claim db (finalizers: ") && said.contains("example.com/hold"), "{said}");
 
     tenant.kubectl(&[&patch[..], &[hold(json!([])).as_str()]].concat()).await?.ok()?;
     tenant.cli(&REPLACE).await?.with_code(0).context("the same command goes on")?;

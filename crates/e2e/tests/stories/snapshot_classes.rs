@@ -106,11 +106,12 @@ async fn claims_whose_driver_has_a_class_for_velero_get_snapshots_and_others_are
     let moved = given(&test_cluster, &shop, json!({"storageLocation": "mine"})).await?;
     ensure!(moved.spec.snapshot_move_data == Some(true), "{:#?}", moved.spec);
 
-    // Only snapshots: nothing is to be saved file by file.
+    // Only snapshots; a volume that is not of that driver would still be saved file by file.
     let fast = test_cluster.tenant("fast-only", "fay").await?;
     claim(&fast, "fast").await?;
     let snapshots = given(&test_cluster, &fast, json!({})).await?;
-    ensure!(snapshots.spec.default_volumes_to_fs_backup != Some(true), "{:#?}", snapshots.spec);
+    ensure!(snapshots.spec.default_volumes_to_fs_backup == Some(true), "{:#?}", snapshots.spec);
+    ensure!(snapshots.spec.snapshot_move_data != Some(true), "{:#?}", snapshots.spec);
     ensure!(snapshots.spec.resource_policy.is_some_and(|named| named.name == "nacre-volumes"));
     Ok(())
 }

@@ -223,15 +223,17 @@ pub(super) fn fill(effective: &mut BackupSpec, policy: &Policy, seen: &Observed)
     let methods: Vec<VolumeMethod> =
         facts.claims.iter().flatten().map(|claim| choice.method(claim)).collect();
     let any = |method: VolumeMethod| methods.contains(&method);
-    if any(VolumeMethod::FileByFile) {
+    let snapshots = any(VolumeMethod::Snapshot) || any(VolumeMethod::MovedSnapshot);
+    let with_policy = uses_policy(seen) && (snapshots || any(VolumeMethod::FileByFile));
+    if with_policy {
+        effective.resource_policy = Some(config_map::reference(VOLUME_POLICY));
+    }
+    // The policy names drivers. A claim may have a volume that is not its driver's: that one is saved file by file.
+    if any(VolumeMethod::FileByFile) || (with_policy && facts.node_agent_runs) {
         effective.default_volumes_to_fs_backup = Some(true);
     }
     if any(VolumeMethod::MovedSnapshot) {
         effective.snapshot_move_data = Some(true);
-    }
-    let chosen = [VolumeMethod::FileByFile, VolumeMethod::Snapshot, VolumeMethod::MovedSnapshot];
-    if chosen.into_iter().any(any) && uses_policy(seen) {
-        effective.resource_policy = Some(config_map::reference(VOLUME_POLICY));
     }
 }
 

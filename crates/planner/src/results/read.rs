@@ -47,7 +47,7 @@ pub fn read(
     Ok(VeleroResults { errors, warnings, not_listed: Some(not_listed).filter(|more| *more > 0) })
 }
 
-/// The messages that are published, and how many are not for want of space.
+/// The messages that are published, and how many more there are.
 fn shown(mut places: Places, namespace: &str, is_other: &impl Fn(&str) -> bool) -> (Vec<String>, usize) {
     let own = places.namespaces.remove(namespace).unwrap_or_default();
     let all: Vec<String> = places.velero.into_iter().chain(places.cluster).chain(own).collect();

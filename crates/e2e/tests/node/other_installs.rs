@@ -1,0 +1,77 @@
+//! nacre installed by the Helm chart, and the way OADP does it, with the image named in a DataProtectionApplication. Each on
+//! a node of its own. Part of `make long`.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use bed::eventually;
+use e2e::{NodeCluster, VELERO, deploy};
+use serde_json::json;
+
+const PATIENCE: Duration = Duration::from_mins(4);
+const BYTES: u64 = 1 << 20;
+
+/// What a tenant of any installation gets: the data comes back.
+async fn a_volume_comes_back(cluster: &NodeCluster, namespace: &str) -> Result<()> {
+    let tenant = cluster.tenant(namespace, "ida").await?;
+    tenant.start_deployment("db", BYTES).await?;
+    let written = tenant.checksum("db").await?;
+    tenant.cli(&["backup", "create", "one", "--wait"]).await?.with_code(0)?;
+    tenant.lose_namespace_contents().await?;
+    tenant.cli(&["restore", "create", "--from-backup", "one", "--wait"]).await?.with_code(0)?;
+    assert_eq!(tenant.checksum("db").await?, written);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_chart_installs_what_brings_a_volume_back_and_removes_it() -> Result<()> {
+    if !NodeCluster::can_run()? {
+        return Ok(());
+    }
+    let cluster = NodeCluster::start_without_nacre().await?;
+    let helm = async |args: &[&str]| cluster.node.run_as(&cluster.node.kubeconfig(), "helm", args).await;
+    let (chart, image) = (deploy("chart").display().to_string(), format!("image={}", cluster.image));
+    helm(&["install", "nacre", &chart, "-n", VELERO, "--set", &image, "--wait", "--timeout", "4m"])
+        .await?
+        .ok()?;
+    cluster.nacre_pods_ready(2).await?;
+    cluster.cli(&["doctor"]).await?.with_code(0)?;
+    a_volume_comes_back(&cluster, "by-helm").await?;
+    helm(&["uninstall", "nacre", "-n", VELERO, "--wait"]).await?.ok()?;
+    ensure!(cluster.nacre_pods().await?.is_empty());
+    Ok(())
+}
+
+/// OADP names another image than the one it ships with in `unsupportedOverrides`.
+#[tokio::test]
+async fn an_application_that_names_the_image_has_nacre_run_it() -> Result<()> {
+    if !NodeCluster::can_run()? {
+        return Ok(());
+    }
+    let cluster = NodeCluster::start_without_nacre().await?;
+    let folder = deploy("crds").display().to_string();
+    cluster.node.kubectl(&["apply", "--server-side", "--filename", &folder]).await?.ok()?;
+    let operator = std::fs::read_to_string(deploy("operator.yaml"))?;
+    let lines = operator.lines().map(|line| match line.split_once("image: ") {
+        Some((before, _)) if !line.trim_start().starts_with('#') => {
+            format!("{before}image: {}", cluster.image)
+        }
+        _ => line.to_owned(),
+    });
+    cluster.node.apply_yaml(&lines.collect::<Vec<_>>().join("\n")).await?;
+    let overrides = json!({"nonAdminControllerImageFqin": cluster.image});
+    let application = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
+        "metadata": {"name": "velero", "namespace": VELERO},
+        "spec": {"nonAdmin": {"enable": true}, "unsupportedOverrides": overrides}});
+    cluster.node.apply(&[serde_json::from_value(application)?]).await?;
+    eventually("nacre's pods", PATIENCE, async || {
+        let pods = cluster.nacre_pods().await?;
+        let images = pods.iter().filter_map(|pod| pod.spec.as_ref()?.containers.first()?.image.clone());
+        ensure!(images.clone().count() > 0 && images.clone().all(|image| image == cluster.image), "{pods:?}");
+        Ok(())
+    })
+    .await?;
+    let number = cluster.nacre_pods().await?.len();
+    cluster.nacre_pods_ready(number).await?;
+    a_volume_comes_back(&cluster, "by-oadp").await
+}
