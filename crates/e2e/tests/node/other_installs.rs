@@ -35,7 +35,9 @@ async fn the_chart_installs_what_brings_a_volume_back_and_removes_it() -> Result
         .await?
         .ok()?;
     cluster.nacre_pods_ready(2).await?;
-    cluster.cli(&["doctor"]).await?.with_code(0)?;
+    // The leader writes the certificate of the webhook a moment later.
+    eventually("doctor to find nothing", PATIENCE, async || cluster.cli(&["doctor"]).await?.with_code(0))
+        .await?;
     a_volume_comes_back(&cluster, "by-helm").await?;
     helm(&["uninstall", "nacre", "-n", VELERO, "--wait"]).await?.ok()?;
     ensure!(cluster.nacre_pods().await?.is_empty());
