@@ -154,7 +154,9 @@ pub(crate) async fn h2_a6_a_planted_backup_that_passes_for_somebody_elses(
     // Harmless ones, one after the other: when the second is there, Velero has looked at everything before it.
     for control in ["first", "second"].map(|name| shaped(&mallory, name)) {
         plant(attack_cluster, &mallory, &genuine, &control, |_| ())?;
-        looked_at(attack_cluster, &control).await?;
+        let backups = attack_cluster.test_cluster.admin::<Backup>().await?;
+        // Velero looks once a minute, if it has the time.
+        wait_until("Velero to import it", 3 * TIMEOUT, backups, &control, |backup| backup.map(drop)).await?;
     }
     let backups = attack_cluster.test_cluster.admin::<Backup>().await?;
     for name in planted.iter().map(String::as_str).chain([squatting, "nightly-20300101000000"]) {

@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_mins(1);
 const MARKS: &str = "nacre-reserved-marks";
+/// A name that nacre could have given a backup.
+const FOUND: &str = "evil-found-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
 
 /// The labels and annotations that name an object's owner, as released clients and nacre use them.
 const RESERVED: [&str; 17] = [
@@ -350,7 +352,8 @@ async fn fence(bed: &Bed, root: &Client, nacre: &Client, velero: &Client) -> Res
     let backup = |spec: Value, phase: &str| {
         let mut body = json!({"spec": spec, "status": {"phase": phase}});
         body["spec"]["storageLocation"] = json!("evil-own");
-        object::<Backup>("found", &body)
+        body["metadata"]["labels"] = json!({labels::NAB_NACUUID: FOUND});
+        object::<Backup>(FOUND, &body)
     };
     let create = async |client: &Client, backup: Result<Backup>| {
         anyhow::Ok(Api::<Backup>::namespaced(client.clone(), VELERO).create(&dry(), &backup?).await)
@@ -389,10 +392,10 @@ async fn fence(bed: &Bed, root: &Client, nacre: &Client, velero: &Client) -> Res
     let backups = Api::<Backup>::namespaced(velero.clone(), VELERO);
     backups.create(&PostParams::default(), &backup(own(), "Completed")?).await?;
     let widened = json!({"spec": {"includedNamespaces": ["evil", "shop"]}});
-    refused_by("nacre-tenant-backups", backups.patch("found", &plain(), &merge(widened)).await)?;
+    refused_by("nacre-tenant-backups", backups.patch(FOUND, &plain(), &merge(widened)).await)?;
     let moved = json!({"spec": {"storageLocation": "shop-own"}});
-    refused_by("nacre-tenant-backups", backups.patch("found", &plain(), &merge(moved)).await)?;
-    backups.patch("found", &plain(), &merge(json!({"status": {"phase": "Deleting"}}))).await?;
+    refused_by("nacre-tenant-backups", backups.patch(FOUND, &plain(), &merge(moved)).await)?;
+    backups.patch(FOUND, &plain(), &merge(json!({"status": {"phase": "Deleting"}}))).await?;
 
     volumes(velero).await
 }
@@ -413,14 +416,16 @@ async fn volumes(velero: &Client) -> Result<()> {
     let uploads = kind("v2alpha1", "DataUpload", "datauploads");
     let of_pod = |namespace: &str, location: &str| {
         serde_json::from_value::<DynamicObject>(json!({
-            "apiVersion": "velero.io/v1", "kind": "PodVolumeBackup", "metadata": {"name": "volume"},
+            "apiVersion": "velero.io/v1", "kind": "PodVolumeBackup",
+            "metadata": {"name": "volume", "labels": {labels::VELERO_BACKUP_UID: "u"}},
             "spec": {"node": "n", "pod": {"kind": "Pod", "namespace": namespace, "name": "db"}, "volume": "data",
                 "backupStorageLocation": location, "repoIdentifier": "r", "uploaderType": "kopia"},
         }))
     };
     let of_claim = |namespace: &str, location: &str| {
         serde_json::from_value::<DynamicObject>(json!({
-            "apiVersion": "velero.io/v2alpha1", "kind": "DataUpload", "metadata": {"name": "volume"},
+            "apiVersion": "velero.io/v2alpha1", "kind": "DataUpload",
+            "metadata": {"name": "volume", "labels": {labels::VELERO_BACKUP_UID: "u"}},
             "spec": {"snapshotType": "CSI", "csiSnapshot": {"volumeSnapshot": "s", "storageClass": "c"},
                 "sourcePVC": "data", "sourceNamespace": namespace, "backupStorageLocation": location,
                 "operationTimeout": "10m"},

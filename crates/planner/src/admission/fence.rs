@@ -78,7 +78,8 @@ pub(super) fn backups(namespace: &str) -> ValidatingAdmissionPolicy {
         .done()
 }
 
-/// What is read out of a volume is the owner's pod's or claim's.
+/// What is read out of a volume is the owner's pod's or claim's. It names its backup by uid: Velero corrects the uid of what
+/// it imports, if there is one, and never the name.
 pub(super) fn volumes(namespace: &str) -> ValidatingAdmissionPolicy {
     over_locations("nacre-tenant-volumes", Kind::PodVolumeBackup, namespace, "backupStorageLocation")
         .with("pod", at("object", &["spec", "pod", "namespace"], "''"))
@@ -88,6 +89,11 @@ pub(super) fn volumes(namespace: &str) -> ValidatingAdmissionPolicy {
              [variables.pod, variables.claim].all(named, named == '' || named == variables.owner))",
             "what goes into a tenant's storage comes from volumes in that tenant's namespace: \
              name one of its pods or claims, or use another storage location",
+        )
+        .with("labels", at("object", &["metadata", "labels"], "{}"))
+        .demand(
+            format!("!variables.concerned || '{}' in variables.labels", labels::VELERO_BACKUP_UID),
+            "what goes into a tenant's storage says by uid which backup it belongs to: a name alone may be somebody else's",
         )
         .done()
 }

@@ -271,7 +271,8 @@ fn h2_a6_a_backup_that_velero_found_in_a_tenants_storage_has_only_what_nacre_gav
 fn volumes_that_go_into_a_tenants_storage_are_that_tenants() {
     let policy = fence::volumes("velero");
     let volume = |spec: Value| {
-        let mut volume = json!({ "metadata": { "name": "v" }, "spec": spec });
+        let labels = json!({ "velero.io/backup-uid": "u" });
+        let mut volume = json!({ "metadata": { "name": "v", "labels": labels }, "spec": spec });
         volume["spec"]["backupStorageLocation"] = json!("evil-bucket");
         volume
     };
@@ -279,7 +280,11 @@ fn volumes_that_go_into_a_tenants_storage_are_that_tenants() {
         json!({ "pod": { "namespace": "evil", "name": "p" } }),
         json!({ "sourceNamespace": "evil", "sourcePVC": "data" }),
     ] {
-        assert!(Ask::create(volume(fine)).by(VELERO).given(&location(Some("evil"))).passes(&policy));
+        assert!(Ask::create(volume(fine.clone())).by(VELERO).given(&location(Some("evil"))).passes(&policy));
+        let by_name = edited(&volume(fine), |object| {
+            object["metadata"]["labels"] = json!({ "velero.io/backup-name": "somebody-elses" });
+        });
+        assert!(!Ask::create(by_name).by(VELERO).given(&location(Some("evil"))).passes(&policy), "H8");
     }
     for hostile in [
         json!({ "pod": { "namespace": "shop", "name": "p" } }),

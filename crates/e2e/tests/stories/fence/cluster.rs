@@ -68,12 +68,6 @@ impl Fenced {
         Ok(Self { cluster, client, backup, contents: PathBuf::new(), uid, restores: AtomicU32::new(0) })
     }
 
-    /// Puts the fence up, and waits until it is in force.
-    pub(super) async fn put_the_fence_up(&self) -> Result<()> {
-        self.cluster.bed.apply_path(&e2e::deploy("admission.yaml")).await?;
-        self.fence_is_there().await
-    }
-
     /// Changes what is in the bucket, as its owner can.
     pub(super) fn forge(&self, forge: impl FnOnce(&Tarball) -> Result<()>) -> Result<()> {
         let tarball = Tarball::open(&self.contents)?;

@@ -2,7 +2,6 @@
 //! succeed without it.
 
 mod cluster;
-mod cost;
 
 use anyhow::{Context, Result, ensure};
 use api::RestoredFrom;
