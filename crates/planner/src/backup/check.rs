@@ -268,6 +268,10 @@ fn storage_location(seen: &Observed) -> Option<Refusal> {
         );
         return wait(message, StartsWhen::IsReady);
     };
+    if location.metadata.deletion_timestamp.is_some() {
+        let message = format!("NonAdminBackupStorageLocation {name:?} is being deleted; name another");
+        return wait(message, StartsWhen::IsReady);
+    }
     let phase = location.status.as_ref().and_then(|status| status.phase);
     if phase != Some(Phase::Created) {
         let message = format!("NonAdminBackupStorageLocation {name:?} is not ready; its conditions say why");
