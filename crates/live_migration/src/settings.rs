@@ -20,6 +20,8 @@ const GUARD: &str = "guard";
 const TAKE_OVER: &str = "takeOver";
 const KUBEVIRT_NAMESPACE: &str = "kubevirtNamespace";
 const REMEMBERED: &str = "rememberedLabels";
+/// The key of the endpoints that machines may be sent to; an admission policy reads it.
+pub(crate) const SEND_TO: &str = "sendTo";
 
 /// What the guard does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub struct Settings {
     pub kubevirt_namespace: String,
     /// The labels others have put on `kubevirt.io:migrate`, so that they come back with the role if it is deleted.
     pub remembered: BTreeMap<String, String>,
+    /// The endpoints in other clusters that tenants may send machines to, separated by commas.
+    pub send_to: String,
 }
 
 impl Default for Settings {
@@ -56,6 +60,7 @@ impl Default for Settings {
             take_over: false,
             kubevirt_namespace: "kubevirt".to_owned(),
             remembered: BTreeMap::new(),
+            send_to: String::new(),
         }
     }
 }
@@ -86,6 +91,7 @@ impl Settings {
                 Some(other) => return unknown(TAKE_OVER, other),
             },
             kubevirt_namespace: entry(KUBEVIRT_NAMESPACE).map_or(defaults.kubevirt_namespace, str::to_owned),
+            send_to: entry(SEND_TO).unwrap_or_default().to_owned(),
             remembered: match entry(REMEMBERED).map(serde_json::from_str) {
                 None => BTreeMap::new(),
                 Some(Ok(labels)) => labels,
@@ -109,8 +115,10 @@ impl Settings {
             (TAKE_OVER, if self.take_over { "true" } else { "false" }),
             (KUBEVIRT_NAMESPACE, &self.kubevirt_namespace),
             (REMEMBERED, &remembered),
+            (SEND_TO, &self.send_to),
         ]
         .into_iter()
+        .filter(|(key, value)| *key != SEND_TO || !value.is_empty())
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect()
     }
@@ -171,6 +179,7 @@ mod tests {
             take_over: true,
             kubevirt_namespace: "openshift-cnv".to_owned(),
             remembered: [("a".to_owned(), "b".to_owned())].into(),
+            send_to: "migrations.example.com:9185".to_owned(),
         };
         assert_eq!(Settings::read(&asked.object()), Ok(asked));
         assert_eq!(Settings::read(&ConfigMap::default()), Ok(Settings::default()));

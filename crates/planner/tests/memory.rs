@@ -20,6 +20,10 @@ const NAMESPACES: usize = 100;
 /// is 5 KB.
 const LIMIT: usize = 17 * 1024;
 
+/// How many objects of a megabyte there are, and what they may cost in all: a gigabyte if they were kept.
+const HUGE: usize = 1000;
+const HUGE_LIMIT: usize = 48 * 1024 * 1024;
+
 fn now() -> Moment {
     Moment { clock: "2026-11-16T12:00:00Z".parse().unwrap(), uptime: Duration::ZERO }
 }
@@ -99,8 +103,50 @@ fn resident() -> usize {
     pages * 4096
 }
 
+/// H9: a thousand objects of a megabyte each, of the kinds a tenant or its bucket can fill.
+fn a_thousand_huge_objects(state: &mut State) -> usize {
+    let text = "x".repeat(1024 * 1024);
+    let names = vec!["a-resource-with-a-long-name"; 40_000];
+    let before = resident();
+    for number in 0..HUGE {
+        let meta = json!({"name": format!("huge-{number}"), "namespace": "team-0001", "uid": format!("h-{number}"),
+            "resourceVersion": "1"});
+        let mut object = json!({"metadata": meta, "spec": {}});
+        let kind = match number % 5 {
+            0 => {
+                object["spec"] = json!({"backupSpec": {"includedResources": names}});
+                Kind::NonAdminBackup
+            }
+            1 => {
+                object["spec"] = json!({"restoreSpec": {"backupName": text}});
+                Kind::NonAdminRestore
+            }
+            2 => {
+                object["metadata"]["annotations"] = json!({"note": text});
+                Kind::NonAdminDownloadRequest
+            }
+            3 => {
+                object["spec"] = json!({"anything": text});
+                object["status"] = json!({"phase": "Completed", "message": text});
+                Kind::DataUpload
+            }
+            _ => {
+                object["metadata"]["labels"] = json!({"velero.io/resource-usage": "DataUpload"});
+                object["data"] = json!({"result": text});
+                Kind::ConfigMap
+            }
+        };
+        if matches!(kind, Kind::DataUpload | Kind::ConfigMap) {
+            object["metadata"]["namespace"] = json!("velero");
+        }
+        put(state, kind, &object.to_string());
+    }
+    resident().saturating_sub(before)
+}
+
+/// H9
 #[test]
-fn a_settled_backup_costs_little_memory() {
+fn a_settled_backup_costs_little_memory_and_a_huge_object_no_more() {
     let [request, velero] = settled();
     let mut state = State::new("velero");
     state.set_policy(Some(Policy::default().into()));
@@ -126,4 +172,12 @@ fn a_settled_backup_costs_little_memory() {
     let plan = backup::decide(&seen);
     assert!(seen.velero.is_some() && plan.actions.is_empty(), "{plan:?}");
     assert!(each < LIMIT, "{each} bytes");
+
+    let grown = a_thousand_huge_objects(&mut state);
+    println!("{HUGE} objects of a megabyte cost {grown} bytes");
+    assert!(grown < HUGE_LIMIT, "{grown} bytes");
+    // The others are decided about as before, and the huge ones are refused.
+    let seen = backup::observe(&state, "team-0001", "huge-0").unwrap();
+    let plan = format!("{:?}", backup::decide(&seen));
+    assert!(plan.contains("at most 65536 are accepted"), "{plan}");
 }

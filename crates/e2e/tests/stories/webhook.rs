@@ -40,6 +40,7 @@ async fn apply(bed: &Bed, name: &str, yaml: &str) -> Result<bed::Output> {
     bed.kubectl(&["apply", "-f", &file.display().to_string(), "--as=ada"]).await
 }
 
+/// F6: the webhook, or all of nacre, is down
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_backup_is_refused_at_once_or_by_condition_in_the_same_words() -> Result<()> {
     let test_cluster = TestCluster::build().await?;

@@ -8,6 +8,7 @@
 //! | `requests` | what administrators decide about for administrators |
 //! | `velero` | Velero's objects in Velero's namespace for Velero, nacre and administrators to create |
 //! | `fence` | whatever goes into a tenant's storage to what is that tenant's, whoever asks, Velero included |
+//! | `sizes` | requests small: no list, map or text in them without a limit |
 //! | `namespaces` | nacre's labels on namespaces out of their owners' hands |
 //!
 //! Who may is asked of the authorizer: whoever holds the right in all namespaces is no tenant. Nothing here looks at
@@ -22,6 +23,7 @@ mod marks;
 mod namespaces;
 mod requests;
 mod review;
+mod sizes;
 mod velero;
 pub mod webhook;
 pub mod wire;
@@ -61,6 +63,10 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         fence::backups(namespace),
         fence::volumes(namespace),
         namespaces::marks(),
+        sizes::metadata(),
+        sizes::backups(),
+        sizes::restores(),
+        sizes::locations(),
     ]
 }
 

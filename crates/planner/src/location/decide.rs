@@ -190,7 +190,9 @@ fn withdrawn(seen: &Observed, policy: &Policy) -> Option<LocationDecision> {
     match decision(&request.object, policy) {
         ApprovalDecision::Approve => None,
         ApprovalDecision::Pending => Some(LocationDecision::Pending),
-        ApprovalDecision::Reject => Some(LocationDecision::Rejected(review::rejection_reason(&request.object))),
+        ApprovalDecision::Reject => {
+            Some(LocationDecision::Rejected(review::rejection_reason(&request.object)))
+        }
     }
 }
 

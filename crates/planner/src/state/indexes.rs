@@ -25,6 +25,7 @@ impl State {
         let names = |backup: Option<&NonAdminBackup>| backup.map(backup::references).unwrap_or_default();
         self.references.shift(&key, &names(before), &names(after));
         self.note_backing_off(key, after.and_then(|backup| backup.status.as_ref()?.phase));
+        self.place_backup(before, after);
     }
 
     pub(super) fn index_restore(
@@ -69,6 +70,9 @@ impl State {
 
     pub(super) fn queue_backup(&mut self, before: Option<&Backup>, after: Option<&Backup>) {
         note(&mut self.backup_queue, self.velero_backups.source(), before, after);
+        if let Some(velero) = after.or(before) {
+            self.place_referring(velero);
+        }
     }
 
     pub(super) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {

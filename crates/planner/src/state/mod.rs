@@ -8,7 +8,9 @@ mod index;
 mod indexes;
 mod lookup;
 mod measure;
+pub(crate) mod places;
 mod policy;
+pub(crate) mod prune;
 mod raw_object;
 mod rejected;
 mod store;
@@ -150,6 +152,8 @@ pub struct State {
     /// When volume operations that are not over last changed.
     volume_notes: HashMap<Key, VolumeNote>,
     backing_off: BTreeSet<Key>,
+    /// The backup requests of each namespace, for its limits.
+    places: places::AllPlaces,
     /// By the object that was decided about: the write that the API server rejected when it was last tried.
     rejected: HashMap<Key, Arc<RejectedWrite>>,
     velero_view: VeleroView,
@@ -200,6 +204,7 @@ impl State {
             volumes: Index::default(),
             volume_notes: HashMap::new(),
             backing_off: BTreeSet::new(),
+            places: HashMap::new(),
             rejected: HashMap::new(),
             velero_view: VeleroView::default(),
         }

@@ -75,6 +75,7 @@ fn data_that_was_moved_into_the_storage_comes_back() {
     assert_eq!(world.get("restore shop-again-<r1>")["spec"]["restorePVs"], true);
 }
 
+/// E2: a restore of Roles or pods from the own storage
 #[test]
 fn what_cannot_come_back_is_refused_and_told_which() {
     for (asked, says) in [
@@ -120,6 +121,7 @@ fn volumes_saved_from_inside_pods_need_the_policys_word() {
     assert_eq!(spec["resourceModifier"]["name"], MODIFIERS[1]);
 }
 
+/// A8
 #[test]
 fn the_same_backup_in_the_clusters_storage_brings_all_but_the_guard_rails() {
     let mut world = World::with(&["shop"]);

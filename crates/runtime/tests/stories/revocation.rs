@@ -39,6 +39,7 @@ fn held_location(world: &mut World) -> String {
     name
 }
 
+/// H5: the finalizer of a location is replaced with a foreign one and the location deleted, so that nacre's cleanup never runs
 #[test]
 fn h5_a_location_goes_although_a_foreign_finalizer_replaced_ours() {
     let mut world = world(&["shop"]);
@@ -138,4 +139,56 @@ fn h5_backups_restores_and_downloads_go_the_same_way() {
     world.settle();
     assert!(world.condition("nar shop/late", "Accepted").starts_with("False"));
     assert!(world.names(Kind::Restore).is_empty());
+}
+
+/// C12: the credential is replaced after approval, with one that runs a program
+#[test]
+fn c12_a_credential_that_turns_bad_after_approval_takes_the_location_away() {
+    let mut world = world(&["shop"]);
+    world.policy(|policy| policy.storage_locations.require_approval = true);
+    world.apply(bucket("shop/bucket", "mine"));
+    world.settle();
+    let name = world.velero_name("nabsl shop/bucket");
+    world.edit(&format!("request {name}"), json!({"spec": {"approvalDecision": "approve"}}));
+    world.settle();
+    assert!(world.has(&format!("bsl {name}")));
+    // [default] credential_process = /bin/sh -c id
+    let hostile = "W2RlZmF1bHRdCmNyZWRlbnRpYWxfcHJvY2VzcyA9IC9iaW4vc2ggLWMgaWQK";
+    world.apply(object(Kind::Secret, "shop/keys", json!({"data": {"cloud": hostile}})));
+    world.pass(Duration::from_mins(10));
+    world.settle();
+    assert!(!world.has(&format!("bsl {name}")) && !world.has(&format!("secret {name}")));
+    let said = world.condition("nabsl shop/bucket", "Accepted");
+    assert!(said.starts_with("False"), "{said}");
+    // A key of the same kind is a rotation: the approval still holds.
+    world.apply(object(Kind::Secret, "shop/keys", json!({"data": {"cloud": super::storage::KEYS}})));
+    world.pass(Duration::from_mins(10));
+    world.settle();
+    assert!(world.has(&format!("bsl {name}")));
+}
+
+/// F7: nacre is down for a day, or the clock jumps: everything that waits starts once, and nothing is deleted for its age
+#[test]
+fn f7_after_a_day_without_nacre_everything_starts_once() {
+    let mut world = World::with(&["shop"]).backed_up();
+    // Whoever is heard of first has the room: under faults that may be another.
+    world.stop_recording();
+    world.policy(|policy| policy.backup.max_active_per_namespace = Some(2));
+    for number in 0..20 {
+        world.apply(nab(&format!("shop/b{number:02}")));
+    }
+    world.jump(Duration::from_hours(24));
+    world.restart();
+    world.settle();
+    assert_eq!(world.names(Kind::Backup).len(), 3, "the finished one, and as many as may run");
+    assert_eq!(world.names(Kind::NonAdminBackup).len(), 21);
+    let writes = world.writes();
+    world.jump(Duration::from_hours(24));
+    world.restart();
+    world.settle();
+    assert_eq!(
+        (world.names(Kind::Backup).len(), world.writes()),
+        (3, writes),
+        "a second time changes nothing"
+    );
 }
