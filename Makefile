@@ -125,6 +125,7 @@ image: ## Make the image that ships, without a registry or docker: target/nacre-
 gen: ## Regenerate the files in deploy/ and docs/
 	NACRE_GEN=1 cargo test --quiet $(GENERATED)
 	NACRE_GEN=1 cargo test --quiet $(REFERENCE)
+	NACRE_GEN=1 cargo test --quiet --package e2e --test security_table
 
 .PHONY: audit
 audit: ## Licences, unused dependencies, spelling, words, advisories (OFFLINE=1: all but these; installs its tools first)

@@ -1,54 +1,158 @@
-//! Checks the table in docs/security.md: each test that it names exists, and no scenario of this suite is missing from
-//! it.
+//! The table in docs/security.md is made of the tests: above each test that performs an attack stands a line
+//! `/// H5: what is tried`, or `/// H5` alone for one more test of the same scenario. A test whose name begins with a
+//! scenario's id belongs to it without saying so.
+//!
+//! `NACRE_GEN=1 cargo test --package e2e --test security_table` writes the table; without it, this fails if the page is
+//! not current.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+const BEGIN: &str = "<!-- scenarios: made by `make gen` of the tests -->";
+const END: &str = "<!-- end of the scenarios -->";
+
+/// Test files that `make test` leaves to `make long`, as `SKIP_LONG` and `SKIP_LONG_NODE` in the Makefile have it.
+const LONG: [&str; 8] = [
+    "e2e/tests/slow/rotation.rs",
+    "e2e/tests/slow/takeover.rs",
+    "e2e/tests/node/demo.rs",
+    "e2e/tests/node/disturbed.rs",
+    "e2e/tests/node/verify.rs",
+    "e2e/tests/node/volumes.rs",
+    "e2e/tests/load/long.rs",
+    "e2e/tests/outages/main.rs",
+];
+
+/// An id: the letter of its section, and a number.
+type Id = (char, u32);
+
+#[derive(Default)]
+struct Row {
+    /// What is tried, in the words of one test or of several.
+    tried: Vec<String>,
+    /// Names of tests, and whether they run only in `make long`.
+    tests: BTreeMap<String, bool>,
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The text of every test of the workspace.
-fn sources(folder: &Path, text: &mut String) -> Result<()> {
+/// Every Rust file below a folder.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
-            sources(&path, text)?;
+            files(&path, found)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            text.push_str(&fs::read_to_string(&path)?);
+            found.push(path);
         }
     }
+    found.sort();
     Ok(())
 }
 
-/// The names in a row's last column.
-fn named(row: &str) -> Vec<&str> {
-    let column = row.trim_end_matches(" |").rsplit('|').next().unwrap_or_default();
-    column.split('`').skip(1).step_by(2).collect()
+/// Reads `H5` or `h5`.
+fn id(text: &str) -> Option<Id> {
+    let section = text.chars().next()?.to_ascii_uppercase();
+    let number = text.get(1..)?;
+    let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+    (matches!(section, 'A'..='H' | 'X') && is_number)
+        .then(|| number.parse().ok().map(|number| (section, number)))?
+}
+
+/// The scenario that a comment names, and what it says is tried.
+fn named_above(line: &str) -> Option<(Id, Option<&str>)> {
+    let text = line.strip_prefix("/// ")?;
+    match text.split_once(": ") {
+        Some((name, tried)) => Some((id(name)?, Some(tried))),
+        None => Some((id(text)?, None)),
+    }
+}
+
+/// The scenarios that a test's own name begins with.
+fn named_inside(test: &str) -> impl Iterator<Item = Id> {
+    test.split('_').map_while(id)
+}
+
+/// Collects the tests of a file. Attacks are functions of a program of their own, so they have no attribute.
+fn collect(path: &str, text: &str, rows: &mut BTreeMap<Id, Row>) {
+    let long = LONG.iter().any(|file| path.ends_with(file));
+    let is_attack = path.contains("e2e/tests/attacks/");
+    let mut above: Vec<&str> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("///") || line.starts_with("#[") {
+            above.push(line);
+            continue;
+        }
+        let is_test =
+            above.iter().any(|line| line.starts_with("#[test") || line.starts_with("#[tokio::test"))
+                || (is_attack && line.starts_with("pub(crate) async fn "));
+        let name = line.split_once("fn ").and_then(|(_, rest)| rest.split_once('(')).map(|(name, _)| name);
+        if let Some(name) = name.filter(|_| is_test) {
+            let said = above.iter().filter_map(|line| named_above(line));
+            for (id, tried) in said.chain(named_inside(name).map(|id| (id, None))) {
+                let row = rows.entry(id).or_default();
+                row.tests.insert(name.to_owned(), long);
+                if let Some(tried) = tried {
+                    row.tried.push(tried.to_owned());
+                }
+            }
+        }
+        above.clear();
+    }
+}
+
+fn table(rows: &BTreeMap<Id, Row>) -> Result<String> {
+    let mut lines = vec!["| | what is tried | tests |".to_owned(), "| --- | --- | --- |".to_owned()];
+    for ((section, number), row) in rows {
+        let nothing =
+            format!("write `/// {section}{number}: what is tried` above one of {:?}", row.tests.keys());
+        ensure!(!row.tried.is_empty(), nothing);
+        let tried = row.tried.join("; ");
+        let tests = row
+            .tests
+            .iter()
+            .map(|(name, long)| format!("`{name}`{}", if *long { " (`make long`)" } else { "" }));
+        lines.push(format!("| {section}{number} | {tried} | {} |", tests.collect::<Vec<_>>().join(", ")));
+    }
+    Ok(lines.join("\n"))
 }
 
 #[test]
-fn every_scenario_has_a_test_and_every_attack_a_row() -> Result<()> {
-    let page = fs::read_to_string(root().join("docs/security.md"))?;
-    let (_, table) = page.split_once("<!-- scenarios -->").context("the table")?;
-    let rows: Vec<_> = table.lines().filter(|line| line.starts_with("| ")).skip(2).collect();
-    ensure!(rows.len() >= 50, "only {} rows", rows.len());
-    let mut code = String::new();
-    sources(&root().join("crates"), &mut code)?;
-    for row in &rows {
-        ensure!(!named(row).is_empty(), "no test in {row}");
-        for test in named(row) {
-            ensure!(code.contains(&format!("fn {test}(")), "{test} is in the table and nowhere else");
-        }
+fn the_table_is_what_the_tests_say() -> Result<()> {
+    let mut rows = BTreeMap::new();
+    let mut found = Vec::new();
+    files(&root().join("crates"), &mut found)?;
+    for path in found {
+        collect(&path.to_string_lossy(), &fs::read_to_string(&path)?, &mut rows);
     }
-    let mut attacks = String::new();
-    sources(&root().join("crates/e2e/tests/attacks"), &mut attacks)?;
-    let scenarios =
-        attacks.lines().filter_map(|line| line.strip_prefix("pub(crate) async fn ")?.split_once('('));
-    for (name, _) in scenarios {
-        ensure!(rows.iter().any(|row| named(row).contains(&name)), "{name} is not in the table");
+    ensure!(rows.len() >= 60, "only {} rows", rows.len());
+    let wanted = table(&rows)?;
+    let page = root().join("docs/security.md");
+    let text = fs::read_to_string(&page)?;
+    let (before, rest) = text.split_once(BEGIN).context("where the table begins")?;
+    let (_, after) = rest.split_once(END).context("where the table ends")?;
+    let current = format!("{before}{BEGIN}\n{wanted}\n{END}{after}");
+    if std::env::var_os("NACRE_GEN").is_some() {
+        fs::write(&page, current)?;
+    } else {
+        ensure!(text == current, "docs/security.md is not current: run `make gen`");
     }
     Ok(())
+}
+
+#[test]
+fn a_scenario_is_read_from_a_comment_or_a_name() {
+    let mut rows = BTreeMap::new();
+    let text = "/// H5: a thing is tried\n/// G9\n#[test]\nfn h5_it_fails() {}\n\n/// G1: a rule\npub fn rule() {}\n\
+                #[test]\nfn c3_another() {}\n#[test]\nfn x_ray() {}\n";
+    collect("crates/e2e/tests/slow/rotation.rs", text, &mut rows);
+    assert_eq!(rows.keys().collect::<Vec<_>>(), [&('C', 3), &('G', 9), &('H', 5)]);
+    assert_eq!(rows[&('H', 5)].tried, ["a thing is tried"]);
+    assert!(rows[&('H', 5)].tests["h5_it_fails"]);
+    assert!(table(&rows).is_err(), "nobody says what C3 is");
 }

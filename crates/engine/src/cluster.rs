@@ -37,7 +37,7 @@ impl Deref for Look<'_> {
 impl Look<'_> {
     /// How many objects wait to be decided about.
     pub fn waiting(&self) -> usize {
-        self.0.work.ready().len()
+        self.0.work.len()
     }
 }
 

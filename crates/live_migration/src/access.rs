@@ -2,7 +2,7 @@
 //!
 //! The API server lets nobody write a role that says more than the writer holds, unless the writer may `escalate` that very role. A role
 //! is therefore made by applying it under its name: one that is posted has no name yet when that is asked. So the controller holds none
-//! of what the roles say, and may make and change these and no others.
+//! of what KubeVirt's roles say, and may make and change these and no others. It may bind none of them.
 
 use api::Kind;
 use k8s_openapi::api::rbac::v1::{
@@ -12,10 +12,11 @@ use kube::ResourceExt;
 use kube::core::ObjectMeta;
 
 use super::{
-    guard::{INFRASTRUCTURE, mutating, policies, wanted},
+    guard::{INFRASTRUCTURE, VERB, mutating, policies, wanted},
     roles::Role,
     settings,
 };
+use planner::kubevirt::{KUBEVIRT, MIGRATIONS};
 use planner::plan::Plan;
 use planner::rbac::{
     Rbac,
@@ -86,13 +87,15 @@ pub fn decide(rbac: &Rbac, controller: &Who) -> Plan {
 
 /// The rules that hold in every namespace.
 pub fn rules() -> Vec<PolicyRule> {
-    let kept: Vec<String> =
-        Role::ALL.iter().map(|role| role.name()).chain([INFRASTRUCTURE]).map(str::to_owned).collect();
+    let kept: Vec<String> = Role::ALL.iter().map(|role| role.name().to_owned()).collect();
     let infrastructure = [INFRASTRUCTURE.to_owned()];
     let mut rules = vec![
         rule(&[RBAC], &["clusterroles", "clusterrolebindings", "rolebindings"], &["list", "watch"]),
         by_name(RBAC, "clusterroles", &kept, &["create", "patch", "escalate"]),
-        by_name(RBAC, "clusterroles", &infrastructure, &["bind"]),
+        // Whoever may bind a role must not be able to escalate it: that would be everything. So the controller holds the
+        // one verb that this role gives, and can write and bind no other.
+        rule(&[KUBEVIRT], &[MIGRATIONS], &[VERB]),
+        by_name(RBAC, "clusterroles", &infrastructure, &["create", "patch"]),
         by_name(RBAC, "clusterrolebindings", &infrastructure, &["create", "patch"]),
         // Grants end.
         rule(&[RBAC], &["clusterrolebindings", "rolebindings"], &["delete"]),
@@ -161,11 +164,23 @@ mod tests {
         }
     }
 
+    /// H13: nacre's own service account writes a role that it may bind, and becomes whatever it wrote
+    #[test]
+    fn h13_no_role_may_be_both_escalated_and_bound() {
+        let names = |verb: &str| -> Vec<String> {
+            let rules = rules().into_iter().filter(|rule| rule.verbs.iter().any(|given| given == verb));
+            rules.flat_map(|rule| rule.resource_names.unwrap_or_default()).collect()
+        };
+        assert!(names("bind").is_empty());
+        assert!(!names("escalate").contains(&INFRASTRUCTURE.to_owned()));
+    }
+
     /// What the roles say is for whoever is bound to them.
     #[test]
     fn nothing_in_it_touches_a_machine() {
         let kubevirts =
             |rule: &PolicyRule| rule.api_groups.iter().flatten().any(|group| group.contains("kubevirt"));
-        assert!(!rules().iter().any(kubevirts));
+        let verbs: Vec<_> = rules().into_iter().filter(kubevirts).flat_map(|rule| rule.verbs).collect();
+        assert_eq!(verbs, [VERB], "which no API of KubeVirt's knows");
     }
 }

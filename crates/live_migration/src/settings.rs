@@ -22,6 +22,8 @@ const TAKE_OVER: &str = "takeOver";
 const KUBEVIRT_NAMESPACE: &str = "kubevirtNamespace";
 const REMEMBERED: &str = "rememberedLabels";
 const BEFORE_UPGRADE: &str = "rulesBeforeUpgrade";
+/// The key of the endpoints that machines may be sent to; an admission policy reads it.
+pub(crate) const SEND_TO: &str = "sendTo";
 
 /// What the guard does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +53,8 @@ pub struct Settings {
     /// The rules of a role, by its name, before an upgrade took the permissions to migrate out of it. A rollback
     /// restores them.
     pub before_upgrade: BTreeMap<String, Vec<PolicyRule>>,
+    /// The endpoints in other clusters that tenants may send machines to, separated by commas.
+    pub send_to: String,
 }
 
 impl Default for Settings {
@@ -62,6 +66,7 @@ impl Default for Settings {
             kubevirt_namespace: "kubevirt".to_owned(),
             remembered: BTreeMap::new(),
             before_upgrade: BTreeMap::new(),
+            send_to: String::new(),
         }
     }
 }
@@ -92,6 +97,7 @@ impl Settings {
                 Some(other) => return unknown(TAKE_OVER, other),
             },
             kubevirt_namespace: entry(KUBEVIRT_NAMESPACE).map_or(defaults.kubevirt_namespace, str::to_owned),
+            send_to: entry(SEND_TO).unwrap_or_default().to_owned(),
             remembered: match entry(REMEMBERED).map(serde_json::from_str) {
                 None => BTreeMap::new(),
                 Some(Ok(labels)) => labels,
@@ -122,8 +128,10 @@ impl Settings {
             (KUBEVIRT_NAMESPACE, &self.kubevirt_namespace),
             (REMEMBERED, &remembered),
             (BEFORE_UPGRADE, &before_upgrade),
+            (SEND_TO, &self.send_to),
         ]
         .into_iter()
+        .filter(|(key, value)| *key != SEND_TO || !value.is_empty())
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect()
     }
@@ -186,6 +194,7 @@ mod tests {
             kubevirt_namespace: "openshift-cnv".to_owned(),
             remembered: [("a".to_owned(), "b".to_owned())].into(),
             before_upgrade: [("kubevirt.io:edit".to_owned(), Role::Edit.rules(Era::Old))].into(),
+            send_to: "migrations.example.com:9185".to_owned(),
         };
         assert_eq!(Settings::read(&asked.object()), Ok(asked));
         assert_eq!(Settings::read(&ConfigMap::default()), Ok(Settings::default()));

@@ -13,21 +13,25 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
 use kube::core::ObjectMeta;
 
+use crate::backup::{is_next, next_in_line};
 use crate::ownership::{annotation, label};
 use crate::queue::{Queued, Stage};
 use crate::state::State;
 use crate::{Key, download, policy, restore, sync};
 
-/// A backup request: itself, and the restores that wait for it. A deleted one frees its place under the namespace
-/// limit.
+/// A backup request: itself, and the restores that wait for it. One that is deleted, or comes to nothing, leaves its
+/// place under the namespace limit to those that wait.
 pub fn backup(view: &State, before: Option<&NonAdminBackup>, after: Option<&NonAdminBackup>) -> Vec<Key> {
     let Some(backup) = after.or(before) else { return Vec::new() };
     let (namespace, name) = place(&backup.metadata);
     let mut keys = vec![Key::of(Kind::NonAdminBackup, &backup.metadata)];
     keys.extend(waiting_restores(view, namespace, name));
     keys.extend(waiting_downloads(view, namespace, name, download::concerns_backups));
+    let waits = |request: Option<&NonAdminBackup>| request.is_some_and(is_next);
+    if after.is_none() || (waits(before) && !waits(after)) {
+        keys.extend(next_in_line(view, namespace));
+    }
     if after.is_none() {
-        keys.extend(refused_backups(view, namespace));
         let left = crate::backup::references(backup);
         keys.extend(left.iter().map(|name| Key::new(Kind::Backup, view.admin_namespace(), name)));
     }
@@ -122,7 +126,7 @@ pub fn velero_backup(view: &State, before: Option<&Backup>, after: Option<&Backu
         keys.extend(waiting_downloads(view, &key.namespace, &key.name, download::concerns_backups));
         namespaces.insert(key.namespace);
     }
-    keys.extend(namespaces.iter().flat_map(|namespace| refused_backups(view, namespace)));
+    keys.extend(namespaces.iter().flat_map(|namespace| next_in_line(view, namespace)));
     // It may be imported from storage and need a request.
     keys.extend(after.map(|velero| Key::of(Kind::Backup, &velero.metadata)));
     keys
@@ -209,6 +213,9 @@ pub fn storage_location(
     }
     if after.is_none() {
         keys.extend(refused_locations(view));
+        // Whose the backups in it are is unknown now: they count for nobody.
+        let namespace = annotation(&storage.metadata, labels::NABSL_NAMESPACE);
+        keys.extend(namespace.into_iter().flat_map(|namespace| next_in_line(view, namespace)));
     }
     if before.is_none() {
         // Velero may have imported its backups first, and backups with missing storage may be readable again.
@@ -342,10 +349,6 @@ fn waiting_downloads(
         .map(|request| Key::of(Kind::NonAdminDownloadRequest, &request.metadata))
         .collect::<Vec<_>>()
         .into_iter()
-}
-
-fn refused_backups(view: &State, namespace: &str) -> Vec<Key> {
-    view.backing_off_in(Kind::NonAdminBackup, namespace).collect()
 }
 
 fn restore_created(restore: &NonAdminRestore) -> bool {

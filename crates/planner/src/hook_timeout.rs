@@ -37,6 +37,8 @@ mod tests {
         (!text.is_empty()).then(|| Duration::from(text))
     }
 
+    /// F2: a hook that never ends, and with it Velero's only worker
+    /// H7: a hook with a timeout of weeks, or with none
     #[test]
     fn a_command_in_a_backup_takes_no_longer_than_the_limit() {
         let capped = |timeout, limit: &str| {
@@ -50,6 +52,8 @@ mod tests {
         assert_eq!(capped(of("11m"), "0"), of("11m"), "the policy sets no limit");
     }
 
+    /// F2
+    /// H7
     #[test]
     fn a_command_in_a_restore_does_not_wait_for_ever() {
         let capped = |exec_timeout, wait_timeout, limit: &str| {

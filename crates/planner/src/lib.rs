@@ -11,11 +11,13 @@
 pub mod admission;
 pub mod affected;
 pub mod backup;
+mod bounds;
 mod common;
 mod config_map;
 pub mod doctor;
 pub mod download;
 pub mod dpa_operator;
+pub mod egress;
 mod enforce;
 mod fence;
 mod filters;

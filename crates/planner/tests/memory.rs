@@ -18,6 +18,10 @@ const EACH: usize = 20;
 /// A settled backup may cost this much. With 10 000 in 500 namespaces it was 2434 bytes on 2026-11-16.
 const LIMIT: usize = 5 * 1024;
 
+/// How many objects of a megabyte there are, and what they may cost in all: a gigabyte if they were kept.
+const HUGE: usize = 1000;
+const HUGE_LIMIT: usize = 48 * 1024 * 1024;
+
 fn now() -> Moment {
     Moment { clock: "2026-11-16T12:00:00Z".parse().unwrap(), uptime: Duration::ZERO }
 }
@@ -97,13 +101,55 @@ fn resident() -> usize {
     pages * 4096
 }
 
+/// H9: a thousand objects of a megabyte each, of the kinds a tenant or its bucket can fill.
+fn a_thousand_huge_objects(state: &mut State) -> usize {
+    let text = "x".repeat(1024 * 1024);
+    let names = vec!["a-resource-with-a-long-name"; 40_000];
+    let before = resident();
+    for number in 0..HUGE {
+        let meta = json!({"name": format!("huge-{number}"), "namespace": "team-0001", "uid": format!("h-{number}"),
+            "resourceVersion": "1"});
+        let mut object = json!({"metadata": meta, "spec": {}});
+        let kind = match number % 5 {
+            0 => {
+                object["spec"] = json!({"backupSpec": {"includedResources": names}});
+                Kind::NonAdminBackup
+            }
+            1 => {
+                object["spec"] = json!({"restoreSpec": {"backupName": text}});
+                Kind::NonAdminRestore
+            }
+            2 => {
+                object["metadata"]["annotations"] = json!({"note": text});
+                Kind::NonAdminDownloadRequest
+            }
+            3 => {
+                object["spec"] = json!({"anything": text});
+                object["status"] = json!({"phase": "Completed", "message": text});
+                Kind::DataUpload
+            }
+            _ => {
+                object["metadata"]["labels"] = json!({"velero.io/resource-usage": "DataUpload"});
+                object["data"] = json!({"result": text});
+                Kind::ConfigMap
+            }
+        };
+        if matches!(kind, Kind::DataUpload | Kind::ConfigMap) {
+            object["metadata"]["namespace"] = json!("velero");
+        }
+        put(state, kind, &object.to_string());
+    }
+    resident().saturating_sub(before)
+}
+
 /// How many namespaces there are: few, or with NACRE_LONG as many as nacre promises to serve in 500 MiB.
 fn namespaces() -> usize {
     if std::env::var_os("NACRE_LONG").is_some() { 5000 } else { 200 }
 }
 
+/// H9: hundreds of requests of more than a megabyte, in the spec, the labels or the annotations
 #[test]
-fn a_settled_backup_costs_little_memory() {
+fn a_settled_backup_costs_little_memory_and_a_huge_object_no_more() {
     let (namespaces, backups) = (namespaces(), namespaces() * EACH);
     let [request, velero] = settled();
     let mut state = State::new("velero");
@@ -139,4 +185,12 @@ fn a_settled_backup_costs_little_memory() {
         resident() >> 20
     );
     assert!(each < LIMIT, "{each} bytes");
+
+    let grown = a_thousand_huge_objects(&mut state);
+    println!("{HUGE} objects of a megabyte cost {grown} bytes");
+    assert!(grown < HUGE_LIMIT, "{grown} bytes");
+    // The others are decided about as before, and the huge ones are refused.
+    let seen = backup::observe(&state, "team-0001", "huge-0").unwrap();
+    let plan = format!("{:?}", backup::decide(&seen));
+    assert!(plan.contains("at most 65536 are accepted"), "{plan}");
 }

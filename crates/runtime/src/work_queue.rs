@@ -10,7 +10,7 @@ use planner::Key;
 /// Times are the uptime of the process, given by the caller: there is no clock here.
 #[derive(Clone, Debug, Default)]
 pub struct WorkQueue {
-    ready: VecDeque<Key>,
+    ready: Ready,
     /// The keys in `ready`.
     queued: HashSet<Key>,
     running: HashSet<Key>,
@@ -21,6 +21,46 @@ pub struct WorkQueue {
     failures: HashMap<Key, u32>,
 }
 
+/// What is ready, a line for each namespace. The lines take turns: however much one tenant has changed, or keeps
+/// changing, another tenant's object waits for one object of each namespace.
+#[derive(Clone, Debug, Default)]
+struct Ready {
+    lines: HashMap<String, VecDeque<Key>>,
+    /// The namespaces with somebody in line, in the order of their turns.
+    turns: VecDeque<String>,
+}
+
+impl Ready {
+    fn push(&mut self, key: Key) {
+        let line = self.lines.entry(key.namespace.clone()).or_default();
+        if line.is_empty() {
+            self.turns.push_back(key.namespace.clone());
+        }
+        line.push_back(key);
+    }
+
+    fn pop(&mut self) -> Option<Key> {
+        let namespace = self.turns.pop_front()?;
+        let line = self.lines.get_mut(&namespace)?;
+        let key = line.pop_front();
+        if line.is_empty() {
+            self.lines.remove(&namespace);
+        } else {
+            self.turns.push_back(namespace);
+        }
+        key
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let Some(line) = self.lines.get_mut(&key.namespace) else { return };
+        line.retain(|other| other != key);
+        if line.is_empty() {
+            self.lines.remove(&key.namespace);
+            self.turns.retain(|namespace| *namespace != key.namespace);
+        }
+    }
+}
+
 impl WorkQueue {
     /// Enqueues these keys.
     pub fn enqueue(&mut self, keys: impl IntoIterator<Item = Key>) {
@@ -28,7 +68,7 @@ impl WorkQueue {
             if self.running.contains(&key) {
                 self.again.insert(key);
             } else if self.queued.insert(key.clone()) {
-                self.ready.push_back(key);
+                self.ready.push(key);
             }
         }
     }
@@ -62,7 +102,7 @@ impl WorkQueue {
     /// The next object to decide about. Whoever takes it must call [`WorkQueue::done`].
     pub fn next(&mut self, uptime: Duration) -> Option<Key> {
         self.on_time(uptime);
-        let key = self.ready.pop_front()?;
+        let key = self.ready.pop()?;
         self.queued.remove(&key);
         self.running.insert(key.clone());
         Some(key)
@@ -72,7 +112,7 @@ impl WorkQueue {
     pub fn take(&mut self, key: &Key) -> bool {
         let ready = self.queued.remove(key);
         if ready {
-            self.ready.retain(|other| other != key);
+            self.ready.remove(key);
             self.running.insert(key.clone());
         }
         ready
@@ -93,9 +133,19 @@ impl WorkQueue {
         *failures
     }
 
-    /// The objects that are ready to be decided about, in order.
-    pub fn ready(&self) -> impl ExactSizeIterator<Item = &Key> {
-        self.ready.iter()
+    /// The objects that are ready to be decided about, namespace by namespace.
+    pub fn ready(&self) -> impl Iterator<Item = &Key> {
+        self.ready.turns.iter().filter_map(|namespace| self.ready.lines.get(namespace)).flatten()
+    }
+
+    /// How many are ready.
+    pub fn len(&self) -> usize {
+        self.queued.len()
+    }
+
+    /// Whether none is ready.
+    pub fn is_empty(&self) -> bool {
+        self.queued.is_empty()
     }
 
     /// When the next timer is due.
@@ -135,11 +185,32 @@ mod tests {
         assert_eq!(work.next(START), Some(key("a")));
         work.enqueue([key("a")]);
         assert_eq!(work.next(START), Some(key("b")));
-        assert_eq!((work.next(START), work.ready().len()), (None, 0), "a is being worked on");
+        assert_eq!((work.next(START), work.len()), (None, 0), "a is being worked on");
         assert_eq!(work.done(&key("a"), true), 0);
         assert_eq!(work.next(START), Some(key("a")), "woken meanwhile");
         work.done(&key("a"), true);
         assert_eq!(work.next(START), None);
+    }
+
+    /// F3: one tenant changes thousands of objects again and again, so that everybody else waits
+    #[test]
+    fn f3_a_storm_of_one_tenant_does_not_hold_up_another() {
+        let mut work = WorkQueue::default();
+        let storm = |number: usize| Key::new(Kind::NonAdminBackup, "storm", &format!("b{number}"));
+        work.enqueue((0..10_000).map(storm));
+        work.enqueue([key("a"), key("b")]);
+        let office = Key::new(Kind::NonAdminRestore, "office", "c");
+        work.enqueue([office.clone()]);
+        let mut order = Vec::new();
+        for round in 0..6 {
+            let next = work.next(START).unwrap();
+            work.done(&next, true);
+            // It goes on and on.
+            work.enqueue([storm(round)]);
+            order.push(next);
+        }
+        assert_eq!(order, [storm(0), key("a"), office, storm(1), key("b"), storm(2)]);
+        assert_eq!(work.len(), 10_000 - 3 + 1, "each is in line once");
     }
 
     #[test]

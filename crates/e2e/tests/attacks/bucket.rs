@@ -61,6 +61,7 @@ async fn looked_at(attack_cluster: &AttackCluster, control: &str) -> Result<()> 
         .await
 }
 
+/// A1: own bucket: a planted backup that would run and copy the whole cluster
 pub(crate) async fn a1_a_planted_backup_of_the_whole_cluster(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker_with_bucket("a1").await?;
     let genuine = genuine(attack_cluster, &mallory).await?;
@@ -91,6 +92,7 @@ pub(crate) async fn a1_a_planted_backup_of_the_whole_cluster(attack_cluster: &At
     Ok(())
 }
 
+/// A2: own bucket: a planted PodVolumeBackup that names another tenant's pod
 pub(crate) async fn a2_a_planted_copy_of_somebody_elses_volume(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker_with_bucket("a2").await?;
     let genuine = genuine(attack_cluster, &mallory).await?;
@@ -117,6 +119,7 @@ pub(crate) async fn a2_a_planted_copy_of_somebody_elses_volume(attack_cluster: &
     Ok(())
 }
 
+/// A3: own bucket: a planted backup whose annotations name another tenant's namespace
 pub(crate) async fn a3_a_backup_planted_for_the_victim(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker_with_bucket("a3").await?;
     let genuine = genuine(attack_cluster, &mallory).await?;
@@ -132,6 +135,8 @@ pub(crate) async fn a3_a_backup_planted_for_the_victim(attack_cluster: &AttackCl
 
 /// What Velero does not keep of a planted backup: with a label of somebody's schedule an administrator would restore it
 /// as the schedule's newest, and with a finalizer nobody could delete it.
+/// H2: own bucket: a planted backup with the label of an administrator's schedule, a finalizer or an owner
+/// A6: own bucket: a planted backup with a name that another tenant's backup has, or will have
 pub(crate) async fn h2_a6_a_planted_backup_that_passes_for_somebody_elses(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::attack_cluster::{AttackCluster, TIMEOUT, VICTIM};
 
+/// C11: a re-created namespace asks for the backups of the deleted one
 pub(crate) async fn c11_a_namespace_that_bears_a_dead_ones_name(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {
@@ -55,6 +56,8 @@ fn copied(attack_cluster: &AttackCluster) -> serde_json::Value {
         "annotations": {labels::NAB_NAME: "daily", labels::NAB_NAMESPACE: VICTIM}})
 }
 
+/// D1: a label copied from another tenant's backup, with `deleteBackup: true`
+/// D4: names of Velero objects, which leak through metrics and logs, used to reach them
 pub(crate) async fn d1_a_copied_label_and_the_wish_to_delete(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker("d1").await?;
     let body = json!({"metadata": copied(attack_cluster), "spec": {"backupSpec": {}, "deleteBackup": true}});
@@ -64,6 +67,7 @@ pub(crate) async fn d1_a_copied_label_and_the_wish_to_delete(attack_cluster: &At
     mallory.gone::<NonAdminBackup>("theft").await
 }
 
+/// D2: a label copied from another tenant's backup, with a download request
 pub(crate) async fn d2_a_copied_label_and_the_wish_to_download(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker_with_bucket("d2").await?;
     let body =
@@ -88,6 +92,7 @@ pub(crate) async fn d2_a_copied_label_and_the_wish_to_download(attack_cluster: &
     Ok(())
 }
 
+/// D3: a forged status that names another tenant's backup
 pub(crate) async fn d3_a_forged_status(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker("d3").await?;
     let made = mallory.back_up("own").await?;
@@ -120,6 +125,7 @@ pub(crate) async fn d3_a_forged_status(attack_cluster: &AttackCluster) -> Result
     Ok(())
 }
 
+/// D9: requests in Velero's own namespace and in `kube-*`
 pub(crate) async fn d9_requests_in_veleros_own_namespace(attack_cluster: &AttackCluster) -> Result<()> {
     // Tenants have no rights there; whoever got some, by a mistake, still gets nothing out of nacre.
     for namespace in [VELERO, "kube-system", "kube-public"] {

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::attack_cluster::AttackCluster;
 
+/// E1: download of contents and logs from the cluster's own storage
 pub(crate) async fn e1_contents_of_the_clusters_own_storage(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker("e1").await?;
     mallory.back_up("own").await?;
@@ -33,6 +34,7 @@ pub(crate) async fn e1_contents_of_the_clusters_own_storage(attack_cluster: &Att
     Ok(())
 }
 
+/// E3: `ttl: 1s`, below the policy's minimum, so that the backup expires at once
 pub(crate) async fn e3_an_end_that_comes_too_soon(attack_cluster: &AttackCluster) -> Result<()> {
     // Whoever steals a right to ask for backups cannot make them vanish by their own age, where there is a bound.
     let mallory = attack_cluster.attacker("e3").await?;
@@ -42,6 +44,7 @@ pub(crate) async fn e3_an_end_that_comes_too_soon(attack_cluster: &AttackCluster
     attack_cluster.nothing_made_for(&mallory).await
 }
 
+/// F1: more backups at a time than the limit
 pub(crate) async fn f1_more_backups_than_their_share(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker("f1").await?;
     for number in 0..12 {
@@ -64,6 +67,7 @@ pub(crate) async fn f1_more_backups_than_their_share(attack_cluster: &AttackClus
     Ok(())
 }
 
+/// F5: many download requests for backups that do not exist
 pub(crate) async fn f5_a_flood_of_downloads(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker("f5").await?;
     let body =
@@ -81,6 +85,7 @@ pub(crate) async fn f5_a_flood_of_downloads(attack_cluster: &AttackCluster) -> R
     attack_cluster.nothing_made_for(&mallory).await
 }
 
+/// X1: malformed and oversized objects
 pub(crate) async fn x1_objects_that_are_not_what_they_should_be(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {

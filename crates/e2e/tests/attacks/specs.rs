@@ -28,6 +28,7 @@ async fn all_refused(
     attack_cluster.nothing_made_for(&mallory).await
 }
 
+/// B1: a restore hook with an init container
 pub(crate) async fn b1_a_hook_that_brings_its_own_container(attack_cluster: &AttackCluster) -> Result<()> {
     let container = json!({"name": "x", "image": "x", "securityContext": {"privileged": true}});
     let hook = json!({"init": {"initContainers": [container]}});
@@ -35,6 +36,7 @@ pub(crate) async fn b1_a_hook_that_brings_its_own_container(attack_cluster: &Att
     all_refused(attack_cluster, "b1", Kind::NonAdminRestore, [("init", hooks)]).await
 }
 
+/// B3: a spec field that nacre does not know
 pub(crate) async fn b3_a_field_nobody_has_decided_about(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker("b3").await?;
     // The API server prunes what the definition does not know; so it reaches neither nacre nor Velero.
@@ -48,6 +50,7 @@ pub(crate) async fn b3_a_field_nobody_has_decided_about(attack_cluster: &AttackC
     Ok(())
 }
 
+/// B4: `resourcePolicy` names an administrator's ConfigMap
 pub(crate) async fn b4_an_administrators_config_map_by_its_name(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {
@@ -70,6 +73,7 @@ fn hooks_in(namespace: &str) -> Value {
         "pre": [{"exec": {"command": ["x"]}}]}]})
 }
 
+/// B5: another namespace in any field of a spec
 pub(crate) async fn b5_somebody_elses_namespace_anywhere_in_a_backup(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {
@@ -101,6 +105,7 @@ pub(crate) async fn b5_somebody_elses_namespace_anywhere_in_a_restore(
     all_refused(attack_cluster, "b5b", Kind::NonAdminRestore, attempts).await
 }
 
+/// B6: another spelling, or a short name, of a fenced resource
 pub(crate) async fn b6_another_spelling_of_what_is_fenced_off(attack_cluster: &AttackCluster) -> Result<()> {
     let spellings =
         ["NonAdminBackups.oadp.openshift.io.", "nonadminbackups", "virtualmachineinstancemigrations"];
@@ -121,12 +126,17 @@ pub(crate) async fn b6_another_spelling_of_what_is_fenced_off(attack_cluster: &A
     Ok(())
 }
 
+/// B7: `ttl` and timeouts outside the policy's limits
 pub(crate) async fn b7_more_than_the_policy_allows(attack_cluster: &AttackCluster) -> Result<()> {
     let attempts = [
         ("ttl", json!({"ttl": "876000h"})),
         ("ttl", json!({"ttl": "1s"})),
         ("ttl", json!({"ttl": "-1h"})),
         ("itemOperationTimeout", json!({"itemOperationTimeout": "-1s"})),
+        ("itemOperationTimeout", json!({"itemOperationTimeout": "999h"})),
+        ("csiSnapshotTimeout", json!({"csiSnapshotTimeout": "999h"})),
+        ("parallelFilesUpload", json!({"uploaderConfig": {"parallelFilesUpload": 1_000_000}})),
+        ("datamover", json!({"datamover": "somebody-elses", "snapshotMoveData": true})),
     ];
     all_refused(attack_cluster, "b7", Kind::NonAdminBackup, attempts).await
 }

@@ -55,6 +55,8 @@ async fn credentials_refused(
     Ok(())
 }
 
+/// C1
+/// C2: a credential that sends Velero's service account token to another server
 pub(crate) async fn c2_a_credential_that_sends_veleros_own_token_away(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {
@@ -82,6 +84,7 @@ pub(crate) async fn c2_a_credential_that_sends_veleros_own_token_away(
     credentials_refused(attack_cluster, "c2g", "gcp", &gcp).await
 }
 
+/// C3: a credential that reads a file of Velero's pod
 pub(crate) async fn c3_a_credential_that_reads_a_file(attack_cluster: &AttackCluster) -> Result<()> {
     let texts = [
         (
@@ -96,6 +99,7 @@ pub(crate) async fn c3_a_credential_that_reads_a_file(attack_cluster: &AttackClu
     credentials_refused(attack_cluster, "c3", "azure", &texts).await
 }
 
+/// C4: a credential without keys, which would fall back to the node's or cluster's identity
 pub(crate) async fn c4_a_credential_that_falls_back_to_the_clusters_own(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {
@@ -125,6 +129,7 @@ async fn locations_refused(
     Ok(())
 }
 
+/// C5: `config.credentialsFile` and similar: a setting that names the administrators' file
 pub(crate) async fn c5_a_setting_that_names_the_administrators_file(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {
@@ -134,6 +139,7 @@ pub(crate) async fn c5_a_setting_that_names_the_administrators_file(
     locations_refused(attack_cluster, "c5", attempts).await
 }
 
+/// C7: an endpoint inside the cluster: metadata address, loopback, API server, another tenant's service
 pub(crate) async fn c7_an_endpoint_inside_the_cluster(attack_cluster: &AttackCluster) -> Result<()> {
     let api_server = attack_cluster.test_cluster.bed.server().to_owned();
     let host = api_server.trim_start_matches("https://").replace("127.0.0.1", "127.0.0.2");
@@ -154,6 +160,7 @@ pub(crate) async fn c7_an_endpoint_inside_the_cluster(attack_cluster: &AttackClu
     locations_refused(attack_cluster, "c7", attempts).await
 }
 
+/// C8: TLS verification disabled, or a CA certificate that is not one
 pub(crate) async fn c8_transport_security_switched_off(attack_cluster: &AttackCluster) -> Result<()> {
     let skipped =
         json!({"region": "eu-west-1", "s3Url": "https://s3.example.com", "insecureSkipTLSVerify": "true"});
@@ -167,6 +174,7 @@ pub(crate) async fn c8_transport_security_switched_off(attack_cluster: &AttackCl
     locations_refused(attack_cluster, "c8", attempts).await
 }
 
+/// C9: a prefix that leaves the tenant's folder (`../victim`)
 pub(crate) async fn c9_a_prefix_that_climbs_out(attack_cluster: &AttackCluster) -> Result<()> {
     let prefixes = ["../victim/velero", "a/../../victim", "/victim", "a//b", "./a", ".."];
     let attempts = prefixes
@@ -174,6 +182,7 @@ pub(crate) async fn c9_a_prefix_that_climbs_out(attack_cluster: &AttackCluster) 
     locations_refused(attack_cluster, "c9", attempts).await
 }
 
+/// C13: a tenant approves its own location
 pub(crate) async fn c13_a_request_for_approval_that_approves_itself(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {
@@ -212,12 +221,14 @@ pub(crate) async fn c13_a_request_for_approval_that_approves_itself(
     Ok(())
 }
 
+/// C15: a provider that is not allowed
 pub(crate) async fn c15_a_provider_nobody_allowed(attack_cluster: &AttackCluster) -> Result<()> {
     let providers = ["replicated.com/hostpath", "velero.io/fs", "AWS ", ""];
     let attempts = providers.map(|provider| ("provider", aws(json!({ "provider": provider }))));
     locations_refused(attack_cluster, "c15", attempts).await
 }
 
+/// C17: more locations than the limit
 pub(crate) async fn c17_a_flood_of_locations(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker("c17").await?;
     keys(&mallory).await?;

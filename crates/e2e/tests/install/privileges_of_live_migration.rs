@@ -104,7 +104,7 @@ pub(crate) async fn rights(bed: &Bed) -> Result<Rights> {
 pub(crate) async fn is_looked_after(test_cluster: &TestCluster) -> Result<()> {
     let bed = &test_cluster.bed;
     let wanted = kept(bed).await?;
-    ensure!(wanted.len() == 24, "{:#?}", wanted.keys());
+    ensure!(wanted.len() == 26, "{:#?}", wanted.keys());
     for place in [&["-n", "shop"][..], &["--cluster"]] {
         let grant = ["migration", "grant", "--user", "guest", "--expires", "1s"];
         let (success, said, words) = nacre(bed, &[&grant[..], place].concat()).await?;

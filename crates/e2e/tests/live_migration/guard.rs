@@ -102,6 +102,7 @@ fn merge(change: Value) -> Patch<Value> {
     Patch::Merge(change)
 }
 
+/// G2: deleting or changing the migrations of a node drain
 #[tokio::test]
 async fn a_granted_tenant_manages_its_own_migrations_and_no_drains() -> Result<()> {
     let bed = guarded().await?;
@@ -175,6 +176,7 @@ async fn a_granted_tenant_manages_its_own_migrations_and_no_drains() -> Result<(
     Ok(())
 }
 
+/// G5: a grant extended, widened to another user, or copied into a Role of one's own
 #[tokio::test]
 async fn the_right_is_neither_handed_on_nor_hoarded_nor_prolonged() -> Result<()> {
     let bed = guarded().await?;

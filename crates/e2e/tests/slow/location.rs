@@ -34,6 +34,8 @@ pub(crate) fn reference(status: &NonAdminBackupStorageLocationStatus) -> String 
     status.velero_backup_storage_location.as_ref().and_then(|velero| velero.name.clone()).unwrap_or_default()
 }
 
+/// C1: a credential that runs a program (`credential_process`)
+/// C14: a Secret with more keys than the location names
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     let test_cluster = TestCluster::build().await?;
@@ -154,6 +156,7 @@ async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     Ok(())
 }
 
+/// A3
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anything() -> Result<()> {
     let test_cluster =

@@ -113,6 +113,7 @@ where
     Ok(())
 }
 
+/// F6
 #[tokio::test(flavor = "multi_thread")]
 async fn with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everything_else_goes_on() -> Result<()> {
     let test_cluster = TestCluster::build_with_idle_velero().await?;
@@ -251,6 +252,7 @@ fn tenants_location(name: &str, owner: &str) -> Result<BackupStorageLocation> {
     )
 }
 
+/// F6
 #[tokio::test(flavor = "multi_thread")]
 async fn with_nacre_down_veleros_namespace_and_tenants_storage_are_fenced() -> Result<()> {
     let test_cluster = TestCluster::build().await?;

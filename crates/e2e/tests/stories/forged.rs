@@ -233,6 +233,15 @@ pub(crate) async fn arrived(client: &Client) -> Result<Vec<&'static str>> {
     Ok(arrived)
 }
 
+/// A7: forged tarball: a RoleBinding and a ClusterRoleBinding to `cluster-admin`
+/// A8: quotas and limits that a restore would overwrite
+/// A9: forged tarball: a PersistentVolume with a hostPath
+/// A12: forged tarball: a KubeVirt live migration
+/// A13: forged tarball: requests of nacre's kinds with a forged status
+/// A14: forged tarball: Namespaces with labels
+/// A15: forged tarball: a privileged pod
+/// A16: forged tarball: service account tokens
+/// G1: a live migration in a restored backup
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     // The forged pod is a good one: the API server would take it.
@@ -373,6 +382,7 @@ pub(crate) async fn snapshots_arrived(client: &Client) -> Result<Vec<String>> {
     Ok(arrived)
 }
 
+/// A10: forged tarball: VolumeSnapshots with another tenant's snapshot handle
 #[tokio::test(flavor = "multi_thread")]
 async fn of_forged_snapshots_nothing_comes_back() -> Result<()> {
     let test_cluster =

@@ -42,6 +42,7 @@ fn fields(schema: &Value) -> Vec<String> {
     all
 }
 
+/// B3
 #[tokio::test]
 async fn every_field_velero_has_is_decided_about() -> Result<()> {
     let theirs = velero_definitions().await?;

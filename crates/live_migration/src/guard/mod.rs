@@ -7,6 +7,7 @@
 //! | `bindings` (G3) | the permission to migrate from being handed on, hoarded, prolonged or restored |
 //! | `pods` (G4, G8) | tenants from evicting a machine's pod, and from killing the pod a migration is going to |
 //! | `machines` (G5, G6) | KubeVirt's test annotations off machines; warns of machines no drain can move |
+//! | `targets` (G9) | machines' memory in the cluster, and the choice of nodes with infrastructure |
 //! | `stamp` (G7) | in mind who asked for a migration |
 //!
 //! Who counts as infrastructure is asked of the authorizer: whoever holds the verb [`VERB`] on migrations at cluster scope. Nothing but a
@@ -21,6 +22,7 @@ mod parts;
 mod pods;
 mod repair;
 mod stamp;
+mod targets;
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ValidatingAdmissionPolicy,
@@ -48,6 +50,7 @@ pub fn policies() -> Vec<ValidatingAdmissionPolicy> {
         pods::targets(),
         machines::marks(),
         machines::external_eviction(),
+        targets::targets(),
     ]
 }
 

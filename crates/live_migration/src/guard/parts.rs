@@ -6,6 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::ResourceExt;
 
 use super::machines::EXTERNAL_EVICTION;
+use super::targets::{TARGETS, params};
 use crate::settings::Guard;
 use planner::vap;
 
@@ -16,5 +17,5 @@ pub(super) fn binding(policy: &ValidatingAdmissionPolicy, guard: Guard) -> Valid
         Guard::Deny if name != EXTERNAL_EVICTION => &["Deny"],
         _ => &["Warn", "Audit"],
     };
-    vap::binding(&name, actions, None)
+    vap::binding(&name, actions, (name == TARGETS).then(params))
 }

@@ -440,3 +440,41 @@ fn a_grant_makes_nobody_infrastructure() {
     assert!(allow(&infrastructure_role().rules.unwrap(), &verb));
     assert!(INFRA.contains(VERB));
 }
+
+/// G4: a machine's memory is sent to another cluster, by whoever may create a migration
+#[test]
+fn g4_machines_are_sent_only_where_the_administrators_allow() {
+    let policy = targets::targets();
+    let settings = |send_to: &str| json!({"data": Settings { send_to: send_to.to_owned(), ..Settings::default() }.data()});
+    let sent = |url: &str| {
+        edited(&own(), |object| object["spec"]["sendTo"] = json!({"connectURL": url, "migrationID": "m"}))
+    };
+    for url in ["evil.example.com:9185", "", "a.example.com:1,b.example.com:2", ","] {
+        let ask = Ask::create(sent(url)).given(&settings("a.example.com:1,b.example.com:2"));
+        assert!(!ask.passes(&policy), "{url}");
+        assert!(!Ask::create(sent(url)).given(&settings("")).passes(&policy), "{url}");
+        assert!(!Ask::update(own(), sent(url)).given(&settings("")).passes(&policy), "{url}");
+        assert!(ask.holding(INFRA).passes(&policy));
+    }
+    let allowed = settings("a.example.com:1,b.example.com:2");
+    assert!(Ask::create(sent("b.example.com:2")).given(&allowed).passes(&policy));
+    assert!(!Ask::create(sent("b.example.com")).given(&allowed).passes(&policy), "not a part of one");
+    assert!(Ask::create(own()).given(&settings("")).passes(&policy));
+    // What runs already can be ended.
+    let running = sent("old.example.com:1");
+    let ending = edited(&running, |object| object["metadata"]["finalizers"] = json!([]));
+    assert!(Ask::update(running, ending).given(&settings("")).passes(&policy));
+}
+
+/// G3: migrations that gather machines on chosen nodes
+#[test]
+fn g3_tenants_choose_no_nodes() {
+    let policy = targets::targets();
+    let chosen = edited(&own(), |object| {
+        object["spec"]["addedNodeSelector"] = json!({"kubernetes.io/hostname": "n1"})
+    });
+    assert!(!Ask::create(chosen.clone()).given(&json!({})).passes(&policy));
+    assert!(!Ask::update(own(), chosen.clone()).given(&json!({})).passes(&policy));
+    assert!(Ask::create(chosen.clone()).given(&json!({})).holding(INFRA).passes(&policy));
+    assert!(Ask::update(chosen.clone(), chosen).given(&json!({})).passes(&policy));
+}

@@ -9,6 +9,7 @@
 //! | `velero` | Velero's objects in Velero's namespace for Velero, nacre and administrators to create |
 //! | `fence` | whatever goes into a tenant's storage to what is that tenant's, whoever asks, Velero included |
 //! | `hooks` | timeouts of hooks in the annotations of pods below an hour |
+//! | `sizes` | requests small: no list, map or text in them without a limit |
 //! | `namespaces` | nacre's labels on namespaces out of their owners' hands |
 //! | `restored`, `sources`, `baseline` | what Velero creates for a tenant's restore to what that tenant may have |
 //! | `restores` | names of Restores for the fence to go by, and new namespaces out of tenants' restores |
@@ -30,6 +31,7 @@ mod requests;
 mod restored;
 mod restores;
 mod review;
+mod sizes;
 mod snapshots;
 mod sources;
 mod velero;
@@ -78,6 +80,10 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         restores::names(namespace),
         restores::namespaces(namespace),
         snapshots::contents(namespace),
+        sizes::metadata(),
+        sizes::backups(),
+        sizes::restores(),
+        sizes::locations(),
     ]
 }
 

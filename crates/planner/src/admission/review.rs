@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::state::State;
+use crate::state::prune::spec_too_big;
 use crate::view::Seen;
 use crate::{backup, download, location, restore};
 
@@ -86,13 +87,16 @@ impl ReviewedObject<'_> {
     where
         K: DeserializeOwned + Serialize + Default,
     {
-        let seen: Seen<K> = Seen::read(self.object);
+        let mut seen: Seen<K> = Seen::read(self.object);
         let before: Option<Seen<K>> = self.old.map(Seen::read);
         // Of two that cannot be read nothing is known but that they differ, or not.
         let same = before.is_some_and(|before| match (&before.unreadable, &seen.unreadable) {
             (None, None) => said(&before.object) == said(&seen.object),
             _ => self.old.is_some_and(|old| old["spec"] == self.object["spec"]),
         });
+        if let Some(why) = spec_too_big(self.object) {
+            seen.unreadable = Some(why.into());
+        }
         (!same).then_some(seen)
     }
 }

@@ -7,6 +7,7 @@ use super::{
     namespaces::MAY_LABEL,
     objects, requests,
     requests::MAY_DECIDE,
+    sizes,
     velero::{MAY_MAKE, objects as velero_objects},
 };
 use crate::vap::harness::Ask;
@@ -267,6 +268,8 @@ fn h2_a6_a_backup_that_velero_found_in_a_tenants_storage_has_only_what_nacre_gav
     assert!(Ask::create(imported()).by(VELERO).given(&location(Some("evil"))).passes(&policy));
 }
 
+/// A4
+/// H8
 #[test]
 fn volumes_that_go_into_a_tenants_storage_are_that_tenants() {
     let policy = fence::volumes("velero");
@@ -379,4 +382,61 @@ fn a_pod_with_a_hook_that_may_take_longer_than_an_hour_is_refused() {
     scaled["metadata"]["labels"] = json!({"app": "db"});
     assert!(Ask::update(pod(key, "2h"), scaled).passes(&policy));
     assert!(!Ask::update(pod(key, "2h"), pod(key, "3h")).passes(&policy));
+}
+
+/// B8: a spec, labels or finalizers of a megabyte
+#[test]
+fn b8_no_part_of_a_request_is_without_a_limit() {
+    let spec = |field: &str, spec: Value| json!({"metadata": {"name": "a"}, "spec": {field: spec}});
+    let many = |number: usize| vec!["configmaps"; number];
+    let hook = |words: &[&str]| json!([{"name": "h", "pre": [{"exec": {"command": words}}]}]);
+    let long = "x".repeat(5000);
+    let labels: serde_json::Map<_, _> = (0..65).map(|number| (format!("l{number}"), json!("x"))).collect();
+    let backups = [
+        json!({"includedResources": many(200), "excludedResources": many(57)}),
+        json!({"includedResources": [long]}),
+        json!({"orderedResources": {"pods": long}}),
+        json!({"orLabelSelectors": vec![json!({}); 33]}),
+        json!({"labelSelector": {"matchLabels": labels.clone()}}),
+        json!({"hooks": {"resources": vec![json!({"name": "h"}); 33]}}),
+        json!({"hooks": {"resources": hook(&[&long])}}),
+    ];
+    for backup in backups {
+        let large = spec("backupSpec", backup.clone());
+        assert!(!Ask::create(large.clone()).passes(&sizes::backups()), "{backup}");
+        assert!(!Ask::update(spec("backupSpec", json!({})), large.clone()).passes(&sizes::backups()));
+        assert!(
+            Ask::update(large.clone(), large).passes(&sizes::backups()),
+            "what is stored can be edited and deleted"
+        );
+    }
+    let fine = json!({"includedResources": many(200), "orderedResources": {"pods": "shop/a,shop/b"},
+        "hooks": {"resources": hook(&["/bin/sh", "-c", "true"])}, "labelSelector": {"matchLabels": {"app": "shop"}}});
+    assert!(Ask::create(spec("backupSpec", fine)).passes(&sizes::backups()));
+    let bare = json!({"metadata": {"name": "a"}});
+    assert!(Ask::create(bare.clone()).passes(&sizes::backups()), "no spec at all");
+    assert!(Ask::update(bare.clone(), bare).passes(&sizes::backups()));
+
+    let init =
+        json!({"hooks": {"resources": [{"name": "h", "postHooks": [{"init": {"initContainers": [long]}}]}]}});
+    for restore in [init, json!({"namespaceMapping": {"a": long}}), json!({"includedResources": many(257)})] {
+        assert!(!Ask::create(spec("restoreSpec", restore.clone())).passes(&sizes::restores()), "{restore}");
+    }
+    let exec =
+        json!({"hooks": {"resources": [{"name": "h", "postHooks": [{"exec": {"command": ["true"]}}]}]}});
+    assert!(Ask::create(spec("restoreSpec", exec)).passes(&sizes::restores()));
+
+    let large = json!({"objectStorage": {"bucket": "b", "caCert": "x".repeat(50_000)}});
+    assert!(!Ask::create(spec("backupStorageLocationSpec", large)).passes(&sizes::locations()));
+    let fine = json!({"objectStorage": {"bucket": "b", "caCert": "eA=="}, "config": {"region": "x"}});
+    assert!(Ask::create(spec("backupStorageLocationSpec", fine)).passes(&sizes::locations()));
+
+    let labelled = edited(&plain(), |object| object["metadata"]["labels"] = json!(labels));
+    let held = edited(&plain(), |object| object["metadata"]["finalizers"] = json!(vec!["x.example/y"; 65]));
+    for large in [labelled, held] {
+        assert!(!Ask::create(large.clone()).passes(&sizes::metadata()));
+        assert!(!Ask::update(plain(), large.clone()).passes(&sizes::metadata()));
+        let changed = edited(&large, |object| object["spec"]["deleteBackup"] = json!(true));
+        assert!(Ask::update(large, changed).passes(&sizes::metadata()), "what is stored can be deleted");
+    }
 }

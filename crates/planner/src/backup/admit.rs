@@ -22,8 +22,7 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     if seen.handed_over_before() || seen.lost_before() {
         return ReviewResult::fine();
     }
-    let over_limit = || limits::over_limit(seen, policy).map(|over_limit| over_limit.refusal);
-    let waits = check::refused_for_now(seen).or_else(over_limit);
+    let waits = check::refused_for_now(seen).or_else(|| limits::over_limit(seen, policy));
     match (waits, volumes::nothing_protects(seen, policy)) {
         (None, Some(unprotected)) => ReviewResult::warning(&unprotected),
         (waits, _) => ReviewResult::warning_if(waits),

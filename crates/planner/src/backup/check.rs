@@ -1,13 +1,13 @@
 //! What a tenant may ask for. Each rule is a small function; the first refusal is reported to the user.
 
-use api::velero::{BackupSpec, ExecHook};
+use api::velero::{BackupResourceHook, BackupSpec, ExecHook};
 use api::{Duration, Phase};
 
 use super::Observed;
 use super::generate::{filled, scoped_filter};
 use crate::policy::{Bounds, StorageMode};
 use crate::refusal::{BACKUP, StartsWhen};
-use crate::{Policy, Refusal, common, enforce, fence, filters, selectors};
+use crate::{Policy, Refusal, bounds, common, enforce, fence, filters, selectors};
 
 const PATH: &str = "spec.backupSpec";
 
@@ -24,6 +24,7 @@ pub fn check_spec(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option
         .or_else(|| selectors::check(PATH, spec.label_selector.as_ref(), spec.or_label_selectors.as_deref()))
         .or_else(|| durations(spec))
         .or_else(|| hooks(spec, namespace, policy))
+        .or_else(|| beyond_bounds(spec, policy))
         .or_else(|| ordered_resources(spec, namespace))
         .or_else(|| enforce::conflict(&policy.backup.enforce, spec, PATH))
         .or_else(|| resource_lists(&effective).map(Refusal::together))
@@ -209,6 +210,51 @@ fn hooks(spec: &BackupSpec, namespace: &str, policy: &Policy) -> Option<Refusal>
     })
 }
 
+/// No duration and no count is open: each has a bound, and data is moved by what the administrators chose.
+fn beyond_bounds(spec: &BackupSpec, policy: &Policy) -> Option<Refusal> {
+    let set = [&policy.backup.enforce, &policy.backup.defaults];
+    let ttls = [set[0].ttl.as_ref(), set[1].ttl.as_ref(), policy.backup.ttl.max.as_ref()];
+    let upload = |spec: &BackupSpec| spec.uploader_config.as_ref()?.parallel_files_upload;
+    let within_the_policy = policy.backup.ttl.max.is_some();
+    let resources = spec.hooks.as_ref().and_then(|hooks| hooks.resources.as_deref()).unwrap_or_default();
+    let commands = |hook: &BackupResourceHook| {
+        hook.pre.as_ref().map_or(0, Vec::len) + hook.post.as_ref().map_or(0, Vec::len)
+    };
+    let commands = resources.iter().map(commands).max().unwrap_or(0);
+    bounds::duration(field("ttl"), spec.ttl.as_ref().filter(|_| !within_the_policy), bounds::TTL, &ttls)
+        .or_else(|| {
+            let set = set.map(|set| set.csi_snapshot_timeout.as_ref());
+            let asked = spec.csi_snapshot_timeout.as_ref();
+            bounds::duration(field("csiSnapshotTimeout"), asked, bounds::SNAPSHOT, &set)
+        })
+        .or_else(|| {
+            let set = set.map(|set| set.item_operation_timeout.as_ref());
+            let asked = spec.item_operation_timeout.as_ref();
+            bounds::duration(field("itemOperationTimeout"), asked, bounds::ITEM_OPERATION, &set)
+        })
+        .or_else(|| {
+            let path = field("uploaderConfig.parallelFilesUpload");
+            bounds::number(path, upload(spec), bounds::PARALLEL_FILES, &set.map(upload))
+        })
+        .or_else(|| bounds::count(field("hooks.resources"), resources.len(), bounds::HOOKS))
+        .or_else(|| bounds::count(field("hooks.resources"), commands, bounds::HOOKS))
+        .or_else(|| foreign_datamover(spec, &set.map(|set| set.datamover.as_deref())))
+}
+
+/// Velero's own name for its mover.
+const OWN_MOVER: [&str; 2] = ["", "velero"];
+
+/// A mover that nobody installed leaves the backup waiting for it until it times out.
+fn foreign_datamover(spec: &BackupSpec, set: &[Option<&str>]) -> Option<Refusal> {
+    let asked = spec
+        .datamover
+        .as_deref()
+        .filter(|asked| !OWN_MOVER.contains(asked) && !set.contains(&Some(*asked)))?;
+    let message =
+        format!("{asked:?} is not a data mover the administrators set in the policy; leave the field out");
+    Some(Refusal::new(field("datamover"), message))
+}
+
 fn ordered_resources(spec: &BackupSpec, namespace: &str) -> Option<Refusal> {
     let entries = spec.ordered_resources.iter().flatten();
     let elsewhere = |names: &str| {
@@ -268,6 +314,10 @@ fn storage_location(seen: &Observed) -> Option<Refusal> {
         );
         return wait(message, StartsWhen::IsReady);
     };
+    if location.metadata.deletion_timestamp.is_some() {
+        let message = format!("NonAdminBackupStorageLocation {name:?} is being deleted; name another");
+        return wait(message, StartsWhen::IsReady);
+    }
     let phase = location.status.as_ref().and_then(|status| status.phase);
     if phase != Some(Phase::Created) {
         let message = format!("NonAdminBackupStorageLocation {name:?} is not ready; its conditions say why");

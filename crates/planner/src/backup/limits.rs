@@ -1,30 +1,19 @@
 //! The limits of a namespace: how many backups it may have, and how many of them unfinished.
 
-use api::{NonAdminBackup, Phase, condition, labels};
+use api::{Kind, NonAdminBackup, Phase, condition, labels};
 
 use super::{Observed, velero_of};
 use crate::ownership::label;
 use crate::queue::{Queued, Stage};
 use crate::state::State;
-use crate::{Policy, Refusal};
+use crate::state::places::age;
+use crate::{Key, Policy, Refusal};
 
-/// Why one more backup of this namespace would exceed a limit.
-pub(super) struct OverLimit {
-    /// In words.
-    pub(super) refusal: Refusal,
-    /// The limit is not reached, but older requests come first.
-    pub(super) contested: bool,
-}
-
-/// Whether the namespace has as much as it may have. Older requests that are yet to get their place count too, so
-/// that of many decided at once only as many go ahead as there is room for, and the oldest first.
-pub(super) fn over_limit(seen: &Observed, policy: &Policy) -> Option<OverLimit> {
+/// Why one more backup of this namespace would exceed a limit. Older requests that are yet to get their place count
+/// too, so that of many decided at once only as many go ahead as there is room for, and the oldest first.
+pub(super) fn over_limit(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     let Others { alive, active, ahead } = seen.others;
-    let full = |most: Option<usize>, taken: usize, message: &dyn Fn(usize) -> Refusal| {
-        let most = most.filter(|most| taken + ahead >= *most)?;
-        let refusal = message(most);
-        Some(OverLimit { refusal, contested: taken < most })
-    };
+    let full = |most: Option<usize>, taken: usize| most.filter(|most| taken + ahead >= *most);
     let policy = &policy.backup;
     let too_many = |most| {
         let message = format!("this namespace has as many backups as it may have, which is {most}");
@@ -35,8 +24,9 @@ pub(super) fn over_limit(seen: &Observed, policy: &Policy) -> Option<OverLimit> 
             format!("this namespace has as many unfinished backups as it may have, which is {most}");
         Refusal::too_busy("metadata.namespace", message)
     };
-    full(policy.max_per_namespace, alive, &too_many)
-        .or_else(|| full(policy.max_active_per_namespace, active, &too_busy))
+    full(policy.max_per_namespace, alive)
+        .map(too_many)
+        .or_else(|| full(policy.max_active_per_namespace, active).map(too_busy))
 }
 
 /// The other backups of a namespace, as far as limits are concerned.
@@ -50,22 +40,57 @@ pub struct Others {
     pub ahead: usize,
 }
 
-/// Counts the other backups of the namespace, if anybody has set a limit.
+/// Counts the other backups of the namespace, no further than the limits that are set: what one decision costs does not
+/// grow with what waits.
 pub(super) fn others(view: &State, backup: &NonAdminBackup, policy: &Policy) -> Others {
-    let mut counts = Others::default();
-    if policy.backup.max_per_namespace.is_none() && policy.backup.max_active_per_namespace.is_none() {
-        return counts;
-    }
     let namespace = backup.metadata.namespace.as_deref().unwrap_or_default();
-    let age = |of: &NonAdminBackup| {
-        (of.metadata.creation_timestamp.as_ref().map(|time| time.0), of.metadata.name.clone())
+    let own = backup.metadata.name.as_deref().unwrap_or_default();
+    let taken = taken(view, namespace, policy, own);
+    let most = policy.backup.max_per_namespace.max(policy.backup.max_active_per_namespace).unwrap_or(0);
+    let older = view.places(namespace).map(|places| places.older(age(backup)));
+    let ahead = older.into_iter().flatten().filter(|name| *name != own && waits(view, namespace, name));
+    Others { ahead: ahead.take(most).count(), ..taken }
+}
+
+/// What the requests of a namespace but for one have at Velero, no further than the limits.
+fn taken(view: &State, namespace: &str, policy: &Policy, but: &str) -> Others {
+    let Some(places) = view.places(namespace) else { return Others::default() };
+    let at_velero = |name: &&str| *name != but && stage(view, namespace, name).is_some();
+    let is_active = |name: &&str| {
+        *name != but && stage(view, namespace, name).is_some_and(|stage| stage != Stage::Finished)
     };
-    let mine = age(backup);
-    let others = view.backups_in(namespace).into_iter().map(|seen| seen.object);
-    for other in others.filter(|other| other.metadata.uid != backup.metadata.uid) {
-        counts.add(view, &other, age(&other) < mine);
+    let (most, most_active) = (policy.backup.max_per_namespace, policy.backup.max_active_per_namespace);
+    Others {
+        alive: places.known().filter(at_velero).take(most.unwrap_or(0)).count(),
+        active: places.active().filter(is_active).take(most_active.unwrap_or(0)).count(),
+        ahead: 0,
     }
-    counts
+}
+
+/// The requests that may start now: as many of the oldest that wait as there is room for.
+pub(crate) fn next_in_line(view: &State, namespace: &str) -> Vec<Key> {
+    let Some(policy) = view.policy(namespace) else { return Vec::new() };
+    let taken = taken(view, namespace, &policy, "");
+    let free = |most: Option<usize>, taken: usize| most.map(|most| most.saturating_sub(taken));
+    let rooms = [
+        free(policy.backup.max_per_namespace, taken.alive),
+        free(policy.backup.max_active_per_namespace, taken.active),
+    ];
+    // Without a limit nobody waits for room.
+    let Some(room) = rooms.into_iter().flatten().min() else { return Vec::new() };
+    let waiting = view.places(namespace).map(|places| places.waiting());
+    let waiting = waiting.into_iter().flatten().filter(|name| waits(view, namespace, name));
+    waiting.take(room).map(|name| Key::new(Kind::NonAdminBackup, namespace, name)).collect()
+}
+
+/// How far Velero is with a request; none if Velero does not have it.
+fn stage(view: &State, namespace: &str, name: &str) -> Option<Stage> {
+    let request = view.backup(namespace, name)?;
+    velero_of(view, &request.object).map(|velero| velero.stage())
+}
+
+fn waits(view: &State, namespace: &str, name: &str) -> bool {
+    stage(view, namespace, name).is_none()
 }
 
 /// How much of its limits a namespace has used.
@@ -90,7 +115,7 @@ impl Others {
 
 /// Whether a request without a Velero Backup may yet get one by itself: nobody has decided about it, or it waits for
 /// room or for the administrators.
-fn is_next(backup: &NonAdminBackup) -> bool {
+pub(crate) fn is_next(backup: &NonAdminBackup) -> bool {
     let is_deleting = backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true);
     if is_deleting || label(&backup.metadata, labels::SYNCED_FROM).is_some() {
         return false;
@@ -108,3 +133,7 @@ fn is_next(backup: &NonAdminBackup) -> bool {
         Some(Phase::Created | Phase::Deleting) => false,
     }
 }
+
+#[cfg(test)]
+#[path = "limits_tests.rs"]
+mod tests;

@@ -17,7 +17,6 @@ mod status;
 mod volumes;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::condition;
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest};
@@ -37,8 +36,7 @@ pub(crate) use volumes::is_own_policy;
 pub use volumes::{SnapshotClasses, VOLUME_POLICY, VolumeFacts, VolumeMethod, volume_method};
 
 pub use limits::{Others, used};
-
-use limits::OverLimit;
+pub(crate) use limits::{is_next, next_in_line};
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
 use crate::rejected_write;
@@ -284,9 +282,6 @@ impl Request for Observed {
     }
 }
 
-/// Requeue delay while older requests of the namespace are undecided.
-const OLDER_REQUESTS_RETRY: Duration = Duration::from_secs(5);
-
 /// Decides what to do about one backup.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
@@ -313,7 +308,8 @@ pub fn decide(seen: &Observed) -> Plan {
         return seen.refuse(condition::INVALID_BACKUP_SPEC, &refusal.condition_message());
     }
     match limits::over_limit(seen, policy) {
-        Some(over_limit) => wait_for_limit(seen, &over_limit),
+        // Whatever makes room enqueues it.
+        Some(full) => seen.refuse(condition::NAMESPACE_LIMIT_REACHED, &full.to_string()),
         None => match &seen.rejected_write {
             Some(rejected_write) if rejected_write.kind == Kind::Backup => {
                 write_rejected(seen, rejected_write)
@@ -363,11 +359,4 @@ fn lost(seen: &Observed) -> Plan {
         "the Velero Backup is gone (expired or deleted) and is not made again; create a new NonAdminBackup"
     };
     seen.refuse(condition::VELERO_BACKUP_NOT_FOUND, message)
-}
-
-/// Valid, but the namespace has reached its limit.
-fn wait_for_limit(seen: &Observed, over_limit: &OverLimit) -> Plan {
-    let plan = seen.refuse(condition::NAMESPACE_LIMIT_REACHED, &over_limit.refusal.to_string());
-    // A deleted backup enqueues this one; an older request that is refused does not, so check again.
-    if over_limit.contested { plan.requeue_after(OLDER_REQUESTS_RETRY) } else { plan }
 }

@@ -136,7 +136,7 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
     Nacre Ok: velero/non-admin-controller-1_a acts, and says so in its lease
     Nacre Ok: all 5 definitions are there and current
-    Admission Ok: all 28 admission policies are there and current
+    Admission Ok: all 36 admission policies are there and current
     Admission Ok: the API server asks nacre about requests, and its certificate fits
     Rights Ok: all 10 roles and bindings are there and current
     Rights Ok: owners of namespaces may ask, viewers may look, and neither may decide or write statuses
@@ -277,7 +277,7 @@ fn what_is_missing_or_changed_is_named() {
     };
     let policies = |object: &Object| object.kind != Kind::ValidatingAdmissionPolicy;
     insta::assert_snapshot!(all_but(policies, |_| Reading::Absent), @r"
-    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 9 more
+    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 13 more
       -> kubectl nacre install -n velero
     ");
     let roles = |object: &Object| object.name() != "nacre:edit";
@@ -302,7 +302,7 @@ fn what_is_missing_or_changed_is_named() {
     ");
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
     Nacre NotChecked: definitions (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests): you may not get customresourcedefinitions
-    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 23 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
+    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 31 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
     Rights NotChecked: roles and bindings (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
     ");
 }

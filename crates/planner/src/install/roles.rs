@@ -217,6 +217,7 @@ mod tests {
         assert!(!text.contains("\"*\""));
     }
 
+    /// H6: a user with only the role `view` reads the download link of somebody's NonAdminDownloadRequest, and with it every Secret in the backup
     #[test]
     fn viewers_may_not_read_download_links() {
         let objects = roles("velero", &UserRole::ALL);

@@ -58,7 +58,11 @@ pub fn decide(seen: &Observed) -> Plan {
         return wait_for_namespace();
     }
     let Some(policy) = &seen.policy else {
-        return seen.wait_for_policy();
+        let mut plan = seen.wait_for_policy();
+        if rejected_without_policy(seen) {
+            plan.actions.extend(generate::removal(seen));
+        }
+        return plan;
     };
     let verdict = verdict(seen, policy);
     if let Some(rejected_write) = &seen.rejected_write
@@ -147,6 +151,9 @@ fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
     if let Some(refusal) = refusal(seen, policy) {
         return LocationDecision::Refused(refusal);
     }
+    if let Some(withdrawn) = withdrawn(seen, policy) {
+        return withdrawn;
+    }
     let credential = match &seen.credential {
         // What Velero has already stays as it is.
         Credential::Withheld if seen.storage.is_none() => return LocationDecision::Refused(withheld(seen)),
@@ -171,6 +178,28 @@ fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
         ApprovalDecision::Pending => LocationDecision::Pending,
         ApprovalDecision::Reject => LocationDecision::Rejected(review::rejection_reason(&request.object)),
     }
+}
+
+/// Velero has the location and the administrators do not approve it any more. That needs no credential: a tenant may
+/// have removed the Secret, and nacre may be unable to read it.
+fn withdrawn(seen: &Observed, policy: &Policy) -> Option<LocationDecision> {
+    let request = seen.request.as_ref().filter(|request| request.unreadable.is_none())?;
+    if (seen.storage.is_none() && seen.copy.is_none()) || seen.request_is_odd() {
+        return None;
+    }
+    match decision(&request.object, policy) {
+        ApprovalDecision::Approve => None,
+        ApprovalDecision::Pending => Some(LocationDecision::Pending),
+        ApprovalDecision::Reject => {
+            Some(LocationDecision::Rejected(review::rejection_reason(&request.object)))
+        }
+    }
+}
+
+/// An administrator's decision that needs no policy to be understood: what Velero has goes, whatever else is unknown.
+fn rejected_without_policy(seen: &Observed) -> bool {
+    let request = seen.request.as_ref().filter(|request| request.unreadable.is_none());
+    request.is_some_and(|request| request.object.spec.approval_decision == Some(ApprovalDecision::Reject))
 }
 
 /// The approval in effect: an administrator's decision, or that none is needed. A recorded rejection stays in effect

@@ -13,10 +13,9 @@ use crate::{Action, Event, Plan, Target, backup};
 
 /// Decides about a location that is being deleted. Its finalizer is removed as soon as everything that belongs to it
 /// has a deletionTimestamp, so that nothing blocks it.
+///
+/// Everything goes whether or not nacre's finalizer is there: a tenant can replace it with one of its own.
 pub(super) fn decide(seen: &Observed) -> Plan {
-    if !seen.has_finalizer() {
-        return Plan::done().because("it is being deleted: only finalizers of others can keep it");
-    }
     let request = seen.request.as_ref().map(|request| &request.object.metadata);
     let copy = seen.copy.as_ref().map(|copy| &copy.metadata);
     let storage = seen.storage.as_ref().map(|storage| &storage.metadata);
@@ -28,6 +27,9 @@ pub(super) fn decide(seen: &Observed) -> Plan {
     let own = own.into_iter().filter_map(|(kind, meta)| Some((kind, meta?)));
     let backups = seen.backups.iter().map(|backup| (Kind::NonAdminBackup, &backup.metadata));
     let left: Vec<_> = own.chain(backups).filter(|(_, meta)| meta.deletion_timestamp.is_none()).collect();
+    if left.is_empty() && !seen.has_finalizer() {
+        return Plan::done().because("it is being deleted: only finalizers of others can keep it");
+    }
     if left.is_empty() {
         let plan = seen.drop_finalizer(Plan::done()).because("it is being deleted and nothing is left of it");
         return plan.with_event(Event::normal(
@@ -47,22 +49,24 @@ pub(super) fn decide(seen: &Observed) -> Plan {
 }
 
 /// The backups that are kept in a location: those whose Velero Backup is there, and those that name it and have none
-/// anywhere else. Needed only for a location that is being deleted.
+/// anywhere else. Needed only for a location that is being deleted. What was asked for after that is refused, not
+/// deleted: somebody else's finalizer may keep the location for long.
 pub(super) fn backups(
     view: &State,
     location: &NonAdminBackupStorageLocation,
     stored_as: &str,
 ) -> Vec<Arc<NonAdminBackup>> {
-    if location.metadata.deletion_timestamp.is_none() {
-        return Vec::new();
-    }
+    let Some(deleted) = &location.metadata.deletion_timestamp else { return Vec::new() };
     let namespace = location.metadata.namespace.as_deref().unwrap_or_default();
     let all = view.backups_in(namespace).into_iter().map(|seen| seen.object);
     all.filter(|backup| {
         let named = backup.spec.backup_spec.storage_location.as_deref();
         match backup::velero_of(view, backup) {
             Some(velero) => velero.spec.storage_location.as_deref() == Some(stored_as),
-            None => named.is_some() && named == location.metadata.name.as_deref(),
+            None => {
+                let is_later = backup.metadata.creation_timestamp.as_ref().is_some_and(|made| made > deleted);
+                named.is_some() && named == location.metadata.name.as_deref() && !is_later
+            }
         }
     })
     .collect()

@@ -64,7 +64,7 @@ impl StoragePath {
     /// A bucket can be a host of its own: `https://b.store` and the bucket `b` of `https://store` are the same.
     pub fn overlaps(&self, other: &Self) -> bool {
         let within = |inner: &Self, outer: &Self| -> Option<Vec<String>> {
-            if inner.store == outer.store {
+            if inner.store == outer.store || may_be_alias(&inner.store, &outer.store) {
                 return Some(inner.path.clone());
             }
             let bucket = inner.store.strip_suffix(&outer.store)?.strip_suffix('.')?;
@@ -95,6 +95,16 @@ fn endpoint(provider: &str, settings: &BTreeMap<String, String>) -> Result<Endpo
         },
         None => Err(provider.to_owned()),
     }
+}
+
+/// Whether two stores may be one under two names: an address, and a name that may resolve to it. What a name resolves to
+/// is not looked at, so a bucket of the same name on the same port is taken for the same. A cloud's own names are not
+/// those of an address somebody writes down.
+fn may_be_alias(one: &str, other: &str) -> bool {
+    let is_address = |store: &str| store.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+    let of_a_cloud =
+        |store: &str| FAMILIES.iter().any(|(domain, _)| store == *domain) || store.ends_with(".blob");
+    is_address(one) != is_address(other) && !of_a_cloud(one) && !of_a_cloud(other)
 }
 
 /// The one name of a store, and the buckets its name begins with.

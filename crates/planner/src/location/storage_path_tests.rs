@@ -64,17 +64,31 @@ fn one_store_has_many_names() {
     {
         assert!(meet(&here, &s3(url, "b", "p")), "{url}");
     }
-    for url in [
-        "http://minio.shop.svc",
-        "http://minio.shop2.svc:9000",
-        "http://minio.example.com:9000",
-        "http://10.1.2.3:9000",
-    ] {
+    for url in ["http://minio.shop.svc", "http://minio.shop2.svc:9000", "http://minio.example.com:9000"] {
         assert!(!meet(&here, &s3(url, "b", "p")), "{url}");
     }
     assert!(meet(&s3("http://minio.svc", "b", "p"), &s3("http://minio.svc.cluster.local", "b", "p")));
     assert!(meet(&s3("https://a.example.com:443", "b", "p"), &s3("http://a.example.com", "b", "p")));
     assert!(meet(&s3("https://[::ffff:10.1.2.3]", "b", "p"), &s3("http://10.1.2.3", "b", "p")));
+}
+
+/// C10: the same store under two names, an address and a name, so that two locations share a place in a bucket
+#[test]
+fn c10_an_address_may_be_any_name_of_a_store() {
+    let named = s3("http://minio.shop.svc:9000", "b", "shop/p");
+    for url in ["http://10.1.2.3:9000", "http://[fd00::7]:9000"] {
+        assert!(meet(&named, &s3(url, "b", "shop/p")) && meet(&named, &s3(url, "b", "")), "{url}");
+        assert!(
+            !meet(&named, &s3(url, "other", "shop/p")) && !meet(&named, &s3(url, "b", "office")),
+            "{url}"
+        );
+    }
+    assert!(!meet(&named, &s3("http://10.1.2.3:9001", "b", "shop/p")), "another port is another store");
+    assert!(
+        !meet(&region("eu-west-1", "b", "p"), &s3("https://10.1.2.3", "b", "p")),
+        "a cloud's names are its own"
+    );
+    assert!(!meet(&s3("http://10.1.2.3", "b", "p"), &s3("http://10.1.2.4", "b", "p")));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{CheckResult, Observed, from_tenants};
 use crate::ownership::{Storage, storage};
 use crate::queue::{Queued, Stage};
 use crate::refusal::{RESTORE, StartsWhen};
-use crate::{HealedBy, Policy, Refusal, common, enforce, fence, filters, healed_by, selectors};
+use crate::{HealedBy, Policy, Refusal, bounds, common, enforce, fence, filters, healed_by, selectors};
 
 const PATH: &str = "spec.restoreSpec";
 
@@ -34,6 +34,7 @@ fn rules(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> CheckResult {
         .or_else(|| existing_resources(spec))
         .or_else(|| item_operation_timeout(spec))
         .or_else(|| hooks(spec, namespace, policy))
+        .or_else(|| beyond_bounds(spec, policy))
 }
 
 /// All rules: the spec first, then the objects it refers to.
@@ -216,6 +217,23 @@ fn hooks(spec: &RestoreSpec, namespace: &str, policy: &Policy) -> CheckResult {
             Refusal::new(format!("{path}.postHooks.init"), message)
         })
     })
+}
+
+/// No duration and no count is open.
+fn beyond_bounds(spec: &RestoreSpec, policy: &Policy) -> CheckResult {
+    let set = &policy.restore.enforce;
+    let download = |spec: &RestoreSpec| spec.uploader_config.as_ref()?.parallel_files_download;
+    let resources = spec.hooks.as_ref().and_then(|hooks| hooks.resources.as_deref()).unwrap_or_default();
+    let commands = resources.iter().map(|hook| hook.post_hooks.as_ref().map_or(0, Vec::len)).max();
+    let asked = spec.item_operation_timeout.as_ref();
+    let set_timeout = [set.item_operation_timeout.as_ref()];
+    bounds::duration(field("itemOperationTimeout"), asked, bounds::ITEM_OPERATION, &set_timeout)
+        .or_else(|| {
+            let path = field("uploaderConfig.parallelFilesDownload");
+            bounds::number(path, download(spec), bounds::PARALLEL_FILES, &[download(set)])
+        })
+        .or_else(|| bounds::count(field("hooks.resources"), resources.len(), bounds::HOOKS))
+        .or_else(|| bounds::count(field("hooks.resources"), commands.unwrap_or(0), bounds::HOOKS))
 }
 
 /// The named backup must be this namespace's, and Velero must be done with it.

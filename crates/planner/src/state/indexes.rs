@@ -29,6 +29,7 @@ impl State {
         self.references.shift(&key, &names(before), &names(after));
         self.note_results_of_backup(&key, after);
         self.note_phase(key, after.map(|backup| backup.status.as_ref().and_then(|status| status.phase)));
+        self.place_backup(before, after);
     }
 
     pub(super) fn index_restore(
@@ -92,6 +93,9 @@ impl State {
             self.stored_in.shift(&name, &storage(before), &storage(after));
         }
         note(&mut self.backup_queue, self.velero_backups.source(), before, after);
+        if let Some(velero) = after.or(before) {
+            self.place_referring(velero);
+        }
     }
 
     pub(super) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {

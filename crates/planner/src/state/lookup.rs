@@ -30,7 +30,7 @@ impl State {
         K::store(self).get(&self.admin_namespace, name).map(|seen| seen.object)
     }
 
-    fn keys_of(&self, kind: Kind, velero: &str) -> Vec<Key> {
+    pub(super) fn keys_of(&self, kind: Kind, velero: &str) -> Vec<Key> {
         self.references.under(velero).filter(|key| key.kind == kind).cloned().collect()
     }
 

@@ -9,7 +9,9 @@ mod indexes;
 mod lookup;
 mod measure;
 mod packed;
+pub(crate) mod places;
 mod policy;
+pub(crate) mod prune;
 mod raw_object;
 mod rejected;
 mod results;
@@ -164,6 +166,8 @@ pub struct State {
     backing_off: BTreeSet<Key>,
     /// The requests in any phase but Created.
     unsettled: BTreeSet<Key>,
+    /// The backup requests of each namespace, for its limits.
+    places: places::AllPlaces,
     /// By the object that was decided about: the write that the API server rejected when it was last tried.
     rejected: HashMap<Key, Arc<RejectedWrite>>,
     /// Requests whose errors and warnings are to be read, and what was read of them.
@@ -222,6 +226,7 @@ impl State {
             stored_in: Index::default(),
             backing_off: BTreeSet::new(),
             unsettled: BTreeSet::new(),
+            places: HashMap::new(),
             rejected: HashMap::new(),
             unread_results: BTreeMap::new(),
             velero_view: VeleroView::default(),

@@ -206,6 +206,6 @@ mod tests {
             let reported = refused(url).unwrap().message;
             assert!(reported.contains("is the cluster's API server"), "{url}: {reported}");
         }
-        assert_eq!(refused("https://10.96.0.2"), None);
+        assert_eq!(refused("https://198.51.100.2"), None);
     }
 }

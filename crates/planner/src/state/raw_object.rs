@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
+use std::ops::Range;
 use std::sync::Arc;
 
 use kube::Resource;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Incoming, WatchedKind};
+use super::{Incoming, WatchedKind, prune};
 use crate::view::Seen;
 
 /// An object of any kind: its name, uid, resourceVersion and text. Three in four are watch events of our own writes,
@@ -21,6 +22,8 @@ use crate::view::Seen;
 pub struct RawObject {
     meta: ObjectMeta,
     text: String,
+    /// Where its spec is in the text.
+    spec: Option<Range<usize>>,
 }
 
 /// Debug output without the text, which may be a Secret's.
@@ -39,6 +42,8 @@ impl Debug for RawObject {
 struct Head<'a> {
     #[serde(borrow)]
     metadata: Identity<'a>,
+    #[serde(borrow, default)]
+    spec: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -61,7 +66,7 @@ impl<'de> Deserialize<'de> for RawObject {
 impl RawObject {
     /// Wraps the JSON text of an object, valid or not.
     pub fn new(text: &str) -> Self {
-        let Head { metadata: found } = serde_json::from_str(text).unwrap_or_default();
+        let Head { metadata: found, spec } = serde_json::from_str(text).unwrap_or_default();
         let meta = ObjectMeta {
             name: found.name,
             namespace: found.namespace,
@@ -69,16 +74,31 @@ impl RawObject {
             resource_version: found.resource_version,
             ..ObjectMeta::default()
         };
-        let text = found.managed_fields.map_or_else(|| text.to_owned(), |part| without(text, part.get()));
-        Self { meta, text }
+        let dropped = found.managed_fields.map(|part| place(text, part));
+        let spec = spec.map(|spec| place(text, spec));
+        // What stands after a dropped part moves.
+        let spec = spec.map(|spec| match &dropped {
+            Some(dropped) if dropped.start < spec.start => {
+                let moved = |at: usize| at - dropped.len() + NULL.len();
+                moved(spec.start)..moved(spec.end)
+            }
+            _ => spec,
+        });
+        let text = dropped.map_or_else(|| text.to_owned(), |part| without(text, &part));
+        Self { meta, text, spec }
     }
 
     /// Decodes it, or what can be saved of it.
     fn decode<K: DeserializeOwned + Serialize + Default>(&self) -> Seen<K> {
-        match serde_json::from_str(&self.text) {
-            Ok(object) => Seen { object: Arc::new(object), unreadable: None },
-            Err(_) => Seen::read(&serde_json::from_str(&self.text).unwrap_or(Value::Null)),
-        }
+        decode(&self.text)
+    }
+
+    /// The same without a spec that is larger than a tenant's may be.
+    fn decode_small<K: DeserializeOwned + Serialize + Default>(&self) -> Seen<K> {
+        let spec = self.spec.clone().unwrap_or_default();
+        let Some(why) = prune::too_big(spec.len()) else { return self.decode() };
+        let saved: Seen<K> = decode(&without(&self.text, &spec));
+        Seen { object: saved.object, unreadable: Some(why.into()) }
     }
 }
 
@@ -88,7 +108,15 @@ impl Incoming for RawObject {
     }
 
     fn read<K: WatchedKind>(&self) -> Seen<K> {
-        self.decode()
+        let mut seen = if prune::is_outsize_volume(K::KIND, self.text.len()) {
+            Seen::read(&prune::remains(&serde_json::from_str(&self.text).unwrap_or(Value::Null)))
+        } else if prune::is_tenants(K::KIND) {
+            self.decode_small()
+        } else {
+            self.decode()
+        };
+        prune::object(&mut seen);
+        seen
     }
 
     fn read_any(&self) -> Seen<DynamicObject> {
@@ -98,11 +126,26 @@ impl Incoming for RawObject {
     }
 }
 
+fn decode<K: DeserializeOwned + Serialize + Default>(text: &str) -> Seen<K> {
+    match serde_json::from_str(text) {
+        Ok(object) => Seen { object: Arc::new(object), unreadable: None },
+        Err(_) => Seen::read(&serde_json::from_str(text).unwrap_or(Value::Null)),
+    }
+}
+
+/// What stands in place of a dropped part.
+const NULL: &str = "null";
+
+/// Where a part is in the text it was read from.
+fn place(text: &str, part: &RawValue) -> Range<usize> {
+    let begin = part.get().as_ptr().addr() - text.as_ptr().addr();
+    begin..begin + part.get().len()
+}
+
 /// The text with `null` in place of this part, such as managedFields, which are not used and often longer than the
 /// object.
-fn without(text: &str, part: &str) -> String {
-    let begin = part.as_ptr().addr() - text.as_ptr().addr();
-    [&text[..begin], "null", &text[begin + part.len()..]].concat()
+fn without(text: &str, part: &Range<usize>) -> String {
+    [&text[..part.start], NULL, &text[part.end..]].concat()
 }
 
 impl Resource for RawObject {
@@ -140,7 +183,7 @@ mod tests {
     use kube::core::{ObjectList, WatchEvent};
     use serde_json::json;
 
-    use super::{RawObject, Seen};
+    use super::{Incoming, RawObject, Seen};
 
     fn read(value: &serde_json::Value) -> Seen<NonAdminBackup> {
         RawObject::new(&value.to_string()).decode()
@@ -200,6 +243,30 @@ mod tests {
             assert!(read(&json!({"metadata": odd})).unreadable.is_some(), "{odd}");
             // Some shapes of a whole object are for the watch to complain about; none is a reason to stop.
             assert!(read(&odd).unreadable.is_some(), "{odd}");
+        }
+    }
+
+    /// H9: hundreds of requests of more than a megabyte, in the spec, the labels or the annotations
+    #[test]
+    fn h9_a_huge_spec_is_not_kept_and_the_rest_of_the_object_is() {
+        let names: Vec<_> = (0..100_000).map(|number| format!("resource-{number}")).collect();
+        let huge = json!({"metadata": {"name": "a", "managedFields": [{"manager": "x"}], "finalizers": ["f"],
+                "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "x".repeat(300), "note": "n".repeat(5000)}},
+            "spec": {"backupSpec": {"includedResources": names}}, "status": {"phase": "Created"}});
+        let seen: Seen<NonAdminBackup> = RawObject::new(&huge.to_string()).read();
+        let why = seen.unreadable.as_deref().unwrap();
+        assert!(why.contains("at most 65536 are accepted"), "{why}");
+        assert!(seen.object.spec.backup_spec.included_resources.is_none());
+        assert_eq!(seen.object.status.as_ref().unwrap().phase, Some(Phase::Created));
+        assert_eq!(seen.object.metadata.finalizers.as_deref(), Some(&["f".to_owned()][..]));
+        assert!(seen.object.metadata.annotations.as_ref().unwrap().is_empty());
+        // One that is not too large is read whole, wherever its parts are.
+        for text in [
+            r#"{"spec": {"backupSpec": {"ttl": "1h"}}, "metadata": {"managedFields": [1], "name": "a"}}"#,
+            r#"{"metadata": {"managedFields": [1], "name": "a"}, "spec": {"backupSpec": {"ttl": "1h"}}}"#,
+        ] {
+            let seen: Seen<NonAdminBackup> = RawObject::new(text).read();
+            assert!(seen.unreadable.is_none() && seen.object.spec.backup_spec.ttl.is_some(), "{text}");
         }
     }
 

@@ -48,12 +48,14 @@ fn backups(decide: impl Fn(&Value, &Value) -> Option<Made>) -> Result<u32, Strin
     outcome.map(|()| accepted.get()).map_err(|error| error.to_string())
 }
 
+/// B5
 #[test]
 fn every_accepted_restore_stays_inside_the_fence() {
     let accepted = restores(accepted::restore).unwrap();
     assert!(accepted > CASES / 20, "only {accepted} of {CASES} were accepted: the property says little");
 }
 
+/// B5
 #[test]
 fn every_accepted_backup_stays_inside_the_fence() {
     let accepted = backups(accepted::backup).unwrap();

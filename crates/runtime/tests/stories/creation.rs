@@ -213,6 +213,7 @@ fn what_the_tenant_left_out_already_is_not_named_twice() {
     assert_eq!(excluded.iter().filter(|name| **name == "clusterroles").count(), 1);
 }
 
+/// B2
 #[test]
 fn a_hook_applies_to_the_own_namespace_alone() {
     let mut world = World::with(&["shop"]);

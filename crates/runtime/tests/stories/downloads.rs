@@ -107,6 +107,7 @@ fn a_restores_files_are_where_its_backup_is() {
     assert_eq!(target["name"].as_str().map(str::to_owned), Some(world.velero_name("nar shop/again")));
 }
 
+/// D4
 #[test]
 fn copied_names_and_labels_reach_nothing() {
     let mut world = World::with(&["shop", "evil"]);

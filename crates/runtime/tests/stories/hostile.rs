@@ -252,6 +252,7 @@ fn hooks_and_orders_of_resources_stay_in_the_namespace() {
     assert_eq!(spec["includedNamespaces"], json!(["shop"]));
 }
 
+/// X1
 #[test]
 fn one_odd_object_does_not_stop_the_others() {
     let mut world = World::with(&["shop"]);

@@ -31,6 +31,7 @@ mod positions;
 mod refusals;
 mod rejected_writes;
 mod restores;
+mod revocation;
 mod scenario;
 mod storage;
 mod synced;

@@ -75,6 +75,7 @@ fn data_that_was_moved_into_the_storage_comes_back() {
     assert_eq!(world.get("restore shop-again-t-<r1>")["spec"]["restorePVs"], true);
 }
 
+/// E2: a restore of Roles or pods from the own storage
 #[test]
 fn what_cannot_come_back_is_refused_and_told_which() {
     for (asked, says) in [
@@ -120,6 +121,9 @@ fn volumes_saved_from_inside_pods_need_the_policys_word() {
     assert_eq!(spec["resourceModifier"]["name"], MODIFIERS[1]);
 }
 
+/// A8
+/// H8: own bucket: a planted PodVolumeBackup with the name of another tenant's backup
+/// A4: own bucket: a planted PodVolumeBackup with the label of another tenant's backup
 #[test]
 fn h8_a_volume_with_the_name_of_somebody_elses_backup_says_nothing_about_it() {
     let forged = |backup_uid: &str| {

@@ -107,6 +107,7 @@ fn a_ttl_has_bounds_whoever_says_it() {
     ");
 }
 
+/// B2: hooks that run commands in pods
 #[test]
 fn hooks_can_be_forbidden() {
     let mut world = World::with(&["shop"]);

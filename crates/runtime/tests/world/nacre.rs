@@ -303,7 +303,7 @@ impl World {
             Some(seed) => {
                 // A linear congruential generator: any order will do, as long as it is the same next time.
                 *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let many = u64::try_from(work.ready().len()).unwrap().max(1);
+                let many = u64::try_from(work.len()).unwrap().max(1);
                 let key = work.ready().nth(usize::try_from((*seed >> 33) % many).unwrap())?.clone();
                 work.take(&key);
                 key

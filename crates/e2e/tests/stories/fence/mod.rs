@@ -51,6 +51,7 @@ fn forge_a_namespace(tarball: &Tarball) -> Result<()> {
     )
 }
 
+/// H3: forged tarball: a new namespace with labels of the tenant's choice
 #[tokio::test(flavor = "multi_thread")]
 async fn h3_no_namespace_comes_out_of_a_tenants_backup_and_administrators_still_recover_theirs() -> Result<()>
 {
@@ -148,6 +149,7 @@ fn with_sources(namespace: &str) -> Vec<(&'static str, (&'static str, &'static s
     ]
 }
 
+/// H1: a restored DataVolume, DataSource or VirtualMachine whose disk is another tenant's
 #[tokio::test(flavor = "multi_thread")]
 async fn h1_no_restored_object_takes_its_data_from_another_namespace() -> Result<()> {
     let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[SOURCES]).await?;
@@ -212,6 +214,7 @@ async fn deleted(fenced: &Fenced, backup: &str) -> Result<Vec<u16>> {
     Ok(created.as_slice().iter().map(|request| request.code).collect())
 }
 
+/// H4: forged tarball: another tenant's snapshot, deleted with the backup that names it
 #[tokio::test(flavor = "multi_thread")]
 async fn a10_h4_neither_restore_nor_deletion_of_a_tenants_backup_touches_anybodys_snapshot() -> Result<()> {
     let bed = Bed::builder().with_idle_velero().velero_flag("--features=EnableCSI");

@@ -24,6 +24,21 @@ pub(super) fn forbidden(address: IpAddr) -> Option<&'static str> {
     })
 }
 
+/// Whether an address is in a private range. Pods, Services and nodes of a cluster have such addresses, and so may
+/// another tenant's store.
+pub(super) fn is_private(address: IpAddr) -> bool {
+    worn(address).into_iter().any(|address| match address {
+        IpAddr::V4(address) => {
+            let [first, second, ..] = address.octets();
+            // Shared addresses of carriers, and those for benchmarks, are used for pods too.
+            address.is_private()
+                || (first == 100 && (64..128).contains(&second))
+                || (first == 198 && (18..20).contains(&second))
+        }
+        IpAddr::V6(address) => (0xfc00..=0xfdff).contains(&address.segments()[0]),
+    })
+}
+
 fn forbidden_v4(address: Ipv4Addr) -> Option<&'static str> {
     let first = address.octets()[0];
     if address.is_loopback() {
@@ -87,7 +102,7 @@ pub(super) fn worn(address: IpAddr) -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::forbidden;
+    use super::{forbidden, is_private};
 
     #[test]
     fn what_is_near_or_hands_out_identities_is_forbidden_in_any_dress() {
@@ -133,23 +148,29 @@ mod tests {
     }
 
     #[test]
-    fn stores_at_home_and_abroad_may_be_named() {
-        for text in [
-            "10.1.2.3",
-            "192.168.1.1",
-            "172.16.0.1",
-            "100.64.0.1",
-            "8.8.8.8",
-            "223.255.255.254",
-            "fd00::1",
-            "fc00::1",
-            "2001:db8::1",
-            "2001:4860::1",
-            "2002:808:808::",
-            "64:ff9b::808:808",
-            "::ffff:10.1.2.3",
+    fn stores_at_home_and_abroad_may_be_named_and_those_at_home_are_private() {
+        for (text, private) in [
+            ("10.1.2.3", true),
+            ("192.168.1.1", true),
+            ("172.16.0.1", true),
+            ("172.32.0.1", false),
+            ("100.64.0.1", true),
+            ("100.128.0.1", false),
+            ("198.18.0.1", true),
+            ("8.8.8.8", false),
+            ("223.255.255.254", false),
+            ("fd00::1", true),
+            ("fc00::1", true),
+            ("2001:db8::1", false),
+            ("2001:4860::1", false),
+            ("2002:808:808::", false),
+            ("2002:a01:203::", true),
+            ("64:ff9b::808:808", false),
+            ("64:ff9b::a01:203", true),
+            ("::ffff:10.1.2.3", true),
         ] {
-            assert_eq!(forbidden(text.parse().unwrap()), None, "{text}");
+            let address = text.parse().unwrap();
+            assert_eq!((forbidden(address), is_private(address)), (None, private), "{text}");
         }
     }
 }

@@ -8,8 +8,8 @@ use super::{Endpoint, Host, HostPattern, address, name};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndpointPolicy {
-    /// If there are any, no other host is allowed. What is in here need not follow the rule about services of other
-    /// namespaces; a host written out in full need not follow any.
+    /// If there are any, no other host is allowed. What is in here need not follow the rules about services of other
+    /// namespaces and private addresses; a host written out in full need not follow any.
     pub allow: Vec<HostPattern>,
     /// None of these is allowed, whatever else is said.
     pub deny: Vec<HostPattern>,
@@ -88,7 +88,11 @@ fn unlisted(policy: &EndpointPolicy) -> Option<String> {
 fn theirs(host: &Host, namespace: &str) -> Option<String> {
     match host {
         Host::Name(text) => name::foreign(text, namespace),
-        Host::Address(_) => None,
+        Host::Address(ip) => address::is_private(*ip).then(|| {
+            "is a private address, which may be inside the cluster; use the name of a store, or ask the administrators \
+             to allow it in storageLocations.endpoints.allow"
+                .to_owned()
+        }),
     }
 }
 
@@ -110,7 +114,7 @@ mod tests {
         let open = EndpointPolicy::default();
         for url in [
             "https://s3.example.com",
-            "http://10.1.2.3:9000",
+            "http://198.51.100.3:9000",
             "http://minio.shop.svc:9000",
             "http://minio.shop",
         ] {
@@ -126,6 +130,29 @@ mod tests {
         ] {
             assert!(ask(url, "bucket", &open).is_some(), "{url}");
         }
+    }
+
+    /// H12: a ClusterIP, a pod's or a node's address as the endpoint of a location, in any notation
+    #[test]
+    fn h12_private_addresses_are_refused_until_the_policy_allows_them() {
+        let open = EndpointPolicy::default();
+        let urls = [
+            "http://10.96.0.10",
+            "http://192.168.7.7:9000",
+            "http://[fd00:10::1]",
+            "http://[::ffff:172.20.0.1]",
+            "http://[64:ff9b::a60:a]",
+            "http://100.64.3.4",
+        ];
+        for url in urls {
+            let refused = ask(url, "bucket", &open).unwrap_or_default();
+            assert!(refused.starts_with("is a private address"), "{url}: {refused}");
+        }
+        // With the rule off, which is an administrator's list, the same endpoints pass, and only those.
+        let listed =
+            EndpointPolicy { allow: patterns(&["10.0.0.0/8", "192.168.7.7"]), ..EndpointPolicy::default() };
+        assert_eq!((ask(urls[0], "bucket", &listed), ask(urls[1], "bucket", &listed)), (None, None));
+        assert!(ask("http://192.168.7.8:9000", "bucket", &listed).is_some());
     }
 
     #[test]
