@@ -142,16 +142,12 @@ pub(crate) async fn h2_a6_a_planted_backup_that_passes_for_somebody_elses(
 ) -> Result<()> {
     let mallory = attack_cluster.attacker_with_bucket("h2").await?;
     let genuine = genuine(attack_cluster, &mallory).await?;
-    let planted = ["schedule", "finalizer", "owner"].map(|what| shaped(&mallory, what));
+    let planted = ["schedule", "finalizer"].map(|what| shaped(&mallory, what));
     plant(attack_cluster, &mallory, &genuine, &planted[0], |backup| {
         backup["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly");
     })?;
     plant(attack_cluster, &mallory, &genuine, &planted[1], |backup| {
         backup["metadata"]["finalizers"] = json!(["x.example/y"]);
-    })?;
-    plant(attack_cluster, &mallory, &genuine, &planted[2], |backup| {
-        let owner = json!({"apiVersion": "velero.io/v1", "kind": "Schedule", "name": "nightly", "uid": "u"});
-        backup["metadata"]["ownerReferences"] = json!([owner]);
     })?;
     let squatting = "victim-daily-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
     plant(attack_cluster, &mallory, &genuine, squatting, |_| ())?;

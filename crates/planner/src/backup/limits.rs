@@ -6,7 +6,7 @@ use super::{Observed, velero_of};
 use crate::ownership::label;
 use crate::queue::{Queued, Stage};
 use crate::state::State;
-use crate::state::places::age;
+use crate::state::places::{Places, age};
 use crate::{Key, Policy, Refusal};
 
 /// Why one more backup of this namespace would exceed a limit. Older requests that are yet to get their place count
@@ -78,7 +78,7 @@ pub(crate) fn next_in_line(view: &State, namespace: &str) -> Vec<Key> {
     ];
     // Without a limit nobody waits for room.
     let Some(room) = rooms.into_iter().flatten().min() else { return Vec::new() };
-    let waiting = view.places(namespace).map(|places| places.waiting());
+    let waiting = view.places(namespace).map(Places::waiting);
     let waiting = waiting.into_iter().flatten().filter(|name| waits(view, namespace, name));
     waiting.take(room).map(|name| Key::new(Kind::NonAdminBackup, namespace, name)).collect()
 }

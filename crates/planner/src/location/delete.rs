@@ -61,13 +61,11 @@ pub(super) fn backups(
     let all = view.backups_in(namespace).into_iter().map(|seen| seen.object);
     all.filter(|backup| {
         let named = backup.spec.backup_spec.storage_location.as_deref();
-        match backup::velero_of(view, backup) {
-            Some(velero) => velero.spec.storage_location.as_deref() == Some(stored_as),
-            None => {
-                let is_later = backup.metadata.creation_timestamp.as_ref().is_some_and(|made| made > deleted);
-                named.is_some() && named == location.metadata.name.as_deref() && !is_later
-            }
+        if let Some(velero) = backup::velero_of(view, backup) {
+            return velero.spec.storage_location.as_deref() == Some(stored_as);
         }
+        let is_later = backup.metadata.creation_timestamp.as_ref().is_some_and(|made| made > deleted);
+        named.is_some() && named == location.metadata.name.as_deref() && !is_later
     })
     .collect()
 }

@@ -102,8 +102,10 @@ fn endpoint(provider: &str, settings: &BTreeMap<String, String>) -> Result<Endpo
 /// those of an address somebody writes down.
 fn may_be_alias(one: &str, other: &str) -> bool {
     let is_address = |store: &str| store.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
-    let of_a_cloud =
-        |store: &str| FAMILIES.iter().any(|(domain, _)| store == *domain) || store.ends_with(".blob");
+    let of_a_cloud = |store: &str| {
+        let is_azure = store.rsplit_once('.').is_some_and(|(_, end)| end == "blob");
+        is_azure || FAMILIES.iter().any(|(domain, _)| store == *domain)
+    };
     is_address(one) != is_address(other) && !of_a_cloud(one) && !of_a_cloud(other)
 }
 

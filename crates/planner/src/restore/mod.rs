@@ -168,8 +168,8 @@ fn own_names(restore: &NonAdminRestore, namespace: &Namespace) -> [String; 2] {
 pub(crate) fn velero_of(view: &State, restore: &NonAdminRestore) -> Option<Arc<Restore>> {
     let namespace = view.namespace(restore.metadata.namespace.as_deref()?)?;
     let names = own_names(restore, &namespace).into_iter().chain(references(restore));
-    let mut named = names.filter_map(|name| view.velero_restore(&name));
-    named.find(|velero| {
+    let mut found = names.filter_map(|name| view.velero_restore(&name));
+    found.find(|velero| {
         made_for(&velero.metadata, &restore.metadata, labels::NAR_NAME, labels::NAR_NAMESPACE)
             && made_in(&velero.metadata, &namespace)
     })
