@@ -11,6 +11,7 @@ mod operator;
 mod policy;
 mod reads;
 mod roundtrip;
+mod sizes;
 mod skeleton;
 mod supervision;
 mod tarball;
