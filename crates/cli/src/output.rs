@@ -1,7 +1,7 @@
 //! Answers: tables that look like kubectl's, JSON, YAML or bare names on standard output; remarks on standard error.
 
 use std::{
-    fmt::Display,
+    fmt::{Display, Write as _},
     io::{self, Write as _},
     process::ExitCode,
 };
@@ -105,14 +105,44 @@ pub(crate) fn print<A: Serialize>(
 /// Writes an answer to standard output, in colour if that is a terminal and nobody minds.
 pub(crate) fn say(text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(for_terminal(text).as_bytes())?;
     Ok(out.flush()?)
 }
 
 /// Prints a remark on standard error.
 pub(crate) fn remark(text: impl Display) {
     // There is nowhere left to report a failure.
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", for_terminal(&text.to_string()));
+}
+
+/// A text without what a terminal would obey, but for our own colours: tenants, and whoever writes to their buckets, wrote
+/// parts of it. Where it is JSON, it stays JSON.
+fn for_terminal(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
+        let (before, found) = rest.split_at(at);
+        safe.push_str(before);
+        let length = colour(found).unwrap_or(0);
+        if length > 0 {
+            safe.push_str(&found[..length]);
+            rest = &found[length..];
+        } else {
+            let mut characters = found.chars();
+            let control = characters.next().map_or(0, u32::from);
+            let _ = write!(safe, "\\u{control:04x}");
+            rest = characters.as_str();
+        }
+    }
+    safe.push_str(rest);
+    safe
+}
+
+/// How long the change of colour is that a text begins with, if it begins with one.
+fn colour(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\u{1b}[")?;
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    numbers[end..].starts_with('m').then_some(text.len() - numbers.len() + end + 1)
 }
 
 /// Says what went wrong, and why, on one line.
@@ -186,6 +216,19 @@ mod tests {
             "reading x: no such file"
         );
         assert_eq!(in_words(&anyhow!("no such file").context("reading x")), "reading x: no such file");
+    }
+
+    #[test]
+    fn h13_no_answer_commands_the_terminal() {
+        let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}1A\rname\u{7f}";
+        assert_eq!(for_terminal(hostile), "\\u001b]0;owned\\u0007\\u001b[2J\\u009b1A\\u000dname\\u007f");
+        let ours = style::bad("error:").clone() + " naïve\ttext\n";
+        assert_eq!(for_terminal(&ours), ours);
+        let json = serde_json::to_string(&serde_json::json!({"message": hostile})).unwrap();
+        let safe = for_terminal(&json);
+        assert!(!safe.chars().any(char::is_control), "{safe}");
+        let back: serde_json::Value = serde_json::from_str(&safe).unwrap();
+        assert_eq!(back["message"], hostile);
     }
 
     #[test]

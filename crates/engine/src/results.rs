@@ -51,15 +51,15 @@ pub async fn read_results(client: Client, cluster: Arc<Cluster>, leadership: Lea
             continue;
         };
         let read = timeout(PATIENCE, read(&requests, &cluster, key, &file)).await;
-        let tries = tried.get(key).map_or(1, |(tries, _)| tries + 1);
+        let count = tried.get(key).map_or(1, |(count, _)| count + 1);
         let results = match read {
             Ok(Ok(results)) => results,
             failed => {
                 let why = failed
                     .map_or_else(|_| "it took too long".to_owned(), |read| read.err().unwrap_or_default());
                 debug!(namespace = key.namespace, name = key.name, why, "Velero's results could not be read");
-                if tries < TRIES {
-                    tried.insert(key.clone(), (tries, Instant::now()));
+                if count < TRIES {
+                    tried.insert(key.clone(), (count, Instant::now()));
                     continue;
                 }
                 warn!(

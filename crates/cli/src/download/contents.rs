@@ -7,25 +7,19 @@ use flate2::write::MultiGzDecoder;
 use planner::restore_preview::Contents;
 
 use super::Link;
+use super::unpack::Bounded;
 
 /// The most that is unpacked into memory.
-const LIMIT: usize = 256 << 20;
+const LIMIT: u64 = 256 << 20;
 
 /// The size of a block in a tar archive.
 const BLOCK: usize = 512;
 
 /// Fetches the objects of one namespace, and those that are in none.
 pub(crate) async fn objects(link: Link, namespace: &str) -> Result<Contents> {
-    let mut unpacked = MultiGzDecoder::new(Vec::new());
-    link.read(|bytes, _| {
-        unpacked.write_all(bytes)?;
-        if unpacked.get_ref().len() > LIMIT {
-            bail!("the contents are larger than {}", indicatif::HumanBytes(LIMIT as u64));
-        }
-        Ok(())
-    })
-    .await?;
-    read(&unpacked.finish().context("the file ends in the middle")?, namespace)
+    let mut unpacked = MultiGzDecoder::new(Bounded::new(Vec::new(), LIMIT));
+    link.read(|bytes, _| Ok(unpacked.write_all(bytes)?)).await?;
+    read(&unpacked.finish().context("the file ends in the middle")?.into_inner(), namespace)
 }
 
 fn read(archive: &[u8], namespace: &str) -> Result<Contents> {

@@ -6,8 +6,14 @@ use anyhow::{Context as _, Result};
 use flate2::write::MultiGzDecoder;
 use kube::Resource;
 
+use super::unpack::{Bounded, Printable};
 use super::{Fetching, Link};
 use crate::{connect::Session, object_name::ObjectName, output::Outcome};
+
+/// The most of a log that is printed: Velero's own have a few megabytes.
+const LOG_LIMIT: u64 = 4 << 30;
+/// The most that is unpacked into memory of a small file.
+const WHOLE_LIMIT: u64 = 64 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -34,7 +40,8 @@ pub(crate) async fn run<K: Resource<DynamicType = ()>>(
 }
 
 async fn print(link: Link) -> Result<()> {
-    let mut unpacked = MultiGzDecoder::new(std::io::stdout().lock());
+    let out = Bounded::new(Printable::new(std::io::stdout().lock()), LOG_LIMIT);
+    let mut unpacked = MultiGzDecoder::new(out);
     link.read(|bytes, _| Ok(unpacked.write_all(bytes)?)).await?;
     unpacked.try_finish().context("the log ends in the middle")?;
     Ok(unpacked.get_mut().flush()?)
@@ -42,7 +49,7 @@ async fn print(link: Link) -> Result<()> {
 
 /// Fetches a small file whole, unpacked.
 pub(crate) async fn whole(link: Link) -> Result<Vec<u8>> {
-    let mut unpacked = MultiGzDecoder::new(Vec::new());
+    let mut unpacked = MultiGzDecoder::new(Bounded::new(Vec::new(), WHOLE_LIMIT));
     link.read(|bytes, _| Ok(unpacked.write_all(bytes)?)).await?;
-    unpacked.finish().context("the file ends in the middle")
+    Ok(unpacked.finish().context("the file ends in the middle")?.into_inner())
 }

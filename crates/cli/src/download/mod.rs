@@ -4,6 +4,7 @@ pub(crate) mod contents;
 mod fetch;
 pub(crate) mod file;
 pub(crate) mod logs;
+mod unpack;
 
 use std::{cell::Cell, path::PathBuf, time::Duration};
 

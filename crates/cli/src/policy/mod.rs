@@ -1,6 +1,7 @@
 //! `kubectl nacre policy`: shows the policy in effect, and checks one before it is applied.
 
 mod check;
+mod egress;
 mod show;
 
 use anyhow::{Result, bail};
@@ -24,6 +25,8 @@ enum Verb {
     Show(show::Show),
     /// Check a policy, with the same messages as the controller; needs no cluster.
     Check(check::Check),
+    /// Print a NetworkPolicy that keeps Velero from addresses inside the cluster.
+    Egress(egress::Print),
 }
 
 impl Args {
@@ -36,7 +39,7 @@ impl Args {
     pub(crate) fn checked(&self, format: Format) -> Result<Outcome> {
         match &self.verb {
             Verb::Check(verb) => check::run(verb, format),
-            Verb::Show(_) => bail!("that needs a cluster"),
+            Verb::Show(_) | Verb::Egress(_) => bail!("that needs a cluster"),
         }
     }
 }
@@ -45,6 +48,7 @@ impl Args {
 pub(crate) async fn run(session: &Session, args: Args, given: Option<&str>) -> Result<Outcome> {
     match args.verb {
         Verb::Show(_) => show::run(session, given).await,
+        Verb::Egress(_) => egress::run(session).await,
         Verb::Check(verb) => check::run(&verb, session.format),
     }
 }

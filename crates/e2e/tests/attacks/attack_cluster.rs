@@ -22,6 +22,8 @@ storageLocations:
 overrides:
   - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-c7 } }
     storageLocations: { endpoints: { allow: [] } }
+  - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-h12 } }
+    storageLocations: { endpoints: { allow: [] } }
   - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-f1 } }
     backup: { maxPerNamespace: 5, maxActivePerNamespace: 2 }
   - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-c13 } }

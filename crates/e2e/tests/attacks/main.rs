@@ -63,6 +63,8 @@ fn main() -> Result<ExitCode> {
             c13_a_request_for_approval_that_approves_itself,
             c15_a_provider_nobody_allowed,
             c17_a_flood_of_locations,
+            h5_a_location_deleted_behind_a_foreign_finalizer,
+            h12_an_address_of_the_cluster_as_endpoint,
         },
         identity::{
             c11_a_namespace_that_bears_a_dead_ones_name,

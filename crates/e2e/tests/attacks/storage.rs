@@ -2,14 +2,17 @@
 
 use anyhow::{Context, Result, ensure};
 use api::velero::BackupStorageLocation;
-use api::{Kind, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, condition};
+use api::{
+    Kind, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, condition, velero_name,
+};
+use bed::eventually;
 use e2e::{Tenant, VELERO};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::attack_cluster::{AttackCluster, VICTIM};
+use crate::attack_cluster::{AttackCluster, TIMEOUT, VICTIM};
 
 /// The part of a credential that must never be shown.
 const VALUE: &str = "hunter2";
@@ -158,6 +161,55 @@ pub(crate) async fn c7_an_endpoint_inside_the_cluster(attack_cluster: &AttackClu
         ("s3Url", aws(json!({ "config": config })))
     });
     locations_refused(attack_cluster, "c7", attempts).await
+}
+
+/// A ClusterIP, a pod's and a node's address. With the rule off, which is the policy's list of allowed endpoints, other
+/// scenarios use a store on this machine.
+pub(crate) async fn h12_an_address_of_the_cluster_as_endpoint(attack_cluster: &AttackCluster) -> Result<()> {
+    let hosts = ["10.96.0.10", "192.168.49.2:9000", "172.17.0.3", "[fd00:10:96::a]", "100.64.1.1"];
+    let attempts = hosts.map(|host| {
+        let config =
+            json!({"region": "eu-west-1", "s3ForcePathStyle": "true", "s3Url": format!("http://{host}")});
+        ("private address", aws(json!({ "config": config })))
+    });
+    locations_refused(attack_cluster, "h12", attempts).await
+}
+
+/// The finalizer is replaced and the location deleted again and again, until nacre was not fast enough to notice.
+pub(crate) async fn h5_a_location_deleted_behind_a_foreign_finalizer(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
+    let mallory = attack_cluster.attacker_with_bucket("h5").await?;
+    let api = mallory.api::<NonAdminBackupStorageLocation>();
+    let name = velero_name(&mallory.namespace, "own", &api.get("own").await?.uid().context("a uid")?);
+    let foreign = json!({"metadata": {"finalizers": ["example.com/never"]}});
+    api.patch("own", &PatchParams::default(), &Patch::Merge(&foreign)).await?;
+    mallory.delete::<NonAdminBackupStorageLocation>("own").await?;
+    // nacre may have put its finalizer back in between: then it is replaced while the location is being deleted.
+    api.patch("own", &PatchParams::default(), &Patch::Merge(&foreign)).await?;
+    let storages = attack_cluster.test_cluster.admin::<BackupStorageLocation>().await?;
+    let secrets = attack_cluster.test_cluster.admin::<Secret>().await?;
+    eventually("the location and its Secret to go", TIMEOUT, async || {
+        ensure!(storages.get_opt(&name).await?.is_none(), "Velero has the location");
+        ensure!(secrets.get_opt(&name).await?.is_none(), "Velero has the Secret");
+        anyhow::Ok(())
+    })
+    .await?;
+    let deleted = api.get("own").await?.metadata.deletion_timestamp;
+    let deleted = deleted.context("the foreign finalizer keeps the request")?.0.as_second();
+    // What was asked for before the deletion goes with the location; times have whole seconds.
+    eventually("the second of the deletion to be over", TIMEOUT, async || {
+        ensure!(jiff::Timestamp::now().as_second() > deleted, "it is not");
+        anyhow::Ok(())
+    })
+    .await?;
+    let spec = json!({"backupSpec": {"storageLocation": "own"}});
+    let words = attack_cluster.refused(&mallory, Kind::NonAdminBackup, "late", spec).await?;
+    ensure!(words.contains("is being deleted"), "{words}");
+    attack_cluster.nothing_made_for(&mallory).await?;
+    api.patch("own", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"finalizers": null}})))
+        .await?;
+    mallory.gone::<NonAdminBackupStorageLocation>("own").await
 }
 
 /// C8: TLS verification disabled, or a CA certificate that is not one

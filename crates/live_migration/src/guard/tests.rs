@@ -471,7 +471,7 @@ fn g4_machines_are_sent_only_where_the_administrators_allow() {
 fn g3_tenants_choose_no_nodes() {
     let policy = targets::targets();
     let chosen = edited(&own(), |object| {
-        object["spec"]["addedNodeSelector"] = json!({"kubernetes.io/hostname": "n1"})
+        object["spec"]["addedNodeSelector"] = json!({"kubernetes.io/hostname": "n1"});
     });
     assert!(!Ask::create(chosen.clone()).given(&json!({})).passes(&policy));
     assert!(!Ask::update(own(), chosen.clone()).given(&json!({})).passes(&policy));

@@ -250,7 +250,7 @@ fn h2_a6_a_backup_that_velero_found_in_a_tenants_storage_has_only_what_nacre_gav
                     .as_object_mut()
                     .unwrap()
                     .remove("openshift.io/oadp-nab-origin-nacuuid"),
-            )
+            );
         },
         |object| object["metadata"]["labels"]["openshift.io/oadp-nab-origin-nacuuid"] = json!("shop-daily"),
         |object| object["metadata"]["name"] = json!("nightly-20300101"),

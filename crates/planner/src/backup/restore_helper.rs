@@ -44,7 +44,7 @@ mod tests {
 
     use super::pods_without_user;
 
-    fn warned(pod_context: Value, container_context: Value, claim: bool) -> bool {
+    fn warned(pod_context: &Value, container_context: &Value, claim: bool) -> bool {
         let volume = if claim { json!({"claimName": "data"}) } else { Value::Null };
         let pod = json!({"metadata": {"name": "db"}, "spec": {
             "securityContext": pod_context,
@@ -57,12 +57,12 @@ mod tests {
     #[test]
     fn a_pod_that_must_not_be_root_and_names_no_user_is_warned_of() {
         let (non_root, user) = (json!({"runAsNonRoot": true}), json!({"runAsUser": 1000}));
-        assert!(warned(Value::Null, non_root.clone(), true));
-        assert!(warned(non_root.clone(), json!({"allowPrivilegeEscalation": false}), true));
-        assert!(!warned(non_root.clone(), Value::Null, true), "Velero has a user of its own for it");
-        assert!(!warned(user, non_root.clone(), true), "the pod names a user");
-        assert!(!warned(json!({"runAsNonRoot": true}), json!({"runAsUser": 7}), true));
-        assert!(!warned(non_root.clone(), json!({"runAsNonRoot": false}), true));
-        assert!(!warned(Value::Null, non_root, false), "it has no volume to restore");
+        assert!(warned(&Value::Null, &non_root, true));
+        assert!(warned(&non_root, &json!({"allowPrivilegeEscalation": false}), true));
+        assert!(!warned(&non_root, &Value::Null, true), "Velero has a user of its own for it");
+        assert!(!warned(&user, &non_root, true), "the pod names a user");
+        assert!(!warned(&json!({"runAsNonRoot": true}), &json!({"runAsUser": 7}), true));
+        assert!(!warned(&non_root, &json!({"runAsNonRoot": false}), true));
+        assert!(!warned(&Value::Null, &non_root, false), "it has no volume to restore");
     }
 }

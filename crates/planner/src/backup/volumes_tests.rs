@@ -120,7 +120,7 @@ proptest! {
                 VolumeMethod::Snapshot => prop_assert!(csi && *class == "fast" && !own),
                 VolumeMethod::MovedSnapshot => prop_assert!(csi && *class == "fast" && own && agent),
                 VolumeMethod::FileByFile => prop_assert!(agent),
-                VolumeMethod::NoNodeAgent => prop_assert!(!agent && !(csi && *class == "fast" && !own)),
+                VolumeMethod::NoNodeAgent => prop_assert!(!(agent || csi && *class == "fast" && !own)),
                 VolumeMethod::AsRequested | VolumeMethod::VeleroDefaults => prop_assert!(false, "nobody else chose"),
             }
         }

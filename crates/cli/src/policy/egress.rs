@@ -1,0 +1,66 @@
+//! `policy egress`: the NetworkPolicy that keeps Velero from addresses inside the cluster.
+
+use std::net::IpAddr;
+
+use anyhow::{Context as _, Result};
+use api::velero::BackupStorageLocation;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::ListParams;
+use planner::egress::{Egress, decide};
+use planner::policy::load;
+
+use crate::{
+    allowed,
+    connect::Session,
+    output::{Outcome, remark, say},
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  kubectl nacre policy egress | kubectl apply -f -
+  kubectl nacre policy egress > egress.yaml
+
+It allows DNS, the API server and every address outside, and inside the cluster only what is in
+storageLocations.endpoints.allow and where the administrators' own locations are. What tenants wrote opens nothing.
+A NetworkPolicy takes a network plugin that enforces it.")]
+pub(super) struct Print {}
+
+pub(super) async fn run(session: &Session) -> Result<Outcome> {
+    let readings = allowed::from_cluster(session).await?;
+    let policies =
+        load(None, &readings).policies.context("the policy cannot be read; see kubectl nacre policy show")?;
+    let policy = policies.for_namespace("", &std::collections::BTreeMap::new());
+    let storage: Api<BackupStorageLocation> =
+        Api::namespaced(session.client.clone(), &session.velero_namespace);
+    let storage = storage.list(&ListParams::default()).await?.items;
+    let Egress { policy, unknown } =
+        decide(&session.velero_namespace, &policy, &storage, &api_server(session).await?);
+    let mut object = serde_json::to_value(&policy)?;
+    object["apiVersion"] = "networking.k8s.io/v1".into();
+    object["kind"] = "NetworkPolicy".into();
+    say(&serde_saphyr::to_string(&object)?)?;
+    for name in unknown {
+        remark(format_args!(
+            "{name}: a NetworkPolicy knows no names; if it resolves to a private address, add that address to \
+             storageLocations.endpoints.allow"
+        ));
+    }
+    Ok(Outcome::Good)
+}
+
+/// Where the API server listens, behind its Service.
+async fn api_server(session: &Session) -> Result<Vec<(IpAddr, u16)>> {
+    let slices: Api<EndpointSlice> = Api::namespaced(session.client.clone(), "default");
+    let own = ListParams::default().labels("kubernetes.io/service-name=kubernetes");
+    let mut found = Vec::new();
+    for slice in slices.list(&own).await.context("reading where the API server is")?.items {
+        let ports: Vec<u16> =
+            slice.ports.iter().flatten().filter_map(|port| port.port?.try_into().ok()).collect();
+        for address in slice.endpoints.iter().flatten().flat_map(|endpoint| &endpoint.addresses) {
+            let Ok(address) = address.parse() else { continue };
+            found.extend(ports.iter().map(|port| (address, *port)));
+        }
+    }
+    Ok(found)
+}
