@@ -220,7 +220,9 @@ mod tests {
 
     fn totals(backups: &[NonAdminBackup]) -> Totals {
         let mut totals = Totals::default();
-        backups.iter().for_each(|backup| totals.shift(None, Some(backup)));
+        for backup in backups {
+            totals.shift(None, Some(backup));
+        }
         totals
     }
 

@@ -27,7 +27,7 @@ impl State {
         let key = Key::of(Kind::NonAdminBackup, &object.metadata);
         let names = |backup: Option<&NonAdminBackup>| backup.map(backup::references).unwrap_or_default();
         self.references.shift(&key, &names(before), &names(after));
-        self.note_phase(key, after.map(|backup| backup.status.as_ref().and_then(|status| status.phase)));
+        self.note_phase(&key, after.is_some(), after.and_then(|backup| backup.status.as_ref()?.phase));
     }
 
     pub(super) fn index_restore(
@@ -46,7 +46,7 @@ impl State {
             backup.map(|backup| place(&key.namespace, backup)).into_iter().collect()
         };
         self.restores_from.shift(&name, &from(before), &from(after));
-        self.note_phase(key, after.map(|restore| restore.status.as_ref().and_then(|status| status.phase)));
+        self.note_phase(&key, after.is_some(), after.and_then(|restore| restore.status.as_ref()?.phase));
     }
 
     pub(super) fn index_download(
@@ -57,7 +57,7 @@ impl State {
         self.totals.shift(before, after);
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminDownloadRequest, &object.metadata);
-        self.note_phase(key, after.map(|request| request.status.as_ref().and_then(|status| status.phase)));
+        self.note_phase(&key, after.is_some(), after.and_then(|request| request.status.as_ref()?.phase));
     }
 
     pub(super) fn index_location(
@@ -68,13 +68,13 @@ impl State {
         self.totals.shift(before, after);
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminBackupStorageLocation, &object.metadata);
-        self.note_phase(key, after.map(|location| location.status.as_ref().and_then(|status| status.phase)));
+        self.note_phase(&key, after.is_some(), after.and_then(|location| location.status.as_ref()?.phase));
     }
 
-    /// Notes how far nacre has got with a request; none if it is gone.
-    fn note_phase(&mut self, key: Key, phase: Option<Option<Phase>>) {
-        note_in(&mut self.backing_off, &key, phase == Some(Some(Phase::BackingOff)));
-        note_in(&mut self.unsettled, &key, phase.is_some_and(|phase| phase != Some(Phase::Created)));
+    /// Notes how far nacre has got with a request.
+    fn note_phase(&mut self, key: &Key, exists: bool, phase: Option<Phase>) {
+        note_in(&mut self.backing_off, key, phase == Some(Phase::BackingOff));
+        note_in(&mut self.unsettled, key, exists && phase != Some(Phase::Created));
     }
 
     pub(super) fn index_velero_backup(&mut self, before: Option<&Backup>, after: Option<&Backup>) {

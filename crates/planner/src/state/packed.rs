@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn an_object_is_the_same_afterwards_and_alike_ones_take_little() {
-        let mut packer = Packer::default();
-        let packed = [backup("first"), backup("second")].map(|object| packer.pack(&object).unwrap());
+        let mut one = Packer::default();
+        let packed = [backup("first"), backup("second")].map(|object| one.pack(&object).unwrap());
         assert_eq!(packed[0].unpack::<NonAdminBackup>(), backup("first"));
         assert_eq!(packed[1].unpack::<NonAdminBackup>(), backup("second"));
         assert!(packed[1].bytes.len() < packed[1].length / 5, "{:?} in {}", packed[1], packed[1].bytes.len());
@@ -104,9 +104,9 @@ mod tests {
 
     #[test]
     fn the_template_changes_now_and_then_and_an_object_keeps_its_own() {
-        let mut packer = Packer::default();
+        let mut one = Packer::default();
         let packed: Vec<_> =
-            (0..=SHARE_A_TEMPLATE).map(|number| packer.pack(&backup(&number.to_string())).unwrap()).collect();
+            (0..=SHARE_A_TEMPLATE).map(|number| one.pack(&backup(&number.to_string())).unwrap()).collect();
         let [first, .., before, last] = packed.as_slice() else { panic!("too few") };
         assert!(Arc::ptr_eq(&first.template, &before.template));
         assert!(!Arc::ptr_eq(&before.template, &last.template));
