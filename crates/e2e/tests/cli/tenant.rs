@@ -123,10 +123,20 @@ async fn what_policy_says_is_told_before_and_after() -> Result<()> {
         "error: refused: spec.backupSpec.ttl: the administrator allows backups to be kept at most 48h";
     assert!(ended.stderr.starts_with(refused), "{ended:#?}");
 
-    // What another object heals is waited for, with the same word everywhere.
+    // A location that does not exist: somebody who waits would wait for ever, if it is a typing error.
     let elsewhere = ["backup", "create", "lost", "--ttl", "24h", "--storage-location", "none"];
-    let ended = eve.nacre(&[&elsewhere[..], &["--wait", "--timeout", "5s"]].concat()).await?;
-    assert_eq!(ended.code, Some(4), "{ended:#?}");
+    let ended = eve.nacre(&[&elsewhere[..], &["--wait"]].concat()).await?;
+    assert_eq!(ended.code, Some(1), "{ended:#?}");
+    assert!(
+        ended.stderr.contains("it has none; leave the flag out for the cluster's own storage"),
+        "{ended:#?}"
+    );
+
+    // What another object heals is waited for, with the same word everywhere.
+    let ended = eve.nacre(&elsewhere).await?;
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    let ended_waiting = eve.nacre(&["backup", "wait", "lost", "--timeout", "5s"]).await?;
+    assert_eq!(ended_waiting.code, Some(4), "{ended_waiting:#?}");
     let described = eve.says(&["backup", "describe", "lost"]).await?;
     assert!(described.contains("Waiting - spec.backupSpec.storageLocation: there is no"), "{described}");
     // The webhook warned of it, and it is known what would heal it.

@@ -64,9 +64,10 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What is asked for on a path that nacre is killed on after so many writes. None is named like the beginning of another.
+/// What is asked for on a path that nacre is killed on after so many writes. None is named like the beginning of another,
+/// and Velero's Restores have room for eleven characters of namespace and name.
 fn name(path: &str, writes: usize) -> String {
-    format!("{path}-{writes}-writes")
+    format!("{path}-{writes}-w")
 }
 
 async fn backed_up(shop: &Tenant<'_>, name: &str) -> Result<()> {
@@ -171,7 +172,7 @@ async fn death_between_any_two_writes_of_a_restore_or_download_changes_nothing_i
     // Restoring: finalizer, Velero Restore, status. Mirroring: one status for each thing Velero says.
     let mut finished = Vec::new();
     for writes in 1..ENOUGH {
-        let name = name("restore", writes);
+        let name = name("r", writes);
         shop.delete::<ConfigMap>("prices").await?;
         let step = async { shop.restore(&name, "daily").await.map(drop) };
         let died = stage.kill_after(writes, &name, step, restored(&shop, &name)).await?;

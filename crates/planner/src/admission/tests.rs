@@ -327,7 +327,7 @@ fn labels_of_namespaces_that_policies_may_select_by_are_the_administrators() {
 }
 
 #[test]
-fn every_policy_denies_is_bound_and_fails_closed_but_the_webhook_fails_open() {
+fn every_policy_denies_is_bound_and_fails_closed_unless_it_would_stop_the_cluster() {
     let objects = objects("velero");
     let named = |kind: &str| -> Vec<&str> {
         objects.iter().filter(|object| object.body["kind"] == kind).map(crate::Object::name).collect()
@@ -335,7 +335,11 @@ fn every_policy_denies_is_bound_and_fails_closed_but_the_webhook_fails_open() {
     assert_eq!(named("ValidatingAdmissionPolicy"), named("ValidatingAdmissionPolicyBinding"));
     for object in &objects {
         match object.body["kind"].as_str().unwrap() {
-            "ValidatingAdmissionPolicy" => assert_eq!(object.body["spec"]["failurePolicy"], "Fail"),
+            "ValidatingAdmissionPolicy" => {
+                // Every new namespace in the cluster meets this one, also where Velero is not installed yet.
+                let open = object.name() == "nacre-restored-namespaces";
+                assert_eq!(object.body["spec"]["failurePolicy"], if open { "Ignore" } else { "Fail" });
+            }
             "ValidatingAdmissionPolicyBinding" => {
                 assert_eq!(object.body["spec"]["validationActions"], json!(["Deny"]));
             }

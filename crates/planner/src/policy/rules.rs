@@ -97,6 +97,8 @@ pub(super) fn enforced_backup(at: &str, spec: &BackupSpec, forbid_hooks: bool) -
     }
     let mut policy = Policy::default();
     policy.backup.forbid_hooks = forbid_hooks;
+    // What the administrators set may be beyond the bounds of what tenants may ask for.
+    policy.backup.defaults = spec.clone();
     as_if_asked(at, backup::check_spec(spec, "", &policy))
 }
 
@@ -114,6 +116,7 @@ pub(super) fn enforced_restore(at: &str, spec: &RestoreSpec, forbid_hooks: bool)
     }
     let mut policy = Policy::default();
     policy.restore.forbid_hooks = forbid_hooks;
+    policy.restore.enforce = spec.clone();
     let mut spec = spec.clone();
     // Which backup is for each restore to say.
     spec.backup_name.get_or_insert_with(|| "any".to_owned());

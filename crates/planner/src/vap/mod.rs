@@ -79,6 +79,12 @@ impl Draft {
         self
     }
 
+    /// Lets pass what the policy cannot be evaluated for.
+    pub fn failing_open(mut self) -> Self {
+        self.spec.failure_policy = Some("Ignore".to_owned());
+        self
+    }
+
     /// Only if this is true.
     pub fn only_if(mut self, name: &str, expression: impl Into<String>) -> Self {
         let condition = MatchCondition { name: name.to_owned(), expression: expression.into() };
