@@ -1,4 +1,5 @@
-//! ConfigMaps that nacre keeps in Velero's namespace for Velero to read: modifiers for restores, and a volume policy.
+//! ConfigMaps that nacre keeps in Velero's namespace: modifiers for restores and a volume policy for Velero to read, and
+//! the policy in force.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +15,34 @@ pub(crate) fn reference(name: &str) -> TypedLocalObjectReference {
     TypedLocalObjectReference { api_group: None, kind: "ConfigMap".to_owned(), name: name.to_owned() }
 }
 
-/// The write that makes the ConfigMap hold this key and text and nothing else, if it does not. Velero takes a ConfigMap
-/// with one key and no other.
+/// The write that makes the ConfigMap hold these texts and nothing else, if it does not. Velero takes a ConfigMap with one
+/// key and no other.
 pub(crate) fn ensure(
     namespace: &str,
     name: &str,
-    entry: (&str, String),
+    wanted: BTreeMap<String, String>,
     found: Option<&ConfigMap>,
 ) -> Option<Action> {
-    let wanted = config_map(namespace, name, entry);
     let Some(found) = found else {
-        return Some(Action::Create(Object::of(Kind::ConfigMap, &wanted)));
+        return Some(Action::Create(Object::of(Kind::ConfigMap, &config_map(namespace, name, wanted))));
     };
-    if found.data == wanted.data && found.binary_data.is_none() {
+    let there = found.data.clone().unwrap_or_default();
+    if there == wanted && found.binary_data.is_none() {
         return None;
     }
-    let mut data: BTreeMap<_, _> = found.data.iter().flatten().map(|(key, _)| (key, Value::Null)).collect();
-    let wanted = wanted.data.unwrap_or_default();
-    data.extend(wanted.iter().map(|(key, text)| (key, json!(text))));
+    let mut data: BTreeMap<_, _> = there.into_keys().map(|key| (key, Value::Null)).collect();
+    data.extend(wanted.into_iter().map(|(key, text)| (key, Value::String(text))));
     let body = json!({"data": data, "binaryData": null});
     Some(Action::Patch(Target::of(Kind::ConfigMap, &found.metadata), body))
 }
 
-/// A ConfigMap of nacre's in Velero's namespace with this one key.
-pub(crate) fn config_map(namespace: &str, name: &str, (key, text): (&str, String)) -> ConfigMap {
+/// One key and its text.
+pub(crate) fn single(key: &str, text: impl Into<String>) -> BTreeMap<String, String> {
+    BTreeMap::from([(key.to_owned(), text.into())])
+}
+
+/// A ConfigMap of nacre's in Velero's namespace.
+pub(crate) fn config_map(namespace: &str, name: &str, data: BTreeMap<String, String>) -> ConfigMap {
     ConfigMap {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
@@ -48,7 +53,7 @@ pub(crate) fn config_map(namespace: &str, name: &str, (key, text): (&str, String
             ])),
             ..ObjectMeta::default()
         },
-        data: Some(BTreeMap::from([(key.to_owned(), text)])),
+        data: Some(data),
         ..ConfigMap::default()
     }
 }

@@ -127,6 +127,10 @@ pub(crate) trait Measured: Resource {
     }
 }
 
+fn begun<'a>(start: Option<&Time>, phase: Option<&'a str>) -> (bool, &'a str) {
+    (start.is_some(), phase.unwrap_or_default())
+}
+
 impl Measured for NonAdminBackup {
     const KIND: Kind = Kind::NonAdminBackup;
 
@@ -136,8 +140,11 @@ impl Measured for NonAdminBackup {
 
     fn velero(&self) -> Option<(bool, &str)> {
         let velero = self.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.status.as_ref());
-        let started = velero.is_some_and(|velero| velero.start_timestamp.is_some());
-        Some((started, velero.and_then(|velero| velero.phase.as_deref()).unwrap_or_default()))
+        Some(
+            velero.map_or((false, ""), |velero| {
+                begun(velero.start_timestamp.as_ref(), velero.phase.as_deref())
+            }),
+        )
     }
 
     fn ended(&self) -> Option<Timestamp> {
@@ -154,8 +161,11 @@ impl Measured for NonAdminRestore {
 
     fn velero(&self) -> Option<(bool, &str)> {
         let velero = self.status.as_ref().and_then(|status| status.velero_restore.as_ref()?.status.as_ref());
-        let started = velero.is_some_and(|velero| velero.start_timestamp.is_some());
-        Some((started, velero.and_then(|velero| velero.phase.as_deref()).unwrap_or_default()))
+        Some(
+            velero.map_or((false, ""), |velero| {
+                begun(velero.start_timestamp.as_ref(), velero.phase.as_deref())
+            }),
+        )
     }
 }
 

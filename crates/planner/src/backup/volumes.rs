@@ -256,7 +256,7 @@ pub(super) fn ensure(seen: &Observed, spec: &BackupSpec) -> Option<Action> {
     config_map::ensure(
         &seen.admin_namespace,
         VOLUME_POLICY,
-        (KEY, rules(&seen.volume_facts).to_string()),
+        config_map::single(KEY, rules(&seen.volume_facts).to_string()),
         found,
     )
 }

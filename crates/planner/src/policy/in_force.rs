@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use api::{DataProtectionApplication, DataProtectionApplicationSpec, Features, Kind, NonAdmin, labels};
+use api::{DataProtectionApplication, DataProtectionApplicationSpec, Features, NonAdmin};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ObjectMeta;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::combine::Policies;
 use super::dpa;
 use super::problem::Source;
 use super::source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, Usable, load_sources};
-use crate::{Action, Object, Target};
+use crate::{Action, config_map};
 
 /// How long a policy stays in force after its source vanished: long enough for whoever deleted it by accident to
 /// notice, and for an alert to reach somebody.
@@ -200,30 +200,7 @@ impl LastPolicy {
 
     /// The write that makes the copy say this, if it does not.
     pub fn write(&self, namespace: &str, found: Option<&ConfigMap>) -> Option<Action> {
-        let wanted = self.data();
-        let there = found.and_then(|found| found.data.clone()).unwrap_or_default();
-        if there == wanted {
-            return None;
-        }
-        let Some(found) = found else {
-            let map = ConfigMap {
-                metadata: ObjectMeta {
-                    name: Some(IN_FORCE.to_owned()),
-                    namespace: Some(namespace.to_owned()),
-                    labels: Some(BTreeMap::from([
-                        (labels::OADP.to_owned(), labels::OADP_VALUE.to_owned()),
-                        (labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned()),
-                    ])),
-                    ..ObjectMeta::default()
-                },
-                data: Some(wanted),
-                ..ConfigMap::default()
-            };
-            return Some(Action::Create(Object::of(Kind::ConfigMap, &map)));
-        };
-        let mut data: BTreeMap<String, Value> = there.into_keys().map(|key| (key, Value::Null)).collect();
-        data.extend(wanted.into_iter().map(|(key, text)| (key, Value::String(text))));
-        Some(Action::Patch(Target::of(Kind::ConfigMap, &found.metadata), json!({ "data": data })))
+        config_map::ensure(namespace, IN_FORCE, self.data(), found)
     }
 
     fn data(&self) -> BTreeMap<String, String> {

@@ -57,7 +57,12 @@ pub(super) fn reference(policy: &FromTenantStorage) -> TypedLocalObjectReference
 /// The write that makes the ConfigMap what it must be, if it is not.
 pub(super) fn ensure(seen: &Observed, policy: &FromTenantStorage) -> Option<Action> {
     let text = rules(policy).to_string();
-    config_map::ensure(&seen.admin_namespace, name(policy), (KEY, text), seen.modifier.as_deref())
+    config_map::ensure(
+        &seen.admin_namespace,
+        name(policy),
+        config_map::single(KEY, text),
+        seen.modifier.as_deref(),
+    )
 }
 
 /// The rules, in JSON, which is YAML.
@@ -82,7 +87,7 @@ fn rules(policy: &FromTenantStorage) -> Value {
 #[cfg(test)]
 mod tests {
     use super::{KEY, name, rules};
-    use crate::config_map::config_map;
+    use crate::config_map::{config_map, single};
     use crate::policy::FromTenantStorage;
 
     #[test]
@@ -92,7 +97,7 @@ mod tests {
         assert_ne!(name(&closed), name(&open));
         let of_pods = |policy| rules(policy).to_string().contains(r#""conditions":{"groupResource":"pods"}"#);
         assert!(of_pods(&closed) && !of_pods(&open));
-        let map = config_map("velero", name(&closed), (KEY, rules(&closed).to_string()));
+        let map = config_map("velero", name(&closed), single(KEY, rules(&closed).to_string()));
         assert_eq!(map.data.map(|data| data.len()), Some(1), "Velero takes one key and no other");
         assert_eq!(
             rules(&closed)["resourceModifierRules"][0]["mergePatches"][0]["patchData"],

@@ -18,6 +18,7 @@ mod results;
 mod store;
 mod view_store;
 mod volume_notes;
+mod volume_operations;
 mod watched_kind;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
