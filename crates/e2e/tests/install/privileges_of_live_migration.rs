@@ -33,9 +33,19 @@ fn kinds() -> [(&'static str, &'static str, Value); 6] {
     ]
 }
 
+const OF_KUBEVIRT: [&str; 3] = ["kubevirt.io:admin", "kubevirt.io:edit", "kubevirt.io:view"];
+
+/// These rules, and one more that permits to migrate.
+fn migrating(rules: &Value) -> Value {
+    let resources = ["virtualmachineinstancemigrations"];
+    let more = json!({"apiGroups": ["kubevirt.io"], "resources": resources, "verbs": ["create"]});
+    let rules = rules.as_array().into_iter().flatten().chain([&more]);
+    json!({"rules": rules.collect::<Vec<_>>()})
+}
+
 fn is_kept(name: &str) -> bool {
-    let roles = ["admin", "edit", "view", "migrate"].map(|role| format!("kubevirt.io:{role}"));
-    roles.contains(&name.to_owned())
+    OF_KUBEVIRT.contains(&name)
+        || name == "kubevirt.io:migrate"
         || name == "nacre:migration-infrastructure"
         || name.starts_with("nacre-migration-")
 }
@@ -112,7 +122,10 @@ pub(crate) async fn is_looked_after(test_cluster: &TestCluster) -> Result<()> {
     }
     for (group, kind, bend) in kinds() {
         let api = api(bed, group, kind).await?;
-        for (_, name) in wanted.keys().filter(|(one, _)| *one == kind) {
+        for ((_, name), object) in wanted.iter().filter(|((one, _), _)| *one == kind) {
+            // KubeVirt's own roles are KubeVirt's but for what migrates.
+            let bend =
+                if OF_KUBEVIRT.contains(&name.as_str()) { migrating(&object[0]) } else { bend.clone() };
             api.patch(name, &PatchParams::default(), &Patch::Merge(&bend)).await?;
         }
     }
