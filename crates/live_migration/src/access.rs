@@ -103,7 +103,8 @@ pub fn rules() -> Vec<PolicyRule> {
         rule(&["apps"], &["deployments"], &["list", "watch"]),
     ];
     let (stamp, stamp_binding) = mutating();
-    let validating: Vec<String> = policies().iter().map(ResourceExt::name_any).collect();
+    let validating: Vec<String> =
+        policies(&settings::Settings::default()).iter().map(ResourceExt::name_any).collect();
     for (policies, names) in [
         ("validatingadmissionpolicies", &validating),
         ("validatingadmissionpolicybindings", &validating),

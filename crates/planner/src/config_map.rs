@@ -24,7 +24,10 @@ pub(crate) fn ensure(
     found: Option<&ConfigMap>,
 ) -> Option<Action> {
     let Some(found) = found else {
-        return Some(Action::Create(Object::of(Kind::ConfigMap, &config_map(namespace, name, wanted))));
+        // Nothing to say needs no ConfigMap.
+        let create = !wanted.is_empty();
+        return create
+            .then(|| Action::Create(Object::of(Kind::ConfigMap, &config_map(namespace, name, wanted))));
     };
     let there = found.data.clone().unwrap_or_default();
     if there == wanted && found.binary_data.is_none() {

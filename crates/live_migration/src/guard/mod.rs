@@ -34,13 +34,13 @@ pub(crate) use repair::wanted;
 pub use repair::{GUARD_CONTESTED, Observed, decide};
 pub use stamp::REQUESTED_BY;
 
-use super::settings::Guard;
+use super::settings::{Guard, Settings};
 
 /// The verb that makes whoever holds it infrastructure. The API server knows nothing of it but what roles say.
 pub const VERB: &str = "administer";
 
 /// Every validating policy.
-pub fn policies() -> Vec<ValidatingAdmissionPolicy> {
+pub fn policies(settings: &Settings) -> Vec<ValidatingAdmissionPolicy> {
     vec![
         migrations::protected(),
         migrations::marks(),
@@ -50,13 +50,13 @@ pub fn policies() -> Vec<ValidatingAdmissionPolicy> {
         pods::targets(),
         machines::marks(),
         machines::external_eviction(),
-        targets::targets(),
+        targets::targets(&settings.send_to),
     ]
 }
 
 /// Their bindings.
 pub fn policy_bindings(guard: Guard) -> Vec<ValidatingAdmissionPolicyBinding> {
-    policies().iter().map(|policy| parts::binding(policy, guard)).collect()
+    policies(&Settings::default()).iter().map(|policy| parts::binding(policy, guard)).collect()
 }
 
 /// The policy that keeps in mind who asked, for API servers that know such policies.

@@ -6,7 +6,6 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::ResourceExt;
 
 use super::machines::EXTERNAL_EVICTION;
-use super::targets::{TARGETS, params};
 use crate::settings::Guard;
 use planner::vap;
 
@@ -17,5 +16,5 @@ pub(super) fn binding(policy: &ValidatingAdmissionPolicy, guard: Guard) -> Valid
         Guard::Deny if name != EXTERNAL_EVICTION => &["Deny"],
         _ => &["Warn", "Audit"],
     };
-    vap::binding(&name, actions, (name == TARGETS).then(params))
+    vap::binding(&name, actions, None)
 }

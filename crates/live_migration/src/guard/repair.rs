@@ -63,7 +63,7 @@ fn put_up(seen: &Observed<'_>, guard: Guard) -> Plan {
     let mut actions: Vec<Option<Action>> =
         vec![wanted(Kind::ClusterRole, &role, seen.cluster_roles, &["rules", "aggregationRule"])];
     actions.push(known_infrastructure(seen));
-    let all_policies = policies();
+    let all_policies = policies(seen.settings);
     let all_bindings = policy_bindings(guard);
     actions.extend(
         all_policies
@@ -103,7 +103,7 @@ fn take_down(seen: &Observed<'_>) -> Plan {
     for binding in policy_bindings(Guard::Warn) {
         plan = plan.then_if(unwanted(Kind::ValidatingAdmissionPolicyBinding, &binding, seen.bindings));
     }
-    for policy in policies() {
+    for policy in policies(seen.settings) {
         plan = plan.then_if(unwanted(Kind::ValidatingAdmissionPolicy, &policy, seen.policies));
     }
     if let Some((policies, bindings)) = seen.mutating {

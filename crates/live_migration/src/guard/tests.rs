@@ -297,7 +297,7 @@ fn the_roll_out_warns_before_it_denies() {
 
 #[test]
 fn every_refusal_says_forbidden_and_why() {
-    for policy in policies() {
+    for policy in policies(&Settings::default()) {
         for validation in policy.spec.unwrap().validations.unwrap() {
             assert_eq!(validation.reason.as_deref(), Some("Forbidden"));
             assert!(!validation.message.unwrap().contains('\n'));
@@ -318,7 +318,7 @@ impl Standing {
     fn new(guard: Guard) -> Self {
         Self {
             settings: Settings { guard, ..Settings::default() },
-            policies: policies(),
+            policies: policies(&Settings::default()),
             bindings: policy_bindings(guard),
             roles: vec![infrastructure_role()],
             role_bindings: vec![infrastructure_binding("kubevirt")],
@@ -396,7 +396,7 @@ fn going_up_infrastructure_is_known_before_anything_is_refused() {
         })
         .collect();
     assert_eq!(kinds[..2], ["ClusterRole", "ClusterRoleBinding"]);
-    assert_eq!(kinds.len(), 2 + 2 * policies().len());
+    assert_eq!(kinds.len(), 2 + 2 * policies(&Settings::default()).len());
     assert!(kinds[2..10].iter().all(|kind| *kind == "ValidatingAdmissionPolicy"));
 }
 
@@ -405,7 +405,7 @@ fn from_warning_to_denying_only_bindings_change() {
     let mut standing = Standing::new(Guard::Warn);
     standing.settings.guard = Guard::Deny;
     let plan = standing.plan();
-    assert_eq!(plan.actions.len(), policies().len() - 1);
+    assert_eq!(plan.actions.len(), policies(&Settings::default()).len() - 1);
     assert!(plan.actions.iter().all(|action| matches!(action, Action::Patch(target, _) if target.kind.name() == "ValidatingAdmissionPolicyBinding")));
 }
 
@@ -413,15 +413,17 @@ fn from_warning_to_denying_only_bindings_change() {
 fn taken_down_only_what_is_the_guards_goes() {
     let mut standing = Standing::new(Guard::Deny);
     standing.settings.guard = Guard::Off;
-    let mut other = policies().remove(0);
+    let mut other = policies(&Settings::default()).remove(0);
     other.metadata.name = Some("somebody-elses".to_owned());
     standing.policies.push(other);
     let plan = standing.plan();
-    assert_eq!(plan.actions.len(), 2 * policies().len());
+    assert_eq!(plan.actions.len(), 2 * policies(&Settings::default()).len());
     assert!(plan.actions.iter().all(
         |action| matches!(action, Action::Delete(target) if target.name.starts_with("nacre-migration-"))
     ));
-    assert!(policies().iter().all(|policy| policy.name_any().starts_with("nacre-migration-")));
+    assert!(
+        policies(&Settings::default()).iter().all(|policy| policy.name_any().starts_with("nacre-migration-"))
+    );
 }
 
 #[test]
@@ -444,37 +446,37 @@ fn a_grant_makes_nobody_infrastructure() {
 /// G4: a machine's memory is sent to another cluster, by whoever may create a migration
 #[test]
 fn g4_machines_are_sent_only_where_the_administrators_allow() {
-    let policy = targets::targets();
-    let settings = |send_to: &str| json!({"data": Settings { send_to: send_to.to_owned(), ..Settings::default() }.data()});
+    let policy = targets::targets("a.example.com:1, b.example.com:2,it's:3");
+    let none = targets::targets("");
     let sent = |url: &str| {
         edited(&own(), |object| object["spec"]["sendTo"] = json!({"connectURL": url, "migrationID": "m"}))
     };
-    for url in ["evil.example.com:9185", "", "a.example.com:1,b.example.com:2", ","] {
-        let ask = Ask::create(sent(url)).given(&settings("a.example.com:1,b.example.com:2"));
+    for url in ["evil.example.com:9185", "", "a.example.com:1,b.example.com:2", ",", "it's:3"] {
+        let ask = Ask::create(sent(url));
         assert!(!ask.passes(&policy), "{url}");
-        assert!(!Ask::create(sent(url)).given(&settings("")).passes(&policy), "{url}");
-        assert!(!Ask::update(own(), sent(url)).given(&settings("")).passes(&policy), "{url}");
+        assert!(!ask.passes(&none), "{url}");
+        assert!(!Ask::update(own(), sent(url)).passes(&none), "{url}");
         assert!(ask.holding(INFRA).passes(&policy));
     }
-    let allowed = settings("a.example.com:1,b.example.com:2");
-    assert!(Ask::create(sent("b.example.com:2")).given(&allowed).passes(&policy));
-    assert!(!Ask::create(sent("b.example.com")).given(&allowed).passes(&policy), "not a part of one");
-    assert!(Ask::create(own()).given(&settings("")).passes(&policy));
+    assert!(Ask::create(sent("b.example.com:2")).passes(&policy));
+    assert!(!Ask::create(sent("b.example.com")).passes(&policy), "not a part of one");
+    assert!(!Ask::create(sent("b.example.com:2")).passes(&none));
+    assert!(Ask::create(own()).passes(&none));
     // What runs already can be ended.
     let running = sent("old.example.com:1");
     let ending = edited(&running, |object| object["metadata"]["finalizers"] = json!([]));
-    assert!(Ask::update(running, ending).given(&settings("")).passes(&policy));
+    assert!(Ask::update(running, ending).passes(&none));
 }
 
 /// G3: migrations that gather machines on chosen nodes
 #[test]
 fn g3_tenants_choose_no_nodes() {
-    let policy = targets::targets();
+    let policy = targets::targets("");
     let chosen = edited(&own(), |object| {
         object["spec"]["addedNodeSelector"] = json!({"kubernetes.io/hostname": "n1"});
     });
-    assert!(!Ask::create(chosen.clone()).given(&json!({})).passes(&policy));
-    assert!(!Ask::update(own(), chosen.clone()).given(&json!({})).passes(&policy));
-    assert!(Ask::create(chosen.clone()).given(&json!({})).holding(INFRA).passes(&policy));
-    assert!(Ask::update(chosen.clone(), chosen).given(&json!({})).passes(&policy));
+    assert!(!Ask::create(chosen.clone()).passes(&policy));
+    assert!(!Ask::update(own(), chosen.clone()).passes(&policy));
+    assert!(Ask::create(chosen.clone()).holding(INFRA).passes(&policy));
+    assert!(Ask::update(chosen.clone(), chosen).passes(&policy));
 }
