@@ -195,17 +195,21 @@ async fn volumes_can_be_saved(test_cluster: &TestCluster, shop: &Tenant<'_>) -> 
 
 /// Objects about volumes that nobody works on, of a backup and a restore that are over: nacre cancels them.
 async fn stuck_volumes_are_cancelled(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
-    let of =
-        |name: &str, uid: &str, name_label: &str, uid_label: &str| json!({name_label: name, uid_label: uid});
+    // As Velero makes them: without the owner, nobody in Velero's namespace may write to them.
+    let of = |kind: Kind, name: &str, uid: &str, name_label: &str, uid_label: &str| {
+        let owner = json!({"apiVersion": kind.api_version(), "kind": kind.name(), "name": name, "uid": uid});
+        json!({"labels": {name_label: name, uid_label: uid}, "ownerReferences": [owner]})
+    };
     let backup = shop.api::<NonAdminBackup>().get("daily").await?;
     let backup = backup.status.and_then(|status| status.velero_backup?.name).context("a Velero Backup")?;
     let uid = test_cluster.admin::<Backup>().await?.get(&backup).await?.uid().unwrap_or_default();
-    let of_backup = of(&backup, &uid, labels::VELERO_BACKUP_NAME, labels::VELERO_BACKUP_UID);
+    let of_backup = of(Kind::Backup, &backup, &uid, labels::VELERO_BACKUP_NAME, labels::VELERO_BACKUP_UID);
     let restore = shop.api::<NonAdminRestore>().get("home-again").await?;
     let restore =
         restore.status.and_then(|status| status.velero_restore?.name).context("a Velero Restore")?;
     let uid = test_cluster.admin::<Restore>().await?.get(&restore).await?.uid().unwrap_or_default();
-    let of_restore = of(&restore, &uid, labels::VELERO_RESTORE_NAME, labels::VELERO_RESTORE_UID);
+    let of_restore =
+        of(Kind::Restore, &restore, &uid, labels::VELERO_RESTORE_NAME, labels::VELERO_RESTORE_UID);
     let pod = json!({"namespace": "shop", "name": "db", "uid": "gone"});
     let target = json!({"pvc": "data", "pv": "", "namespace": "shop"});
     let snapshot = json!({"volumeSnapshot": "none", "storageClass": "none", "snapshotClass": "none"});
@@ -233,10 +237,11 @@ async fn stuck_volumes_are_cancelled(test_cluster: &TestCluster, shop: &Tenant<'
             json!({"targetVolume": target, "snapshotID": "none", "sourceNamespace": "shop", "operationTimeout": "10m"}),
         ),
     ];
-    for (kind, labels, mut spec) in volumes {
+    for (kind, metadata, mut spec) in volumes {
         spec["backupStorageLocation"] = json!("default");
-        let object = json!({"apiVersion": kind.api_version(), "kind": kind.name(), "spec": spec,
-            "metadata": {"name": "stuck", "namespace": VELERO, "labels": labels}});
+        let mut object = json!({"apiVersion": kind.api_version(), "kind": kind.name(), "spec": spec, "metadata": metadata});
+        object["metadata"]["name"] = json!("stuck");
+        object["metadata"]["namespace"] = json!(VELERO);
         test_cluster.bed.apply(&[serde_json::from_value(object)?]).await?;
         let api: Api<DynamicObject> =
             Api::namespaced_with(test_cluster.bed.client().await?, VELERO, &kind.resource());

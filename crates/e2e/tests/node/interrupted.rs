@@ -122,8 +122,8 @@ async fn a_tenant_who_deletes_the_pod_again_and_again_holds_nobody_up() -> Resul
         back?.with_code(0)?;
         anyhow::Ok(began.elapsed())
     };
-    let (deleted, waited) = tokio::join!(deletes, restores);
-    deleted?;
+    let (gone, waited) = tokio::join!(deletes, restores);
+    gone?;
     let waited = waited?;
     say(&format!(
         "next to a tenant who deletes pods again and again, a restore took {:.0} s",

@@ -9,7 +9,7 @@ use crate::cluster;
 
 const BYTES: u64 = 8 << 20;
 /// nacre reads them once the restore is over.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 /// The reason of the condition, and the state of each claim.
 const OUTCOME: &str =
     "jsonpath={.status.conditions[?(@.type=='DataRestored')].reason} {.status.claims[*].state}";

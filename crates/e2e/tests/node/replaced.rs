@@ -142,8 +142,8 @@ async fn a_claim_that_somebody_elses_finalizer_holds_is_named_and_the_same_comma
     let written = overwritten(&tenant).await?;
     let hold = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}}).to_string();
     let patch = ["patch", "persistentvolumeclaim", "db", "--type=merge", "--patch"];
-    let held = hold(json!(["kubernetes.io/pvc-protection", "example.com/hold"]));
-    tenant.kubectl(&[&patch[..], &[held.as_str()]].concat()).await?.ok()?;
+    let with_finalizer = hold(json!(["kubernetes.io/pvc-protection", "example.com/hold"]));
+    tenant.kubectl(&[&patch[..], &[with_finalizer.as_str()]].concat()).await?.ok()?;
 
     let with_timeout: Vec<&str> = REPLACE.iter().copied().chain(["--wait", "--timeout", "90s"]).collect();
     let stopped = tenant.cli(&with_timeout).await?;
