@@ -124,9 +124,9 @@ pub(crate) async fn is_looked_after(test_cluster: &TestCluster) -> Result<()> {
         let api = api(bed, group, kind).await?;
         for ((_, name), object) in wanted.iter().filter(|((one, _), _)| *one == kind) {
             // KubeVirt's own roles are KubeVirt's but for what migrates.
-            let bend =
+            let change =
                 if OF_KUBEVIRT.contains(&name.as_str()) { migrating(&object[0]) } else { bend.clone() };
-            api.patch(name, &PatchParams::default(), &Patch::Merge(&bend)).await?;
+            api.patch(name, &PatchParams::default(), &Patch::Merge(&change)).await?;
         }
     }
     come_back(bed, &wanted, "bent").await?;

@@ -1,7 +1,7 @@
 //! The backup requests of each namespace, as far as the limits of the namespace are concerned: which have a Velero
 //! Backup, which of these are unfinished, and which wait, oldest first.
 //!
-//! Counting them anew for each request would make the work grow with the square of what waits.
+//! Counting them again for each request would make the work grow with the square of what waits.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound::{Excluded, Unbounded};
