@@ -58,7 +58,7 @@ SKIP_LONG_NODE := --skip demo:: --skip disturbed:: --skip interrupted:: --skip o
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
 .PHONY: units stories slow kubevirt cli-attacks
 units:
-	RUST_TEST_THREADS=2 nice cargo test $(UNITS)
+	RUST_TEST_THREADS=2 nice -n 4 cargo test $(UNITS)
 stories:
 	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
 slow:

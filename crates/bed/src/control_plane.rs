@@ -20,7 +20,7 @@ use crate::process::{Process, Program, send_signal};
 use crate::wait::{eventually, wait_until};
 
 /// Start-up takes about 7 s on an idle machine; a machine that compiles at the same time needs patience.
-const TIMEOUT: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// `clusterrole-aggregation-controller` fills admin, edit and view; without it every denial is vacuous.
 const CONTROLLERS: &str = "clusterrole-aggregation-controller,namespace-controller,garbage-collector-controller,\
