@@ -127,6 +127,7 @@ pub(crate) trait Measured: Resource {
     }
 }
 
+/// Whether Velero has begun, and Velero's phase.
 fn begun<'a>(start: Option<&Time>, phase: Option<&'a str>) -> (bool, &'a str) {
     (start.is_some(), phase.unwrap_or_default())
 }

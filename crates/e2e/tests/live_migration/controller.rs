@@ -65,6 +65,13 @@ async fn drift_is_repaired_foreign_labels_stay_and_then_there_is_silence() -> Re
         change(bed, MIGRATE, &bend).await?;
         eventually_role(bed, &format!("it to be put right after {bend}"), MIGRATE, is_good).await?;
     }
+    // Of a rule for everything nobody can tell what else it gives: nothing of it stays.
+    let everything = json!({ "rules": [{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }] });
+    change(bed, "kubevirt.io:admin", &everything).await?;
+    eventually_role(bed, "admin to lose everything", "kubevirt.io:admin", |role| {
+        role.is_some_and(|role| role.rules.as_deref().unwrap_or_default().is_empty())
+    })
+    .await?;
     // KubeVirt's own roles change with its version: they keep their other rules, and lose what migrates.
     let create = json!([{ "apiGroups": ["kubevirt.io"], "resources": [vmim, "virtualmachines"], "verbs": ["create", "get"] }]);
     change(bed, "kubevirt.io:edit", &json!({ "rules": create })).await?;
