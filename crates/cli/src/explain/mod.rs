@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, api::ListParams};
 use planner::{
     Action,
-    backup::{VolumeFacts, VolumeMethod, volume_method},
+    backup::{self, VolumeFacts, VolumeMethod, volume_method},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -97,6 +97,9 @@ struct Answer {
     /// How the data of each claim would be saved, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     volumes: Vec<ClaimMethod>,
+    /// What of the backup could not be restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_restorable: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     api_server: Option<server::ServerAnswer>,
     not_checked: Vec<String>,
@@ -252,6 +255,11 @@ async fn look_around(
     }
     if let Some(name) = location {
         world.locations.extend(maybe(session, &name).await?);
+        // Tenants may not see it: then it is taken for granted, and nacre's webhook knows better.
+        let fenced = engine::is_fenced(&session.client, &session.velero_namespace).await.unwrap_or(true);
+        if let Some(policy) = &mut world.policy {
+            Arc::make_mut(policy).restore.from_tenant_storage.pods_are_fenced = fenced;
+        }
     }
     Ok(world)
 }
@@ -340,6 +348,7 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
         rule,
         policy,
         changes: spec.as_ref().map(|spec| changes(&asked, spec, &known)).unwrap_or_default(),
+        not_restorable: not_restorable(world, manifest, spec.as_ref()),
         velero_spec: spec,
         volumes,
         api_server: None,
@@ -357,6 +366,13 @@ fn doing(world: &World, manifest: &Manifest, policy: Source) -> Option<String> {
     }?;
     let by_policy = plan.actions.iter().any(|action| matches!(action, Action::Create(_)));
     (policy != Source::Unreadable || !by_policy).then(|| plan.because.into_owned())
+}
+
+/// What of a backup could not be restored, if Velero were given this.
+fn not_restorable(world: &World, manifest: &Manifest, given: Option<&Value>) -> Option<&'static str> {
+    let Manifest::Backup(_) = manifest else { return None };
+    let given = serde_json::from_value(given?.clone()).ok()?;
+    backup::not_restorable(&given, world.policy.as_deref()?)
 }
 
 /// What would be done for each claim.

@@ -4,7 +4,7 @@ use api::velero::{BackupSpec, RestoreSpec};
 use planner::{
     Policy,
     location::endpoint::EndpointPolicy,
-    policy::{Bounds, EnforcedLocation, NamespacePolicy, StorageMode, StoragePolicy},
+    policy::{Bounds, EnforcedLocation, NamespacePolicy, StorageMode, StoragePolicy, TenantPods},
 };
 
 use crate::preview::PreviewResult;
@@ -22,7 +22,9 @@ const PARTS: &[(&str, Relax)] = &[
     ("backup.maxActivePerNamespace", |policy| policy.backup.max_active_per_namespace = None),
     ("restore.enforce", |policy| policy.restore.enforce = RestoreSpec::default()),
     ("restore.hooks", |policy| policy.restore.forbid_hooks = false),
-    ("restore.fromTenantStorage.pods", |policy| policy.restore.from_tenant_storage.pods = true),
+    ("restore.fromTenantStorage.pods", |policy| {
+        policy.restore.from_tenant_storage.pods = TenantPods::Baseline;
+    }),
     ("restore.fromPlatformStorage", |policy| policy.restore.excluded_from_platform_storage.clear()),
     ("storageLocations.mode", |policy| policy.storage_locations.mode = StorageMode::Any),
     ("storageLocations.enforce", |policy| policy.storage_locations.enforce = EnforcedLocation::default()),

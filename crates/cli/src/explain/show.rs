@@ -89,7 +89,8 @@ fn changes(answer: &Answer) -> String {
 /// How the data of each claim would be saved, and why.
 fn volumes(answer: &Answer) -> String {
     let of = |volume: &ClaimMethod| format!("  volume data of claim {:?}: {}", volume.claim, volume.method);
-    lines(answer.volumes.iter().map(of))
+    let warning = answer.not_restorable.map(|lost| format!("  {} {lost}", style::bad("warning:")));
+    lines(answer.volumes.iter().map(of).chain(warning))
 }
 
 const fn source(policy: Source) -> &'static str {

@@ -227,7 +227,7 @@ mod tests {
           namespaces.included                             *                             default
           restore.fromPlatformStorage.excludedResources   resourcequotas, limitranges   default
           restore.fromTenantStorage.allowedResources      configmaps and 17 more        default
-          restore.fromTenantStorage.pods                  none                          default
+          restore.fromTenantStorage.pods                  auto                          default
           restore.hookTimeout                             10m                           default
           restore.hooks                                   exec                          default
           storageLocations.allowInsecureSkipTLSVerify     false                         default

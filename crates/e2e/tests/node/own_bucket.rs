@@ -15,8 +15,7 @@ async fn a_volume_comes_back_from_the_tenants_own_bucket() -> Result<()> {
     let host = url.trim_start_matches("http://").split(':').next().unwrap_or_default().to_owned();
     cluster
         .set_policy(&format!(
-            "storageLocations: {{requireApproval: false, endpoints: {{allow: ['{host}']}}}}\n\
-             restore: {{fromTenantStorage: {{pods: true}}}}\n"
+            "storageLocations: {{requireApproval: false, endpoints: {{allow: ['{host}']}}}}"
         ))
         .await?;
     let tenant = cluster.tenant("own-bucket", "olga").await?;

@@ -44,9 +44,11 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
+use serde_json::Value;
 
 pub use review::{ReviewResult, ReviewedObject, review};
 
+use crate::install::covers;
 use crate::{Object, vap};
 
 /// All of it, for Velero in this namespace, in an order in which it can be applied.
@@ -85,6 +87,31 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         sizes::restores(),
         sizes::locations(),
     ]
+}
+
+/// The policies around what Velero creates for a tenant's restore, with their bindings. Pods come back from a tenant's own
+/// storage by default where all of them are in the cluster.
+pub fn around_restores(namespace: &str) -> Vec<Object> {
+    let around = [
+        restored::objects(namespace),
+        sources::sources(namespace),
+        baseline::pods(namespace),
+        restores::names(namespace),
+        restores::namespaces(namespace),
+    ];
+    let with_binding = |policy: &ValidatingAdmissionPolicy| {
+        let binding = binding(policy, namespace);
+        [
+            Object::of(Kind::ValidatingAdmissionPolicy, policy),
+            Object::of(Kind::ValidatingAdmissionPolicyBinding, &binding),
+        ]
+    };
+    around.iter().flat_map(with_binding).collect()
+}
+
+/// Whether what is in the cluster demands all that an admission policy, or its binding, should demand.
+pub fn is_in_force(wanted: &Object, found: &Value) -> bool {
+    covers(found, &wanted.body)
 }
 
 /// The binding of a policy. One with parameters is evaluated once for each, and passes where there is none.

@@ -1,6 +1,6 @@
 //! The webhook's answer for a backup: the refusal that the controller would report later.
 
-use super::{Observed, check, generate, limits, status, volumes};
+use super::{Observed, check, generate, limits, not_restorable, status, volumes};
 use crate::admission::ReviewResult;
 use crate::request::Request;
 
@@ -23,8 +23,11 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
         return ReviewResult::fine();
     }
     let waits = check::refused_for_now(seen).or_else(|| limits::over_limit(seen, policy));
-    match (waits, volumes::nothing_protects(seen, policy)) {
-        (None, Some(unprotected)) => ReviewResult::warning(&unprotected),
-        (waits, _) => ReviewResult::warning_if(waits),
+    if waits.is_some() {
+        return ReviewResult::warning_if(waits);
+    }
+    match volumes::nothing_protects(seen, policy) {
+        Some(unprotected) => ReviewResult::warning(&unprotected),
+        None => ReviewResult::warning_if(not_restorable(&generate::backup(seen, policy).spec, policy)),
     }
 }

@@ -11,6 +11,7 @@ mod delete;
 mod generate;
 mod left_out;
 mod limits;
+mod not_restorable;
 mod not_saved;
 mod restore_helper;
 mod status;
@@ -31,6 +32,7 @@ use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
 pub use check::check_spec;
+pub use not_restorable::not_restorable;
 pub use restore_helper::pods_without_user;
 pub(crate) use volumes::is_own_policy;
 pub use volumes::{SnapshotClasses, VOLUME_POLICY, VolumeFacts, VolumeMethod, volume_method};

@@ -4,7 +4,8 @@ use api::condition::{self, Finding};
 use api::velero::{Backup, DeleteBackupRequest};
 use api::{Kind, NonAdminBackupStatus, Phase, VeleroBackup, VeleroDeleteBackupRequest};
 
-use super::{Observed, data_protected, generate};
+use super::{Observed, data_protected, generate, not_restorable};
+use crate::request::Request as _;
 use crate::{Action, Event, results, velero_status};
 
 /// A status of this size plus the spec is close to etcd's limit of 1.5 MiB.
@@ -46,9 +47,24 @@ fn velero_has_it(seen: &Observed, status: &mut NonAdminBackupStatus) {
         // Imported, so there is no acceptance; an older refusal is outdated.
         condition::remove(&mut status.conditions, condition::ACCEPTED);
     } else {
-        find(seen, status, condition::ACCEPTED, true, condition::BACKUP_ACCEPTED, "the backup is allowed");
+        let message = allowed(seen);
+        find(seen, status, condition::ACCEPTED, true, condition::BACKUP_ACCEPTED, &message);
     }
     find(seen, status, condition::QUEUED, true, condition::BACKUP_SCHEDULED, "Velero has the backup");
+}
+
+/// That the request was accepted, and what of it could not be restored then. It stays, whatever becomes of the policy.
+fn allowed(seen: &Observed) -> String {
+    let (_, conditions) = seen.reported();
+    let before = condition::get(conditions, condition::ACCEPTED).filter(|before| before.status == "True");
+    if let Some(before) = before {
+        return before.message.clone();
+    }
+    let given = seen.velero.as_deref().zip(seen.policy.as_deref());
+    match given.and_then(|(velero, policy)| not_restorable(&velero.spec, policy)) {
+        Some(lost) => format!("the backup is allowed, but {lost}"),
+        None => "the backup is allowed".to_owned(),
+    }
 }
 
 /// Refused, or lost.

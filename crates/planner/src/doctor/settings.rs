@@ -3,10 +3,12 @@
 use kube::ResourceExt as _;
 
 use super::{Area, Finding, Observed};
+use crate::Object;
+use crate::admission::{around_restores, is_in_force};
 use crate::install::VELERO_VIEW;
 use crate::policy::{
-    Adoption, CONFIG_MAP, KEY, Loaded, Policies, Policy, Problem, Reading, Source, StorageMode, Vanished,
-    VeleroView, WHEN_VANISHED, counts,
+    Adoption, CONFIG_MAP, KEY, Loaded, Policies, Policy, Problem, Reading, Source, StorageMode, TenantPods,
+    Vanished, VeleroView, WHEN_VANISHED, counts,
 };
 
 const AREA: Area = Area::Policy;
@@ -84,7 +86,7 @@ struct Risk {
     fix: &'static str,
 }
 
-const RISKS: [Risk; 6] = [
+const RISKS: [Risk; 5] = [
     Risk {
         found: |policy| {
             !policy.storage_locations.require_approval
@@ -97,11 +99,6 @@ const RISKS: [Risk; 6] = [
         found: |policy| policy.storage_locations.allow_insecure_skip_tls_verify,
         message: "locations of tenants may do without checking certificates",
         fix: "remove storageLocations.allowInsecureSkipTLSVerify; tenants can give the authority as caCert",
-    },
-    Risk {
-        found: |policy| policy.restore.from_tenant_storage.pods,
-        message: "pods come back from storage that tenants can write to, as any account of their namespace",
-        fix: "remove restore.fromTenantStorage.pods, unless volumes saved from inside pods must come back",
     },
     Risk {
         found: |policy| policy.sync.adoption == Adoption::Name,
@@ -134,6 +131,7 @@ fn risks(seen: &Observed, policies: &Policies) -> Vec<Finding> {
         })
         .collect();
     findings.extend(view_without_rights(seen, base));
+    findings.extend(pods_without_fence(seen, base));
     if findings.iter().all(|finding| finding.fix.is_none()) {
         findings.push(AREA.ok("nothing risky is switched on for everybody"));
     }
@@ -150,4 +148,28 @@ fn view_without_rights(seen: &Observed, base: &Policy) -> Option<Finding> {
             format!("kubectl nacre install --velero-view -n {}, or remove views.velero", seen.namespace),
         )
     })
+}
+
+/// Pods from tenants' storage, and no admission policies that hold them to Pod Security level baseline.
+fn pods_without_fence(seen: &Observed, base: &Policy) -> Option<Finding> {
+    let around = around_restores(&seen.namespace);
+    let needed =
+        |wanted: &Object| around.iter().any(|one| one.kind == wanted.kind && one.name() == wanted.name());
+    let missing = seen.installed.iter().any(|(wanted, found)| {
+        let in_force = matches!(found, Reading::Found(found) if is_in_force(wanted, &found.body));
+        needed(wanted) && !in_force && !matches!(found, Reading::Forbidden)
+    });
+    let install = seen.installer();
+    match base.restore.from_tenant_storage.pods {
+        TenantPods::Baseline if missing => Some(AREA.problem(
+            "restore.fromTenantStorage.pods is baseline, but the admission policies that hold pods to it are not installed",
+            install,
+        )),
+        TenantPods::Auto if missing => Some(AREA.warning(
+            "volumes that tenants save file by file in their own storage cannot be restored: the admission policies \
+             around restores are not installed, so pods do not come back",
+            install,
+        )),
+        _ => None,
+    }
 }

@@ -279,6 +279,24 @@ fn what_is_missing_or_changed_is_named() {
     insta::assert_snapshot!(all_but(policies, |_| Reading::Absent), @r"
     Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 13 more
       -> kubectl nacre install -n velero
+    Policy Warning: volumes that tenants save file by file in their own storage cannot be restored: the admission policies around restores are not installed, so pods do not come back
+      -> kubectl nacre install -n velero
+    ");
+    let risky = |seen: &mut Observed| {
+        seen.policy = policy("restore: {fromTenantStorage: {pods: baseline}}");
+        for (wanted, reading) in &mut seen.installed {
+            if wanted.name() == "nacre-restored-pods" {
+                *reading = Reading::Absent;
+            }
+        }
+    };
+    insta::assert_snapshot!(sick(risky), @r"
+    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-restored-pods, nacre-restored-pods's binding
+      -> kubectl nacre install -n velero
+    Policy Warning: approval is off: every owner of a namespace can have Velero talk to storage of their choice
+      -> set storageLocations.requireApproval: true, or storageLocations.mode: platform
+    Policy Problem: restore.fromTenantStorage.pods is baseline, but the admission policies that hold pods to it are not installed
+      -> kubectl nacre install -n velero
     ");
     let roles = |object: &Object| object.name() != "nacre:edit";
     insta::assert_snapshot!(all_but(roles, |wanted| {

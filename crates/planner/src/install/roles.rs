@@ -64,6 +64,10 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         // Which claims' drivers can take snapshots.
         {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": ["list"]},
         {"apiGroups": ["snapshot.storage.k8s.io"], "resources": ["volumesnapshotclasses"], "verbs": ["list"]},
+        // Whether the API server holds pods of tenants' restores to Pod Security level baseline.
+        {"apiGroups": [Kind::ValidatingAdmissionPolicy.group()], "verbs": ["get"],
+            "resources": [Kind::ValidatingAdmissionPolicy.plural(), Kind::ValidatingAdmissionPolicyBinding.plural()],
+            "resourceNames": around_restores(namespace)},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
         admission::webhook::rule(),
     ]);
@@ -78,6 +82,13 @@ fn everywhere(namespace: &str) -> [Object; 2] {
             }),
         ),
     ]
+}
+
+/// The names of the admission policies around tenants' restores, which their bindings have too.
+fn around_restores(namespace: &str) -> Vec<String> {
+    let policies = admission::around_restores(namespace).into_iter();
+    let policies = policies.filter(|object| object.kind == Kind::ValidatingAdmissionPolicy);
+    policies.map(|policy| policy.name().to_owned()).collect()
 }
 
 /// What nacre may do where Velero is.

@@ -77,12 +77,20 @@ impl Policies {
 impl Policies {
     /// The same, but nobody may send Velero to the API server, which is reached at these hosts.
     #[must_use]
-    pub fn sparing(mut self, api_server: &[HostPattern]) -> Self {
-        for policy in
-            std::iter::once(&mut self.base).chain(self.overrides.iter_mut().map(|(_, policy)| policy))
-        {
-            Arc::make_mut(policy).storage_locations.endpoints.api_server = api_server.to_vec();
-        }
+    pub fn sparing(self, api_server: &[HostPattern]) -> Self {
+        self.with(|policy| policy.storage_locations.endpoints.api_server = api_server.to_vec())
+    }
+
+    /// The same in a cluster whose API server holds pods of tenants' restores to Pod Security level baseline, or does not.
+    #[must_use]
+    pub fn with_fenced_pods(self, are_fenced: bool) -> Self {
+        self.with(|policy| policy.restore.from_tenant_storage.pods_are_fenced = are_fenced)
+    }
+
+    /// The same with what was seen in the cluster.
+    fn with(mut self, note: impl Fn(&mut Policy)) -> Self {
+        let overrides = self.overrides.iter_mut().map(|(_, policy)| policy);
+        std::iter::once(&mut self.base).chain(overrides).for_each(|policy| note(Arc::make_mut(policy)));
         self
     }
 }

@@ -131,10 +131,35 @@ pub struct RestorePolicy {
 pub struct FromTenantStorage {
     /// These and nothing else, as group-resources.
     pub allowed_resources: Vec<String>,
-    /// Whether pods come back too, at Pod Security level baseline, which admission holds them to. Velero needs them to
-    /// bring back volumes that it saved from inside pods.
-    #[serde(with = "words::tenant_pods")]
-    pub pods: bool,
+    /// Whether pods come back too. Velero needs them to bring back volumes that it saved from inside pods.
+    pub pods: TenantPods,
+    /// Whether the API server holds pods that a tenant's restore creates to Pod Security level baseline. No setting: it
+    /// is seen in the cluster.
+    #[serde(skip)]
+    pub pods_are_fenced: bool,
+}
+
+impl FromTenantStorage {
+    /// Whether pods come back.
+    pub fn pods_come_back(&self) -> bool {
+        match self.pods {
+            TenantPods::Auto => self.pods_are_fenced,
+            TenantPods::Baseline => true,
+            TenantPods::None => false,
+        }
+    }
+}
+
+/// Whether pods come back from storage that a tenant can write to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TenantPods {
+    /// As `baseline` where nacre's admission policies around restores are installed, else as `none`.
+    #[default]
+    Auto,
+    /// At Pod Security level baseline or better.
+    Baseline,
+    /// Not at all.
+    None,
 }
 
 /// The shortest and the longest that is allowed.
@@ -231,7 +256,8 @@ impl Default for RestorePolicy {
 
 impl Default for FromTenantStorage {
     fn default() -> Self {
-        Self { allowed_resources: resources::HARMLESS.map(str::to_owned).to_vec(), pods: false }
+        let allowed_resources = resources::HARMLESS.map(str::to_owned).to_vec();
+        Self { allowed_resources, pods: TenantPods::default(), pods_are_fenced: false }
     }
 }
 

@@ -91,7 +91,7 @@ const CORE: [&str; 16] = [
 pub(crate) fn never_from_tenants(name: &str) -> Option<&'static str> {
     let (resource, group) = split(name);
     if matches!(resource.as_str(), "pods" | "pod" | "po") {
-        return Some("pods come back only where fromTenantStorage.pods is baseline; remove it here");
+        return Some("whether pods come back is set by fromTenantStorage.pods; remove it here");
     }
     if name.contains(['*', '?', '[', ']', '{', '}', '\\', '!']) {
         return Some("a star would let everything back; name each resource, for example deployments.apps");

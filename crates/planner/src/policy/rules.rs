@@ -5,7 +5,7 @@ use api::velero::{BackupSpec, RestoreSpec};
 
 use super::problem::Severity::{self, Error, Warning};
 use super::storage::{KNOWN_PROVIDERS, StoragePolicy};
-use super::{BackupPolicy, Bounds, Policy, RestorePolicy, resources};
+use super::{BackupPolicy, Bounds, Policy, RestorePolicy, TenantPods, resources};
 use crate::enforce::Fields;
 use crate::{Refusal, backup, restore};
 
@@ -156,6 +156,10 @@ fn of_restores(policy: &RestorePolicy) -> Vec<Finding> {
             None => found
                 .extend(resources::odd(name).map(|how| finding(Warning, path, format!("{name:?}: {how}")))),
         }
+    }
+    if policy.from_tenant_storage.pods == TenantPods::None {
+        let message = "volumes that tenants save file by file in their own storage cannot be restored";
+        found.push(finding(Warning, "restore.fromTenantStorage.pods", message));
     }
     for (at, name) in policy.excluded_from_platform_storage.iter().enumerate() {
         let path = format!("restore.fromPlatformStorage.excludedResources[{at}]");

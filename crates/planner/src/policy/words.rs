@@ -44,43 +44,52 @@ pub(super) mod restore_hooks {
     }
 }
 
-/// `baseline` or `none`, kept as whether pods come back; `true` and `false` are older words for the same.
-pub(super) mod tenant_pods {
+/// `auto`, `baseline` or `none`; `true` and `false` are older words for the last two.
+mod tenant_pods {
     use std::fmt;
 
     use serde::de::{Error, Visitor};
 
-    use super::{Deserializer, Serializer};
+    use super::super::TenantPods;
+    use super::{Deserialize, Deserializer, Serialize, Serializer};
 
     struct Word;
 
     impl Visitor<'_> for Word {
-        type Value = bool;
+        type Value = TenantPods;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("baseline or none")
+            f.write_str("auto, baseline or none")
         }
 
-        fn visit_bool<E: Error>(self, pods: bool) -> Result<bool, E> {
-            Ok(pods)
+        fn visit_bool<E: Error>(self, pods: bool) -> Result<TenantPods, E> {
+            Ok(if pods { TenantPods::Baseline } else { TenantPods::None })
         }
 
-        fn visit_str<E: Error>(self, word: &str) -> Result<bool, E> {
+        fn visit_str<E: Error>(self, word: &str) -> Result<TenantPods, E> {
             match word {
-                "baseline" => Ok(true),
-                "none" => Ok(false),
-                other => Err(E::custom(format!("{other:?} was found where baseline or none belongs"))),
+                "auto" => Ok(TenantPods::Auto),
+                "baseline" => Ok(TenantPods::Baseline),
+                "none" => Ok(TenantPods::None),
+                other => Err(E::custom(format!("{other:?} was found where auto, baseline or none belongs"))),
             }
         }
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-    pub(in super::super) fn serialize<S: Serializer>(pods: &bool, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(if *pods { "baseline" } else { "none" })
+    impl Serialize for TenantPods {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.serialize_str(match self {
+                Self::Auto => "auto",
+                Self::Baseline => "baseline",
+                Self::None => "none",
+            })
+        }
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
-        from.deserialize_any(Word)
+    impl<'de> Deserialize<'de> for TenantPods {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            from.deserialize_any(Word)
+        }
     }
 }
 

@@ -88,7 +88,7 @@ fn provenance(seen: &Observed, policy: &Policy) -> CheckResult {
         .err()
         .or_else(|| own_modifier(&spec))
         .or_else(|| snapshots(seen))
-        .or_else(|| volumes_in_pods(seen, policy.pods))
+        .or_else(|| volumes_in_pods(seen, policy.pods_come_back()))
 }
 
 /// A tarball can name anybody's snapshot, so none is followed; what was moved into the storage location is there.

@@ -69,7 +69,7 @@ pub(super) fn resources(spec: &RestoreSpec, policy: &FromTenantStorage) -> Resul
 fn allowed(policy: &FromTenantStorage) -> Vec<String> {
     let listed = policy.allowed_resources.iter().filter(|name| never_from_tenants(name).is_none());
     let mut names: Vec<_> = listed.map(|name| name.to_ascii_lowercase()).collect();
-    names.extend(policy.pods.then(|| "pods".to_owned()));
+    names.extend(policy.pods_come_back().then(|| "pods".to_owned()));
     names.dedup();
     names
 }
@@ -100,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::{canonical, resources};
-    use crate::policy::FromTenantStorage;
+    use crate::policy::{FromTenantStorage, TenantPods};
 
     fn asking(included: &[&str], excluded: &[&str]) -> Result<Vec<String>, String> {
         let spec: RestoreSpec =
@@ -175,8 +175,19 @@ mod tests {
             allowed_resources: ["roles.rbac.authorization.k8s.io", "{a,b}.c", "persistentvolumes", "secrets"]
                 .map(str::to_owned)
                 .to_vec(),
-            pods: true,
+            pods: TenantPods::Baseline,
+            ..FromTenantStorage::default()
         };
         assert_eq!(resources(&RestoreSpec::default(), &policy).unwrap(), ["secrets", "pods"]);
+    }
+
+    #[test]
+    fn pods_come_back_by_default_where_the_api_server_holds_them_to_baseline() {
+        let back = |pods, pods_are_fenced| {
+            let policy = FromTenantStorage { pods, pods_are_fenced, ..FromTenantStorage::default() };
+            resources(&RestoreSpec::default(), &policy).unwrap().contains(&"pods".to_owned())
+        };
+        assert!(back(TenantPods::Auto, true) && !back(TenantPods::Auto, false));
+        assert!(back(TenantPods::Baseline, false) && !back(TenantPods::None, true));
     }
 }

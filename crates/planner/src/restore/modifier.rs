@@ -46,7 +46,7 @@ pub const MODIFIERS: [&str; 2] =
 
 /// What the ConfigMap is called that goes with a policy.
 pub(super) fn name(policy: &FromTenantStorage) -> &'static str {
-    MODIFIERS[usize::from(policy.pods)]
+    MODIFIERS[usize::from(policy.pods_come_back())]
 }
 
 /// How a Restore refers to it.
@@ -78,7 +78,7 @@ fn rules(policy: &FromTenantStorage) -> Value {
     let refused = json!({"kind": "RefusedByNacre"});
     let mut rules = vec![patch("persistentvolumeclaims", &unbound), patch("**", &no_status)];
     rules.extend(NEVER.iter().map(|of| patch(of, &refused)));
-    if !policy.pods {
+    if !policy.pods_come_back() {
         rules.push(patch("pods", &refused));
     }
     json!({"version": "v1", "resourceModifierRules": rules})
@@ -88,12 +88,12 @@ fn rules(policy: &FromTenantStorage) -> Value {
 mod tests {
     use super::{KEY, name, rules};
     use crate::config_map::{config_map, single};
-    use crate::policy::FromTenantStorage;
+    use crate::policy::{FromTenantStorage, TenantPods};
 
     #[test]
     fn claims_let_go_of_their_volumes_and_pods_pass_only_where_the_policy_lets_them() {
         let closed = FromTenantStorage::default();
-        let open = FromTenantStorage { pods: true, ..FromTenantStorage::default() };
+        let open = FromTenantStorage { pods: TenantPods::Baseline, ..FromTenantStorage::default() };
         assert_ne!(name(&closed), name(&open));
         let of_pods = |policy| rules(policy).to_string().contains(r#""conditions":{"groupResource":"pods"}"#);
         assert!(of_pods(&closed) && !of_pods(&open));

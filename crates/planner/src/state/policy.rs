@@ -38,6 +38,21 @@ impl State {
         if self.policy_vanished.iter().all(|vanished| self.now < vanished.until) {
             return Vec::new();
         }
+        self.reload_policy()
+    }
+
+    /// Takes whether the API server holds pods of tenants' restores to Pod Security level baseline. Returns the requests
+    /// that this affects.
+    pub fn set_pods_are_fenced(&mut self, are_fenced: bool) -> Vec<Key> {
+        if self.pods_are_fenced == are_fenced {
+            return Vec::new();
+        }
+        self.pods_are_fenced = are_fenced;
+        self.reload_policy()
+    }
+
+    /// Reads the policy again, and returns the requests that depend on it.
+    fn reload_policy(&mut self) -> Vec<Key> {
         self.load_policy();
         let (kind, gone) = (Kind::DataProtectionApplication, ObjectMeta::default());
         let mut keys = affected::application(self, None, None);
@@ -101,7 +116,9 @@ impl State {
         let readings = Readings { config_map: map.map_or(Reading::Absent, reading), applications };
         let InForce { loaded, last, vanished, .. } =
             policy::in_force(self.policies.as_ref(), &self.last_policy, &readings, self.now);
-        self.policies = loaded.policies.map(|policies| policies.sparing(&self.api_server));
+        let as_seen =
+            |policies: Policies| policies.sparing(&self.api_server).with_fenced_pods(self.pods_are_fenced);
+        self.policies = loaded.policies.map(as_seen);
         self.policy_problems = loaded.problems;
         self.last_policy = last;
         self.policy_vanished = vanished;
@@ -185,6 +202,24 @@ mod tests {
         next.read_policy();
         assert!(asks_for_approval(&next));
         assert!(matches!(next.policy_copy_write(), Some(Action::Patch(..))), "since when it is gone");
+    }
+
+    #[test]
+    fn whether_pods_come_back_from_tenants_storage_follows_the_fence() {
+        let come_back =
+            |state: &State| state.policy("shop").unwrap().restore.from_tenant_storage.pods_come_back();
+        let mut state = State::new("velero");
+        state.read_policy();
+        assert!(!come_back(&state));
+        state.set_pods_are_fenced(true);
+        assert!(come_back(&state));
+        // A policy that is read later, or cannot be read, changes nothing about it.
+        map(&mut state, policy::CONFIG_MAP, 1, Some(&json!({"policy.yaml": "restore: {hooks: forbid}"})));
+        assert!(come_back(&state));
+        map(&mut state, policy::CONFIG_MAP, 2, Some(&json!({"policy.yaml": "nonsense: ["})));
+        assert!(come_back(&state));
+        state.set_pods_are_fenced(false);
+        assert!(!come_back(&state));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod applications;
 mod both;
 mod examined;
+mod guides;
 mod origins;
 mod properties;
 mod sources;

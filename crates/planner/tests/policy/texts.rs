@@ -4,7 +4,7 @@ use std::time::Duration as Wait;
 
 use api::Duration;
 use planner::Policy;
-use planner::policy::{Adoption, Downloads, Import, StorageMode, check, render};
+use planner::policy::{Adoption, Downloads, Import, StorageMode, TenantPods, check, render};
 
 use super::{labels, policies, policy};
 
@@ -65,7 +65,7 @@ fn every_field_arrives() {
     assert_eq!((seconds(volumes.pod_gone()), seconds(volumes.pod_pending())), (Some(10), Some(60)));
     assert_eq!((seconds(volumes.no_progress()), seconds(volumes.longest())), (None, Some(12 * 3600)));
     assert_eq!(restore.from_tenant_storage.allowed_resources, ["configmaps", "deployments.apps"]);
-    assert!(restore.from_tenant_storage.pods);
+    assert_eq!(restore.from_tenant_storage.pods, TenantPods::Baseline);
     assert_eq!(restore.excluded_from_platform_storage, ["resourcequotas"]);
     assert_eq!((storage_locations.mode, storage_locations.import), (StorageMode::Own, Import::Off));
     assert_eq!(storage_locations.enforce.access_mode.as_deref(), Some("ReadWrite"));
@@ -203,8 +203,8 @@ const REFUSED: &[(&str, &[&str])] = &[
     (
         "restore:\n  fromTenantStorage:\n    pods: yes\n    allowedResources:\n      - pods\n      - roles.rbac.authorization.k8s.io\n      - '*'\n      - nonadminbackups.oadp.openshift.io\n",
         &[
-            "3:11: restore.fromTenantStorage.pods: \"yes\" was found where baseline or none belongs",
-            "5:9: restore.fromTenantStorage.allowedResources[0]: \"pods\": pods come back only where fromTenantStorage.pods is baseline; remove it here",
+            "3:11: restore.fromTenantStorage.pods: \"yes\" was found where auto, baseline or none belongs",
+            "5:9: restore.fromTenantStorage.allowedResources[0]: \"pods\": whether pods come back is set by fromTenantStorage.pods; remove it here",
             "6:9: restore.fromTenantStorage.allowedResources[1]: \"roles.rbac.authorization.k8s.io\": never comes back from storage that a tenant can write to; remove it",
             "7:9: restore.fromTenantStorage.allowedResources[2]: \"*\": a star would let everything back; name each resource, for example deployments.apps",
             "8:9: restore.fromTenantStorage.allowedResources[3]: \"nonadminbackups.oadp.openshift.io\": never comes back from storage that a tenant can write to; remove it",

@@ -2,6 +2,7 @@
 
 use api::{Kind, labels};
 use insta::assert_snapshot;
+use planner::policy::TenantPods;
 use planner::restore::MODIFIERS;
 use serde_json::json;
 
@@ -114,11 +115,33 @@ fn volumes_saved_from_inside_pods_need_the_policys_word() {
     assert!(reported.contains("1 volumes that were saved from inside pods"), "{reported}");
 
     // Allowed, it goes on by itself, with the pods and another modifier.
-    world.policy(|policy| policy.restore.from_tenant_storage.pods = true);
+    world.policy(|policy| policy.restore.from_tenant_storage.pods = TenantPods::Baseline);
     world.settle();
+    comes_back_with_pods(&world);
+}
+
+fn comes_back_with_pods(world: &World) {
     let spec = world.get("restore shop-again-t-<r1>")["spec"].clone();
     assert!(spec["includedResources"].as_array().unwrap().contains(&json!("pods")));
     assert_eq!(spec["resourceModifier"]["name"], MODIFIERS[1]);
+}
+
+#[test]
+fn a_backup_into_own_storage_warns_of_volumes_until_the_fence_lets_pods_come_back() {
+    let mut world = completed(json!({"defaultVolumesToFsBackup": true}));
+    let accepted = world.condition("nab shop/daily", "Accepted");
+    assert!(accepted.starts_with("True"), "{accepted}");
+    assert!(accepted.contains("saved from inside pods could NOT be restored"), "{accepted}");
+
+    world.policy(|policy| policy.restore.from_tenant_storage.pods_are_fenced = true);
+    world.apply(nar("shop/again", "daily"));
+    world.settle();
+    comes_back_with_pods(&world);
+    world
+        .apply(nab_with("shop/next", json!({"storageLocation": "bucket", "defaultVolumesToFsBackup": true})));
+    world.settle();
+    let accepted = world.condition("nab shop/next", "Accepted");
+    assert!(accepted.ends_with("the backup is allowed"), "{accepted}");
 }
 
 /// A8

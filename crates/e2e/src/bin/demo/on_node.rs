@@ -1,4 +1,5 @@
-//! The demo on a node: a tenant's volume is lost and brought back.
+//! The demo on a node: a tenant's volume is lost and brought back; then its data is overwritten in place, as ransomware
+//! does, and brought back too.
 
 use std::time::Instant;
 
@@ -36,7 +37,7 @@ pub(crate) async fn story() -> Result<()> {
     let written = checksum(&ada).await?;
 
     heading("She backs it up, volume included");
-    nacre(&ada, &["backup", "create", "daily", "--default-volumes-to-fs-backup", "--wait"]).await?.shown()?;
+    nacre(&ada, &["backup", "create", "daily", "--wait"]).await?.shown()?;
 
     heading("She loses it all");
     kubectl(&ada, &["delete", "deployment/db", "pvc/db"]).await?.shown()?;
@@ -46,9 +47,20 @@ pub(crate) async fn story() -> Result<()> {
     heading("She restores it");
     nacre(&ada, &["restore", "create", "--from-backup", "daily", "--wait"]).await?.shown()?;
     ada.pod_of("db").await?;
-    let restored = checksum(&ada).await?;
-    ensure!(restored == written, "the bytes are others than before");
+    ensure!(checksum(&ada).await? == written, "the bytes are others than before");
     line("   The same checksum: the volume is back, byte by byte.");
+
+    heading("Ransomware: her data is overwritten in place while the database runs");
+    ada.overwrite_data("db").await?;
+    ensure!(checksum(&ada).await? != written, "nothing was overwritten");
+
+    heading("One command takes a safety backup, and then goes back to yesterday");
+    // A claim that is deleted uses up its volume.
+    cluster.node.add_volumes(1).await?;
+    nacre(&ada, &["restore", "create", "--from-backup", "daily", "--replace", "--yes"]).await?.shown()?;
+    ada.pod_of("db").await?;
+    ensure!(checksum(&ada).await? == written, "the bytes are others than before");
+    line("   The same checksum again: what was overwritten is back.");
 
     heading("bob, who may edit the namespace rival, tries to take her backup");
     kubectl(&bob, &["get", "nonadminbackups", "--namespace=shop"]).await?.refused()?;
