@@ -56,7 +56,7 @@ pub use velero_results::{MOST_MESSAGES, VeleroResults};
 pub use workload::{
     Claim, ClaimPhase, ClaimSource, ClaimSpec, ContainerState, ContainerStatus, DataSource, NodeAgent,
     NodeAgentContainer, NodeAgentPodSpec, NodeAgentSpec, NodeAgentStatus, NodeAgentTemplate, PodCondition,
-    PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Waiting,
+    PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Terminated, Waiting,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
