@@ -140,9 +140,9 @@ mod tests {
             claim(ClaimState::Restored, Some(12), None),
         ];
         insta::assert_snapshot!(claims(&list, Some(3)).join("\n"), @r#"
-        data: restored, 8.0 MiB
+        data: restored, 8 MiB
         data: NOT restored: the claim exists
-        data: waiting, 1.5 KiB of 9.0 MiB: pod "db" is gone
+        data: waiting, 1.5 KiB of 9 MiB: pod "db" is gone
         data: restored, 12 B
         and 3 more
         "#);
