@@ -111,5 +111,7 @@ pub const VELERO_STORAGE_LOCATION: &str = "velero.io/storage-location";
 pub const NAB_FINALIZER: &str = "nonadminbackup.oadp.openshift.io/finalizer";
 /// Holds a NonAdminRestore until its Velero Restore is gone.
 pub const NAR_FINALIZER: &str = "nonadminrestore.oadp.openshift.io/finalizer";
+/// The Go controller holds a NonAdminSchedule by it; nacre removes it and puts none there.
+pub const NAS_FINALIZER: &str = "nonadminschedule.oadp.openshift.io/finalizer";
 /// Holds a NonAdminBackupStorageLocation until its objects in the administrators' namespace are gone.
 pub const NABSL_FINALIZER: &str = "nonadminbackupstoragelocation.oadp.openshift.io/finalizer";

@@ -13,7 +13,7 @@ use api::velero::{
 use api::{
     Claim, DataProtectionApplication, HiddenSecret, Kind, NodeAgent, NonAdminBackup,
     NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
-    NonAdminRestore, RestoredPod,
+    NonAdminRestore, NonAdminSchedule, RestoredPod,
 };
 use engine::{Cluster, EventRecorder, Executor, Leadership, Progress, Supervisor, chain, watch};
 use futures::FutureExt;
@@ -199,6 +199,7 @@ fn start_watches(
         starter.everywhere::<NonAdminRestore>(),
         starter.everywhere::<NonAdminBackupStorageLocation>(),
         starter.everywhere::<NonAdminDownloadRequest>(),
+        starter.everywhere::<NonAdminSchedule>(),
         starter.in_namespace::<DownloadRequest>(),
         starter.in_namespace::<NonAdminBackupStorageLocationRequest>(),
         starter.in_namespace::<HiddenSecret>(),

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase,
+    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
+    NonAdminSchedule, Phase,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -180,6 +181,14 @@ impl Measured for NonAdminBackupStorageLocation {
 
 impl Measured for NonAdminDownloadRequest {
     const KIND: Kind = Kind::NonAdminDownloadRequest;
+
+    fn phase(&self) -> Option<Phase> {
+        self.status.as_ref()?.phase
+    }
+}
+
+impl Measured for NonAdminSchedule {
+    const KIND: Kind = Kind::NonAdminSchedule;
 
     fn phase(&self) -> Option<Phase> {
         self.status.as_ref()?.phase

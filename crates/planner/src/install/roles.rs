@@ -21,18 +21,23 @@ pub const LEASE: &str = "nacre";
 const WATCH: &[&str] = &["list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-pub(crate) const TENANT_KINDS: [Kind; 4] = [
+pub(crate) const TENANT_KINDS: [Kind; 5] = [
     Kind::NonAdminBackup,
     Kind::NonAdminRestore,
     Kind::NonAdminBackupStorageLocation,
     Kind::NonAdminDownloadRequest,
+    Kind::NonAdminSchedule,
 ];
 
-const HELD_KINDS: [Kind; 3] =
-    [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
+const HELD_KINDS: [Kind; 4] = [
+    Kind::NonAdminBackup,
+    Kind::NonAdminRestore,
+    Kind::NonAdminBackupStorageLocation,
+    Kind::NonAdminSchedule,
+];
 
 /// What viewers may read.
-const VIEWED_KINDS: [Kind; 3] = HELD_KINDS;
+const VIEWED_KINDS: [Kind; 4] = HELD_KINDS;
 
 /// The account and every role, with Velero in this namespace, and made part of these user-facing roles.
 pub fn roles(namespace: &str, aggregate_to: &[UserRole]) -> Vec<Object> {

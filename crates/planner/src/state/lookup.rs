@@ -6,7 +6,8 @@ use std::sync::Arc;
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
 use api::{
     Claim, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, RestoredPod,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule,
+    RestoredPod,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -19,7 +20,7 @@ use super::{State, WatchedKind};
 use crate::backup::SnapshotClasses;
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
-use crate::{Key, Policy, RejectedWrite, restore};
+use crate::{Key, Policy, RejectedWrite, restore, schedule};
 
 impl State {
     pub(crate) fn admin<K: WatchedKind>(&self, name: &str) -> Option<Arc<K>> {
@@ -98,6 +99,28 @@ impl State {
     /// All of a tenant's requests for downloads.
     pub fn downloads_in(&self, namespace: &str) -> Vec<Seen<NonAdminDownloadRequest>> {
         self.downloads.within(namespace).collect()
+    }
+
+    /// A tenant's schedule.
+    pub fn schedule(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminSchedule>> {
+        self.schedules.get(namespace, name)
+    }
+
+    /// All of a tenant's schedules.
+    pub fn schedules_in(&self, namespace: &str) -> Vec<Seen<NonAdminSchedule>> {
+        self.schedules.within(namespace).collect()
+    }
+
+    /// Every tenant's schedule.
+    pub fn schedules(&self) -> Vec<Key> {
+        let names = self.schedules.names();
+        names.map(|(namespace, name)| Key::new(Kind::NonAdminSchedule, namespace, name)).collect()
+    }
+
+    /// The backup requests that say they are runs of this schedule.
+    pub fn runs_of(&self, namespace: &str, schedule: &str) -> Vec<Arc<NonAdminBackup>> {
+        let names = self.runs.under(&place(namespace, &schedule::label_value(schedule)));
+        names.filter_map(|name| self.backup(namespace, name)).map(|seen| seen.object).collect()
     }
 
     /// A Velero DownloadRequest.

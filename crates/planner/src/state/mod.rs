@@ -32,7 +32,7 @@ use api::velero::{
 use api::{
     Claim, DataProtectionApplication, HiddenSecret, Kind, NodeAgent, NonAdminBackup,
     NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
-    NonAdminRestore, RestoredPod,
+    NonAdminRestore, NonAdminSchedule, RestoredPod,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -122,6 +122,7 @@ pub struct State {
     restores: Store<NonAdminRestore>,
     locations: Store<NonAdminBackupStorageLocation>,
     downloads: Store<NonAdminDownloadRequest>,
+    schedules: Store<NonAdminSchedule>,
     download_requests: Store<DownloadRequest>,
     location_requests: Store<NonAdminBackupStorageLocationRequest>,
     secret_copies: Store<HiddenSecret>,
@@ -160,6 +161,8 @@ pub struct State {
     volume_notes: HashMap<Key, VolumeNote>,
     /// The names of restore requests by namespace and name of the backup.
     restores_from: Index<String>,
+    /// The names of backup requests by namespace and schedule.
+    runs: Index<String>,
     /// The names of Velero Backups by the namespace they say they were made for.
     made_for: Index<String>,
     /// The names of Velero Backups by their storage location.
@@ -194,6 +197,7 @@ impl State {
             restores: Store::packing(),
             locations: Store::default(),
             downloads: Store::default(),
+            schedules: Store::packing(),
             download_requests: Store::default(),
             location_requests: Store::default(),
             secret_copies: Store::default(),
@@ -223,6 +227,7 @@ impl State {
             volumes: Index::default(),
             volume_notes: HashMap::new(),
             restores_from: Index::default(),
+            runs: Index::default(),
             made_for: Index::default(),
             stored_in: Index::default(),
             backing_off: BTreeSet::new(),

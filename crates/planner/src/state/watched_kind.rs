@@ -8,7 +8,7 @@ use api::velero::{
 };
 use api::{
     DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule,
 };
 // The macro below derives the kind from the type's name.
 use api::{
@@ -93,6 +93,7 @@ watched_kinds! {
     NonAdminBackup in backups, indexed by State::index_backup, affects affected::backup;
     NonAdminRestore in restores, indexed by State::index_restore, affects affected::restore;
     NonAdminDownloadRequest in downloads, indexed by State::index_download, affects affected::download;
+    NonAdminSchedule in schedules, indexed by State::index_schedule, affects affected::schedule;
     DownloadRequest in download_requests, indexed by nothing, affects affected::download_request;
     NonAdminBackupStorageLocation in locations, indexed by State::index_location, affects affected::location;
     NonAdminBackupStorageLocationRequest in location_requests, indexed by nothing, affects affected::of_location;
