@@ -58,7 +58,9 @@ pub fn schedule(
     let Some(schedule) = after.or(before) else { return Vec::new() };
     let mut keys = vec![Key::of(Kind::NonAdminSchedule, &schedule.metadata)];
     if after.is_none() {
-        keys.extend(view.backing_off_in(Kind::NonAdminSchedule, place(&schedule.metadata).0));
+        let namespace = place(&schedule.metadata).0;
+        keys.extend(view.backing_off_in(Kind::NonAdminSchedule, namespace));
+        keys.extend(schedules::may_want_defaults(view, namespace));
     }
     keys
 }
@@ -309,10 +311,11 @@ pub fn namespace(view: &State, before: Option<&Namespace>, after: Option<&Namesp
     let locations = locations.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata));
     let backups = view.unsettled_in(Kind::NonAdminBackup, name);
     let restores = view.unsettled_in(Kind::NonAdminRestore, name);
-    let schedules = view.schedules_in(name).into_iter();
-    let schedules = schedules.map(|seen| Key::of(Kind::NonAdminSchedule, &seen.object.metadata));
+    let scheduled = view.schedules_in(name).into_iter();
+    let scheduled = scheduled.map(|seen| Key::of(Kind::NonAdminSchedule, &seen.object.metadata));
     let mut keys: Vec<_> =
-        backups.chain(restores).chain(downloads).chain(locations).chain(schedules).collect();
+        backups.chain(restores).chain(downloads).chain(locations).chain(scheduled).collect();
+    keys.extend(schedules::may_want_defaults(view, name));
     if before.is_none() {
         // Velero may have found its backups before it was made.
         let found = view.velero_backups_for(name).into_iter();
@@ -346,7 +349,10 @@ pub fn application(
 /// judged for as long as they are there, and what was held back.
 fn judged_anew(view: &State) -> Vec<Key> {
     let refused = view.backing_off().into_iter();
-    refused.chain(view.locations()).chain(view.schedules()).chain(all_velero_backups(view)).collect()
+    let defaults = view.namespace_names().into_iter();
+    let defaults = defaults.filter_map(|name| schedules::may_want_defaults(view, &name));
+    let judged = view.locations().into_iter().chain(view.schedules()).chain(defaults);
+    refused.chain(judged).chain(all_velero_backups(view)).collect()
 }
 
 fn place(meta: &ObjectMeta) -> (&str, &str) {

@@ -45,6 +45,10 @@ pub fn decide(state: &State, key: &Key, publish_position: bool) -> Option<Decisi
             let seen = schedule::observe(state, namespace, name)?;
             decided(&seen.schedule.metadata, schedule::decide(&seen))
         }
+        Kind::Namespace => {
+            let (meta, plan) = schedule::decide_defaults(state, name)?;
+            decided(&meta, plan)
+        }
         Kind::DownloadRequest => {
             let seen = download::observe_leftover(state, name)?;
             decided(&seen.velero.metadata, download::decide_leftover(&seen))

@@ -59,7 +59,9 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         // Single ones are looked at again after a conflict, here and below.
         rule(&TENANT_KINDS, READ),
         rule(&HELD_KINDS, &["patch"]),
+        // For backups found in storage and for runs of schedules; for namespaces that get a schedule by the policy.
         rule(&[Kind::NonAdminBackup], &["create", "delete"]),
+        rule(&[Kind::NonAdminSchedule], &["create"]),
         rule(&[Kind::NonAdminRestore, Kind::NonAdminDownloadRequest], &["delete"]),
         status_rule(&HELD_KINDS, &["patch"]),
         status_rule(&[Kind::NonAdminDownloadRequest], &["patch"]),

@@ -10,6 +10,7 @@
 mod admit;
 mod check;
 pub mod cron;
+mod defaults;
 mod due;
 mod keep;
 pub mod retention;
@@ -32,6 +33,8 @@ use serde_json::json;
 pub(crate) use admit::admit;
 pub use check::{check, times};
 pub(crate) use cron::find_zone;
+pub use defaults::decide as decide_defaults;
+pub(crate) use defaults::may_want as may_want_defaults;
 pub use due::{Due, Times};
 pub use keep::effective;
 pub use run::{backup, label_value, name};
@@ -60,8 +63,10 @@ pub struct Observed {
     pub namespace: Option<Arc<Namespace>>,
     /// Its runs that are there.
     pub runs: Vec<Run>,
-    /// The names that a run could not have, because another NonAdminBackup has them.
-    pub taken: Vec<String>,
+    /// When it runs, or why that cannot be read; none while the policy is unknown.
+    pub times: Option<Result<Times, Refusal>>,
+    /// The name of the run that is due, if a NonAdminBackup has it already, a run or not.
+    pub taken: Option<String>,
     /// How many older schedules the namespace has.
     pub older: usize,
     /// The last write for this object that the API server rejected.
@@ -93,19 +98,22 @@ pub(crate) fn gather(
     let others = view.schedules_in(namespace).into_iter().map(|seen| seen.object);
     let others = others.filter(|other| other.metadata.name.as_deref() != Some(name));
     let older = others.filter(|other| age(&other.metadata) < own).count();
+    let (space, policy) = (view.namespace(namespace), view.policy(namespace));
+    let uid = space.as_deref().and_then(|space| space.metadata.uid.as_deref()).unwrap_or_default();
     let mut seen = Observed {
-        namespace: view.namespace(namespace),
+        times: policy.as_deref().map(|policy| times(&schedule, uid, policy, view.now())),
+        namespace: space,
         runs: runs::gather(view, namespace, name),
-        taken: Vec::new(),
+        taken: None,
         older,
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminSchedule, &schedule.metadata)),
-        policy: view.policy(namespace),
+        policy,
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         schedule,
         unreadable,
     };
-    seen.taken = seen.name_of_next_run().into_iter().filter(|name| view.backup(namespace, name).is_some()).collect();
+    seen.taken = seen.name_of_next_run().filter(|name| view.backup(namespace, name).is_some());
     seen
 }
 
@@ -151,20 +159,11 @@ impl Observed {
 
     /// Whether there is a NonAdminBackup of this name, a run or not.
     fn name_exists(&self, name: &str) -> bool {
-        self.runs.iter().any(|run| run.name() == name) || self.taken.iter().any(|taken| taken == name)
-    }
-
-    fn namespace_uid(&self) -> &str {
-        self.namespace.as_deref().and_then(|space| space.metadata.uid.as_deref()).unwrap_or_default()
-    }
-
-    /// When it runs, or why that cannot be read.
-    pub fn times(&self, policy: &Policy) -> Result<Times, Refusal> {
-        times(&self.schedule, self.namespace_uid(), policy, self.now)
+        self.runs.iter().any(|run| run.name() == name) || self.taken.as_deref() == Some(name)
     }
 
     fn name_of_next_run(&self) -> Option<String> {
-        let times = self.times(self.policy.as_deref()?).ok()?;
+        let times = self.times.as_ref()?.as_ref().ok()?;
         let due = times.latest(step::last(self), self.now)?;
         Some(name(self.name(), due.due))
     }
@@ -174,9 +173,9 @@ impl Observed {
         if let Some(error) = &self.unreadable {
             return Some(Refusal::new("spec", format!("cannot be read: {error}")));
         }
-        match self.times(policy) {
-            Ok(times) => check(&self.schedule, &times, &self.admin_namespace, policy, self.now),
-            Err(refusal) => Some(refusal),
+        match self.times.as_ref()? {
+            Ok(times) => check(&self.schedule, times, &self.admin_namespace, policy, self.now),
+            Err(refusal) => Some(refusal.clone()),
         }
     }
 }
@@ -213,16 +212,19 @@ pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
         return wait_for_namespace();
     }
-    let Some(policy) = &seen.policy else {
+    let (Some(policy), Some(times)) = (&seen.policy, &seen.times) else {
         return seen.wait_for_policy();
     };
     let refusal = seen.refusal(policy).or_else(|| check::over_limit(seen, policy));
-    match (refusal, seen.times(policy)) {
-        (None, Ok(times)) => run_and_keep(seen, policy, &times),
-        (Some(refusal), _) | (None, Err(refusal)) => {
-            seen.refuse(condition::INVALID_SCHEDULE_SPEC, &refusal.condition_message())
-        }
+    match (refusal, times) {
+        (None, Ok(times)) => run_and_keep(seen, policy, times),
+        (Some(refusal), _) => refuse(seen, &refusal),
+        (None, Err(refusal)) => refuse(seen, refusal),
     }
+}
+
+fn refuse(seen: &Observed, refusal: &Refusal) -> Plan {
+    seen.refuse(condition::INVALID_SCHEDULE_SPEC, &refusal.condition_message())
 }
 
 /// Makes the run that is due, and deletes what is not kept.

@@ -55,6 +55,11 @@ impl State {
         self.namespaces.get("", name).map(|seen| seen.object)
     }
 
+    /// The names of all namespaces.
+    pub fn namespace_names(&self) -> Vec<String> {
+        self.namespaces.names().map(|(_, name)| name.to_owned()).collect()
+    }
+
     /// A ConfigMap of the administrators.
     pub fn config_map(&self, name: &str) -> Option<Arc<ConfigMap>> {
         self.admin(name)

@@ -34,6 +34,10 @@ impl World {
         if about.kind == Kind::NonAdminSchedule {
             return wrong_to_run(about, kind, body);
         }
+        if about.kind == Kind::Namespace {
+            let right = kind == Kind::NonAdminSchedule && body["metadata"]["namespace"] == json!(about.name);
+            return (!right).then_some("makes something that is not a schedule of the namespace");
+        }
         if body["metadata"]["namespace"] != ADMIN && about.namespace != ADMIN {
             return wrong_to_show(about, kind, body);
         }
