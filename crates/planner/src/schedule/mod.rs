@@ -13,6 +13,7 @@ pub mod cron;
 mod defaults;
 mod due;
 mod keep;
+mod preview;
 pub mod retention;
 mod run;
 mod runs;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::condition;
-use api::{Kind, NonAdminSchedule, NonAdminScheduleStatus, Phase, labels};
+use api::{Kind, NonAdminBackup, NonAdminSchedule, NonAdminScheduleStatus, Phase, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -37,6 +38,7 @@ pub use defaults::decide as decide_defaults;
 pub(crate) use defaults::may_want as may_want_defaults;
 pub use due::{Due, Times};
 pub use keep::effective;
+pub use preview::{Preview, preview};
 pub use run::{backup, label_value, name};
 pub use runs::Run;
 
@@ -77,6 +79,17 @@ pub struct Observed {
     pub admin_namespace: String,
     /// The current time, given by the caller.
     pub now: Timestamp,
+}
+
+/// What a finished run is for retention, as far as somebody can tell who sees nothing but its request.
+pub fn finished(backup: &NonAdminBackup) -> Option<retention::Finished> {
+    let run = Run {
+        backup: Arc::new(backup.clone()),
+        velero: None,
+        storage: crate::last_good::Storage::Unknown,
+        in_use: false,
+    };
+    run.finished()
 }
 
 /// Gathers what a decision about this schedule reads; none if there is no such schedule.

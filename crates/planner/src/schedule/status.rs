@@ -2,7 +2,7 @@
 
 use api::condition::{self, Finding, Status};
 use api::velero::ScheduleStatus;
-use api::{NonAdminScheduleStatus, Phase, ScheduledBackup, VeleroSchedule};
+use api::{Kind, NonAdminScheduleStatus, Phase, ScheduledBackup, VeleroSchedule};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -137,6 +137,11 @@ fn shown(run: &Run) -> ScheduledBackup {
 fn report_refused_run(seen: &Observed, status: &mut NonAdminScheduleStatus) {
     let latest = status.recent_backups.first().map(|entry| entry.name.clone());
     let run = seen.runs.iter().find(|run| Some(run.name()) == latest.as_deref());
+    let rejected = seen.rejected_write.as_deref().filter(|rejected| rejected.kind == Kind::NonAdminBackup);
+    if let Some(rejected) = rejected.filter(|_| run.is_none()) {
+        let message = format!("the latest run could not be made: {}; it is tried again", rejected.why());
+        return find(seen, status, condition::RUNNING_ON_TIME, Status::False, condition::RUN_REFUSED, &message);
+    }
     match run.map(|run| (run.name(), run.progress())) {
         Some((name, Progress::Refused(why) | Progress::Waiting(why))) => {
             let message = format!("the latest run, {name}, has not started: {why}");
