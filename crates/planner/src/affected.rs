@@ -45,7 +45,8 @@ fn schedule_of(view: &State, backup: Option<&ObjectMeta>) -> Option<Key> {
     let namespace = backup?.namespace.as_deref()?;
     let named = schedules::of_run(backup?)?;
     let all = view.schedules_in(namespace).into_iter().map(|seen| seen.object);
-    let mut fitting = all.filter(|one| one.metadata.name.as_deref().is_some_and(|name| schedules::label_value(name) == named));
+    let mut fitting = all
+        .filter(|one| one.metadata.name.as_deref().is_some_and(|name| schedules::label_value(name) == named));
     fitting.next().map(|one| Key::of(Kind::NonAdminSchedule, &one.metadata))
 }
 
@@ -141,7 +142,8 @@ pub fn velero_backup(view: &State, before: Option<&Backup>, after: Option<&Backu
         return Vec::new();
     }
     let mut keys = view.backups_of(velero.metadata.name.as_deref().unwrap_or_default());
-    let expires = |velero: Option<&Backup>| velero.and_then(|velero| velero.status.as_ref()?.expiration.clone());
+    let expires =
+        |velero: Option<&Backup>| velero.and_then(|velero| velero.status.as_ref()?.expiration.clone());
     if expires(before) != expires(after) {
         // The last good backup of a schedule must not expire.
         let runs = keys.iter().filter_map(|key| view.backup(&key.namespace, &key.name));

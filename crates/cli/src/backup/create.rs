@@ -188,7 +188,9 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
 /// The template of a schedule. Flags would contradict it.
 async fn from_schedule(session: &Session, name: &str, flags: &Template) -> Result<BackupSpec> {
     if flags.spec()? != BackupSpec::default() {
-        bail!("--from-schedule takes everything from the schedule; leave the other flags about the backup out");
+        bail!(
+            "--from-schedule takes everything from the schedule; leave the other flags about the backup out"
+        );
     }
     let (schedule, _) = list::one::<NonAdminSchedule>(session, name).await?;
     Ok(schedule.spec.template.backup_spec)

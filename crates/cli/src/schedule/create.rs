@@ -1,9 +1,7 @@
 //! `schedule create`.
 
 use anyhow::{Result, anyhow, bail};
-use api::{
-    Concurrency, Duration, NonAdminSchedule, NonAdminScheduleSpec, Retention, ScheduleTemplate,
-};
+use api::{Concurrency, Duration, NonAdminSchedule, NonAdminScheduleSpec, Retention, ScheduleTemplate};
 use clap::ValueEnum;
 use jiff::Timestamp;
 use kube::{api::PostParams, core::ObjectMeta};
@@ -193,7 +191,8 @@ mod tests {
 
     #[test]
     fn flags_become_the_fields_of_the_schedule() {
-        let made = made(&["nightly", "--schedule", "0 2 * * *", "--keep-daily", "7", "--ttl", "72h"]).unwrap();
+        let made =
+            made(&["nightly", "--schedule", "0 2 * * *", "--keep-daily", "7", "--ttl", "72h"]).unwrap();
         let spec = serde_json::to_string(&made.spec).unwrap();
         insta::assert_snapshot!(spec, @r#"{"schedule":"0 2 * * *","template":{"backupSpec":{"ttl":"72h"}},"retention":{"keepDaily":7}}"#);
     }

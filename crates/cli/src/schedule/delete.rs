@@ -69,7 +69,8 @@ pub(super) async fn run(session: &Session, args: &Delete) -> Result<Outcome> {
 
 async fn runs(session: &Session, schedule: &str) -> Result<Vec<NonAdminBackup>> {
     let selector = format!("{}={}", labels::NAS_NAME, label_value(schedule));
-    let found = list::all::<NonAdminBackup>(session, Some(&session.namespace), Some(&selector), false).await?;
+    let found =
+        list::all::<NonAdminBackup>(session, Some(&session.namespace), Some(&selector), false).await?;
     Ok(found.items.into_iter().map(|(backup, _)| backup).collect())
 }
 

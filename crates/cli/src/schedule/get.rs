@@ -30,7 +30,7 @@ pub(super) async fn run(session: &Session, args: &Get) -> Result<Outcome> {
 }
 
 /// How a schedule is doing, in one word.
-pub(super) fn word(schedule: &NonAdminSchedule) -> &'static str {
+pub(crate) fn word(schedule: &NonAdminSchedule) -> &'static str {
     match schedule.status.as_ref().and_then(|status| status.phase) {
         Some(Phase::BackingOff) => "Refused",
         Some(Phase::Created) if schedule.spec.paused == Some(true) => "Paused",

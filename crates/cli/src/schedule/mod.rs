@@ -11,6 +11,8 @@ use anyhow::Result;
 use api::NonAdminSchedule;
 use clap::Subcommand;
 
+pub(crate) use get::word;
+
 use crate::{connect::Session, list, object_name::ObjectName, output::Outcome};
 
 #[derive(Debug, clap::Args)]

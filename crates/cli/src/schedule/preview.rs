@@ -76,7 +76,8 @@ const NEXT: usize = 10;
 
 fn page(name: &str, shown: &Shown, days: u32, times: &schedule::Times) -> String {
     let mut page = String::new();
-    let day = |time: Timestamp| time.to_zoned(times.cron.zone().clone()).strftime("%a %Y-%m-%d %H:%M").to_string();
+    let day =
+        |time: Timestamp| time.to_zoned(times.cron.zone().clone()).strftime("%a %Y-%m-%d %H:%M").to_string();
     // Writing to a String does not fail.
     let _ = writeln!(page, "In {days} days, {name} has {} backups:", shown.kept.len());
     for line in &shown.kept {

@@ -2,7 +2,10 @@
 
 use std::fmt::Display;
 
-use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule};
+use api::{
+    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
+    NonAdminSchedule,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -77,11 +80,11 @@ pub fn review(view: &State, asked: &ReviewedObject<'_>) -> ReviewResult {
             .map_or_else(ReviewResult::fine, |seen| {
                 download::admit(&download::gather(view, seen, namespace))
             }),
-        Kind::NonAdminSchedule => asked
-            .news(|of: &NonAdminSchedule| of.spec.clone())
-            .map_or_else(ReviewResult::fine, |seen| {
+        Kind::NonAdminSchedule => {
+            asked.news(|of: &NonAdminSchedule| of.spec.clone()).map_or_else(ReviewResult::fine, |seen| {
                 schedule::admit(&schedule::gather(view, seen, namespace, name))
-            }),
+            })
+        }
         _ => ReviewResult::fine(),
     }
 }

@@ -2,17 +2,17 @@
 
 use std::time::Duration as Wait;
 
-use api::{Duration, Retention};
 use api::velero::BackupSpec;
+use api::{Duration, Retention};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 use serde::{Deserialize, Serialize};
 
+use super::Policy;
 use super::problem::Severity::Error;
 use super::rules::{Finding, duration, enforced_backup, finding};
-use super::Policy;
 use crate::schedule::cron::{Cron, Setting};
 use crate::schedule::{find_zone, retention};
 
@@ -92,7 +92,8 @@ impl SchedulePolicy {
 
     /// Whether a run may start at this time.
     pub fn allows_start(&self, at: Timestamp) -> bool {
-        self.windows.is_empty() || self.windows.iter().filter_map(|text| Window::read(text)).any(|one| one.holds(at))
+        self.windows.is_empty()
+            || self.windows.iter().filter_map(|text| Window::read(text)).any(|one| one.holds(at))
     }
 }
 
@@ -144,7 +145,9 @@ pub(super) fn problems(policy: &Policy) -> Vec<Finding> {
     let mut found: Vec<_> = duration("schedules.spread", spread).into_iter().collect();
     found.extend(duration("schedules.minInterval", min_interval));
     for (at, text) in windows.iter().enumerate().filter(|(_, text)| Window::read(text).is_none()) {
-        let message = format!("{text:?} is not a part of a day; write for example 22:00-06:00 or 22:00-06:00 Europe/Berlin");
+        let message = format!(
+            "{text:?} is not a part of a day; write for example 22:00-06:00 or 22:00-06:00 Europe/Berlin"
+        );
         found.push(finding(Error, format!("schedules.windows[{at}]"), message));
     }
     for (bound, of) in [("min", &retention.min), ("max", &retention.max)] {
@@ -190,7 +193,8 @@ fn of_default(path: &str, default: &DefaultSchedule, policy: &Policy) -> Vec<Fin
         found.push(finding(Error, format!("{path}.name"), message));
     }
     if Selector::try_from(selector.clone()).is_err() {
-        let message = "cannot be understood; an operator is In or NotIn, with values, or Exists or DoesNotExist";
+        let message =
+            "cannot be understood; an operator is In or NotIn, with values, or Exists or DoesNotExist";
         found.push(finding(Error, format!("{path}.selector"), message));
     }
     let setting = Setting { time_zone: time_zone.as_deref(), hashed: "", anchor: Timestamp::UNIX_EPOCH };

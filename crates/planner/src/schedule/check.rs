@@ -88,7 +88,9 @@ pub(super) fn beyond_bounds(schedule: &NonAdminSchedule, policy: &Policy) -> Opt
     }
     let long = |text: Option<&String>| text.and_then(|text| retention::within(text));
     let within = long(asked.keep_within.as_ref())?;
-    if let Some(min) = bounds.min.keep_within.as_ref().filter(|min| long(Some(min)).is_some_and(|least| within < least)) {
+    if let Some(min) =
+        bounds.min.keep_within.as_ref().filter(|min| long(Some(min)).is_some_and(|least| within < least))
+    {
         let message = format!("the administrator requires at least {min}; ask for that or more");
         return Some(Refusal::new(field("keepWithin"), message));
     }

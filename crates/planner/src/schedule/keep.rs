@@ -96,7 +96,9 @@ pub(super) fn extend(seen: &Observed, plan: Plan) -> Plan {
     if left > lead {
         return plan.requeue_after((left - lead).unsigned_abs() + Duration::from_secs(1));
     }
-    let Ok(later) = seen.now.checked_add(MORE.min(ttl.max(SignedDuration::from_mins(10)))) else { return plan };
+    let Ok(later) = seen.now.checked_add(MORE.min(ttl.max(SignedDuration::from_mins(10)))) else {
+        return plan;
+    };
     let later = Timestamp::from_second(later.as_second()).unwrap_or(later);
     let body = json!({"status": {"expiration": Time(later)}});
     let plan = plan.then(Action::Patch(Target::of(Kind::Backup, &velero.metadata), body));
@@ -109,12 +111,11 @@ pub(super) fn report(seen: &Observed, policy: &Policy, conditions: &mut Vec<Cond
         condition::remove(conditions, condition::RETAINED);
         return None;
     }
-    let stuck: Vec<_> = seen.runs.iter().filter(|run| is_stuck(run, seen.now)).map(Run::name).take(5).collect();
+    let stuck: Vec<_> =
+        seen.runs.iter().filter(|run| is_stuck(run, seen.now)).map(Run::name).take(5).collect();
     let (status, reason, message) = if !stuck.is_empty() {
-        let message = format!(
-            "could not be deleted for a day, their own conditions say why: {}",
-            stuck.join(", ")
-        );
+        let message =
+            format!("could not be deleted for a day, their own conditions say why: {}", stuck.join(", "));
         (Status::False, reasons::RETENTION_STUCK, message)
     } else if let Some(ttl) = &policy.backup.enforce.ttl {
         let message = format!(
@@ -125,7 +126,8 @@ pub(super) fn report(seen: &Observed, policy: &Policy, conditions: &mut Vec<Cond
         let message = "what spec.retention keeps is kept, and nothing else".to_owned();
         (Status::True, reasons::RETENTION_APPLIED, message)
     };
-    let news = status == Status::False && !condition::get(conditions, condition::RETAINED).is_some_and(|found| found.message == message);
+    let news = status == Status::False
+        && !condition::get(conditions, condition::RETAINED).is_some_and(|found| found.message == message);
     let event = news.then(|| Event::warning(reason, message.clone()));
     let finding = Finding { type_: condition::RETAINED, status, reason, message: &message };
     condition::set(conditions, finding, seen.schedule.metadata.generation, seen.now);
@@ -133,7 +135,8 @@ pub(super) fn report(seen: &Observed, policy: &Policy, conditions: &mut Vec<Cond
 }
 
 fn is_stuck(run: &Run, now: Timestamp) -> bool {
-    let conditions = run.backup.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let conditions =
+        run.backup.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let since = condition::get(conditions, condition::DELETING).map(|found| found.last_transition_time.0);
     run.is_deleting() && since.is_some_and(|since| now.duration_since(since) > STUCK)
 }

@@ -119,7 +119,10 @@ pub(crate) fn gather(
         runs: runs::gather(view, namespace, name),
         taken: None,
         older,
-        rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminSchedule, &schedule.metadata)),
+        rejected_write: rejected_write::persistent(
+            view,
+            &Key::of(Kind::NonAdminSchedule, &schedule.metadata),
+        ),
         policy,
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),

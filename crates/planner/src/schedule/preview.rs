@@ -38,8 +38,10 @@ pub fn preview(
         let Some(due) = times.next(last).filter(|due| due.start <= end) else { break };
         preview.kept.push(Finished { name: name(of, due.due), time: due.start, quality: Quality::Good });
         if let Some(retention) = &retention {
-            let away: Vec<String> =
-                not_kept(&preview.kept, retention, times.cron.zone()).into_iter().map(str::to_owned).collect();
+            let away: Vec<String> = not_kept(&preview.kept, retention, times.cron.zone())
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
             let (gone, kept) = preview.kept.into_iter().partition(|run| away.contains(&run.name));
             preview.kept = kept;
             let gone: Vec<Finished> = gone;

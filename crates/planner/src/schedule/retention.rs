@@ -61,21 +61,16 @@ pub fn not_kept<'a>(runs: &'a [Finished], retention: &Retention, zone: &TimeZone
 
 /// Which of the good ones are kept; they come newest first.
 fn kept<'a>(good: &[&'a Finished], retention: &Retention, zone: &TimeZone) -> BTreeSet<&'a str> {
-    let Retention {
-        keep_last,
-        keep_hourly,
-        keep_daily,
-        keep_weekly,
-        keep_monthly,
-        keep_yearly,
-        keep_within,
-    } = retention;
+    let Retention { keep_last, keep_hourly, keep_daily, keep_weekly, keep_monthly, keep_yearly, keep_within } =
+        retention;
     let mut kept = BTreeSet::new();
     // Whatever the rules say, the last good one stays.
     let at_least_one = keep_last.unwrap_or(0).max(1);
     kept.extend(good.iter().take(at_least_one as usize).map(|run| run.name.as_str()));
     let periods: [(&Option<u32>, fn(&Zoned) -> [i64; 4]); 5] = [
-        (keep_hourly, |at| [at.year().into(), at.month().into(), at.day().into(), at.timestamp().as_second() / 3600]),
+        (keep_hourly, |at| {
+            [at.year().into(), at.month().into(), at.day().into(), at.timestamp().as_second() / 3600]
+        }),
         (keep_daily, |at| [at.year().into(), at.month().into(), at.day().into(), 0]),
         (keep_weekly, |at| {
             let week = at.date().iso_week_date();

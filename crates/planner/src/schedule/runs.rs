@@ -77,7 +77,8 @@ impl Run {
     /// The time it is a backup of: when Velero began.
     pub(super) fn time(&self) -> Timestamp {
         let status = self.backup.status.as_ref();
-        let began = status.and_then(|status| status.velero_backup.as_ref()?.status.as_ref()?.start_timestamp.as_ref());
+        let began = status
+            .and_then(|status| status.velero_backup.as_ref()?.status.as_ref()?.start_timestamp.as_ref());
         let time = began.or(self.backup.metadata.creation_timestamp.as_ref());
         time.map_or(Timestamp::MIN, |time| time.0)
     }

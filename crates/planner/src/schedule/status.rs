@@ -25,7 +25,14 @@ pub(super) fn after(
     let mut status = seen.status();
     let mut events = Vec::new();
     status.phase = Some(Phase::Created);
-    find(seen, &mut status, condition::ACCEPTED, Status::True, condition::SCHEDULE_ACCEPTED, "the schedule is allowed");
+    find(
+        seen,
+        &mut status,
+        condition::ACCEPTED,
+        Status::True,
+        condition::SCHEDULE_ACCEPTED,
+        "the schedule is allowed",
+    );
     list_runs(seen, &mut status);
     let mut velero = ScheduleStatus {
         phase: Some("Enabled".to_owned()),
@@ -46,13 +53,23 @@ pub(super) fn after(
             status.last_due = Some(Time(due.due));
             velero.last_backup = Some(whole(seen.now));
             status.recent_backups.retain(|entry| entry.phase.is_some());
-            status.recent_backups.insert(0, ScheduledBackup { name: name.clone(), ..ScheduledBackup::default() });
+            status
+                .recent_backups
+                .insert(0, ScheduledBackup { name: name.clone(), ..ScheduledBackup::default() });
             if due.missed {
-                let note = format!("runs that were due before {} were missed; one is made for all of them", due.due);
+                let note =
+                    format!("runs that were due before {} were missed; one is made for all of them", due.due);
                 events.push(Event::warning(condition::RUN_SKIPPED, note));
             }
             let message = format!("the run that was due at {} was made: {name}", due.due);
-            find(seen, &mut status, condition::RUNNING_ON_TIME, Status::True, condition::RUN_CREATED, &message);
+            find(
+                seen,
+                &mut status,
+                condition::RUNNING_ON_TIME,
+                Status::True,
+                condition::RUN_CREATED,
+                &message,
+            );
             events.push(Event::normal(condition::RUN_CREATED, message));
         }
         Step::Skip(due, why) => {
@@ -60,7 +77,14 @@ pub(super) fn after(
             velero.last_skipped = Some(Time(due.due));
             status.recent_backups.retain(|entry| entry.phase.is_some());
             let message = format!("the run that was due at {} was skipped: {why}", due.due);
-            find(seen, &mut status, condition::RUNNING_ON_TIME, Status::False, condition::RUN_SKIPPED, &message);
+            find(
+                seen,
+                &mut status,
+                condition::RUNNING_ON_TIME,
+                Status::False,
+                condition::RUN_SKIPPED,
+                &message,
+            );
             events.push(Event::warning(condition::RUN_SKIPPED, message));
         }
     }
@@ -73,7 +97,8 @@ pub(super) fn after(
     status.velero_schedule = Some(VeleroSchedule { status: Some(velero), ..VeleroSchedule::default() });
     status.next_run = next_run(seen, times, &status);
     let finished = keep::finished(seen);
-    let good = retention::last_good(&finished).and_then(|good| seen.runs.iter().find(|run| run.name() == good.name));
+    let good =
+        retention::last_good(&finished).and_then(|good| seen.runs.iter().find(|run| run.name() == good.name));
     status.last_good_backup = good.map(|run| run.name().to_owned());
     status.last_good_time = good.and_then(|run| crate::last_good::ended(&run.backup)).map(Time);
     events.extend(keep::report(seen, policy, &mut status.conditions));
@@ -96,7 +121,8 @@ fn next_run(seen: &Observed, times: &Times, status: &NonAdminScheduleStatus) -> 
     if seen.is_paused() {
         return None;
     }
-    let skipped = status.velero_schedule.as_ref().and_then(|velero| velero.status.as_ref()?.last_skipped.as_ref());
+    let skipped =
+        status.velero_schedule.as_ref().and_then(|velero| velero.status.as_ref()?.last_skipped.as_ref());
     let mut next = times.next(last_of(seen, status))?;
     if skipped.is_some_and(|skipped| skipped.0 == next.due) {
         next = times.next(next.due)?;
@@ -140,7 +166,14 @@ fn report_refused_run(seen: &Observed, status: &mut NonAdminScheduleStatus) {
     let rejected = seen.rejected_write.as_deref().filter(|rejected| rejected.kind == Kind::NonAdminBackup);
     if let Some(rejected) = rejected.filter(|_| run.is_none()) {
         let message = format!("the latest run could not be made: {}; it is tried again", rejected.why());
-        return find(seen, status, condition::RUNNING_ON_TIME, Status::False, condition::RUN_REFUSED, &message);
+        return find(
+            seen,
+            status,
+            condition::RUNNING_ON_TIME,
+            Status::False,
+            condition::RUN_REFUSED,
+            &message,
+        );
     }
     match run.map(|run| (run.name(), run.progress())) {
         Some((name, Progress::Refused(why) | Progress::Waiting(why))) => {
@@ -151,7 +184,14 @@ fn report_refused_run(seen: &Observed, status: &mut NonAdminScheduleStatus) {
             let found = condition::get(&status.conditions, condition::RUNNING_ON_TIME);
             if found.is_some_and(|found| found.reason == condition::RUN_REFUSED) {
                 let message = format!("the latest run, {name}, has started");
-                find(seen, status, condition::RUNNING_ON_TIME, Status::True, condition::RUN_CREATED, &message);
+                find(
+                    seen,
+                    status,
+                    condition::RUNNING_ON_TIME,
+                    Status::True,
+                    condition::RUN_CREATED,
+                    &message,
+                );
             }
         }
         None => {}

@@ -88,9 +88,7 @@ fn why_skipped(seen: &Observed, times: &Times, policy: &Policy, due: &Due) -> Op
     }
     let allowed = seen.schedule.spec.concurrency == Some(Concurrency::Allow);
     seen.runs.iter().find_map(|run| match run.progress() {
-        Progress::Running if !allowed => {
-            Some(format!("the run before it, {}, is not finished", run.name()))
-        }
+        Progress::Running if !allowed => Some(format!("the run before it, {}, is not finished", run.name())),
         Progress::Waiting(why) => Some(format!("the run before it, {}, waits: {why}", run.name())),
         Progress::Running | Progress::Refused(_) | Progress::Over => None,
     })

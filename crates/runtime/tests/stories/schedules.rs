@@ -154,8 +154,14 @@ fn of_runs_that_were_missed_one_is_made_if_it_is_not_too_late() {
     world.settle();
     assert_eq!(runs(&world), ["20260104020000"], "too late");
     let reported = world.condition("nas shop/nightly", "RunsOnTime");
-    assert!(reported.starts_with("False/RunSkipped: the run that was due at 2026-01-05T02:00:00Z was skipped"), "{reported}");
-    assert_eq!(world.get("nas shop/nightly")["status"]["veleroSchedule"]["status"]["lastSkipped"], "2026-01-05T02:00:00Z");
+    assert!(
+        reported.starts_with("False/RunSkipped: the run that was due at 2026-01-05T02:00:00Z was skipped"),
+        "{reported}"
+    );
+    assert_eq!(
+        world.get("nas shop/nightly")["status"]["veleroSchedule"]["status"]["lastSkipped"],
+        "2026-01-05T02:00:00Z"
+    );
     world.pass(DAY);
     assert_eq!(runs(&world).len(), 2);
 }
@@ -182,7 +188,10 @@ fn a_refused_run_is_visible_and_the_next_one_takes_its_place() {
     world.policy(|policy| policy.backup.max_per_namespace = Some(0));
     world.pass(HOUR);
     let reported = world.condition("nas shop/often", "RunsOnTime");
-    assert!(reported.starts_with("False/RunRefused: the latest run, often-20260101010000, has not started"), "{reported}");
+    assert!(
+        reported.starts_with("False/RunRefused: the latest run, often-20260101010000, has not started"),
+        "{reported}"
+    );
     world.pass(2 * HOUR);
     assert_eq!(runs(&world), ["20260101010000"], "it waits, and they do not pile up");
     world.policy(|policy| policy.backup.max_per_namespace = None);
@@ -242,7 +251,10 @@ fn what_is_not_kept_goes_with_its_data_and_the_last_good_one_never() {
         velero_works(&mut world, "PartiallyFailed");
     }
     let left = runs(&world);
-    assert!(left.contains(&"20260105020000".to_owned()) && left.contains(&"20260104020000".to_owned()), "{left:?}");
+    assert!(
+        left.contains(&"20260105020000".to_owned()) && left.contains(&"20260104020000".to_owned()),
+        "{left:?}"
+    );
     let status = world.get("nas shop/nightly")["status"].clone();
     assert_eq!(status["lastGoodBackup"], "nightly-20260105020000");
     assert_eq!(left.len(), 42, "what is partial stays as long as there is nothing better");
@@ -305,14 +317,34 @@ fn a_backup_that_is_being_restored_is_not_deleted() {
 fn what_cannot_be_read_is_refused_and_heals() {
     let mut world = world();
     for (name, spec, message) in [
-        ("cron", json!({"schedule": "0 25 * * *"}), "spec.schedule: \"25\" is not a hour; numbers from 0 to 23"),
+        (
+            "cron",
+            json!({"schedule": "0 25 * * *"}),
+            "spec.schedule: \"25\" is not a hour; numbers from 0 to 23",
+        ),
         ("few", json!({"schedule": "0 2 * *"}), "spec.schedule: \"0 2 * *\" has 4 fields; five are needed"),
-        ("word", json!({"schedule": "@fortnightly"}), "spec.schedule: \"@fortnightly\" is not known; @yearly"),
+        (
+            "word",
+            json!({"schedule": "@fortnightly"}),
+            "spec.schedule: \"@fortnightly\" is not known; @yearly",
+        ),
         ("date", json!({"schedule": "0 0 31 2 *"}), "spec.schedule: there is no such date"),
-        ("zone", json!({"timeZone": "Europe/Nowhere"}), "spec.timeZone: \"Europe/Nowhere\" is not a time zone"),
-        ("both", json!({"schedule": "CRON_TZ=Asia/Tokyo 0 2 * * *", "timeZone": "UTC"}), "spec.timeZone: the schedule itself"),
+        (
+            "zone",
+            json!({"timeZone": "Europe/Nowhere"}),
+            "spec.timeZone: \"Europe/Nowhere\" is not a time zone",
+        ),
+        (
+            "both",
+            json!({"schedule": "CRON_TZ=Asia/Tokyo 0 2 * * *", "timeZone": "UTC"}),
+            "spec.timeZone: the schedule itself",
+        ),
         ("kept", json!({"retention": {}}), "spec.retention: nothing is named that is kept"),
-        ("within", json!({"retention": {"keepWithin": "soon"}}), "spec.retention.keepWithin: \"soon\" is not a time"),
+        (
+            "within",
+            json!({"retention": {"keepWithin": "soon"}}),
+            "spec.retention.keepWithin: \"soon\" is not a time",
+        ),
         ("late", json!({"startingDeadline": "soon"}), "spec.startingDeadline: \"soon\" is not a duration"),
         (
             "other",
@@ -390,7 +422,10 @@ fn a_year_of_nights_with_a_leap_day_and_changes_of_the_clocks() {
     // On 29 October 02:30 exists twice: the run is at the first, 00:30 UTC.
     assert!(made.contains(&"nightly-20281029003000".to_owned()));
     let left = runs(&world);
-    assert!((18..=23).contains(&left.len()), "7 days, 4 weeks and 12 months, some of them the same: {left:?}");
+    assert!(
+        (18..=23).contains(&left.len()),
+        "7 days, 4 weeks and 12 months, some of them the same: {left:?}"
+    );
     assert_eq!(left.first().map(String::as_str), Some("20280131013000"));
 }
 
@@ -431,7 +466,8 @@ fn five_hundred_schedules_of_one_time_start_spread_over_five_minutes() {
     world.rest();
     let mut starts = std::collections::BTreeMap::<String, usize>::new();
     for name in &names {
-        let next = world.get(&format!("nas {name}/nightly"))["status"]["nextRun"].as_str().unwrap().to_owned();
+        let next =
+            world.get(&format!("nas {name}/nightly"))["status"]["nextRun"].as_str().unwrap().to_owned();
         assert!(("2026-01-02T00:00:00Z".."2026-01-02T00:05:00Z").contains(&next.as_str()), "{next}");
         *starts.entry(next).or_default() += 1;
     }

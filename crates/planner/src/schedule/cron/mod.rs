@@ -92,7 +92,9 @@ impl Cron {
             Some(every) => {
                 Rule::Every(duration(every).map_err(Unreadable::Expression)?, whole(setting.anchor))
             }
-            None => Rule::Fields(Box::new(read_fields(rest, setting.hashed).map_err(Unreadable::Expression)?)),
+            None => {
+                Rule::Fields(Box::new(read_fields(rest, setting.hashed).map_err(Unreadable::Expression)?))
+            }
         };
         Ok(Self { rule, zone })
     }

@@ -62,12 +62,33 @@ fn a_star_decides_whether_one_field_for_days_must_fit_or_both_as_with_robfig() {
 #[test]
 fn what_robfig_refuses_is_refused_with_what_would_do() {
     for text in [
-        "", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 *",
-        "* * * * 8", "5-1 * * * *", "*/0 * * * *", "a * * * *", "-1 * * * *", "1- * * * *", "@reboot", "@every",
-        "@every soon", "@every -1h", "TZ=UTC", "TZ=Mars/Base 0 0 * * *", "1,,2 * * * *",
+        "",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * 32 * *",
+        "* * * 13 *",
+        "* * * * 8",
+        "5-1 * * * *",
+        "*/0 * * * *",
+        "a * * * *",
+        "-1 * * * *",
+        "1- * * * *",
+        "@reboot",
+        "@every",
+        "@every soon",
+        "@every -1h",
+        "TZ=UTC",
+        "TZ=Mars/Base 0 0 * * *",
+        "1,,2 * * * *",
     ] {
         let refused = Cron::read(text, &setting(None)).map(|_| ()).unwrap_err();
-        assert!(matches!(&refused, Unreadable::Expression(why) if why.contains(';')), "{text:?}: {refused:?}");
+        assert!(
+            matches!(&refused, Unreadable::Expression(why) if why.contains(';')),
+            "{text:?}: {refused:?}"
+        );
     }
 }
 
@@ -142,7 +163,9 @@ mod oracle {
 
     fn fits(parts: &[Part], number: i8) -> bool {
         let number = u32::from(number.unsigned_abs());
-        parts.iter().any(|part| (part.low..=part.high).contains(&number) && (number - part.low) % part.step == 0)
+        parts
+            .iter()
+            .any(|part| (part.low..=part.high).contains(&number) && (number - part.low) % part.step == 0)
     }
 
     fn star(parts: &[Part]) -> bool {
@@ -156,8 +179,15 @@ mod oracle {
             let time = at.to_zoned(TimeZone::UTC);
             let week = time.weekday().to_sunday_zero_offset();
             let (month_day, week_day) = (fits(&fields[2], time.day()), fits(&fields[4], week));
-            let day = if star(&fields[2]) || star(&fields[4]) { month_day && week_day } else { month_day || week_day };
-            let fine = day && fits(&fields[0], time.minute()) && fits(&fields[1], time.hour()) && fits(&fields[3], time.month());
+            let day = if star(&fields[2]) || star(&fields[4]) {
+                month_day && week_day
+            } else {
+                month_day || week_day
+            };
+            let fine = day
+                && fits(&fields[0], time.minute())
+                && fits(&fields[1], time.hour())
+                && fits(&fields[3], time.month());
             fine.then_some(at)
         })
     }
@@ -179,7 +209,8 @@ fn part(min: u32, max: u32) -> impl Strategy<Value = (String, (u32, u32, u32, bo
 fn field(min: u32, max: u32) -> impl Strategy<Value = (String, Vec<oracle::Part>)> {
     proptest::collection::vec(part(min, max), 1..3).prop_map(|parts| {
         let text = parts.iter().map(|(text, _)| text.clone()).collect::<Vec<_>>().join(",");
-        let parts = parts.into_iter().map(|(_, (low, high, step, star))| oracle::Part { low, high, step, star });
+        let parts =
+            parts.into_iter().map(|(_, (low, high, step, star))| oracle::Part { low, high, step, star });
         (text, parts.collect())
     })
 }
