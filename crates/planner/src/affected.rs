@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore, Schedule};
 use api::{
     Claim, DataProtectionApplication, Kind, NodeAgent, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule, Phase, RestoredPod, labels,
@@ -64,6 +64,11 @@ pub fn schedule(
         keys.extend(schedules::may_want_defaults(view, namespace));
     }
     keys
+}
+
+/// A Velero Schedule: the schedule it was made for.
+pub fn velero_schedule(_: &State, before: Option<&Schedule>, after: Option<&Schedule>) -> Vec<Key> {
+    after.or(before).and_then(|velero| schedules::origin(&velero.metadata)).into_iter().collect()
 }
 
 /// A restore request: itself, the downloads that wait for it, and the backup it names if that is being deleted with its

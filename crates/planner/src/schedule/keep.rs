@@ -46,13 +46,17 @@ pub fn effective(schedule: &NonAdminSchedule, policy: &Policy) -> Option<Retenti
         keep_weekly: number(asked.keep_weekly, min.keep_weekly, max.keep_weekly),
         keep_monthly: number(asked.keep_monthly, min.keep_monthly, max.keep_monthly),
         keep_yearly: number(asked.keep_yearly, min.keep_yearly, max.keep_yearly),
-        keep_within: within_bounds(asked.keep_within, min.keep_within.as_ref(), max.keep_within.as_ref()),
+        keep_within: within_bounds(
+            asked.keep_within.as_ref(),
+            min.keep_within.as_ref(),
+            max.keep_within.as_ref(),
+        ),
     })
 }
 
-fn within_bounds(asked: Option<String>, min: Option<&String>, max: Option<&String>) -> Option<String> {
+fn within_bounds(asked: Option<&String>, min: Option<&String>, max: Option<&String>) -> Option<String> {
     let long = |text: &String| retention::within(text).unwrap_or_default();
-    let at_least = [asked.as_ref(), min].into_iter().flatten().max_by_key(|text| long(text)).cloned()?;
+    let at_least = [asked, min].into_iter().flatten().max_by_key(|text| long(text)).cloned()?;
     Some(max.filter(|max| long(max) < long(&at_least)).cloned().unwrap_or(at_least))
 }
 
@@ -127,7 +131,7 @@ pub(super) fn report(seen: &Observed, policy: &Policy, conditions: &mut Vec<Cond
         (Status::True, reasons::RETENTION_APPLIED, message)
     };
     let news = status == Status::False
-        && !condition::get(conditions, condition::RETAINED).is_some_and(|found| found.message == message);
+        && condition::get(conditions, condition::RETAINED).is_none_or(|found| found.message != message);
     let event = news.then(|| Event::warning(reason, message.clone()));
     let finding = Finding { type_: condition::RETAINED, status, reason, message: &message };
     condition::set(conditions, finding, seen.schedule.metadata.generation, seen.now);

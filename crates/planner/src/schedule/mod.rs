@@ -19,11 +19,13 @@ mod run;
 mod runs;
 mod status;
 mod step;
+mod takeover;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::condition;
+use api::velero::Schedule as VeleroSchedule;
 use api::{Kind, NonAdminBackup, NonAdminSchedule, NonAdminScheduleStatus, Phase, labels};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
@@ -41,6 +43,7 @@ pub use keep::effective;
 pub use preview::{Preview, preview};
 pub use run::{backup, label_value, name};
 pub use runs::Run;
+pub(crate) use takeover::{is_left, origin};
 
 use crate::ownership::label;
 use crate::rejected_write;
@@ -69,6 +72,8 @@ pub struct Observed {
     pub times: Option<Result<Times, Refusal>>,
     /// The name of the run that is due, if a NonAdminBackup has it already, a run or not.
     pub taken: Option<String>,
+    /// The Velero Schedule that the Go controller made for it, if that is still there.
+    pub velero_schedule: Option<Arc<VeleroSchedule>>,
     /// How many older schedules the namespace has.
     pub older: usize,
     /// The last write for this object that the API server rejected.
@@ -118,6 +123,7 @@ pub(crate) fn gather(
         namespace: space,
         runs: runs::gather(view, namespace, name),
         taken: None,
+        velero_schedule: view.velero_schedule_for(namespace, name),
         older,
         rejected_write: rejected_write::persistent(
             view,
@@ -245,6 +251,9 @@ fn refuse(seen: &Observed, refusal: &Refusal) -> Plan {
 
 /// Makes the run that is due, and deletes what is not kept.
 fn run_and_keep(seen: &Observed, policy: &Policy, times: &Times) -> Plan {
+    if let Some(velero) = &seen.velero_schedule {
+        return takeover::decide(seen, velero, policy, times);
+    }
     let step = if seen.is_paused() { Step::Wait } else { step::next(seen, times, policy) };
     let (status, events) = status::after(seen, times, policy, &step);
     let reset = seen.schedule.spec.skip_immediately == Some(true) && !seen.is_paused();

@@ -59,6 +59,9 @@ pub fn not_kept<'a>(runs: &'a [Finished], retention: &Retention, zone: &TimeZone
     away.into_iter().map(|run| run.name.as_str()).collect()
 }
 
+/// What a time has in common with others of its hour, day, week and so on.
+type Period = fn(&Zoned) -> [i64; 4];
+
 /// Which of the good ones are kept; they come newest first.
 fn kept<'a>(good: &[&'a Finished], retention: &Retention, zone: &TimeZone) -> BTreeSet<&'a str> {
     let Retention { keep_last, keep_hourly, keep_daily, keep_weekly, keep_monthly, keep_yearly, keep_within } =
@@ -67,7 +70,7 @@ fn kept<'a>(good: &[&'a Finished], retention: &Retention, zone: &TimeZone) -> BT
     // Whatever the rules say, the last good one stays.
     let at_least_one = keep_last.unwrap_or(0).max(1);
     kept.extend(good.iter().take(at_least_one as usize).map(|run| run.name.as_str()));
-    let periods: [(&Option<u32>, fn(&Zoned) -> [i64; 4]); 5] = [
+    let periods: [(&Option<u32>, Period); 5] = [
         (keep_hourly, |at| {
             [at.year().into(), at.month().into(), at.day().into(), at.timestamp().as_second() / 3600]
         }),
@@ -122,4 +125,8 @@ pub fn within(text: &str) -> Option<Duration> {
 }
 
 /// A hundred years: beyond any backup.
-const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+const LONGEST: Duration = Duration::from_hours(100 * 366 * 24);
+
+#[cfg(test)]
+#[path = "retention_tests.rs"]
+mod tests;

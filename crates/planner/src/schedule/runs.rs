@@ -94,10 +94,9 @@ impl Run {
         }
         let status = self.backup.status.as_ref();
         match status.and_then(|status| status.phase) {
-            None | Some(Phase::New) => Progress::Running,
             Some(Phase::Deleting) => Progress::Over,
             Some(Phase::Created) if ended(&self.backup).is_some() => Progress::Over,
-            Some(Phase::Created) => Progress::Running,
+            None | Some(Phase::New | Phase::Created) => Progress::Running,
             Some(Phase::BackingOff) => {
                 let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
                 let Some(accepted) = condition::get(conditions, condition::ACCEPTED) else {

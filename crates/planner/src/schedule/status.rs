@@ -41,9 +41,11 @@ pub(super) fn after(
     };
     match step {
         Step::Wait | Step::Finish(_) => {
-            // The time of a clock that was set back since, or of the end of a pause, is written down.
+            // Written down: the time of a clock that was set back, of the end of a pause, or of Velero's last run.
             let last = step::last(seen);
-            if status.last_due.as_ref().map_or(seen.resumes(), |known| last < known.0 || seen.resumes()) {
+            let known = status.last_due.as_ref().map(|known| known.0);
+            let taken_over = seen.velero_schedule.is_some() && known != Some(last);
+            if taken_over || seen.resumes() || known.is_some_and(|known| last < known) {
                 status.last_due = Some(Time(last));
             }
         }

@@ -32,7 +32,20 @@ pub(super) fn last(seen: &Observed) -> Timestamp {
         return seen.now;
     }
     // Later than now is a clock that was set back since: names of runs tell which of them are there already.
-    last.unwrap_or(created).min(seen.now)
+    last.unwrap_or(created).max(by_velero(seen).unwrap_or(created)).min(seen.now)
+}
+
+/// When Velero last made a run by the Velero Schedule of the Go controller, which wrote it down in the status too.
+fn by_velero(seen: &Observed) -> Option<Timestamp> {
+    let reported = seen.reported().filter(|status| status.last_due.is_none());
+    let reported = reported.and_then(|status| status.velero_schedule.as_ref()?.status.as_ref());
+    let velero = seen.velero_schedule.as_deref().and_then(|velero| velero.status.as_ref());
+    [reported, velero]
+        .into_iter()
+        .flatten()
+        .filter_map(|status| status.last_backup.as_ref())
+        .map(|time| time.0)
+        .max()
 }
 
 /// The next step.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore, VolumeOperation};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore, Schedule, VolumeOperation};
 use api::{
     Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
     NonAdminSchedule, Phase, labels,
@@ -77,6 +77,15 @@ impl State {
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminSchedule, &object.metadata);
         self.note_phase(&key, after.is_some(), after.and_then(|schedule| schedule.status.as_ref()?.phase));
+    }
+
+    pub(super) fn index_velero_schedule(&mut self, before: Option<&Schedule>, after: Option<&Schedule>) {
+        let Some(name) = after.or(before).and_then(|velero| velero.metadata.name.clone()) else { return };
+        let owner = |velero: Option<&Schedule>| -> Vec<String> {
+            let key = velero.and_then(|velero| schedule::origin(&velero.metadata));
+            key.map(|key| place(&key.namespace, &key.name)).into_iter().collect()
+        };
+        self.velero_schedules_for.shift(&name, &owner(before), &owner(after));
     }
 
     pub(super) fn index_location(

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
+use api::velero::{
+    Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore, Schedule as VeleroSchedule,
+};
 use api::{
     Claim, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
     NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule,
@@ -120,6 +122,16 @@ impl State {
     pub fn schedules(&self) -> Vec<Key> {
         let names = self.schedules.names();
         names.map(|(namespace, name)| Key::new(Kind::NonAdminSchedule, namespace, name)).collect()
+    }
+
+    /// The Velero Schedule that the Go controller made for this schedule.
+    pub fn velero_schedule_for(&self, namespace: &str, name: &str) -> Option<Arc<VeleroSchedule>> {
+        self.velero_schedules_for.under(&place(namespace, name)).next().and_then(|velero| self.admin(velero))
+    }
+
+    /// Every Velero Schedule.
+    pub fn velero_schedules(&self) -> Vec<Arc<VeleroSchedule>> {
+        self.velero_schedules.all().map(|seen| seen.object).collect()
     }
 
     /// The backup requests that say they are runs of this schedule.

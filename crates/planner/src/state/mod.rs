@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use api::velero::{
     Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
-    PodVolumeBackup, PodVolumeRestore, Restore,
+    PodVolumeBackup, PodVolumeRestore, Restore, Schedule,
 };
 use api::{
     Claim, DataProtectionApplication, HiddenSecret, Kind, NodeAgent, NonAdminBackup,
@@ -163,6 +163,9 @@ pub struct State {
     restores_from: Index<String>,
     /// The names of backup requests by namespace and schedule.
     runs: Index<String>,
+    velero_schedules: Store<Schedule>,
+    /// The names of Velero Schedules by namespace and name of the schedule they were made for.
+    velero_schedules_for: Index<String>,
     /// The names of Velero Backups by the namespace they say they were made for.
     made_for: Index<String>,
     /// The names of Velero Backups by their storage location.
@@ -228,6 +231,8 @@ impl State {
             volume_notes: HashMap::new(),
             restores_from: Index::default(),
             runs: Index::default(),
+            velero_schedules: Store::default(),
+            velero_schedules_for: Index::default(),
             made_for: Index::default(),
             stored_in: Index::default(),
             backing_off: BTreeSet::new(),

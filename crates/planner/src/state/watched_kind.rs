@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use api::velero::{
     Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
-    PodVolumeBackup, PodVolumeRestore, Restore,
+    PodVolumeBackup, PodVolumeRestore, Restore, Schedule,
 };
 use api::{
     DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
@@ -100,6 +100,7 @@ watched_kinds! {
     Secret in secret_copies, indexed by nothing, affects affected::of_location;
     Backup in velero_backups, indexed by State::index_velero_backup, affects affected::velero_backup;
     Restore in velero_restores, indexed by State::queue_restore, affects affected::velero_restore;
+    Schedule in velero_schedules, indexed by State::index_velero_schedule, affects affected::velero_schedule;
     BackupStorageLocation in storage_locations, indexed by State::index_storage, affects affected::storage_location;
     DeleteBackupRequest in delete_requests, indexed by State::index_delete_request, affects affected::delete_request;
     Namespace in namespaces, indexed by State::index_namespace, affects affected::namespace;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::Kind;
+use api::{Kind, labels};
 use insta::assert_snapshot;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -473,4 +473,69 @@ fn five_hundred_schedules_of_one_time_start_spread_over_five_minutes() {
     }
     let most = starts.values().max().unwrap();
     assert!(starts.len() > 200 && *most <= 10, "{} seconds, and at most {most} in one", starts.len());
+}
+
+/// What the Go controller made for `shop/nightly`, and when Velero last made a backup of it.
+fn velero_schedule(last_backup: &str) -> Value {
+    object(
+        Kind::Schedule,
+        "velero/shop-nightly-1",
+        json!({
+            "metadata": {
+                "labels": {labels::OADP: labels::OADP_VALUE, labels::MANAGED_BY: labels::MANAGED_BY_VALUE,
+                    labels::NAS_NACUUID: "shop-nightly-1"},
+                "annotations": {labels::NAS_NAME: "nightly", labels::NAS_NAMESPACE: "shop"},
+            },
+            "spec": {"schedule": "0 2 * * *", "template": {}},
+            "status": {"phase": "Enabled", "lastBackup": last_backup},
+        }),
+    )
+}
+
+#[test]
+fn a_velero_schedule_of_the_go_controller_is_taken_over_without_a_run_lost_or_doubled() {
+    for (hours, last, expected) in [
+        (3, "2026-01-01T02:00:05Z", vec!["20260102020000"]),
+        (3, "2025-12-31T02:00:05Z", vec!["20260101020000"]),
+    ] {
+        let mut world = world();
+        world.apply(nas("shop/nightly", "0 2 * * *", json!({"concurrency": "Allow"})));
+        world.apply(velero_schedule(last));
+        world.stop_recording();
+        world.jump(hours * HOUR);
+        world.settle();
+        assert!(world.names(Kind::Schedule).is_empty(), "it is gone");
+        let deleted = world.whole_trace().matches("delete Schedule").count();
+        assert_eq!(deleted, 1, "exactly once");
+        world.pass(MINUTE);
+        if runs(&world).is_empty() {
+            world.pass(DAY);
+        }
+        assert_eq!(runs(&world), expected, "Velero's last one was at {last}");
+    }
+}
+
+#[test]
+fn around_the_time_it_is_due_velero_is_let_finish_first() {
+    let mut world = world();
+    world.stop_recording();
+    world.jump(2 * HOUR);
+    world.apply(nas("shop/nightly", "0 2 * * *", json!({})));
+    world.apply(velero_schedule("2025-12-31T02:00:05Z"));
+    world.jump(10 * Duration::from_secs(1));
+    world.settle();
+    assert_eq!(world.names(Kind::Schedule).len(), 1, "Velero may be at it");
+    world.edit("Schedule velero/shop-nightly-1", json!({"status": {"lastBackup": "2026-01-01T02:00:20Z"}}));
+    world.pass(3 * MINUTE);
+    assert!(world.names(Kind::Schedule).is_empty() && runs(&world).is_empty());
+    world.pass(DAY);
+    assert_eq!(runs(&world), ["20260102020000"]);
+}
+
+#[test]
+fn a_velero_schedule_whose_schedule_is_gone_is_collected() {
+    let mut world = world();
+    world.apply(velero_schedule("2026-01-01T02:00:05Z"));
+    world.settle();
+    assert_eq!(world.collect_garbage(), ["Schedule shop-nightly-1"]);
 }

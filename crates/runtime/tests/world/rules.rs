@@ -152,6 +152,7 @@ impl World {
         let place = self.objects.get(&Key::new(Kind::BackupStorageLocation, ADMIN, place));
         let tenant = place.and_then(|place| annotation(&place.json, labels::NABSL_NAMESPACE));
         let origin = match key.kind {
+            Kind::Schedule => labels::NAS_NAMESPACE,
             Kind::Restore => labels::NAR_NAMESPACE,
             Kind::DownloadRequest => labels::NADR_NAMESPACE,
             _ => labels::NAB_NAMESPACE,
