@@ -30,6 +30,7 @@ mod reference;
 mod request;
 mod resources;
 mod restore;
+mod schedule;
 mod selector;
 mod send;
 mod status;

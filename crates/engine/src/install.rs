@@ -235,12 +235,13 @@ pub async fn kept(
     Ok(kept)
 }
 
-const REQUESTS: [Kind; 5] = [
+const REQUESTS: [Kind; 6] = [
     Kind::NonAdminBackup,
     Kind::NonAdminRestore,
     Kind::NonAdminBackupStorageLocation,
     Kind::NonAdminBackupStorageLocationRequest,
     Kind::NonAdminDownloadRequest,
+    Kind::NonAdminSchedule,
 ];
 
 /// How many requests of tenants there are by kind, and in how many namespaces.

@@ -43,6 +43,7 @@ mod request;
 pub mod restore;
 pub mod restore_preview;
 pub mod results;
+pub mod schedule;
 mod selectors;
 pub mod served;
 pub mod state;

@@ -157,6 +157,12 @@ impl Refusal {
         Self { message: format!("together with what the administrators add: {}", self.message), ..self }
     }
 
+    /// The same refusal of a spec that is a part of another object: its fields have another path there.
+    #[must_use]
+    pub(crate) fn moved(self, path: &str, to: &str) -> Self {
+        Self { field: self.field.replacen(path, to, 1), ..self }
+    }
+
     /// The message of the condition that reports it, from which `healed_by` reads the same answer again.
     pub(crate) fn condition_message(&self) -> String {
         let message = self.to_string();

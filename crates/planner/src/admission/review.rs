@@ -2,7 +2,10 @@
 
 use std::fmt::Display;
 
-use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore};
+use api::{
+    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
+    NonAdminSchedule,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -10,7 +13,7 @@ use serde_json::Value;
 use crate::state::State;
 use crate::state::prune::spec_too_big;
 use crate::view::Seen;
-use crate::{backup, download, location, restore};
+use crate::{backup, download, location, restore, schedule};
 
 /// The result of a review: a refusal, or warnings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,6 +80,11 @@ pub fn review(view: &State, asked: &ReviewedObject<'_>) -> ReviewResult {
             .map_or_else(ReviewResult::fine, |seen| {
                 download::admit(&download::gather(view, seen, namespace))
             }),
+        Kind::NonAdminSchedule => {
+            asked.news(|of: &NonAdminSchedule| of.spec.clone()).map_or_else(ReviewResult::fine, |seen| {
+                schedule::admit(&schedule::gather(view, seen, namespace, name))
+            })
+        }
         _ => ReviewResult::fine(),
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refus
     }
     let spec = &seen.spec().backup_spec;
     let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
-    namespace_allowed(seen, policy, namespace).or_else(|| check_spec(spec, namespace, policy))
+    closed_namespace(namespace, &seen.admin_namespace, policy).or_else(|| check_spec(spec, namespace, policy))
 }
 
 /// Refusals that a change of another object can fix.
@@ -56,8 +56,9 @@ fn field(name: &str) -> String {
     format!("{PATH}.{name}")
 }
 
-fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Option<Refusal> {
-    let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
+/// Backups and schedules are refused in the administrators' namespace and in those that the policy leaves out.
+pub(crate) fn closed_namespace(namespace: &str, admin_namespace: &str, policy: &Policy) -> Option<Refusal> {
+    let closed = namespace == admin_namespace || !policy.namespaces.allows(namespace);
     closed.then(|| {
         let message =
             "backups cannot be asked for in this namespace; the administrators' policy leaves it out";

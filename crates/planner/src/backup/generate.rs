@@ -11,7 +11,7 @@ use super::{Observed, storage_name, volumes};
 use crate::enforce::Fields;
 use crate::ownership::{annotation, own_name};
 use crate::volumes::timeout_annotation;
-use crate::{Action, Policy, Target, fence, filters, hook_timeout};
+use crate::{Action, Policy, Target, fence, filters, hook_timeout, schedule};
 
 /// What the tenant asked for when the Velero Backup was made, so that a later edit can be detected.
 pub(super) const SPEC_DIGEST: &str = "nacre.dev/spec-digest";
@@ -34,6 +34,8 @@ pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
         (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
         (SPEC_DIGEST.to_owned(), digest(&seen.spec().backup_spec)),
     ]);
+    // So that a run that is found in storage again is one of its schedule's again.
+    annotations.extend(schedule::of_run(origin).map(|of| (labels::NAS_NAME.to_owned(), of.to_owned())));
     annotations.extend(timeout_annotation(&policy.volumes));
     Backup {
         metadata: ObjectMeta {

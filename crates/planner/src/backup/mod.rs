@@ -32,6 +32,7 @@ use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
 pub use check::check_spec;
+pub(crate) use check::closed_namespace;
 pub use not_restorable::not_restorable;
 pub use restore_helper::pods_without_user;
 pub(crate) use volumes::is_own_policy;

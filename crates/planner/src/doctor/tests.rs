@@ -135,7 +135,7 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Storage Ok: NetworkPolicy out limits whom pods in velero can talk to
     Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
     Nacre Ok: velero/non-admin-controller-1_a acts, and says so in its lease
-    Nacre Ok: all 5 definitions are there and current
+    Nacre Ok: all 6 definitions are there and current
     Admission Ok: all 36 admission policies are there and current
     Admission Ok: the API server asks nacre about requests, and its certificate fits
     Rights Ok: all 10 roles and bindings are there and current
@@ -319,7 +319,7 @@ fn what_is_missing_or_changed_is_named() {
       -> kubectl apply --server-side --force-conflicts -f deploy/crds, or upgrade whoever made them
     ");
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
-    Nacre NotChecked: definitions (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests): you may not get customresourcedefinitions
+    Nacre NotChecked: definitions (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests and 1 more): you may not get customresourcedefinitions
     Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 31 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
     Rights NotChecked: roles and bindings (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
     ");
@@ -361,7 +361,7 @@ fn nobody_has_more_than_they_should() {
     let wide = json!({"metadata": {"name": "generous", "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}},
         "rules": [{"apiGroups": ["oadp.openshift.io"], "resources": ["*"], "verbs": ["*"]}]});
     insta::assert_snapshot!(sick(|seen| seen.rbac = Reading::Found(roles(&[wide]))), @r"
-    Rights Problem: clusterrole generous lets owners of namespaces create dataprotectionapplications, create nonadminbackupstoragelocationrequests, delete nonadminbackupstoragelocationrequests, patch dataprotectionapplications, patch nonadminbackups/status and 10 more
+    Rights Problem: clusterrole generous lets owners of namespaces create dataprotectionapplications, create nonadminbackupstoragelocationrequests, delete nonadminbackupstoragelocationrequests, patch dataprotectionapplications, patch nonadminbackups/status and 12 more
       -> take these out: kubectl edit clusterrole generous
     ");
     let links = json!({"metadata": {"name": "readers", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},

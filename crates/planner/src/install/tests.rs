@@ -91,7 +91,7 @@ fn definitions_and_accounts_that_others_made_are_never_overwritten() {
     }
     let decision = decide(&Observed { settings: &Settings::default(), found: &found });
     assert!(decision.plan.actions.is_empty() && decision.refusals.is_empty());
-    assert_eq!(decision.remarks.len(), 7, "{:?}", decision.remarks);
+    assert_eq!(decision.remarks.len(), 8, "{:?}", decision.remarks);
     // Roles of nacre's own names have to be nacre's.
     find(&mut found, Kind::ClusterRole, "nacre").body["metadata"]["labels"] = json!({});
     assert!(refused(&Settings::default(), &found).contains("clusterrole/nacre is not nacre's"));
@@ -193,8 +193,8 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
     assert!(!trace.contains(&"release other".to_owned()));
     // Definitions stay, with every request, and so does the namespace.
     let left: Vec<_> = found.iter().map(|one| one.kind).collect();
-    assert_eq!(left.iter().filter(|kind| **kind == Kind::CustomResourceDefinition).count(), 6);
-    assert_eq!(left.len(), 7);
+    assert_eq!(left.iter().filter(|kind| **kind == Kind::CustomResourceDefinition).count(), 7);
+    assert_eq!(left.len(), 8);
     let all = uninstall::Observed {
         scope: Scope::Definitions,
         found: &found,

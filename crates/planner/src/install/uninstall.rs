@@ -36,10 +36,11 @@ pub enum Scope {
 }
 
 /// The finalizer nacre puts on each kind.
-pub const FINALIZERS: [(Kind, &str); 3] = [
+pub const FINALIZERS: [(Kind, &str); 4] = [
     (Kind::NonAdminBackup, labels::NAB_FINALIZER),
     (Kind::NonAdminRestore, labels::NAR_FINALIZER),
     (Kind::NonAdminBackupStorageLocation, labels::NABSL_FINALIZER),
+    (Kind::NonAdminSchedule, labels::NAS_FINALIZER),
 ];
 
 /// Decides the next steps. There are more as long as there are actions or something is waited for.

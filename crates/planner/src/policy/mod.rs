@@ -16,6 +16,7 @@ mod problem;
 mod read;
 mod resources;
 mod rules;
+mod schedules;
 mod source;
 mod storage;
 mod views;
@@ -38,6 +39,7 @@ pub(crate) use namespaces::matches;
 pub use origin::{Origin, Setting};
 pub use problem::{Position, Problem, Severity, Source};
 pub(crate) use resources::never_from_tenants;
+pub use schedules::{DefaultSchedule, RetentionBounds, SchedulePolicy};
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
 pub use storage::{EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy};
 pub use views::{VeleroView, ViewPolicy};
@@ -53,6 +55,8 @@ pub struct Policy {
     pub restore: RestorePolicy,
     /// Of storage that tenants bring.
     pub storage_locations: StoragePolicy,
+    /// Of schedules.
+    pub schedules: SchedulePolicy,
     /// Of downloads.
     pub downloads: DownloadPolicy,
     /// Of volume operations that cannot end.

@@ -33,6 +33,7 @@ mod rejected_writes;
 mod restores;
 mod revocation;
 mod scenario;
+mod schedules;
 mod storage;
 mod synced;
 mod velero_view;

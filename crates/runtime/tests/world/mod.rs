@@ -235,6 +235,7 @@ fn key(object: &str) -> Key {
         "restore" => Kind::Restore,
         "bsl" => Kind::BackupStorageLocation,
         "nadr" => Kind::NonAdminDownloadRequest,
+        "nas" => Kind::NonAdminSchedule,
         "dr" => Kind::DownloadRequest,
         "dbr" => Kind::DeleteBackupRequest,
         "ns" => return Key::new(Kind::Namespace, "", place),

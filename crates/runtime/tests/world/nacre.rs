@@ -389,6 +389,7 @@ impl World {
             Kind::NonAdminBackup
             | Kind::NonAdminRestore
             | Kind::NonAdminDownloadRequest
+            | Kind::NonAdminSchedule
             | Kind::DownloadRequest => true,
             Kind::NonAdminBackupStorageLocation | Kind::Backup => self.minds_storage,
             _ => false,
