@@ -58,6 +58,11 @@ pub fn schedule(
 ) -> Vec<Key> {
     let Some(schedule) = after.or(before) else { return Vec::new() };
     let mut keys = vec![Key::of(Kind::NonAdminSchedule, &schedule.metadata)];
+    // A run that was deleted before its schedule saw it waits for that.
+    let unseen = before.into_iter().flat_map(schedules::unseen_runs);
+    let seen = unseen
+        .filter(|name| !after.is_some_and(|after| schedules::unseen_runs(after).any(|one| one == *name)));
+    keys.extend(seen.map(|name| Key::new(Kind::NonAdminBackup, place(&schedule.metadata).0, name)));
     if after.is_none() {
         let namespace = place(&schedule.metadata).0;
         keys.extend(view.backing_off_in(Kind::NonAdminSchedule, namespace));

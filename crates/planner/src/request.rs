@@ -54,6 +54,11 @@ pub(crate) trait Request {
     /// The current time, given by the caller.
     fn now(&self) -> Timestamp;
 
+    /// Somebody is yet to notice that the request exists: nacre's finalizer stays until then.
+    fn is_awaited(&self) -> bool {
+        false
+    }
+
     /// The request has a deletionTimestamp.
     fn is_deleting(&self) -> bool {
         self.object().1.deletion_timestamp.is_some()
@@ -84,9 +89,9 @@ pub(crate) trait Request {
         plan.then_if(finalizer.map(|finalizer| Action::AddFinalizer(Target::of(kind, meta), finalizer)))
     }
 
-    /// Removes nacre's finalizer, if the request has it.
+    /// Removes nacre's finalizer, if the request has it and nobody waits for it.
     fn drop_finalizer(&self, plan: Plan) -> Plan {
-        let finalizer = Self::FINALIZER.filter(|_| self.has_finalizer());
+        let finalizer = Self::FINALIZER.filter(|_| self.has_finalizer() && !self.is_awaited());
         let (kind, meta) = self.object();
         plan.then_if(finalizer.map(|finalizer| Action::RemoveFinalizer(Target::of(kind, meta), finalizer)))
     }

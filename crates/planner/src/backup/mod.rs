@@ -45,6 +45,7 @@ use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_back
 use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
 use crate::results::Results;
+use crate::schedule;
 use crate::state::State;
 use crate::view::Seen;
 use crate::volumes::{Operation, Velero, of_backup};
@@ -94,6 +95,8 @@ pub struct Observed {
     pub publish_position: bool,
     /// The other backups of this namespace, where their number is limited.
     pub others: Others,
+    /// Whether it is a run of a schedule whose status is yet to say that it was made.
+    pub awaited: bool,
     /// The last write for this object that the API server rejected.
     pub rejected_write: Option<Arc<RejectedWrite>>,
     /// What was read of the errors and warnings that Velero reported, if it is not published yet.
@@ -165,6 +168,7 @@ pub(crate) fn gather(
             .as_deref()
             .filter(|_| velero.is_none())
             .map_or_else(Others::default, |policy| limits::others(view, &backup, policy)),
+        awaited: schedule::awaits(view, &backup.metadata),
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackup, &backup.metadata)),
         results: view.results(&Key::of(Kind::NonAdminBackup, &backup.metadata)),
         admin_namespace: view.admin_namespace().to_owned(),
@@ -282,6 +286,10 @@ impl Request for Observed {
 
     fn now(&self) -> Timestamp {
         self.now
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.awaited
     }
 }
 

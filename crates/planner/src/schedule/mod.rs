@@ -5,7 +5,9 @@
 //!
 //! A run is made once for each time: its name is made of the schedule's name and the time, and the schedule's status
 //! says that the run is made before it is made (`step`). That write fails if the status was changed meanwhile, so two
-//! leaders cannot both do it; and a run that the status names and that is not there is made again under its name.
+//! leaders cannot both do it; and a run that the status names and that is not there is made again under its name. A run
+//! has nacre's finalizer from the beginning, and keeps it until its schedule has seen it: so one that somebody deletes
+//! at once is not taken for one that was never made.
 
 mod admit;
 mod check;
@@ -142,6 +144,25 @@ pub(crate) fn gather(
 /// The schedule that a NonAdminBackup says it is a run of.
 pub(crate) fn of_run(backup: &ObjectMeta) -> Option<&str> {
     label(backup, labels::NAS_NAME).filter(|name| !name.is_empty())
+}
+
+/// Whether this is a run that its schedule is yet to see. If it went before, it would be made a second time.
+pub(crate) fn awaits(view: &State, backup: &ObjectMeta) -> bool {
+    let (Some(namespace), Some(name)) = (backup.namespace.as_deref(), backup.name.as_deref()) else {
+        return false;
+    };
+    of_run(backup).is_some()
+        && view
+            .schedules_in(namespace)
+            .iter()
+            .any(|seen| unseen_runs(&seen.object).any(|unseen| unseen == name))
+}
+
+/// The runs that a schedule's status names and that it is yet to see.
+pub(crate) fn unseen_runs(schedule: &NonAdminSchedule) -> impl Iterator<Item = &str> {
+    let status = schedule.status.as_ref().filter(|_| schedule.metadata.deletion_timestamp.is_none());
+    let recent = status.map(|status| status.recent_backups.as_slice()).unwrap_or_default();
+    recent.iter().filter(|run| run.phase.is_none()).map(|run| run.name.as_str())
 }
 
 impl Observed {

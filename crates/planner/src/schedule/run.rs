@@ -54,6 +54,7 @@ fn metadata(schedule: &NonAdminSchedule, due: Timestamp) -> ObjectMeta {
         name: Some(name(of, due)),
         namespace: schedule.metadata.namespace.clone(),
         labels: Some(BTreeMap::from([(labels::NAS_NAME.to_owned(), label_value(of))])),
+        finalizers: Some(vec![labels::NAB_FINALIZER.to_owned()]),
         annotations: Some(BTreeMap::from([(labels::SCHEDULED_FOR.to_owned(), due.to_string())])),
         ..ObjectMeta::default()
     }

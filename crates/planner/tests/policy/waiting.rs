@@ -47,6 +47,7 @@ fn a_backup(spec: &Value, policy: Option<Policy>) -> backup::Observed {
         position: 1,
         publish_position: true,
         others: backup::Others::default(),
+        awaited: false,
         rejected_write: None,
         policy: policy.map(Arc::new),
         admin_namespace: "velero".to_owned(),

@@ -81,6 +81,7 @@ pub(crate) fn backup(spec: &Value, enforced: &Value) -> Option<Made> {
         position: 1,
         publish_position: true,
         others: backup::Others::default(),
+        awaited: false,
         rejected_write: None,
         policy: Some(Arc::new(policy)),
         admin_namespace: "velero".to_owned(),

@@ -46,7 +46,7 @@ pub(crate) struct World {
     version: u64,
     /// The last uid given out, by kind: so that one of another kind more or less changes no name.
     births: BTreeMap<Kind, u32>,
-    /// How many Velero objects were ever made for a request, by its uid.
+    /// How many Velero objects were ever made for a request, by its uid, and how many runs of a schedule by their name.
     made_for: BTreeMap<String, usize>,
     /// Whether nacre looks after tenants' locations and what is found in storage.
     minds_storage: bool,
