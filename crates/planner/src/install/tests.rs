@@ -202,7 +202,7 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
         copies: &[],
         at_work: None,
     };
-    assert_eq!(uninstall::decide(&all).plan.actions.len(), 6);
+    assert_eq!(uninstall::decide(&all).plan.actions.len(), 7);
 }
 
 #[test]
