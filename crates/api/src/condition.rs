@@ -33,6 +33,8 @@ pub const DATA_PROTECTED: &str = "DataProtected";
 pub const DATA_RESTORED: &str = "DataRestored";
 /// Whether the errors and warnings that Velero reported were read; the first of them is the message.
 pub const RESULTS_READ: &str = "ResultsRead";
+/// Whether whoever asked has the permissions for all of it. Only ever False.
+pub const REQUESTER_PERMITTED: &str = "RequesterPermitted";
 /// Whether an operator has done what a DataProtectionApplication says.
 pub const RECONCILED: &str = "Reconciled";
 
@@ -51,6 +53,13 @@ pub const BACKUP_SCHEDULED: &str = "BackupScheduled";
 pub const DELETION_PENDING: &str = "DeletionPending";
 /// The spec was edited after Velero got it. The edit changes nothing: a new object is needed.
 pub const EDITED_TOO_LATE: &str = "EditedAfterCreation";
+
+/// Whoever asked lacks permissions for some of it, which was left out; the message names it.
+pub const RESOURCES_LEFT_OUT: &str = "ResourcesLeftOut";
+/// Whoever asked lacks permissions for some of it. The policy only warns, so nothing was left out.
+pub const NOT_ENFORCED: &str = "NotEnforced";
+/// Whoever asked lacks a permission without which the request makes no sense. It starts once the permission is there.
+pub const REQUESTER_NOT_PERMITTED: &str = "RequesterNotPermitted";
 
 /// There is no policy that can be read, so nothing new is allowed. The request waits, and proceeds by itself when the
 /// administrators have corrected the policy.

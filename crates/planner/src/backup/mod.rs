@@ -41,6 +41,7 @@ pub(crate) use limits::{is_next, next_in_line};
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
 use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
+use crate::requester::{Access, LeftOut, Verdict};
 use crate::results::Results;
 use crate::state::State;
 use crate::view::Seen;
@@ -95,6 +96,8 @@ pub struct Observed {
     pub rejected_write: Option<Arc<RejectedWrite>>,
     /// What was read of the errors and warnings that Velero reported, if it is not published yet.
     pub results: Option<Results>,
+    /// What is known of the permissions of whoever asked.
+    pub access: Access,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -164,6 +167,7 @@ pub(crate) fn gather(
             .map_or_else(Others::default, |policy| limits::others(view, &backup, policy)),
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackup, &backup.metadata)),
         results: view.results(&Key::of(Kind::NonAdminBackup, &backup.metadata)),
+        access: Access::gather(view, &backup.metadata, namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -314,7 +318,11 @@ pub fn decide(seen: &Observed) -> Plan {
             Some(rejected_write) if rejected_write.kind == Kind::Backup => {
                 write_rejected(seen, rejected_write)
             }
-            _ => create(seen, policy),
+            _ => match check::permitted(seen, policy) {
+                Verdict::Permitted(left_out) => create(seen, policy, &left_out),
+                Verdict::Ask(asks) => Plan::done().ask(asks),
+                Verdict::Refused(refusal) => seen.not_permitted(&refusal),
+            },
         },
     }
 }
@@ -328,8 +336,8 @@ fn write_rejected(seen: &Observed, rejected_write: &RejectedWrite) -> Plan {
 
 /// Finalizer and Velero Backup, and before them nacre's volume policy if the backup needs it. The status follows at once,
 /// so there are three writes; the queue position is known only after the create.
-fn create(seen: &Observed, policy: &Policy) -> Plan {
-    let velero = generate::backup(seen, policy);
+fn create(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Plan {
+    let velero = generate::backup(seen, policy, left_out);
     // The volume policy first, since it may be rejected.
     let plan = seen.ensure_finalizer(Plan::done().then_if(volumes::ensure(seen, &velero.spec)));
     plan.then(Action::Create(Object::of(Kind::Backup, &velero)))

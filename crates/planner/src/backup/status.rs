@@ -5,7 +5,7 @@ use api::velero::{Backup, DeleteBackupRequest};
 use api::{Kind, NonAdminBackupStatus, Phase, VeleroBackup, VeleroDeleteBackupRequest};
 
 use super::{Observed, data_protected, generate};
-use crate::{Action, Event, results, velero_status};
+use crate::{Action, Event, requester, results, velero_status};
 
 /// A status of this size plus the spec is close to etcd's limit of 1.5 MiB.
 const TOO_LARGE: usize = 700 * 1024;
@@ -27,6 +27,8 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
     } else {
         condition::remove(&mut status.conditions, condition::SPEC_APPLIED);
     }
+    let generation = seen.meta().generation;
+    requester::fill_condition(&velero.metadata, &mut status.conditions, generation, seen.now);
     data_protected::report(seen, velero, &mut status);
     publish_results(seen, &mut status);
     fit(seen, status)

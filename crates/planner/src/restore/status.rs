@@ -6,7 +6,7 @@ use api::{ClaimState, Kind, MOST_CLAIMS, NonAdminRestoreStatus, Phase, VeleroRes
 
 use super::Observed;
 use crate::volumes::Outcome;
-use crate::{Action, Event, results, velero_status};
+use crate::{Action, Event, requester, results, velero_status};
 
 /// What Velero says, that the request was accepted, and what became of the data.
 pub(super) fn mirrored(seen: &Observed, velero: &Restore, outcome: Option<Outcome>) -> NonAdminRestoreStatus {
@@ -15,6 +15,8 @@ pub(super) fn mirrored(seen: &Observed, velero: &Restore, outcome: Option<Outcom
     mirror(seen, velero, &mut status);
     condition::remove(&mut status.conditions, condition::DELETING);
     velero_has_it(seen, &mut status);
+    let generation = seen.meta().generation;
+    requester::fill_condition(&velero.metadata, &mut status.conditions, generation, seen.now);
     if let Some(outcome) = outcome {
         data_restored(seen, outcome, &mut status);
     }
