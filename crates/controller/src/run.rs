@@ -140,6 +140,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         engine::run_velero_view(client.clone(), executor.clone(), cluster.clone(), leadership.clone()),
     );
     supervisor.spawn("snapshot classes", engine::poll_snapshot_classes(client.clone(), cluster.clone()));
+    let reviewed = context.metrics.clone();
+    supervisor
+        .spawn("reviews", engine::answer_asks(client.clone(), cluster.clone(), move || reviewed.reviewed()));
     supervisor.spawn("results", engine::read_results(client.clone(), cluster.clone(), leadership.clone()));
     supervisor.spawn(
         "Velero version",

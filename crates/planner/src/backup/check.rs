@@ -62,7 +62,7 @@ pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
     let verdict = requester::of_backup(&seen.access, asked, &filled(asked, policy), policy);
     match verdict {
         Verdict::Permitted(left_out) if nothing_left(asked, &left_out, seen) => {
-            Verdict::Refused(nothing_permitted(&left_out))
+            Verdict::Refused(requester::refusal(&seen.access, &field("includedResources"), &left_out.lacking))
         }
         verdict => verdict,
     }
@@ -74,11 +74,6 @@ fn nothing_left(asked: &BackupSpec, left_out: &LeftOut, seen: &Observed) -> bool
     let lists = [&asked.included_resources, &asked.included_namespace_scoped_resources];
     let mut named = lists.into_iter().flatten().filter(|names| !names.is_empty());
     named.any(|names| filters::all_left_out(names, left_out.from_velero(), served))
-}
-
-fn nothing_permitted(left_out: &LeftOut) -> Refusal {
-    let message = format!("you may not read {}; name other resources", left_out.resources.join(", "));
-    Refusal::new(field("includedResources"), message)
 }
 
 fn field(name: &str) -> String {

@@ -5,8 +5,8 @@ use kube::ResourceExt as _;
 use super::{Area, Finding, Observed};
 use crate::install::VELERO_VIEW;
 use crate::policy::{
-    Adoption, CONFIG_MAP, KEY, Loaded, Policies, Policy, Problem, Reading, Source, StorageMode, Vanished,
-    VeleroView, WHEN_VANISHED, counts,
+    Adoption, CONFIG_MAP, KEY, Loaded, Policies, Policy, Problem, Reading, RequesterMode, Source,
+    StorageMode, Vanished, VeleroView, WHEN_VANISHED, counts,
 };
 
 const AREA: Area = Area::Policy;
@@ -84,7 +84,7 @@ struct Risk {
     fix: &'static str,
 }
 
-const RISKS: [Risk; 6] = [
+const RISKS: [Risk; 7] = [
     Risk {
         found: |policy| {
             !policy.storage_locations.require_approval
@@ -107,6 +107,11 @@ const RISKS: [Risk; 6] = [
         found: |policy| policy.sync.adoption == Adoption::Name,
         message: "backups of a deleted namespace go to whoever makes one of its name",
         fix: "set sync.adoption: approval once you have recovered",
+    },
+    Risk {
+        found: |policy| policy.requester.mode != RequesterMode::Enforce,
+        message: "permissions of whoever asks are not enforced: a backup, restore or download can hold what they may not have",
+        fix: "set requester.mode: enforce",
     },
     Risk {
         found: |policy| policy.views.velero == VeleroView::All,

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::rejected_write::{retry_after, since};
 use crate::request::{Request, wait_for_namespace};
-use crate::view::Credential;
 use crate::requester::Verdict;
+use crate::view::Credential;
 use crate::{Action, Plan, Policy, Refusal, requester};
 
 /// How long the location of a Secret that went away is kept: rotation is often a deletion and a creation.

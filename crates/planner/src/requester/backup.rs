@@ -37,7 +37,11 @@ pub(crate) fn of_backup(
     let mut needed = BTreeMap::new();
     if asked.storage_location.is_some() {
         let Some(served) = &access.served else { return Verdict::Ask(vec![Ask::Served]) };
-        needed = selection(effective).kinds(served).iter().map(|(name, kind)| (name.clone(), to_read(kind))).collect();
+        needed = selection(effective)
+            .kinds(served)
+            .iter()
+            .map(|(name, kind)| (name.clone(), to_read(kind)))
+            .collect();
     }
     let hooks = has_commands(asked.hooks.as_ref()).then(|| ("spec.backupSpec.hooks", exec()));
     conclude(access, &policy.requester, &needed, hooks)
@@ -46,7 +50,8 @@ pub(crate) fn of_backup(
 /// The kinds of the first family of filters, or of the newer one.
 fn selection(spec: &BackupSpec) -> Selection<'_> {
     let list = |one: &'_ Option<Vec<String>>| -> bool { one.as_ref().is_some_and(|names| !names.is_empty()) };
-    let newer = list(&spec.included_namespace_scoped_resources) || list(&spec.excluded_namespace_scoped_resources);
+    let newer =
+        list(&spec.included_namespace_scoped_resources) || list(&spec.excluded_namespace_scoped_resources);
     let (included, excluded) = if newer {
         (&spec.included_namespace_scoped_resources, &spec.excluded_namespace_scoped_resources)
     } else {

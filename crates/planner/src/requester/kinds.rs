@@ -6,7 +6,8 @@ use super::access::Attributes;
 use crate::served::{Served, selects};
 
 /// Kinds that only controllers write: stock roles may not, and what is in them follows from other objects.
-const BY_CONTROLLERS: [&str; 3] = ["controllerrevisions.apps", "endpoints", "endpointslices.discovery.k8s.io"];
+const BY_CONTROLLERS: [&str; 3] =
+    ["controllerrevisions.apps", "endpoints", "endpointslices.discovery.k8s.io"];
 
 /// Kinds that Velero never restores.
 const NEVER_RESTORED: [&str; 2] = ["events", "events.events.k8s.io"];
@@ -52,8 +53,7 @@ pub(super) fn to_restore(kind: &Served, updates: bool, roles_are_free: bool) -> 
         return BTreeSet::new();
     }
     let verbs = ["create"].into_iter().chain(updates.then_some("update"));
-    let mut needed: BTreeSet<_> =
-        verbs.map(|verb| Attributes::on(verb, &kind.group, &kind.plural)).collect();
+    let mut needed: BTreeSet<_> = verbs.map(|verb| Attributes::on(verb, &kind.group, &kind.plural)).collect();
     // Whoever could bring back any Role would have its permissions: Kubernetes has verbs for that.
     match kind.plural.as_str() {
         "roles" if rbac => _ = needed.insert(Attributes::on("escalate", RBAC[0], "roles")),

@@ -77,10 +77,11 @@ pub fn permission_lines(user: &str, namespace: &str, lacking: &[Attributes]) -> 
     for ((resource, name), verbs) in verbs_of {
         roles.entry((verbs.into_iter().collect(), name)).or_default().push(resource);
     }
-    let subject = match user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':')) {
-        Some((namespace, name)) => format!("--serviceaccount={namespace}:{name}"),
-        None => format!("--user={}", quoted(user)),
-    };
+    let subject =
+        match user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':')) {
+            Some((namespace, name)) => format!("--serviceaccount={namespace}:{name}"),
+            None => format!("--user={}", quoted(user)),
+        };
     let lines = roles.iter().enumerate().flat_map(|(at, ((verbs, name), resources))| {
         let role = if at == 0 { "nacre-requester".to_owned() } else { format!("nacre-requester-{}", at + 1) };
         let only = if name.is_empty() { String::new() } else { format!(" --resource-name={}", quoted(name)) };
@@ -121,7 +122,8 @@ fn left_out(velero: &ObjectMeta) -> Option<(&'static str, String)> {
     let user = annotation(velero, labels::REQUESTER).unwrap_or("whoever asked");
     let some = |names: &str| some(names.split(',').collect::<Vec<_>>().into_iter());
     if let Some(names) = annotation(velero, labels::LEFT_OUT) {
-        let message = format!("left out, since {user:?} does not have the permissions for it: {}", some(names));
+        let message =
+            format!("left out, since {user:?} does not have the permissions for it: {}", some(names));
         return Some((condition::RESOURCES_LEFT_OUT, message));
     }
     let names = annotation(velero, labels::NOT_PERMITTED)?;

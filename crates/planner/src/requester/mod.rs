@@ -16,11 +16,9 @@ mod access;
 mod backup;
 mod identity;
 mod kinds;
-mod message;
 mod location;
+mod message;
 mod restore;
-#[cfg(test)]
-mod tests;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -31,7 +29,7 @@ pub use access::{Access, Answer, Answers, Ask, Attributes, FRESH, Review};
 pub(crate) use backup::{contents, of_backup};
 pub use identity::{Identity, Requester, of, of_deletion};
 pub(crate) use location::of_location;
-pub(crate) use message::{NEEDS_REVIEW, fill_condition};
+pub(crate) use message::{NEEDS_REVIEW, fill_condition, refusal};
 pub use message::{create_role, permission_lines};
 pub(crate) use restore::of_restore;
 pub(crate) use verdict::{LeftOut, Verdict};

@@ -29,10 +29,8 @@ pub(crate) fn of_restore(
     let updates = spec.existing_resource_policy.as_deref() == Some("update");
     let roles_are_free = trusted && policy.requester.roles_from_platform_storage;
     let kinds = selection.kinds(served);
-    let needed: BTreeMap<String, BTreeSet<Attributes>> = kinds
-        .iter()
-        .map(|(name, kind)| (name.clone(), to_restore(kind, updates, roles_are_free)))
-        .collect();
+    let needed: BTreeMap<String, BTreeSet<Attributes>> =
+        kinds.iter().map(|(name, kind)| (name.clone(), to_restore(kind, updates, roles_are_free))).collect();
     let hooks = has_commands(asked).then(|| ("spec.restoreSpec.hooks", exec()));
     conclude(access, &policy.requester, &needed, hooks)
 }

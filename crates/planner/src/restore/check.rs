@@ -85,9 +85,7 @@ pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
     let wanted = generate::spec(seen, policy, &[]);
     match requester::of_restore(&seen.access, asked, &wanted, policy, seen.trusted()) {
         Verdict::Permitted(left_out) if nothing_left(seen, policy, &left_out) => {
-            let message =
-                format!("you may not create {}; name other resources", left_out.resources.join(", "));
-            Verdict::Refused(Refusal::new(field("includedResources"), message))
+            Verdict::Refused(requester::refusal(&seen.access, &field("includedResources"), &left_out.lacking))
         }
         verdict => verdict,
     }

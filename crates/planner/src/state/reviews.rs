@@ -48,6 +48,11 @@ impl State {
         news
     }
 
+    /// Whether there is something to find out.
+    pub fn has_asks(&self) -> bool {
+        !self.reviews.unsent.is_empty()
+    }
+
     /// Takes what is to be found out now. Whoever takes it answers, or gives it back.
     pub fn take_asks(&mut self) -> Vec<Ask> {
         std::mem::take(&mut self.reviews.unsent).into_iter().collect()
@@ -126,9 +131,8 @@ impl State {
     /// Whoever asks as many people must not fill the memory.
     fn drop_old_answers(&mut self) {
         let now = self.now;
-        let fresh = |answer: &Answer| {
-            Duration::try_from(now.duration_since(answer.at)).unwrap_or_default() < FRESH
-        };
+        let fresh =
+            |answer: &Answer| Duration::try_from(now.duration_since(answer.at)).unwrap_or_default() < FRESH;
         self.reviews.answers.retain(|_, answers| answers.values().any(fresh));
         self.reviews.number = self.reviews.answers.values().map(|answers| answers.len()).sum();
     }
