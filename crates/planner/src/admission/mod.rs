@@ -90,8 +90,6 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         marks::reserved(),
         marks::statuses(),
         requests::requests(namespace),
-        requester::own(namespace),
-        deletion::data(namespace),
         velero::objects(namespace),
         fence::backups(namespace),
         fence::volumes(namespace),
@@ -107,6 +105,8 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         sizes::backups(),
         sizes::restores(),
         sizes::locations(),
+        requester::own(namespace),
+        deletion::data(namespace),
     ]
 }
 
