@@ -37,7 +37,7 @@ pub use leadership::{LeaderStatus, Leadership, NotLeading};
 pub use lease::{LeaseConfig, identity, run_election};
 pub use link::{Link, LinkError, Trust};
 pub use results::read_results;
-pub use reviews::{answer_asks, is_allowed, read_served};
+pub use reviews::{answer_asks, find_out, is_allowed, read_served};
 pub use runtime::Retry;
 pub use snapshot_classes::{poll_snapshot_classes, read_snapshot_classes};
 pub use supervisor::{Supervisor, TaskEnded};

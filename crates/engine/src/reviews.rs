@@ -48,6 +48,12 @@ pub async fn answer_asks(client: Client, cluster: Arc<Cluster>, count: impl Fn()
     }
 }
 
+/// Finds out what somebody else than a decision asks, once each, as far as that works.
+pub async fn find_out(client: &Client, cluster: &Cluster, asks: Vec<Ask>) {
+    let answers = asks.into_iter().map(|ask| answer(client, cluster, || {}, ask));
+    stream::iter(answers).buffer_unordered(AT_A_TIME).for_each(async |_| ()).await;
+}
+
 /// Finds one thing out. Returns it if that failed.
 async fn answer(client: &Client, cluster: &Cluster, count: impl Fn(), ask: Ask) -> Option<Ask> {
     let answered = match &ask {

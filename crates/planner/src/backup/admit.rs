@@ -23,8 +23,10 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
         return ReviewResult::fine();
     }
     let waits = check::refused_for_now(seen).or_else(|| limits::over_limit(seen, policy));
-    match (waits, volumes::nothing_protects(seen, policy)) {
-        (None, Some(unprotected)) => ReviewResult::warning(&unprotected),
-        (waits, _) => ReviewResult::warning_if(waits),
+    if waits.is_some() {
+        return ReviewResult::warning_if(waits);
     }
+    let mut result = ReviewResult::permitted(&seen.access, check::permitted(seen, policy));
+    result.warnings.extend(volumes::nothing_protects(seen, policy).map(|refusal| refusal.to_string()));
+    result
 }

@@ -39,9 +39,10 @@ pub use limits::{Others, used};
 pub(crate) use limits::{is_next, next_in_line};
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
+use crate::policy::DeleteBy;
 use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
-use crate::requester::{Access, LeftOut, Verdict};
+use crate::requester::{self, Access, Identity, LeftOut, Verdict};
 use crate::results::Results;
 use crate::state::State;
 use crate::view::Seen;
@@ -247,9 +248,23 @@ impl Observed {
         self.backup.status.clone().unwrap_or_default()
     }
 
-    /// The user asked to delete the data too.
+    /// The user asked to delete the data too, and may.
     fn deletes_data(&self) -> bool {
-        self.spec().delete_backup == Some(true)
+        self.spec().delete_backup == Some(true) && self.not_theirs().is_none()
+    }
+
+    /// Why the data is not deleted although somebody asked for it: the policy leaves that to whoever asked for the backup.
+    fn not_theirs(&self) -> Option<String> {
+        let policy = self.policy.as_deref().filter(|policy| policy.backup.delete == DeleteBy::Own)?;
+        let asks = self.spec().delete_backup == Some(true) && self.access.applies(&policy.requester);
+        let by = requester::of_deletion(self.meta());
+        // The Velero Backup knows who asked for it: the request may have been edited since, by somebody else.
+        let owner =
+            self.velero.as_ref().and_then(|velero| annotation(&velero.metadata, labels::REQUESTER))?;
+        let theirs = !asks || by == Identity::Unrecorded || by.user() == Some(owner);
+        (!theirs).then(|| {
+            format!("spec.deleteBackup: the data is for {owner:?} to delete, who asked for the backup; set it to false")
+        })
     }
 
     /// It was made from a Velero Backup found in storage; such a request never makes one.

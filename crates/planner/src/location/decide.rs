@@ -199,11 +199,18 @@ fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
 
 /// A Secret that the requester may not read is not given to Velero. What Velero has already stays.
 fn not_permitted(seen: &Observed, policy: &Policy) -> Option<LocationDecision> {
-    let (secret, _) = named_key(seen.spec()).filter(|_| seen.storage.is_none())?;
-    match requester::of_location(&seen.access, secret, policy) {
+    match permitted(seen, policy) {
         Verdict::Permitted(_) => None,
         Verdict::Ask(asks) => Some(LocationDecision::Review(asks)),
         Verdict::Refused(refusal) => Some(LocationDecision::NotPermitted(refusal)),
+    }
+}
+
+/// Whether the requester may bring the Secret.
+pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
+    match named_key(seen.spec()).filter(|_| seen.storage.is_none()) {
+        Some((secret, _)) => requester::of_location(&seen.access, secret, policy),
+        None => Verdict::all(),
     }
 }
 

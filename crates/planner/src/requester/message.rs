@@ -9,9 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
 
 use super::access::{Access, Attributes};
-use crate::Refusal;
+use super::verdict::LeftOut;
 use crate::ownership::annotation;
 use crate::policy::RequesterPolicy;
+use crate::{Event, Refusal};
 
 /// The reason of a plan that waits for answers.
 pub(crate) const NEEDS_REVIEW: &str = "waiting until the API server says what the requester is permitted";
@@ -97,6 +98,21 @@ pub fn permission_lines(user: &str, namespace: &str, lacking: &[Attributes]) -> 
     lines.collect()
 }
 
+/// What is said in advance about what a request would not get.
+pub(crate) fn warnings(access: &Access, left_out: &LeftOut) -> Vec<String> {
+    if left_out.resources.is_empty() {
+        return Vec::new();
+    }
+    let user = access.identity.user().unwrap_or("whoever asked");
+    let what = if left_out.enforced { "is left out" } else { "would be left out if the policy enforced it" };
+    let names = some(left_out.resources.iter().map(String::as_str));
+    let mut warnings =
+        vec![format!("{user:?} does not have the permissions for all of it; this {what}: {names}")];
+    let lines = create_role(access, &left_out.lacking);
+    warnings.extend(lines.into_iter().map(|line| format!("an administrator can permit it: {line}")));
+    warnings
+}
+
 /// A word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.@:/".contains(c);
@@ -116,6 +132,15 @@ pub(crate) fn fill_condition(
     let type_ = condition::REQUESTER_PERMITTED;
     let finding = Finding { type_, status: false.into(), reason, message: &message };
     condition::set(conditions, finding, generation, now);
+}
+
+/// The Event for what was left out, when that is published.
+pub(crate) fn news(before: &[Condition], after: &[Condition]) -> Option<Event> {
+    let of = |conditions: &[Condition]| condition::get(conditions, condition::REQUESTER_PERMITTED).cloned();
+    let found = of(after).filter(|_| of(before).is_none())?;
+    let reasons = [condition::RESOURCES_LEFT_OUT, condition::NOT_ENFORCED];
+    let reason = reasons.into_iter().find(|reason| *reason == found.reason)?;
+    Some(Event::warning(reason, found.message))
 }
 
 fn left_out(velero: &ObjectMeta) -> Option<(&'static str, String)> {

@@ -29,7 +29,7 @@ pub use access::{Access, Answer, Answers, Ask, Attributes, FRESH, Review};
 pub(crate) use backup::{contents, of_backup};
 pub use identity::{Identity, Requester, of, of_deletion};
 pub(crate) use location::of_location;
-pub(crate) use message::{NEEDS_REVIEW, fill_condition, refusal};
+pub(crate) use message::{NEEDS_REVIEW, fill_condition, news, refusal, warnings};
 pub use message::{create_role, permission_lines};
 pub(crate) use restore::of_restore;
 pub(crate) use verdict::{LeftOut, Verdict};

@@ -136,7 +136,12 @@ const EVENT_REASONS: velero_status::EventReasons = velero_status::EventReasons {
 pub(super) fn news(seen: &Observed, velero: &Restore, wanted: &NonAdminRestoreStatus) -> Vec<Event> {
     let mut news = Vec::new();
     if seen.status().velero_restore.is_none() {
-        news.push(EVENT_REASONS.handed_over(velero.metadata.name.as_deref().unwrap_or_default()));
+        news.push(
+            EVENT_REASONS.handed_over(
+                velero.metadata.name.as_deref().unwrap_or_default(),
+                seen.access.identity.user(),
+            ),
+        );
     }
     let velero_status = |status: &NonAdminRestoreStatus| status.velero_restore.as_ref()?.status.clone();
     let missing = |status: &NonAdminRestoreStatus| {
@@ -152,5 +157,6 @@ pub(super) fn news(seen: &Observed, velero: &Restore, wanted: &NonAdminRestoreSt
         news.push(Event::warning("DataNotRestored", message));
     }
     news.extend(results::news(&seen.status().conditions, &wanted.conditions));
+    news.extend(requester::news(&seen.status().conditions, &wanted.conditions));
     news
 }

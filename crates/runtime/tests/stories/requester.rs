@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use api::Kind;
-use planner::policy::{Downloads, NotPermitted, RequesterMode};
+use api::{Kind, labels};
+use planner::policy::{DeleteBy, Downloads, NotPermitted, RequesterMode};
 use serde_json::{Value, json};
 
 use super::storage::{self, bucket};
@@ -352,4 +352,62 @@ fn nothing_is_asked_once_velero_has_it() {
     let before = (world.reviews(), world.writes());
     world.pass(Duration::from_hours(1));
     assert_eq!((world.reviews(), world.writes()), before);
+}
+
+fn wants_deletion(user: &str) -> Value {
+    let record = json!({"user": user}).to_string();
+    json!({"spec": {"deleteBackup": true}, "metadata": {"annotations": {labels::DELETION_REQUESTER: record}}})
+}
+
+/// E3: somebody else's backup is deleted with its data, by a stolen token that may edit requests
+#[test]
+fn e3_by_policy_only_whoever_asked_for_a_backup_may_delete_its_data() {
+    let mut world = World::with(&["shop"]);
+    world.policy(|policy| policy.backup.delete = DeleteBy::Own);
+    world.apply(asked_by("ann", nab_with("shop/daily", json!({}))));
+    world.settle();
+    world.velero_starts("shop-daily-<1>");
+    world.velero_completes("shop-daily-<1>");
+    world.settle();
+    // Whoever edits the request first becomes its requester, and gains nothing by it.
+    let edited = asked_by("eve", nab_with("shop/daily", json!({"ttl": "2h"})));
+    world.apply(edited);
+    world.edit("nab shop/daily", wants_deletion("eve"));
+    world.settle();
+    assert!(world.names(Kind::DeleteBackupRequest).is_empty());
+    let said = world.condition("nab shop/daily", "SpecApplied");
+    assert!(
+        said.starts_with("False/RequesterNotPermitted: spec.deleteBackup: the data is for \"ann\""),
+        "{said}"
+    );
+    world.edit("nab shop/daily", wants_deletion("ann"));
+    world.settle();
+    assert_eq!(world.names(Kind::DeleteBackupRequest).len(), 1);
+}
+
+#[test]
+fn anybody_who_may_delete_the_request_may_delete_the_data_unless_the_policy_says_otherwise() {
+    let mut world = World::with(&["shop"]);
+    world.apply(asked_by("ann", nab_with("shop/daily", json!({}))));
+    world.settle();
+    world.velero_starts("shop-daily-<1>");
+    world.velero_completes("shop-daily-<1>");
+    world.settle();
+    world.edit("nab shop/daily", wants_deletion("eve"));
+    world.settle();
+    assert_eq!(world.names(Kind::DeleteBackupRequest).len(), 1);
+}
+
+#[test]
+fn an_event_says_who_asked_and_what_was_left_out() {
+    let mut world = completed();
+    world.may("eve", EDIT);
+    world.trace();
+    world.apply(asked_by("eve", nar("shop/again", "daily")));
+    let trace = world.trace();
+    assert!(
+        trace.contains("Velero was given the restore as shop-again-p-<r1>, asked for by \"eve\""),
+        "{trace}"
+    );
+    assert!(trace.contains("event Warning ResourcesLeftOut: left out, since \"eve\""), "{trace}");
 }
