@@ -4,6 +4,7 @@ use serde_json::Value;
 
 /// One resource that the cluster serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is what discovery reports")]
 pub struct Served {
     /// The API group; empty for the core group.
     pub group: String,

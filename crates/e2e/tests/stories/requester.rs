@@ -118,7 +118,7 @@ async fn e1_with_nacre_down_the_record_of_who_asked_cannot_be_forged() -> Result
     let robot = robot.display().to_string();
     let as_root =
         ["--kubeconfig", robot.as_str(), "--as=root", "annotate", "nab", "daily", "-n", "shop", "a=b"];
-    let answer = test_cluster.bed.kubectl(&as_root).await?.with_code(1)?;
+    let answer = test_cluster.bed.kubectl(&as_root).await?.stderr;
     ensure!(answer.contains("cannot impersonate"), "{answer}");
 
     // Deleting the data is judged as whoever sets the field, and recorded apart.
@@ -245,6 +245,13 @@ async fn e1_e2_e4_c16_somebody_with_just_too_little_gets_less_than_somebody_with
         .await?;
     ensure!(refused.contains("\"eve\" may not get and list"), "{refused}");
     ensure!(refused.contains("kubectl create role"), "{refused}");
+
+    shop.create::<NonAdminDownloadRequest>(
+        "everything",
+        json!({"spec": {"target": {"kind": "BackupContents", "name": "daily"}}}),
+    )
+    .await?;
+    super::downloads::link(&shop, "everything").await?;
 
     // E2, E4: a Role and a Secret were removed on purpose. What eve brings back is what she may create.
     lose(&shop).await?;

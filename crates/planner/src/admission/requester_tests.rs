@@ -123,7 +123,7 @@ fn whoever_deletes_the_data_is_recorded_apart() {
     assert_eq!(read(&record).user, "eve");
     let with = |record: &str| {
         edited(&deleting, |object| {
-            object["metadata"]["annotations"]["nacre.dev/deletion-requester"] = json!(record)
+            object["metadata"]["annotations"]["nacre.dev/deletion-requester"] = json!(record);
         })
     };
     assert!(about(Ask::update(old.clone(), with(&record))).by("eve").passes(&policy));

@@ -27,6 +27,6 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
         return ReviewResult::warning_if(waits);
     }
     let mut result = ReviewResult::permitted(&seen.access, check::permitted(seen, policy));
-    result.warnings.extend(volumes::nothing_protects(seen, policy).map(|refusal| refusal.to_string()));
+    result.warnings.extend(volumes::nothing_protects(seen, policy));
     result
 }

@@ -73,7 +73,7 @@ fn nothing_left(asked: &BackupSpec, left_out: &LeftOut, seen: &Observed) -> bool
     let served = seen.access.served.as_deref().unwrap_or_default();
     let lists = [&asked.included_resources, &asked.included_namespace_scoped_resources];
     let mut named = lists.into_iter().flatten().filter(|names| !names.is_empty());
-    named.any(|names| filters::all_left_out(names, left_out.from_velero(), served))
+    named.any(|names| filters::all_left_out(names, left_out.withheld(), served))
 }
 
 fn field(name: &str) -> String {

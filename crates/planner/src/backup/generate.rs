@@ -45,7 +45,7 @@ pub(super) fn backup(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Ba
             annotations: Some(annotations),
             ..ObjectMeta::default()
         },
-        spec: spec(seen, policy, &namespace, left_out.from_velero()),
+        spec: spec(seen, policy, &namespace, left_out.withheld()),
         status: None,
     }
 }

@@ -9,6 +9,12 @@ use crate::served::{Served, selects};
 const BY_CONTROLLERS: [&str; 3] =
     ["controllerrevisions.apps", "endpoints", "endpointslices.discovery.k8s.io"];
 
+/// What drivers report about storage, which is nobody's secret and which no stock role may read.
+const CAPACITIES: &str = "csistoragecapacities.storage.k8s.io";
+
+/// A kind that no stock role knows. It holds what a pod's spec holds, and does nothing by itself.
+const POD_TEMPLATES: &str = "podtemplates";
+
 /// Kinds that Velero never restores.
 const NEVER_RESTORED: [&str; 2] = ["events", "events.events.k8s.io"];
 
@@ -37,15 +43,27 @@ impl Selection<'_> {
     }
 }
 
-/// What it takes to read all objects of a kind.
+/// What it takes to read all objects of a kind; none if nothing is checked.
 pub(super) fn to_read(kind: &Served) -> BTreeSet<Attributes> {
-    ["get", "list"].map(|verb| Attributes::on(verb, &kind.group, &kind.plural)).into()
+    if kind.name() == CAPACITIES {
+        return BTreeSet::new();
+    }
+    ["get", "list"].map(|verb| on(verb, kind)).into()
+}
+
+/// This verb on all objects of a kind.
+fn on(verb: &'static str, kind: &Served) -> Attributes {
+    if kind.name() == POD_TEMPLATES {
+        return Attributes::on(verb, "", "pods");
+    }
+    Attributes::on(verb, &kind.group, &kind.plural)
 }
 
 /// What it takes to restore objects of a kind; none if nothing is checked.
 pub(super) fn to_restore(kind: &Served, updates: bool, roles_are_free: bool) -> BTreeSet<Attributes> {
     let name = kind.name();
-    if BY_CONTROLLERS.contains(&name.as_str()) || NEVER_RESTORED.contains(&name.as_str()) {
+    let unchecked = [&BY_CONTROLLERS[..], &NEVER_RESTORED, &[CAPACITIES]].concat();
+    if unchecked.contains(&name.as_str()) {
         return BTreeSet::new();
     }
     let rbac = RBAC.contains(&kind.group.as_str());
@@ -53,7 +71,7 @@ pub(super) fn to_restore(kind: &Served, updates: bool, roles_are_free: bool) -> 
         return BTreeSet::new();
     }
     let verbs = ["create"].into_iter().chain(updates.then_some("update"));
-    let mut needed: BTreeSet<_> = verbs.map(|verb| Attributes::on(verb, &kind.group, &kind.plural)).collect();
+    let mut needed: BTreeSet<_> = verbs.map(|verb| on(verb, kind)).collect();
     // Whoever could bring back any Role would have its permissions: Kubernetes has verbs for that.
     match kind.plural.as_str() {
         "roles" if rbac => _ = needed.insert(Attributes::on("escalate", RBAC[0], "roles")),

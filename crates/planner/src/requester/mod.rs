@@ -10,8 +10,10 @@
 //! | `kinds` | which kinds a backup or a restore is about, and which permissions they need |
 //! | `backup`, `restore`, `location` | what is left out of a request, and what refuses it |
 //! | `verdict` | what a check means for the request |
+//! | `abilities` | what somebody could back up and bring back, for `kubectl nacre whoami` |
 //! | `message` | how that is told, with the command that an administrator would run |
 
+mod abilities;
 mod access;
 mod backup;
 mod identity;
@@ -25,6 +27,7 @@ use std::collections::BTreeMap;
 
 use api::labels;
 
+pub use abilities::{Abilities, abilities};
 pub use access::{Access, Answer, Answers, Ask, Attributes, FRESH, Review};
 pub(crate) use backup::{contents, of_backup};
 pub use identity::{Identity, Requester, of, of_deletion};

@@ -33,7 +33,7 @@ pub(crate) struct LeftOut {
 
 impl LeftOut {
     /// What Velero is not given.
-    pub(crate) fn from_velero(&self) -> &[String] {
+    pub(crate) fn withheld(&self) -> &[String] {
         if self.enforced { &self.resources } else { &[] }
     }
 }

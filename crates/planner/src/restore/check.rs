@@ -95,7 +95,7 @@ pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
 fn nothing_left(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> bool {
     let wanted = generate::spec(seen, policy, &[]).included_resources.unwrap_or_default();
     let served = seen.access.served.as_deref().unwrap_or_default();
-    !wanted.is_empty() && filters::all_left_out(&wanted, left_out.from_velero(), served)
+    !wanted.is_empty() && filters::all_left_out(&wanted, left_out.withheld(), served)
 }
 
 /// What depends on whose bytes the backup is made of.

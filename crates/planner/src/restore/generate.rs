@@ -43,7 +43,7 @@ pub(super) fn restore(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> R
             annotations: Some(annotations),
             ..ObjectMeta::default()
         },
-        spec: spec(seen, policy, left_out.from_velero()),
+        spec: spec(seen, policy, left_out.withheld()),
         status: None,
     }
 }
