@@ -117,7 +117,7 @@ mod tests {
                 {"version": "v1", "resources": [resource("gadgets", "gadget", &[], "Namespaced")]},
             ]},
         ]});
-        listed(&list).unwrap()
+        served::read(&list).unwrap()
     }
 
     #[test]
@@ -154,6 +154,6 @@ mod tests {
 
     #[test]
     fn an_answer_in_an_older_format_is_none() {
-        assert_eq!(listed(&json!({"kind": "APIGroupList", "groups": []})), None);
+        assert_eq!(served::read(&json!({"kind": "APIGroupList", "groups": []})), None);
     }
 }

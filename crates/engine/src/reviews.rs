@@ -41,7 +41,9 @@ pub async fn answer_asks(client: Client, cluster: Arc<Cluster>, count: impl Fn()
         if !failed.is_empty() {
             sleep(AGAIN).await;
             cluster.change(|state| {
-                failed.into_iter().for_each(|ask| state.give_back(ask));
+                for ask in failed {
+                    state.give_back(ask);
+                }
                 Vec::new()
             });
         }
