@@ -37,6 +37,8 @@ pub const RESULTS_READ: &str = "ResultsRead";
 pub const RUNNING_ON_TIME: &str = "RunsOnTime";
 /// Whether a schedule keeps what it is to keep, and nothing else.
 pub const RETAINED: &str = "Retained";
+/// Whether whoever asked has the permissions for all of it. Only ever False.
+pub const REQUESTER_PERMITTED: &str = "RequesterPermitted";
 /// Whether an operator has done what a DataProtectionApplication says.
 pub const RECONCILED: &str = "Reconciled";
 
@@ -74,6 +76,12 @@ pub const RETENTION_STUCK: &str = "RetentionStuck";
 pub const RETENTION_APPLIED: &str = "RetentionApplied";
 /// Backups expire earlier than the retention says, because the administrators enforce a ttl.
 pub const TTL_ENFORCED: &str = "TtlEnforced";
+/// Whoever asked lacks permissions for some of it, which was left out; the message names it.
+pub const RESOURCES_LEFT_OUT: &str = "ResourcesLeftOut";
+/// Whoever asked lacks permissions for some of it. The policy only warns, so nothing was left out.
+pub const NOT_ENFORCED: &str = "NotEnforced";
+/// Whoever asked lacks a permission without which the request makes no sense. It starts once the permission is there.
+pub const REQUESTER_NOT_PERMITTED: &str = "RequesterNotPermitted";
 
 /// There is no policy that can be read, so nothing new is allowed. The request waits, and proceeds by itself when the
 /// administrators have corrected the policy.

@@ -60,6 +60,15 @@ pub const NADR_NAMESPACE: &str = "openshift.io/oadp-nadr-origin-namespace";
 pub const ORIGIN_UID: &str = "nacre.dev/origin-uid";
 /// The uid of its namespace: a namespace that was deleted and re-created is a different owner.
 pub const ORIGIN_NAMESPACE_UID: &str = "nacre.dev/origin-namespace-uid";
+/// Who asked, as JSON: written by the API server on tenants' requests, where nobody can forge it. On a Velero object it
+/// is the name alone, for administrators.
+pub const REQUESTER: &str = "nacre.dev/requester";
+/// Who asked for the data of a backup to be deleted, likewise.
+pub const DELETION_REQUESTER: &str = "nacre.dev/deletion-requester";
+/// On a Velero Backup or Restore: the resources that were left out because the requester lacks permissions.
+pub const LEFT_OUT: &str = "nacre.dev/left-out";
+/// The same where the policy only warns: the resources that would have been left out.
+pub const NOT_PERMITTED: &str = "nacre.dev/not-permitted";
 /// An administrator's word that tenants may name this ConfigMap; its value is `true`.
 pub const TENANT_USABLE: &str = "nacre.dev/tenant-usable";
 

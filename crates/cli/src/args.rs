@@ -8,7 +8,7 @@ use crate::{
     connect::{Connection, Session},
     doctor, explain, help, install, live_migration, location,
     output::{EXIT_CODES, Format, Outcome},
-    policy, request, restore, schedule, status, verify,
+    policy, request, restore, schedule, status, verify, whoami,
 };
 
 /// Backups, restores and live-migration permissions for namespace owners.
@@ -46,6 +46,8 @@ enum Command {
     Status(status::Status),
     /// Show what nacre would do with a request, before it is sent.
     Explain(explain::Explain),
+    /// Show who you are to nacre, and what you could back up and restore.
+    Whoami(whoami::Whoami),
     /// Approve or reject storage that tenants want to use.
     #[command(visible_alias = "nabsl-request", alias = "requests")]
     Request(request::Args),
@@ -112,6 +114,7 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         Command::Location(args) => Box::pin(location::run(&session, args)).await,
         Command::Status(_) => Box::pin(status::run(&session)).await,
         Command::Explain(args) => Box::pin(explain::run(&session, &args)).await,
+        Command::Whoami(_) => Box::pin(whoami::run(&session)).await,
         Command::Request(args) => Box::pin(request::run(&session, args, given)).await,
         Command::Policy(args) => Box::pin(policy::run(&session, args, given)).await,
         Command::Adopt(verb) => Box::pin(adopt::run(&session, &verb)).await,

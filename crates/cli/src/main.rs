@@ -40,6 +40,7 @@ mod text;
 mod verify;
 mod wait;
 mod warnings;
+mod whoami;
 
 use std::process::ExitCode;
 

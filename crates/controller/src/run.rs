@@ -146,6 +146,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     );
     supervisor.spawn("snapshot classes", engine::poll_snapshot_classes(client.clone(), cluster.clone()));
     supervisor.spawn("fence", engine::poll_fence(client.clone(), namespace.clone(), cluster.clone()));
+    let reviewed = context.metrics.clone();
+    supervisor
+        .spawn("reviews", engine::answer_asks(client.clone(), cluster.clone(), move || reviewed.reviewed()));
     supervisor.spawn("results", engine::read_results(client.clone(), cluster.clone(), leadership.clone()));
     supervisor.spawn(
         "Velero version",

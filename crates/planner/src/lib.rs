@@ -40,6 +40,7 @@ mod refusal;
 mod rejected_write;
 pub mod replace;
 mod request;
+pub mod requester;
 pub mod restore;
 pub mod restore_preview;
 pub mod results;

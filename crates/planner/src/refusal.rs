@@ -42,7 +42,10 @@ pub fn healed_by(condition: &Condition) -> Option<HealedBy> {
             None
         }
         (condition::ACCEPTED, condition::NAMESPACE_LIMIT_REACHED) => Some(HealedBy::Limit),
-        (condition::ACCEPTED, condition::POLICY_UNAVAILABLE) => Some(HealedBy::OtherObject),
+        // Roles and bindings are objects too.
+        (condition::ACCEPTED, condition::POLICY_UNAVAILABLE | condition::REQUESTER_NOT_PERMITTED) => {
+            Some(HealedBy::OtherObject)
+        }
         (condition::ACCEPTED, _) => Some(by_message(&condition.message)),
         _ => Some(HealedBy::Spec),
     }

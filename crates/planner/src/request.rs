@@ -14,7 +14,8 @@ use kube::core::ObjectMeta;
 
 use crate::queue::{Queued, Stage};
 use crate::rejected_write::{retry_after, since};
-use crate::{Action, Event, Plan, Target};
+use crate::requester::FRESH;
+use crate::{Action, Event, Plan, Refusal, Target};
 
 /// Requeue delay until the watch has reported the request's namespace.
 const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
@@ -110,6 +111,12 @@ pub(crate) trait Request {
     fn hand_over_failed(&self, message: &str) -> Plan {
         let wait = retry_after(since(Some(self.reported().1), condition::ACCEPTED), self.now());
         self.refuse(condition::HAND_OVER_FAILED, message).requeue_after(wait)
+    }
+
+    /// Whoever asked lacks a permission: reports that, and looks again later, since permissions are not watched.
+    fn not_permitted(&self, refusal: &Refusal) -> Plan {
+        let wait = retry_after(since(Some(self.reported().1), condition::ACCEPTED), self.now());
+        self.refuse(condition::REQUESTER_NOT_PERMITTED, &refusal.to_string()).requeue_after(wait.max(FRESH))
     }
 
     /// The request cannot be checked without the policy. Waiting requests are decided about again when the policy

@@ -7,8 +7,8 @@ use crate::Object;
 use crate::admission::{around_restores, is_in_force};
 use crate::install::VELERO_VIEW;
 use crate::policy::{
-    Adoption, CONFIG_MAP, KEY, Loaded, Policies, Policy, Problem, Reading, Source, StorageMode, TenantPods,
-    Vanished, VeleroView, WHEN_VANISHED, counts,
+    Adoption, CONFIG_MAP, KEY, Loaded, Policies, Policy, Problem, Reading, RequesterMode, Source,
+    StorageMode, TenantPods, Vanished, VeleroView, WHEN_VANISHED, counts,
 };
 
 const AREA: Area = Area::Policy;
@@ -86,7 +86,7 @@ struct Risk {
     fix: &'static str,
 }
 
-const RISKS: [Risk; 5] = [
+const RISKS: [Risk; 6] = [
     Risk {
         found: |policy| {
             !policy.storage_locations.require_approval
@@ -104,6 +104,11 @@ const RISKS: [Risk; 5] = [
         found: |policy| policy.sync.adoption == Adoption::Name,
         message: "backups of a deleted namespace go to whoever makes one of its name",
         fix: "set sync.adoption: approval once you have recovered",
+    },
+    Risk {
+        found: |policy| policy.requester.mode != RequesterMode::Enforce,
+        message: "permissions of whoever asks are not enforced: a backup, restore or download can hold what they may not have",
+        fix: "set requester.mode: enforce",
     },
     Risk {
         found: |policy| policy.views.velero == VeleroView::All,

@@ -136,7 +136,8 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
     Nacre Ok: velero/non-admin-controller-1_a acts, and says so in its lease
     Nacre Ok: all 6 definitions are there and current
-    Admission Ok: all 36 admission policies are there and current
+    Admission Ok: all 40 admission policies are there and current
+    Admission Ok: all 4 mutating admission policies are there and current
     Admission Ok: the API server asks nacre about requests, and its certificate fits
     Rights Ok: all 10 roles and bindings are there and current
     Rights Ok: owners of namespaces may ask, viewers may look, and neither may decide or write statuses
@@ -277,7 +278,7 @@ fn what_is_missing_or_changed_is_named() {
     };
     let policies = |object: &Object| object.kind != Kind::ValidatingAdmissionPolicy;
     insta::assert_snapshot!(all_but(policies, |_| Reading::Absent), @r"
-    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 13 more
+    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 15 more
       -> kubectl nacre install -n velero
     Policy Warning: volumes that tenants save file by file in their own storage cannot be restored: the admission policies around restores are not installed, so pods do not come back
       -> kubectl nacre install -n velero
@@ -408,7 +409,7 @@ fn nobody_has_more_than_they_should() {
 fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
     let with = |text: &str| sick(|seen| seen.policy = policy(text));
     insta::assert_snapshot!(with("backup:\n  tll: {max: 48h}\n"), @r"
-    Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes
+    Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete
       -> kubectl edit configmap nacre-policy -n velero, key policy.yaml
     Policy Problem: there is no valid policy: if nacre restarts, new requests wait
       -> fix what is listed above; kubectl nacre policy check -f FILE checks it beforehand

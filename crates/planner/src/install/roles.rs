@@ -75,6 +75,8 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         {"apiGroups": [Kind::ValidatingAdmissionPolicy.group()], "verbs": ["get"],
             "resources": [Kind::ValidatingAdmissionPolicy.plural(), Kind::ValidatingAdmissionPolicyBinding.plural()],
             "resourceNames": around_restores(namespace)},
+        // What whoever asked is permitted.
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
         admission::webhook::rule(),
     ]);

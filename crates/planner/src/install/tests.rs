@@ -29,7 +29,7 @@ pub(super) fn find<'a>(found: &'a mut [Found], kind: Kind, name: &str) -> &'a mu
 }
 
 fn steps(settings: &Settings, found: &[Found]) -> Vec<String> {
-    let decision = decide(&Observed { settings, found });
+    let decision = decide(&Observed { settings, found, unserved: &[] });
     assert_eq!(decision.refusals, Vec::<String>::new());
     decision.plan.actions.iter().map(shown).collect()
 }
@@ -48,7 +48,7 @@ fn shown(action: &Action) -> String {
 }
 
 fn refused(settings: &Settings, found: &[Found]) -> String {
-    let decision = decide(&Observed { settings, found });
+    let decision = decide(&Observed { settings, found, unserved: &[] });
     assert!(decision.plan.actions.is_empty());
     decision.refusals.join("\n")
 }
@@ -89,7 +89,7 @@ fn definitions_and_accounts_that_others_made_are_never_overwritten() {
             one.body["spec"] = json!({"theirs": true});
         }
     }
-    let decision = decide(&Observed { settings: &Settings::default(), found: &found });
+    let decision = decide(&Observed { settings: &Settings::default(), found: &found, unserved: &[] });
     assert!(decision.plan.actions.is_empty() && decision.refusals.is_empty());
     assert_eq!(decision.remarks.len(), 8, "{:?}", decision.remarks);
     // Roles of nacre's own names have to be nacre's.

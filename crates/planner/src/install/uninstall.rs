@@ -70,9 +70,15 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     })
 }
 
-/// The controller, and whatever calls it.
-const PROGRAM: [Kind; 4] =
-    [Kind::ValidatingWebhookConfiguration, Kind::Deployment, Kind::PodDisruptionBudget, Kind::Service];
+/// The controller, whatever calls it, and whatever puts its finalizers on.
+const PROGRAM: [Kind; 6] = [
+    Kind::ValidatingWebhookConfiguration,
+    Kind::MutatingAdmissionPolicyBinding,
+    Kind::MutatingAdmissionPolicy,
+    Kind::Deployment,
+    Kind::PodDisruptionBudget,
+    Kind::Service,
+];
 
 const REST: [Kind; 10] = [
     Kind::Secret,

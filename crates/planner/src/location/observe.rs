@@ -17,6 +17,7 @@ use crate::ownership::{made_for, own_name};
 use crate::policy::Import;
 use crate::rejected_write;
 use crate::request::Request;
+use crate::requester::Access;
 use crate::state::State;
 use crate::view::{Credential, Seen};
 use crate::{Action, Key, Plan, Policy, RejectedWrite, Target};
@@ -52,6 +53,8 @@ pub struct Observed {
     pub rejected_write: Option<Arc<RejectedWrite>>,
     /// Velero's version, if it is known.
     pub velero_version: Option<String>,
+    /// What is known of the permissions of whoever asked.
+    pub access: Access,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -112,6 +115,7 @@ pub(crate) fn gather(
         copy: copy.filter(|copy| ours(&copy.metadata)),
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackupStorageLocation, meta)),
         velero_version: view.velero_version(),
+        access: Access::gather(view, meta, namespace),
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),

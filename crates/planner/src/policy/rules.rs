@@ -237,6 +237,7 @@ fn of_periods(policy: &Policy) -> Vec<Finding> {
     let timeouts = [
         ("backup.hookTimeout", &policy.backup.hook_timeout),
         ("restore.hookTimeout", &policy.restore.hook_timeout),
+        ("requester.maxAge", &policy.requester.max_age),
     ];
     for (path, limit) in policy.volumes.all().into_iter().chain(timeouts) {
         found.extend(duration(path, limit));

@@ -10,6 +10,7 @@ use kube::core::ObjectMeta;
 
 use super::cron::hash;
 use super::keep;
+use crate::ownership::annotation;
 use crate::{Policy, bounds};
 
 /// The longest name of a run: Velero's names and labels have no room for more.
@@ -47,15 +48,19 @@ pub fn backup(schedule: &NonAdminSchedule, due: Timestamp, policy: &Policy) -> N
     }
 }
 
-/// Everything about a run but its spec. It has no owner, since it outlives the schedule.
+/// Everything about a run but its spec. It has no owner, since it outlives the schedule. Whoever asked for the schedule asks
+/// for its runs.
 fn metadata(schedule: &NonAdminSchedule, due: Timestamp) -> ObjectMeta {
     let of = schedule.metadata.name.as_deref().unwrap_or_default();
+    let mut annotations = BTreeMap::from([(labels::SCHEDULED_FOR.to_owned(), due.to_string())]);
+    let requester = annotation(&schedule.metadata, labels::REQUESTER);
+    annotations.extend(requester.map(|record| (labels::REQUESTER.to_owned(), record.to_owned())));
     ObjectMeta {
         name: Some(name(of, due)),
         namespace: schedule.metadata.namespace.clone(),
         labels: Some(BTreeMap::from([(labels::NAS_NAME.to_owned(), label_value(of))])),
         finalizers: Some(vec![labels::NAB_FINALIZER.to_owned()]),
-        annotations: Some(BTreeMap::from([(labels::SCHEDULED_FOR.to_owned(), due.to_string())])),
+        annotations: Some(annotations),
         ..ObjectMeta::default()
     }
 }
@@ -75,4 +80,30 @@ fn longest_ttl(policy: &Policy) -> Option<Duration> {
         return None;
     }
     Some(policy.backup.ttl.max.clone().unwrap_or_else(|| bounds::TTL.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{NonAdminSchedule, labels};
+    use serde_json::json;
+
+    use super::backup;
+    use crate::{Policy, requester};
+
+    #[test]
+    fn whoever_asked_for_the_schedule_asks_for_its_runs() {
+        let record = r#"{"user":"ada","uid":"","groups":["team"],"scopes":[]}"#;
+        let mut schedule: NonAdminSchedule = serde_json::from_value(json!({
+            "metadata": {"name": "daily", "namespace": "shop", "annotations": {labels::REQUESTER: record}},
+            "spec": {"schedule": "@daily", "template": {"backupSpec": {}}},
+        }))
+        .unwrap();
+        let due = "2026-01-01T00:00:00Z".parse().unwrap();
+        let of_run = |schedule: &NonAdminSchedule| {
+            requester::of(&backup(schedule, due, &Policy::default()).metadata).user().map(str::to_owned)
+        };
+        assert_eq!(of_run(&schedule).as_deref(), Some("ada"));
+        schedule.metadata.annotations = None;
+        assert_eq!(of_run(&schedule), None);
+    }
 }

@@ -15,6 +15,7 @@ pub(crate) mod prune;
 mod raw_object;
 mod rejected;
 mod results;
+mod reviews;
 mod store;
 mod view_store;
 mod volume_notes;
@@ -53,6 +54,7 @@ use crate::results::Results;
 use crate::view::{Credential, Seen};
 use crate::{Key, RejectedWrite, Target};
 use index::Index;
+use reviews::Reviews;
 use store::{Change, Store};
 use view_store::VeleroView;
 
@@ -180,6 +182,8 @@ pub struct State {
     rejected: HashMap<Key, Arc<RejectedWrite>>,
     /// Requests whose errors and warnings are to be read, and what was read of them.
     unread_results: BTreeMap<Key, Option<Results>>,
+    /// What was asked about requesters, and what the API server answered.
+    reviews: Reviews,
     velero_view: VeleroView,
     totals: Totals,
 }
@@ -242,6 +246,7 @@ impl State {
             places: HashMap::new(),
             rejected: HashMap::new(),
             unread_results: BTreeMap::new(),
+            reviews: Reviews::default(),
             velero_view: VeleroView::default(),
             totals: Totals::default(),
         }

@@ -30,6 +30,7 @@ mod policies;
 mod positions;
 mod refusals;
 mod rejected_writes;
+mod requester;
 mod restores;
 mod revocation;
 mod scenario;

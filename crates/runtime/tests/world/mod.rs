@@ -6,6 +6,7 @@
 
 pub(crate) mod manifests;
 mod nacre;
+pub(crate) mod people;
 mod rejected_writes;
 mod replay;
 mod rules;
@@ -50,6 +51,10 @@ pub(crate) struct World {
     made_for: BTreeMap<String, usize>,
     /// Whether nacre looks after tenants' locations and what is found in storage.
     minds_storage: bool,
+    /// What people may do.
+    permissions: people::Permissions,
+    /// How many reviews were made.
+    reviews: usize,
     nacre: Nacre,
     recording: Recording,
     trace: Vec<String>,
@@ -79,6 +84,8 @@ impl World {
             births: BTreeMap::new(),
             made_for: BTreeMap::new(),
             minds_storage: false,
+            permissions: people::Permissions::new(),
+            reviews: 0,
             nacre: Nacre::default(),
             recording: Recording::default(),
             trace: Vec::new(),

@@ -335,6 +335,9 @@ impl World {
         }
         let now = self.moment();
         self.nacre.runtime.finish(flight, now);
+        let mut runtime = std::mem::replace(&mut self.nacre.runtime, Runtime::new(ADMIN));
+        self.reviews += self.answer_asks(&mut runtime);
+        self.nacre.runtime = runtime;
     }
 
     fn report(&mut self, flight: &Flight, reported: usize) -> usize {
