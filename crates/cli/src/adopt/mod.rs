@@ -55,7 +55,7 @@ const FOUND_LATER: &str =
 
 /// What is handed over, for programs.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct Adoption<'a> {
     namespace: &'a str,
     uid: &'a str,
     done: &'static str,
@@ -88,7 +88,7 @@ async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcom
     let left = facts.left_for(namespace);
     let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
     let reported = |done: &'static str, words: String| {
-        let answer = Answer { namespace: name, uid, done, backups: &left };
+        let answer = Adoption { namespace: name, uid, done, backups: &left };
         let table = || shown(&left) + &lines([words]);
         print(session.format, &answer, table, || left.iter().map(|left| left.velero.clone()).collect())
     };

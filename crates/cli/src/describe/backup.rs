@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     Describe,
-    answer::{Answer, details},
+    answer::{Description, details},
     claims, events,
     page::{fields, moment, section, yaml},
     volumes,
@@ -45,7 +45,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let world = World { namespace, velero_namespace: session.velero_namespace.clone(), ..World::default() };
     let changes = in_effect(&world, &backup, &allowed);
     let next = RequestProgress::from(&backup).next();
-    let answer = Answer { object: json!(backup), changes, events, results, no_results, next };
+    let answer = Description { object: json!(backup), changes, events, results, no_results, next };
     let now = Timestamp::now();
     let not_good = why_not_good(&backup, &locations.storage(&backup), now);
     let page = || page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now);
@@ -86,7 +86,7 @@ fn in_effect(world: &World, backup: &NonAdminBackup, allowed: &Allowed) -> Vec<C
 
 fn page(
     backup: &NonAdminBackup,
-    answer: &Answer,
+    answer: &Description,
     not_good: Option<&NotGood>,
     unreadable: Option<&str>,
     now: Timestamp,
@@ -158,7 +158,7 @@ mod tests {
             note: "Velero has started the backup".to_owned(),
         };
         let events = vec![event];
-        let answer = Answer { object: Value::Null, changes, events, results: None, no_results: None, next };
+        let answer = Description { object: Value::Null, changes, events, results: None, no_results: None, next };
         let now = "2026-11-15T13:00:00Z".parse().unwrap();
         let not_good = why_not_good(&backup, &Storage::Unknown, now);
         anstream::adapter::strip_str(&page(&backup, &answer, not_good.as_ref(), None, now)).to_string()

@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[derive(Serialize)]
-struct Answer {
+struct LocationDescription {
     object: Value,
     /// How many backups of the namespace are kept in it.
     backups: usize,
@@ -38,7 +38,7 @@ pub(crate) async fn run(session: &Session, name: &str) -> Result<Outcome> {
     };
     let backups = backups?.items.iter().filter(kept).count();
     let answer =
-        Answer { object: json!(location), backups, events, next: LocationState::from(&location).next(name) };
+        LocationDescription { object: json!(location), backups, events, next: LocationState::from(&location).next(name) };
     let page = || page(&location, &answer, unreadable.as_deref(), Timestamp::now());
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackupStorageLocation>(name)])?;
     Ok(Outcome::Good)
@@ -46,7 +46,7 @@ pub(crate) async fn run(session: &Session, name: &str) -> Result<Outcome> {
 
 fn page(
     location: &NonAdminBackupStorageLocation,
-    answer: &Answer,
+    answer: &LocationDescription,
     unreadable: Option<&str>,
     now: Timestamp,
 ) -> String {
