@@ -57,12 +57,8 @@ fn field(name: &str) -> String {
 }
 
 fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Option<Refusal> {
-    let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
-    closed.then(|| {
-        let message =
-            "backups cannot be asked for in this namespace; the administrators' policy leaves it out";
-        Refusal::new("metadata.namespace", message)
-    })
+    let why = policy.namespaces.why_closed(namespace, &seen.admin_namespace)?;
+    Some(Refusal::new("metadata.namespace", format!("backups cannot be asked for in this namespace; {why}")))
 }
 
 fn included_namespaces(spec: &BackupSpec, namespace: &str) -> Option<Refusal> {
