@@ -39,6 +39,7 @@ mod text;
 mod verify;
 mod wait;
 mod warnings;
+mod wrap;
 
 use std::process::ExitCode;
 

@@ -27,6 +27,7 @@ use crate::{
     output::{Outcome, print},
     preview::{PreviewResult, World, of_backup, storage_in_words},
     progress::RequestProgress,
+    wrap,
 };
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
@@ -48,7 +49,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let answer = Description { object: json!(backup), changes, events, results, no_results, next };
     let now = Timestamp::now();
     let not_good = why_not_good(&backup, &locations.storage(&backup), now);
-    let page = || page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now);
+    let page = || wrap::to_terminal(page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now));
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackup>(name)])?;
     Ok(Outcome::attention_if(RequestProgress::from(&backup).data_missing().is_some()))
 }
@@ -158,7 +159,8 @@ mod tests {
             note: "Velero has started the backup".to_owned(),
         };
         let events = vec![event];
-        let answer = Description { object: Value::Null, changes, events, results: None, no_results: None, next };
+        let answer =
+            Description { object: Value::Null, changes, events, results: None, no_results: None, next };
         let now = "2026-11-15T13:00:00Z".parse().unwrap();
         let not_good = why_not_good(&backup, &Storage::Unknown, now);
         anstream::adapter::strip_str(&page(&backup, &answer, not_good.as_ref(), None, now)).to_string()

@@ -15,6 +15,7 @@ use crate::{
     list,
     location::state::LocationState,
     output::{Outcome, lines, print},
+    wrap,
 };
 
 #[derive(Serialize)]
@@ -37,9 +38,13 @@ pub(crate) async fn run(session: &Session, name: &str) -> Result<Outcome> {
         backup.spec.backup_spec.storage_location.as_deref() == Some(name)
     };
     let backups = backups?.items.iter().filter(kept).count();
-    let answer =
-        LocationDescription { object: json!(location), backups, events, next: LocationState::from(&location).next(name) };
-    let page = || page(&location, &answer, unreadable.as_deref(), Timestamp::now());
+    let answer = LocationDescription {
+        object: json!(location),
+        backups,
+        events,
+        next: LocationState::from(&location).next(name),
+    };
+    let page = || wrap::to_terminal(page(&location, &answer, unreadable.as_deref(), Timestamp::now()));
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackupStorageLocation>(name)])?;
     Ok(Outcome::Good)
 }

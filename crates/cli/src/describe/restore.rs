@@ -17,6 +17,7 @@ use crate::{
     explain, list,
     output::{Outcome, print},
     progress::RequestProgress,
+    wrap,
 };
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
@@ -31,7 +32,7 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let (results, no_results) = details(session, "RestoreResults", name, args, read).await;
     let next = RequestProgress::from(&restore).next();
     let answer = Description { object: json!(restore), changes, events, results, no_results, next };
-    let page = || page(&restore, &answer, unreadable.as_deref(), Timestamp::now());
+    let page = || wrap::to_terminal(page(&restore, &answer, unreadable.as_deref(), Timestamp::now()));
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminRestore>(name)])?;
     Ok(Outcome::attention_if(RequestProgress::from(&restore).data_missing().is_some()))
 }

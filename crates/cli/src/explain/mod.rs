@@ -28,6 +28,7 @@ use crate::{
     list,
     output::{Outcome, print, remark},
     preview::{PreviewResult, World, of_backup, of_location, of_restore},
+    wrap,
 };
 use manifest::Manifest;
 pub(crate) use restore::{RestoreVerdict, verdict_of_restore};
@@ -47,7 +48,7 @@ pub(crate) struct Explain {
     #[arg(value_enum, required_unless_present = "filename", requires = "name")]
     kind: Option<Kind>,
 
-    /// What it is called.
+    /// The name of that object.
     name: Option<String>,
 
     /// A file with one or more manifests; `-` for standard input.
@@ -153,7 +154,7 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
         };
         answers.push(Explanation { reported, now, ..answer.checked_by(api_server) });
     }
-    let shown = || answers.iter().map(show::page).collect::<Vec<_>>().join("\n");
+    let shown = || wrap::to_terminal(answers.iter().map(show::page).collect::<Vec<_>>().join("\n"));
     let names = || answers.iter().map(|answer| format!("{}/{}", answer.kind, answer.name)).collect();
     match answers.as_slice() {
         [one] => print(session.format, one, shown, names)?,
