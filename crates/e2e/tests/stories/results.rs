@@ -72,7 +72,8 @@ async fn unchanged_objects_from_own_storage_give_no_warnings() -> Result<()> {
     for number in 0..40 {
         shop.create::<ConfigMap>(&format!("price-{number}"), json!({"data": {"tea": "3"}})).await?;
     }
-    let annotated = json!({"metadata": {"annotations": {"shop.example.com/by": "ada"}}, "data": {"tea": "3"}});
+    let annotated =
+        json!({"metadata": {"annotations": {"shop.example.com/by": "ada"}}, "data": {"tea": "3"}});
     shop.create::<ConfigMap>("annotated", annotated).await?;
     shop.create::<ConfigMap>("changed", json!({"data": {"tea": "3"}})).await?;
     forged::genuine_backup(&test_cluster, &shop).await?;
@@ -80,7 +81,12 @@ async fn unchanged_objects_from_own_storage_give_no_warnings() -> Result<()> {
 
     shop.restore("back", "daily").await?;
     ensure!(shop.restore_ends("back").await? == "Completed");
-    let name = shop.api::<NonAdminRestore>().get("back").await?.status.and_then(|status| status.velero_restore?.name);
+    let name = shop
+        .api::<NonAdminRestore>()
+        .get("back")
+        .await?
+        .status
+        .and_then(|status| status.velero_restore?.name);
     let restores = test_cluster.bed.velero_api("Restore").await?;
     let restore = restores.get(&name.context("a reference")?).await?;
     // One that differs, the certificates that the cluster itself keeps in the namespace, and nothing of the 41.
