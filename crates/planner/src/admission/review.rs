@@ -17,7 +17,7 @@ use crate::{backup, download, location, restore};
 pub struct ReviewResult {
     /// Why it is rejected.
     pub refusal: Option<String>,
-    /// Warnings: why it will wait, although it is accepted.
+    /// Warnings: why it will wait, or what it will not save, although it is accepted.
     pub warnings: Vec<String>,
 }
 
@@ -35,6 +35,10 @@ impl ReviewResult {
         Self { refusal: None, warnings: vec![of.to_string()] }
     }
 
+    pub(crate) fn warnings(of: impl IntoIterator<Item = Option<String>>) -> Self {
+        Self { refusal: None, warnings: of.into_iter().flatten().collect() }
+    }
+
     pub(crate) fn warning_if(of: Option<impl Display>) -> Self {
         of.map_or_else(Self::fine, Self::warning)
     }
@@ -47,7 +51,7 @@ pub struct ReviewedObject<'a> {
     pub kind: Kind,
     /// Its namespace.
     pub namespace: &'a str,
-    /// Its name.
+    /// The object's name; empty where the API server is to make one.
     pub name: &'a str,
     /// The new object.
     pub object: &'a Value,

@@ -23,11 +23,16 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
         return ReviewResult::fine();
     }
     let waits = check::refused_for_now(seen).or_else(|| limits::over_limit(seen, policy));
-    if waits.is_some() {
-        return ReviewResult::warning_if(waits);
-    }
-    match volumes::nothing_protects(seen, policy) {
-        Some(unprotected) => ReviewResult::warning(&unprotected),
-        None => ReviewResult::warning_if(not_restorable(&generate::backup(seen, policy).spec, policy)),
-    }
+    let unprotected = volumes::nothing_protects(seen, policy);
+    // Whether it can be restored depends on the location, which a backup that waits may not have yet.
+    let lost = if waits.is_none() && unprotected.is_none() {
+        not_restorable(&generate::backup(seen, policy).spec, policy)
+    } else {
+        None
+    };
+    ReviewResult::warnings([
+        waits.map(|waits| waits.to_string()),
+        unprotected.map(|unprotected| unprotected.to_string()),
+        lost.map(|lost| lost.to_string()),
+    ])
 }
