@@ -39,13 +39,14 @@ fn definition(kind: &str) -> CustomResourceDefinition {
 /// `kubectl explain nonadminbackup.status.conditions` is where a person looks up a reason.
 #[test]
 fn every_condition_and_reason_is_explained() {
-    let explained: String = api::crds()
+    let explained: Vec<String> = api::crds()
         .iter()
         .map(|crd| {
             let status = &schema(crd)["properties"]["status"]["properties"];
-            format!("{} ", status["conditions"]["description"].as_str().unwrap_or_default())
+            status["conditions"]["description"].as_str().unwrap_or_default().to_owned()
         })
         .collect();
+    let explained = explained.join(" ");
     let source = include_str!("../src/condition.rs");
     let constants = source.lines().filter_map(|line| line.strip_prefix("pub const ")?.split('"').nth(1));
     // Those of OADP's DataProtectionApplication, whose CRD is OADP's own.

@@ -51,7 +51,7 @@ fn is_tried(task: &str) -> bool {
 }
 
 async fn ends(nacre: &Nacre, task: &str) -> Result<()> {
-    let code = timeout(Duration::from_secs(60), nacre.process.exited())
+    let code = timeout(Duration::from_mins(1), nacre.process.exited())
         .await
         .with_context(|| format!("{task:?} panicked and nacre went on:\n{}", nacre.process.output()))?;
     let log = nacre.process.output();

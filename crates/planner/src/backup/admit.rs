@@ -30,9 +30,5 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     } else {
         None
     };
-    ReviewResult::warnings([
-        waits.map(|waits| waits.to_string()),
-        unprotected.map(|unprotected| unprotected.to_string()),
-        lost.map(|lost| lost.to_string()),
-    ])
+    ReviewResult::warnings([waits.map(|waits| waits.to_string()), unprotected, lost.map(ToString::to_string)])
 }

@@ -49,7 +49,7 @@ fn kind(root: &Value, part: &Value) -> String {
     if !words.is_empty() {
         return words.join(" or ");
     }
-    let first = part["type"].as_array().and_then(|types| types.first()).unwrap_or(&part["type"]);
+    let first = part["type"].as_array().and_then(|types| types.first()).unwrap_or_else(|| &part["type"]);
     match first.as_str().unwrap_or_default() {
         "string" => "text".to_owned(),
         "boolean" => "`true` or `false`".to_owned(),
