@@ -8,7 +8,7 @@ CRATES := api planner live_migration runtime engine controller cli image bed e2e
 # The crates with unit tests, always all of them: another selection has other features, and builds the dependencies again.
 UNITS := --workspace --exclude e2e
 # The tests that keep generated files current, and write them with NACRE_GEN.
-GENERATED := $(UNITS) --test crds --test manifests --test operator_manifest
+GENERATED := $(UNITS) --test crds --test manifests --test operator_manifest --test policy
 # The same for what is made of the command line: docs/cli.md and the manual pages.
 REFERENCE := $(UNITS) --bin kubectl-nacre reference
 

@@ -73,7 +73,27 @@ pub struct NonAdminBackupStatus {
     /// How far nacre has got with it: New, BackingOff, Created or Deleting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What is so and why.
+    /// What is known about the backup, by type. Each reason is a word for programs, and each message a sentence for
+    /// people.
+    ///
+    /// Accepted: whether the backup is allowed. Reasons: BackupAccepted; InvalidBackupSpec (refused or waiting, the
+    /// message names the field and what would be accepted); NamespaceLimitReached (waits until another backup of the
+    /// namespace is finished or deleted, or the limit is raised); PolicyUnavailable (waits until the administrators
+    /// have corrected the policy); HandOverFailed (the API server rejected the Velero Backup, nacre retries);
+    /// VeleroBackupNotFound (the Velero Backup is gone and will not be created again).
+    ///
+    /// Queued: whether Velero has the backup. Reason: BackupScheduled.
+    ///
+    /// SpecApplied: False if the spec was edited after Velero got it. Reason: EditedAfterCreation (the edit changes
+    /// nothing, create a new backup).
+    ///
+    /// DataProtected: whether the data of every claim in the namespace is in the backup. Reasons: AllClaimsSaved;
+    /// NoClaims; ClaimsNotSaved (the message names the claims and what to do); StillRunning.
+    ///
+    /// ResultsRead: whether Velero's errors and warnings could be read. Reasons: ErrorsReported; WarningsReported;
+    /// NothingToShow; ResultsNotReadable.
+    ///
+    /// Deleting: whether the backup is being deleted. Reason: DeletionPending.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -91,7 +111,7 @@ pub struct VeleroBackup {
     /// By which its Velero objects are labelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nacuuid: Option<String>,
-    /// Its name.
+    /// The name of the Velero Backup.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Where it is.
@@ -109,7 +129,7 @@ pub struct VeleroDeleteBackupRequest {
     /// By which it is labelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nacuuid: Option<String>,
-    /// Its name.
+    /// The name of the DeleteBackupRequest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Where it is.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DataMoverCounts {
-    /// All of them.
+    /// Volumes in all phases together.
     #[serde(skip_serializing_if = "is_zero")]
     pub total: u32,
     /// Not looked at yet.
@@ -40,7 +40,7 @@ pub struct DataMoverCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodVolumeCounts {
-    /// All of them.
+    /// Volumes in all phases together.
     #[serde(skip_serializing_if = "is_zero")]
     pub total: u32,
     /// Not started yet.

@@ -47,7 +47,17 @@ pub struct NonAdminDownloadRequestStatus {
     /// How far nacre has got with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What is so and why.
+    /// What is known about the download, by type. Each reason is a word for programs, and each message a sentence for
+    /// people.
+    ///
+    /// Processed: whether there is a link. Reasons: Success; Error (the message says what is missing);
+    /// PolicyUnavailable (waits until the administrators have corrected the policy).
+    ///
+    /// NonAdminBackupNotAvailable, NonAdminRestoreNotAvailable: True if the backup or restore that the request names is
+    /// not there. Reason: Error.
+    ///
+    /// NonAdminBackupStorageLocationNotUsed: True if the backup is not in the namespace's own storage, and the policy
+    /// allows no downloads from the cluster's. Reason: Error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -51,7 +51,23 @@ pub struct NonAdminBackupStorageLocationStatus {
     /// How far nacre has got with it: New, BackingOff, Created or Deleting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What is so and why.
+    /// What is known about the location, by type. Each reason is a word for programs, and each message a sentence for
+    /// people.
+    ///
+    /// Accepted: whether the location is allowed. Reasons: BslSpecValidation (True or False; the message names the
+    /// field and what would be accepted); PolicyUnavailable (waits until the administrators have corrected the policy).
+    ///
+    /// ClusterAdminApproved: whether an administrator lets the storage be used. Reasons: BslSpecApproved;
+    /// BslSpecApprovalPending (nobody has decided yet); BslSpecRejected; BslSpecInvalid (the decision cannot be
+    /// understood).
+    ///
+    /// SpecUpdateApproved: False if the spec was changed after it was approved. Reason: BslSpecUpdateRejected.
+    ///
+    /// SecretSynced: whether the credential was copied to Velero's namespace. Reasons: SecretCreated; SecretUpdated;
+    /// SecretSyncFailed.
+    ///
+    /// BackupStorageLocationSynced: whether Velero has the location. Reasons: BackupStorageLocationCreated;
+    /// BackupStorageLocationUpdated; BackupStorageLocationSyncError.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -66,7 +82,7 @@ pub struct VeleroBackupStorageLocation {
     /// By which its objects are labelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nacuuid: Option<String>,
-    /// Its name.
+    /// The name of the Velero BackupStorageLocation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Where it is.

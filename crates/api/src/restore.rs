@@ -64,7 +64,28 @@ pub struct NonAdminRestoreStatus {
     /// How far nacre has got with it: New, BackingOff, Created or Deleting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What is so and why.
+    /// What is known about the restore, by type. Each reason is a word for programs, and each message a sentence for
+    /// people.
+    ///
+    /// Accepted: whether the restore is allowed. Reasons: RestoreAccepted; InvalidRestoreSpec (refused or waiting, the
+    /// message names the field and what would be accepted); PolicyUnavailable (waits until the administrators have
+    /// corrected the policy); HandOverFailed (the API server rejected the Velero Restore, nacre retries);
+    /// VeleroRestoreNotFound (the Velero Restore is gone and will not run again).
+    ///
+    /// Queued: whether Velero has the restore. Reason: RestoreScheduled.
+    ///
+    /// SpecApplied: False if the spec was edited after Velero got it. Reason: EditedAfterCreation (the edit changes
+    /// nothing, create a new restore).
+    ///
+    /// DataRestored: whether the data of every claim in the backup came back. Reasons: AllVolumesRestored; NoVolumes;
+    /// ClaimsKept (a claim exists and was left as it is); ClaimsMixed (written over a claim that exists, newer files
+    /// are still there); ClaimsWithoutData (the backup holds no data of a claim); VolumesFailed; VolumesCancelled;
+    /// StillRunning.
+    ///
+    /// ResultsRead: whether Velero's errors and warnings could be read. Reasons: ErrorsReported; WarningsReported;
+    /// NothingToShow; ResultsNotReadable.
+    ///
+    /// Deleting: whether the restore is being deleted. Reason: DeletionPending.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -79,7 +100,7 @@ pub struct VeleroRestore {
     /// By which its Velero objects are labelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nacuuid: Option<String>,
-    /// Its name.
+    /// The name of the Velero Restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Where it is.

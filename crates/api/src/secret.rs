@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[resource(inherit = Secret)]
 #[serde(default)]
 pub struct HiddenSecret {
-    /// Which one.
+    /// Its name, labels and owners.
     pub metadata: ObjectMeta,
     /// What kind of Secret.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]

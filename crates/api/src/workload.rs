@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[resource(inherit = PersistentVolumeClaim)]
 #[serde(default)]
 pub struct Claim {
-    /// Which one.
+    /// Its name, labels and owners.
     pub metadata: ObjectMeta,
     /// What is claimed.
     pub spec: ClaimSpec,
@@ -41,7 +41,7 @@ pub struct ClaimSpec {
 pub struct DataSource {
     /// Its kind.
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -59,7 +59,7 @@ pub struct ClaimPhase {
 #[resource(inherit = Pod)]
 #[serde(default)]
 pub struct RestoredPod {
-    /// Which one.
+    /// Its name, labels and owners.
     pub metadata: ObjectMeta,
     /// Where it runs.
     pub spec: RestoredPodSpec,
@@ -94,7 +94,7 @@ pub struct PodVolume {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimSource {
-    /// Its name.
+    /// The name of the PersistentVolumeClaim.
     pub claim_name: String,
 }
 
@@ -134,7 +134,7 @@ pub struct PodCondition {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContainerStatus {
-    /// Its name.
+    /// The name of the container in the pod.
     pub name: String,
     /// What it does.
     pub state: ContainerState,
@@ -170,7 +170,7 @@ pub struct Waiting {
 #[resource(inherit = DaemonSet)]
 #[serde(default)]
 pub struct NodeAgent {
-    /// Which one.
+    /// Its name and namespace.
     pub metadata: ObjectMeta,
     /// How it is started.
     pub spec: NodeAgentSpec,

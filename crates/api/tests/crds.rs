@@ -36,6 +36,27 @@ fn definition(kind: &str) -> CustomResourceDefinition {
     api::crds().into_iter().find(|crd| crd.spec.names.kind == kind).unwrap()
 }
 
+/// `kubectl explain nonadminbackup.status.conditions` is where a person looks up a reason.
+#[test]
+fn every_condition_and_reason_is_explained() {
+    let explained: Vec<String> = api::crds()
+        .iter()
+        .map(|crd| {
+            let status = &schema(crd)["properties"]["status"]["properties"];
+            status["conditions"]["description"].as_str().unwrap_or_default().to_owned()
+        })
+        .collect();
+    let explained = explained.join(" ");
+    let source = include_str!("../src/condition.rs");
+    let constants = source.lines().filter_map(|line| line.strip_prefix("pub const ")?.split('"').nth(1));
+    // Those of OADP's DataProtectionApplication, whose CRD is OADP's own.
+    let constants = constants.filter(|word| !["Reconciled", "Complete"].contains(word));
+    let words: Vec<_> = explained.split(|c: char| !c.is_alphanumeric()).collect();
+    let silent: Vec<_> = constants.clone().filter(|word| !words.contains(word)).collect();
+    assert_eq!(silent, [""; 0], "not in the description of any status.conditions");
+    assert!(constants.count() > 50);
+}
+
 #[test]
 fn names_are_those_released_clients_use() {
     let names: Vec<_> = api::crds()

@@ -20,7 +20,7 @@ use crate::{
 /// Which objects shall go.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DeleteArgs {
-    /// Which ones.
+    /// The names of what to delete, as `get` lists them.
     #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<ObjectName>,
 

@@ -41,6 +41,7 @@ mod verify;
 mod wait;
 mod warnings;
 mod whoami;
+mod wrap;
 
 use std::process::ExitCode;
 

@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wait {
-    /// Which one.
+    /// The name of what to wait for, as `get` lists it.
     name: ObjectName,
 
     /// How long to wait. Default: forever.

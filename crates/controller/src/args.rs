@@ -127,9 +127,14 @@ fn address(text: &str) -> Result<Bind, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::{Args, address, lifetime};
+
+    #[test]
+    fn the_version_is_that_of_nacre() {
+        assert_eq!(Args::command().render_version(), format!("nacre {}\n", env!("CARGO_PKG_VERSION")));
+    }
 
     #[test]
     fn the_go_controllers_flags_are_taken() {

@@ -36,7 +36,7 @@ pub enum LinkError {
     Unreachable {
         /// The host.
         host: String,
-        /// Why.
+        /// What went wrong with the connection.
         why: String,
     },
     /// The answer is not the file.

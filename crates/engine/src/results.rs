@@ -50,7 +50,7 @@ pub async fn read_results(client: Client, cluster: Arc<Cluster>, leadership: Lea
             cluster.change(|state| state.forget_results(key));
             continue;
         };
-        let read = timeout(PATIENCE, read(&requests, &cluster, key, &file)).await;
+        let read = timeout(PATIENCE, read(&requests, &cluster, key, &file, PATIENCE / 2)).await;
         let count = tried.get(key).map_or(1, |(count, _)| count + 1);
         let results = match read {
             Ok(Ok(results)) => results,
@@ -75,16 +75,18 @@ pub async fn read_results(client: Client, cluster: Arc<Cluster>, leadership: Lea
     }
 }
 
-/// Asks Velero for a link, and reads the file. The request is deleted whatever happens; Velero would do so later.
+/// Asks Velero for a link, and reads the file, both within `patience`. The request is deleted whatever happens; Velero
+/// would do so later.
 async fn read(
     requests: &Api<DownloadRequest>,
     cluster: &Cluster,
     key: &Key,
     file: &ResultsFile,
+    patience: Duration,
 ) -> Result<Results, String> {
     let made = requests.create(&PostParams::default(), &request(file)).await;
     let name = made.map_err(|error| chain(&error).to_string())?.metadata.name.unwrap_or_default();
-    let text = timeout(PATIENCE / 2, fetch(requests, &name, file)).await;
+    let text = timeout(patience, fetch(requests, &name, file)).await;
     let _ = requests.delete(&name, &DeleteParams::default()).await;
     let text = text.map_err(|_| "Velero or the storage did not answer".to_owned())??;
     let look = cluster.look();
@@ -132,3 +134,7 @@ fn trust(location: &BackupStorageLocation) -> Trust {
     let pem = encoded.and_then(|encoded| serde_json::from_value::<ByteString>(encoded.into()).ok());
     Trust::PublicAnd(pem.map(|ByteString(pem)| pem))
 }
+
+#[cfg(test)]
+#[path = "results_tests.rs"]
+mod tests;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use thiserror::Error;
 use tokio::sync::{Mutex, mpsc};
+use tracing::debug;
 
 /// Starts tasks by name, and notices the first that ends.
 #[derive(Clone, Debug)]
@@ -38,6 +39,7 @@ impl Supervisor {
     pub fn spawn(&self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
         let (name, ends) = (name.into(), self.ends.clone());
         let panics = self.panics.as_deref() == Some(&*name);
+        debug!("task {name:?} started");
         tokio::spawn(async move {
             let task = async {
                 if panics {

@@ -17,7 +17,7 @@ use planner::rbac::{
 /// One power, and the paths that lead to it; none if it is denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PowerCheck {
-    /// Its name.
+    /// The power that is asked about.
     pub power: Power,
     /// Whether.
     pub allowed: bool,

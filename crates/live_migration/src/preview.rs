@@ -46,7 +46,7 @@ pub struct Kept {
 pub struct OwnRole {
     /// The scope.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Role.
     pub name: String,
     /// What it gives.
     pub gives: Vec<Power>,

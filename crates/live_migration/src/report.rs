@@ -18,7 +18,7 @@ use planner::rbac::{
 /// One of the four roles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RoleState {
-    /// Its name.
+    /// The name of the ClusterRole.
     pub role: &'static str,
     /// `current`, `old`, `missing` or `different`.
     pub state: &'static str,

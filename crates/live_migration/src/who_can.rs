@@ -14,7 +14,7 @@ pub struct Right {
     pub who: Who,
     /// The scope.
     pub scope: Scope,
-    /// What.
+    /// What the subject may do.
     pub power: Power,
     /// The paths.
     pub paths: Vec<Path>,

@@ -14,7 +14,7 @@ use crate::location::endpoint::{Host, HostPattern};
 use crate::location::endpoint_of;
 use crate::ownership::tenant_of;
 
-/// What it is called.
+/// The name of the NetworkPolicy.
 pub const NAME: &str = "nacre-velero-egress";
 
 /// Addresses inside a cluster, of its nodes, and at which clouds hand out identities. The rest of the world is open: a

@@ -38,7 +38,7 @@ pub enum Power {
 }
 
 impl Power {
-    /// All of them.
+    /// Every power that can be granted.
     pub const ALL: [Self; 6] =
         [Self::Create, Self::Update, Self::Patch, Self::Delete, Self::DeleteCollection, Self::Migrate];
 

@@ -265,7 +265,7 @@ impl Object {
         Self { kind, body: serde_json::to_value(typed).unwrap_or_default() }
     }
 
-    /// Its name.
+    /// The object's name in its namespace.
     pub fn name(&self) -> &str {
         self.body["metadata"]["name"].as_str().unwrap_or_default()
     }

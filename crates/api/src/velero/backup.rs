@@ -92,7 +92,7 @@ pub struct BackupSpec {
     /// Whether snapshots are moved into the storage location.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_move_data: Option<bool>,
-    /// What moves them; Velero's own mover if empty.
+    /// What moves snapshots into the storage location; Velero's own mover if empty.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "zero")]
     pub datamover: Option<String>,
     /// How files are uploaded.

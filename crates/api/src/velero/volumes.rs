@@ -74,7 +74,7 @@ pub struct VolumeProgress {
 pub struct PodReference<'a> {
     /// Its namespace.
     pub namespace: &'a str,
-    /// Its name.
+    /// The pod's name.
     pub name: &'a str,
     /// Its uid.
     pub uid: &'a str,

@@ -55,7 +55,7 @@ const FOUND_LATER: &str =
 
 /// What is handed over, for programs.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct Adoption<'a> {
     namespace: &'a str,
     uid: &'a str,
     done: &'static str,
@@ -82,13 +82,14 @@ async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcom
     }
     let allowed = allowed::read(&session.within(name), namespace, None).await?;
     let policy = allowed.policy.as_deref().filter(|_| allowed.source != Source::Unreadable);
-    if name == session.velero_namespace || policy.is_some_and(|policy| !policy.namespaces.allows(name)) {
-        bail!("namespace {name} may not have backups; the policy leaves it out");
+    let namespaces = policy.map(|policy| policy.namespaces.clone()).unwrap_or_default();
+    if let Some(why) = namespaces.why_closed(name, &session.velero_namespace) {
+        bail!("namespace {name} may not have backups; {why}");
     }
     let left = facts.left_for(namespace);
     let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
     let reported = |done: &'static str, words: String| {
-        let answer = Answer { namespace: name, uid, done, backups: &left };
+        let answer = Adoption { namespace: name, uid, done, backups: &left };
         let table = || shown(&left) + &lines([words]);
         print(session.format, &answer, table, || left.iter().map(|left| left.velero.clone()).collect())
     };

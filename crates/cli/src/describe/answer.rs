@@ -16,7 +16,7 @@ use crate::{changes::Change, connect::Session, output::lines};
 
 /// The answer: the page is made of this, and `-o json` prints it.
 #[derive(Serialize)]
-pub(super) struct Answer {
+pub(super) struct Description {
     pub(super) object: Value,
     pub(super) changes: Vec<Change>,
     pub(super) events: Vec<EventRow>,
@@ -48,7 +48,7 @@ pub(super) async fn details(
     }
 }
 
-impl Answer {
+impl Description {
     /// The page below its head: what was asked for, what came on top and under which heading, and what became of it.
     pub(super) fn sections(&self, asked: &str, beyond: &str, found: &[Condition], now: Timestamp) -> String {
         let (errors, warnings) = self.results.as_ref().map(Results::lines).unwrap_or_default();

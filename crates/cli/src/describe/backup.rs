@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     Describe,
-    answer::{Answer, details},
+    answer::{Description, details},
     claims, events,
     page::{fields, moment, section, yaml},
     volumes,
@@ -27,6 +27,7 @@ use crate::{
     output::{Outcome, print},
     preview::{PreviewResult, World, of_backup, storage_in_words},
     progress::RequestProgress,
+    wrap,
 };
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
@@ -45,10 +46,10 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let world = World { namespace, velero_namespace: session.velero_namespace.clone(), ..World::default() };
     let changes = in_effect(&world, &backup, &allowed);
     let next = RequestProgress::from(&backup).next();
-    let answer = Answer { object: json!(backup), changes, events, results, no_results, next };
+    let answer = Description { object: json!(backup), changes, events, results, no_results, next };
     let now = Timestamp::now();
     let not_good = why_not_good(&backup, &locations.storage(&backup), now);
-    let page = || page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now);
+    let page = || wrap::to_terminal(page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now));
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackup>(name)])?;
     Ok(Outcome::attention_if(RequestProgress::from(&backup).data_missing().is_some()))
 }
@@ -86,7 +87,7 @@ fn in_effect(world: &World, backup: &NonAdminBackup, allowed: &Allowed) -> Vec<C
 
 fn page(
     backup: &NonAdminBackup,
-    answer: &Answer,
+    answer: &Description,
     not_good: Option<&NotGood>,
     unreadable: Option<&str>,
     now: Timestamp,
@@ -159,7 +160,8 @@ mod tests {
             note: "Velero has started the backup".to_owned(),
         };
         let events = vec![event];
-        let answer = Answer { object: Value::Null, changes, events, results: None, no_results: None, next };
+        let answer =
+            Description { object: Value::Null, changes, events, results: None, no_results: None, next };
         let now = "2026-11-15T13:00:00Z".parse().unwrap();
         let not_good = why_not_good(&backup, &Storage::Unknown, now);
         anstream::adapter::strip_str(&page(&backup, &answer, not_good.as_ref(), None, now)).to_string()

@@ -15,10 +15,11 @@ use crate::{
     list,
     location::state::LocationState,
     output::{Outcome, lines, print},
+    wrap,
 };
 
 #[derive(Serialize)]
-struct Answer {
+struct LocationDescription {
     object: Value,
     /// How many backups of the namespace are kept in it.
     backups: usize,
@@ -37,16 +38,20 @@ pub(crate) async fn run(session: &Session, name: &str) -> Result<Outcome> {
         backup.spec.backup_spec.storage_location.as_deref() == Some(name)
     };
     let backups = backups?.items.iter().filter(kept).count();
-    let answer =
-        Answer { object: json!(location), backups, events, next: LocationState::from(&location).next(name) };
-    let page = || page(&location, &answer, unreadable.as_deref(), Timestamp::now());
+    let answer = LocationDescription {
+        object: json!(location),
+        backups,
+        events,
+        next: LocationState::from(&location).next(name),
+    };
+    let page = || wrap::to_terminal(page(&location, &answer, unreadable.as_deref(), Timestamp::now()));
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackupStorageLocation>(name)])?;
     Ok(Outcome::Good)
 }
 
 fn page(
     location: &NonAdminBackupStorageLocation,
-    answer: &Answer,
+    answer: &LocationDescription,
     unreadable: Option<&str>,
     now: Timestamp,
 ) -> String {

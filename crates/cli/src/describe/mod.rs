@@ -16,7 +16,7 @@ use crate::{download::Fetching, object_name::ObjectName};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Describe {
-    /// Which one.
+    /// The name of what to describe, as `get` lists it.
     name: ObjectName,
 
     /// Download every error and warning from the storage, if the policy allows downloads.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Describe,
-    answer::{Answer, details},
+    answer::{Description, details},
     events,
     page::{fields, moment, yaml},
     volumes,
@@ -17,6 +17,7 @@ use crate::{
     explain, list,
     output::{Outcome, print},
     progress::RequestProgress,
+    wrap,
 };
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
@@ -30,13 +31,13 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let read = restore.status.as_ref().and_then(|status| status.results.as_ref());
     let (results, no_results) = details(session, "RestoreResults", name, args, read).await;
     let next = RequestProgress::from(&restore).next();
-    let answer = Answer { object: json!(restore), changes, events, results, no_results, next };
-    let page = || page(&restore, &answer, unreadable.as_deref(), Timestamp::now());
+    let answer = Description { object: json!(restore), changes, events, results, no_results, next };
+    let page = || wrap::to_terminal(page(&restore, &answer, unreadable.as_deref(), Timestamp::now()));
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminRestore>(name)])?;
     Ok(Outcome::attention_if(RequestProgress::from(&restore).data_missing().is_some()))
 }
 
-fn page(restore: &NonAdminRestore, answer: &Answer, unreadable: Option<&str>, now: Timestamp) -> String {
+fn page(restore: &NonAdminRestore, answer: &Description, unreadable: Option<&str>, now: Timestamp) -> String {
     let progress = RequestProgress::from(restore);
     let (status, velero) = (restore.status.clone().unwrap_or_default(), &progress.velero);
     let velero_status =

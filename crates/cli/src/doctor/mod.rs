@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::{
     connect::Session,
     output::{Outcome, print},
+    wrap,
 };
 
 #[derive(Debug, clap::Args)]
@@ -42,6 +43,6 @@ pub(crate) async fn run(session: &Session, given: Option<&str>) -> Result<Outcom
         findings,
     };
     let names = || diagnosis.findings.iter().map(show::line).collect();
-    print(session.format, &diagnosis, || show::page(&diagnosis), names)?;
+    print(session.format, &diagnosis, || wrap::to_terminal(show::page(&diagnosis)), names)?;
     Ok(if diagnosis.problems > 0 { Outcome::Failed } else { Outcome::Good })
 }

@@ -22,7 +22,7 @@ const WHOLE_LIMIT: u64 = 64 << 20;
 
 The log is there when the backup or restore is over. A download request is made for it, and removed again.")]
 pub(crate) struct Logs {
-    /// Which one.
+    /// The name of the backup or restore whose log to show.
     name: ObjectName,
 
     #[command(flatten)]

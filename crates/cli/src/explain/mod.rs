@@ -28,6 +28,7 @@ use crate::{
     list,
     output::{Outcome, print, remark},
     preview::{PreviewResult, World, of_backup, of_location, of_restore},
+    wrap,
 };
 use manifest::Manifest;
 pub(crate) use restore::{RestoreVerdict, verdict_of_restore};
@@ -47,7 +48,7 @@ pub(crate) struct Explain {
     #[arg(value_enum, required_unless_present = "filename", requires = "name")]
     kind: Option<Kind>,
 
-    /// What it is called.
+    /// The name of that object.
     name: Option<String>,
 
     /// A file with one or more manifests; `-` for standard input.
@@ -72,7 +73,7 @@ enum Kind {
 /// All there is to say about one request.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct Explanation {
     kind: &'static str,
     name: String,
     namespace: String,
@@ -151,15 +152,15 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
         } else {
             (None, None)
         };
-        answers.push(Answer { reported, now, ..answer.checked_by(api_server) });
+        answers.push(Explanation { reported, now, ..answer.checked_by(api_server) });
     }
-    let shown = || answers.iter().map(show::page).collect::<Vec<_>>().join("\n");
+    let shown = || wrap::to_terminal(answers.iter().map(show::page).collect::<Vec<_>>().join("\n"));
     let names = || answers.iter().map(|answer| format!("{}/{}", answer.kind, answer.name)).collect();
     match answers.as_slice() {
         [one] => print(session.format, one, shown, names)?,
         all => print(session.format, &all, shown, names)?,
     }
-    Ok(Outcome::attention_if(answers.iter().any(Answer::needs_attention)))
+    Ok(Outcome::attention_if(answers.iter().any(Explanation::needs_attention)))
 }
 
 /// What the caller can see that matters for a request, and what is allowed.
@@ -178,7 +179,7 @@ pub(crate) async fn effect_of_restore(session: &Session, restore: &NonAdminResto
     Ok(explain(&world, &manifest, allowed.source).changes)
 }
 
-impl Answer {
+impl Explanation {
     /// Adds what the API server says. Where neither it nor we could check the policy, nobody knows that it passes.
     fn checked_by(mut self, api_server: Option<server::ServerAnswer>) -> Self {
         let asked = api_server.as_ref().is_some_and(|answer| answer.webhook || answer.denied.is_some());
@@ -305,7 +306,7 @@ async fn maybe<K: list::Readable>(session: &Session, name: &str) -> Result<Optio
 }
 
 /// The planner's word, the rule behind it, and what would become of the spec.
-fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
+fn explain(world: &World, manifest: &Manifest, policy: Source) -> Explanation {
     let verdict = judge(world, manifest);
     // What nacre does independent of the policy, to separate it from what the policy does.
     let open = World { policy: Some(Arc::default()), ..world.clone() };
@@ -337,7 +338,7 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Answer {
     let volumes = volumes(world, manifest);
     let saves_volumes = volumes.iter().any(|volume| volume.by_nacre);
     let known = Known { fenced, rules, velero: false, saves_volumes };
-    Answer {
+    Explanation {
         kind: manifest.noun(),
         name: manifest.name(),
         namespace: world.namespace.metadata.name.clone().unwrap_or_default(),

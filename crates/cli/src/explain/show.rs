@@ -1,6 +1,6 @@
 //! The answer, for people.
 
-use super::{Answer, ClaimMethod, Reported, server::ServerAnswer};
+use super::{ClaimMethod, Explanation, Reported, server::ServerAnswer};
 use crate::{
     allowed::Source,
     changes::brief,
@@ -10,8 +10,8 @@ use crate::{
     text::printable,
 };
 
-pub(super) fn page(answer: &Answer) -> String {
-    let Answer { kind, name, namespace, .. } = answer;
+pub(super) fn page(answer: &Explanation) -> String {
+    let Explanation { kind, name, namespace, .. } = answer;
     let subject = format!("{kind} {name} in namespace {namespace}");
     let mut top = match &answer.reported {
         None => vec![format!("{subject}: {}", headline(answer))],
@@ -39,7 +39,7 @@ pub(super) fn page(answer: &Answer) -> String {
     format!("{}{changes}{}", lines(top), lines(rest))
 }
 
-fn headline(answer: &Answer) -> String {
+fn headline(answer: &Explanation) -> String {
     let denied = answer.api_server.as_ref().is_some_and(|server_answer| server_answer.denied.is_some());
     match answer.verdict {
         "passes" if denied => style::bad("would be refused by the API server"),
@@ -54,7 +54,7 @@ fn headline(answer: &Answer) -> String {
     }
 }
 
-fn rule(answer: &Answer) -> String {
+fn rule(answer: &Explanation) -> String {
     match (answer.rule, answer.policy) {
         (Some(rule), _) => format!("  rule: {rule} of the administrators' policy"),
         (None, Source::Unreadable) => {
@@ -74,7 +74,7 @@ fn api_server(server_answer: &ServerAnswer) -> String {
     }
 }
 
-fn changes(answer: &Answer) -> String {
+fn changes(answer: &Explanation) -> String {
     if answer.changes.is_empty() {
         return "  Velero would get it as it is\n".to_owned();
     }
@@ -87,7 +87,7 @@ fn changes(answer: &Answer) -> String {
 }
 
 /// How the data of each claim would be saved, and why.
-fn volumes(answer: &Answer) -> String {
+fn volumes(answer: &Explanation) -> String {
     let of = |volume: &ClaimMethod| format!("  volume data of claim {:?}: {}", volume.claim, volume.method);
     let warning = answer.not_restorable.map(|lost| format!("  {} {lost}", style::bad("warning:")));
     lines(answer.volumes.iter().map(of).chain(warning))

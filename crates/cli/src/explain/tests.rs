@@ -14,7 +14,7 @@ fn reported(policy: Policy, spec: &Value, source: Source) -> String {
     page(&explain(&shop(policy), &manifest, source).checked_by(None))
 }
 
-fn page(answer: &Answer) -> String {
+fn page(answer: &Explanation) -> String {
     let text = anstream::adapter::strip_str(&show::page(answer)).to_string();
     // What is always left out is reported elsewhere.
     let mut words: Vec<&str> = text.split(' ').collect();
@@ -74,7 +74,7 @@ fn the_status_of_the_object_comes_first_and_decides_the_exit_code() {
         object.status = serde_json::from_value(status.clone()).unwrap();
         let manifest = Manifest::Backup(Box::new(object));
         let answer = explain(&shop(Policy::default()), &manifest, Source::Cluster).checked_by(None);
-        Answer { reported: manifest.reported(), ..answer }
+        Explanation { reported: manifest.reported(), ..answer }
     };
     let status = refused("InvalidBackupSpec", "spec.backupSpec.ttl: at most 12h");
     insta::assert_snapshot!(page(&answer(&status)), @r"
@@ -133,9 +133,13 @@ fn what_nacre_does_now_is_shown_with_its_reason() {
         let manifest = Manifest::Backup(Box::new(object));
         let world = shop(policy);
         let now = doing(&world, &manifest, source);
-        Answer { reported: manifest.reported(), now, ..explain(&world, &manifest, source).checked_by(None) }
+        Explanation {
+            reported: manifest.reported(),
+            now,
+            ..explain(&world, &manifest, source).checked_by(None)
+        }
     };
-    let first_lines = |answer: &Answer| page(answer).lines().take(2).collect::<Vec<_>>().join("\n");
+    let first_lines = |answer: &Explanation| page(answer).lines().take(2).collect::<Vec<_>>().join("\n");
     let running = answer(Policy::default(), &at_velero(&json!({"phase": "InProgress"})), Source::Unreadable);
     insta::assert_snapshot!(first_lines(&running), @r"
     backup daily in namespace shop: InProgress - Velero has started

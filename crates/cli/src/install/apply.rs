@@ -10,7 +10,7 @@ use kube::Api;
 use planner::install::{CONTROLLER, Observed, Settings, Values, decide, place, settle};
 use tokio::time::{Instant, sleep};
 
-use super::changes::{Answer, changes};
+use super::changes::{InstallChanges, changes};
 use super::settings::{InstallArgs, patience};
 use crate::connect::Session;
 use crate::output::{Outcome, print, remark};
@@ -91,7 +91,7 @@ pub(crate) async fn install(
             if install.dry_run {
                 done = changes(&decision.plan, &seen);
             }
-            let answer = Answer {
+            let answer = InstallChanges {
                 dry_run: install.dry_run,
                 namespace: settings.namespace.clone(),
                 changes: done,
@@ -127,7 +127,7 @@ async fn may(session: &Session, plan: &planner::Plan) -> Result<()> {
     );
 }
 
-fn show(session: &Session, answer: &Answer) -> Result<()> {
+fn show(session: &Session, answer: &InstallChanges) -> Result<()> {
     for text in &answer.remarks {
         remark(format_args!("note: {text}"));
     }

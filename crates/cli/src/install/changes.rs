@@ -9,7 +9,7 @@ use crate::output::lines;
 
 /// What was or would be done, for people and programs.
 #[derive(Serialize)]
-pub(super) struct Answer {
+pub(super) struct InstallChanges {
     pub(super) dry_run: bool,
     pub(super) namespace: String,
     pub(super) changes: Vec<Change>,
@@ -85,7 +85,7 @@ fn value(value: &Value) -> String {
     if cut.len() < text.len() { format!("{cut}...") } else { cut }
 }
 
-impl Answer {
+impl InstallChanges {
     /// What was done, line by line. Before it is done, also which fields would change.
     pub(super) fn table(&self, nothing: &str) -> String {
         if self.changes.is_empty() {

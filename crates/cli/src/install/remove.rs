@@ -9,7 +9,7 @@ use planner::install::uninstall::{Observed, Scope, decide, helm_release};
 use planner::install::{Settings, place};
 use tokio::time::{Instant, sleep};
 
-use super::changes::{Answer, Change, changes};
+use super::changes::{Change, InstallChanges, changes};
 use super::settings::patience;
 use crate::confirm::Consent;
 use crate::connect::Session;
@@ -98,8 +98,12 @@ pub(crate) async fn uninstall(
             remarks.extend(release.map(|(name, place)| {
                 format!("Helm's own record of release {name}; `helm uninstall {name} -n {place}` removes it")
             }));
-            let answer =
-                Answer { dry_run: uninstall.dry_run, namespace: settings.namespace, changes: done, remarks };
+            let answer = InstallChanges {
+                dry_run: uninstall.dry_run,
+                namespace: settings.namespace,
+                changes: done,
+                remarks,
+            };
             if let Some(lost) = lost {
                 let verb = if uninstall.dry_run { "would be removed" } else { "removed" };
                 remark(format_args!("{verb} with the CRDs: {lost}"));

@@ -84,7 +84,7 @@ enum Level {
 
 /// What a command has done and how things stand.
 #[derive(Serialize)]
-struct Answer {
+struct RolesReport {
     dry_run: bool,
     changes: Vec<String>,
     guard: &'static str,
@@ -192,11 +192,17 @@ async fn converge(
                 [&steps[0], &steps[1], &steps[2], &reconcile::outline(&looked.seen.roles(&asked, &[]))];
             let changes =
                 outline.into_iter().flat_map(|plan| plan.actions.iter().map(show::action)).collect();
-            return answer(session, &Answer { dry_run: true, changes, guard: asked.guard.name(), report });
+            return answer(
+                session,
+                &RolesReport { dry_run: true, changes, guard: asked.guard.name(), report },
+            );
         }
         let nothing_left = steps.iter().all(|plan| plan.actions.is_empty());
         if nothing_left && (report.converged || report.managed_elsewhere.is_some()) {
-            return answer(session, &Answer { dry_run: false, changes, guard: asked.guard.name(), report });
+            return answer(
+                session,
+                &RolesReport { dry_run: false, changes, guard: asked.guard.name(), report },
+            );
         }
         for plan in &steps {
             changes.extend(plan.actions.iter().map(show::action));
@@ -219,7 +225,7 @@ fn waiting_for(report: &Report) -> String {
     format!("the aggregation controller to bring up to date: {}", report.waiting_for.join(", "))
 }
 
-fn answer(session: &Session, answer: &Answer) -> Result<Outcome> {
+fn answer(session: &Session, answer: &RolesReport) -> Result<Outcome> {
     if let Some(why) = &answer.report.managed_elsewhere {
         remark(format_args!("the roles are left alone, since {why}; nacre only audits, grants and guards"));
     }
@@ -230,7 +236,7 @@ fn answer(session: &Session, answer: &Answer) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-fn table(answer: &Answer) -> String {
+fn table(answer: &RolesReport) -> String {
     let mut roles = Table::new(&["ROLE", "STATE"]);
     for role in &answer.report.roles {
         roles.row([role.role.to_owned(), role.state.to_owned()]);

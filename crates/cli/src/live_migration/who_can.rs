@@ -47,7 +47,7 @@ struct Confirmed<T> {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct Holders {
     rights: Vec<Confirmed<Right>>,
     indirect: Vec<Confirmed<Roundabout>>,
     dormant: Vec<String>,
@@ -60,7 +60,7 @@ pub(super) async fn run(session: &Session, args: &WhoCan) -> Result<Outcome> {
     let mut indirect = roundabouts(&rbac, &every);
     indirect.retain(|found| wanted(&found.scope));
     let found: Vec<Right> = every.into_iter().filter(|right| wanted(&right.scope)).collect();
-    let answer = Answer {
+    let answer = Holders {
         rights: confirmed(session, args, found, direct).await?,
         indirect: confirmed(session, args, indirect, by_detour).await?,
         dormant: dormant(&rbac),
@@ -118,7 +118,7 @@ fn question(who: &Who, scope: &Scope, request: Request, name: Option<&String>) -
     }
 }
 
-fn table(answer: &Answer, wide: bool) -> String {
+fn table(answer: &Holders, wide: bool) -> String {
     let mut rows = Table::new(&["SUBJECT", "NAMESPACE", "CAN", "CONFIRMED", "THROUGH"]);
     for found in &answer.rights {
         let right = &found.found;
@@ -146,7 +146,7 @@ fn word(confirmed: Option<bool>) -> String {
     confirmed.map_or("-", |yes| if yes { "yes" } else { "NO" }).to_owned()
 }
 
-fn names(answer: &Answer) -> Vec<String> {
+fn names(answer: &Holders) -> Vec<String> {
     let mut names: Vec<String> = answer.rights.iter().map(|found| found.found.who.to_string()).collect();
     names.dedup();
     names

@@ -43,7 +43,7 @@ Ctrl-C ends the wait, not the location.")]
 #[command(after_help = "Examples:
   kubectl nacre location describe mine")]
 struct Describe {
-    /// Which one.
+    /// The name of the location, as `get` lists it.
     name: ObjectName,
 }
 

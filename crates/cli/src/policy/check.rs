@@ -41,7 +41,7 @@ struct ReportedProblem<'a> {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct CheckedPolicy<'a> {
     found: &'a [String],
     usable: bool,
     problems: Vec<ReportedProblem<'a>>,
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Check, format: Format) -> Result<Outcome> {
     };
     let name = if from_input { "standard input".to_owned() } else { args.filename.display().to_string() };
     let examined = examine(&text);
-    let answer = Answer {
+    let answer = CheckedPolicy {
         found: &examined.found,
         usable: examined.policies.is_some(),
         problems: examined.problems.iter().map(ReportedProblem::from).collect(),

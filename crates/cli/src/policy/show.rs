@@ -34,7 +34,7 @@ pub(super) struct Show {}
 
 /// What holds, for programs.
 #[derive(Serialize)]
-struct Answer {
+struct PolicyInEffect {
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
     /// Whether this namespace may ask for anything at all.
@@ -112,7 +112,7 @@ async fn find(session: &Session, name: &str) -> Result<Namespace> {
     }
 }
 
-fn answer(readings: &Readings, namespace: Option<&Namespace>, velero_namespace: &str) -> Answer {
+fn answer(readings: &Readings, namespace: Option<&Namespace>, velero_namespace: &str) -> PolicyInEffect {
     let loaded = load(None, readings);
     let name = namespace.map(|space| space.metadata.name.clone().unwrap_or_default());
     let none = BTreeMap::new();
@@ -126,7 +126,7 @@ fn answer(readings: &Readings, namespace: Option<&Namespace>, velero_namespace: 
     let open = policy.as_ref().zip(name.as_ref());
     let listed = |settings: Vec<Setting>| settings.into_iter().map(Line::from).collect();
     let overrides = policies.filter(|_| name.is_none()).map(Policies::overridden).unwrap_or_default();
-    Answer {
+    PolicyInEffect {
         open: open.map(|(policy, name)| policy.namespaces.allows(name) && name != velero_namespace),
         namespace: name,
         over,
@@ -140,7 +140,7 @@ fn answer(readings: &Readings, namespace: Option<&Namespace>, velero_namespace: 
     }
 }
 
-fn page(answer: &Answer, format: Format) -> String {
+fn page(answer: &PolicyInEffect, format: Format) -> String {
     let title = match (&answer.namespace, answer.over) {
         (None, _) => "For all namespaces".to_owned(),
         (Some(name), None) => format!("In namespace {name}"),

@@ -42,7 +42,7 @@ pub(super) struct Show {
 /// Everything about a request.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct RequestReport<'a> {
     #[serde(flatten)]
     summary: Summary,
     resource_version: Option<String>,
@@ -96,7 +96,7 @@ fn answer<'a>(
     allowed: &Allowed,
     storage: &[BackupStorageLocation],
     velero_namespace: &str,
-) -> Answer<'a> {
+) -> RequestReport<'a> {
     let asked = StorageRequest::from(request);
     let summary = facts.summary(request, None);
     let policy = allowed.policy.as_deref().filter(|_| allowed.source != Source::Unreadable);
@@ -125,7 +125,7 @@ fn answer<'a>(
         RequestPhase::Rejected => labels::REJECTION_REASON,
         _ => labels::APPROVAL_REASON,
     };
-    Answer {
+    RequestReport {
         resource_version: request.metadata.resource_version.clone(),
         decided: decided(&json!(request.metadata.managed_fields)),
         reason: annotation(&request.metadata, key).map(str::to_owned),
@@ -183,7 +183,7 @@ fn next(request: &Request, summary: &Summary, allowed: &Allowed) -> Vec<String> 
         .collect()
 }
 
-fn page(answer: &Answer<'_>, now: Timestamp) -> String {
+fn page(answer: &RequestReport<'_>, now: Timestamp) -> String {
     let summary = &answer.summary;
     let state = match summary.state {
         RequestPhase::Pending => "Pending - not decided yet, and not in Velero",

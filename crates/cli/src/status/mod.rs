@@ -17,6 +17,7 @@ use crate::{
     list::{self, Readable},
     location::known::Known,
     output::{Outcome, print},
+    wrap,
 };
 use summary::{Limits, Summary};
 
@@ -56,7 +57,8 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
     let now = Timestamp::now();
     let summary = Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits, now)
         .with_schedules(&schedules, now);
-    print(session.format, &summary, || show::page(&summary, now), || vec![session.namespace.clone()])?;
+    let page = || wrap::to_terminal(show::page(&summary, now));
+    print(session.format, &summary, page, || vec![session.namespace.clone()])?;
     Ok(Outcome::attention_if(summary.needs_attention()))
 }
 

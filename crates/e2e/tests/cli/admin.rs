@@ -271,6 +271,15 @@ async fn backups_of_a_namespace_made_anew_are_handed_over_and_held_back_again() 
     let table = says(test_cluster, &["adopt", "--list"]).await?;
     assert!(row(&table).is_some_and(|row| row.contains("held back") && row.contains(" 1 ")), "{table}");
 
+    // Where nothing was found, it says when to look again.
+    let ended = admin(test_cluster, &["adopt", "--list", "--velero-namespace", "nowhere"]).await?;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
+    assert_eq!(
+        ended.stderr,
+        "Nothing is held back, and nothing was adopted. Backups of a namespace that was deleted just now are found \
+         within two minutes: look again then.\n"
+    );
+
     // Not for a namespace that is not there, not for a tenant, not without a yes, not in a rehearsal.
     let ended = admin(test_cluster, &["adopt", "nowhere", "--yes"]).await?;
     assert!(

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use bed::Bed;
 use e2e::{Tenant, TestCluster};
 use serde_json::{Value, json};
 
@@ -14,18 +15,35 @@ pub(crate) struct Person<'a> {
     pub(crate) kubeconfig: PathBuf,
 }
 
+/// A kubeconfig that says who somebody is, and which namespace is theirs.
+fn kubeconfig(bed: &Bed, namespace: &str, user: &str, file: &str) -> Result<PathBuf> {
+    let mut config: Value = serde_json::from_slice(&std::fs::read(bed.kubeconfig())?)?;
+    // The bed has no passwords but the helper's own: everybody else is acted for.
+    config["users"][0]["user"]["as"] = json!(user);
+    config["users"][0]["user"]["as-groups"] = json!(["system:authenticated"]);
+    config["contexts"][0]["context"]["namespace"] = json!(namespace);
+    let path = bed.folder().join(format!("kubeconfig-{file}"));
+    std::fs::write(&path, config.to_string())?;
+    Ok(path)
+}
+
 impl<'a> Person<'a> {
     /// Somebody with the `admin` role in a namespace of their own, and a kubeconfig that says so.
     pub(crate) async fn new(test_cluster: &'a TestCluster, namespace: &str, user: &str) -> Result<Self> {
         let tenant = test_cluster.tenant(namespace, user).await?;
-        let mut config: Value = serde_json::from_slice(&std::fs::read(test_cluster.bed.kubeconfig())?)?;
-        // The bed has no passwords but the helper's own: everybody else is acted for.
-        config["users"][0]["user"]["as"] = json!(user);
-        config["users"][0]["user"]["as-groups"] = json!(["system:authenticated"]);
-        config["contexts"][0]["context"]["namespace"] = json!(namespace);
-        let kubeconfig = test_cluster.bed.folder().join(format!("kubeconfig-{namespace}"));
-        std::fs::write(&kubeconfig, config.to_string())?;
+        let kubeconfig = kubeconfig(&test_cluster.bed, namespace, user, namespace)?;
         Ok(Self { tenant, kubeconfig })
+    }
+
+    /// The kubeconfig of somebody who may only look at this namespace's requests.
+    pub(crate) async fn viewer(&self, user: &str) -> Result<PathBuf> {
+        let namespace = &self.tenant.namespace;
+        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": user, "namespace": namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "nacre:view"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]});
+        self.tenant.bed.apply_yaml(&binding.to_string()).await?;
+        kubeconfig(self.tenant.bed, namespace, user, &format!("{namespace}-{user}"))
     }
 
     /// Runs `kubectl nacre`.

@@ -119,12 +119,38 @@ async fn one_screen_for_a_namespace() -> Result<()> {
         ada.tenant.back_up(name).await?;
         play(&ada.tenant, name, status).await?;
     }
-    let mut terminal = Terminal::start(&ada.kubeconfig, &["status"])?;
+    // As wide as the guide's lines are long.
+    let mut terminal = Terminal::of_width(240, &ada.kubeconfig, &["status"])?;
     assert_eq!(terminal.ends().await?, 3, "the last one that ended was not good");
     terminal.shows("limits: unknown").await?;
     assert!(terminal.is_coloured());
     let lines: Vec<String> = terminal.text().lines().map(str::to_owned).collect();
     in_the_guide(&lines);
+
+    // A narrow one breaks lines between words, below the text they belong to.
+    for arguments in [&["status"][..], &["backup", "describe", "forever"], &["explain", "backup", "forever"]]
+    {
+        let mut narrow = Terminal::of_width(60, &ada.kubeconfig, arguments)?;
+        narrow.ends().await?;
+        narrow.shows("48h").await?;
+        // A command is not broken: a copied half of one would do something else.
+        let too_long: Vec<_> = narrow.too_long().into_iter().filter(|row| !row.contains("kubectl")).collect();
+        assert_eq!(too_long, [""; 0], "{arguments:?}:\n{}", narrow.text());
+    }
+    let mut narrow = Terminal::of_width(60, &ada.kubeconfig, &["status"])?;
+    narrow.ends().await?;
+    narrow.shows("limits: unknown").await?;
+    let text = narrow.text();
+    let refused: Vec<&str> =
+        text.lines().skip_while(|line| !line.starts_with("Refused")).take(3).map(str::trim_end).collect();
+    assert_eq!(
+        refused,
+        [
+            "Refused           forever: spec.backupSpec.ttl: the",
+            "                  administrator allows backups to be kept at",
+            "                  most 48h; ask for that or less",
+        ]
+    );
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::{person::Person, test_cluster};
+use crate::{person::Person, program::nacre, test_cluster};
 
 /// Nothing is left of what a download needed.
 async fn no_downloads_left(person: &Person<'_>) -> Result<()> {
@@ -62,6 +62,17 @@ async fn a_day_with_backups_and_restores() -> Result<()> {
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("the administrators do not allow downloads from there"), "{ended:#?}");
     no_downloads_left(&ada).await?;
+    // Whoever may only look is not told about a request that was never made, but which permission is missing.
+    let vic = ada.viewer("vic").await?;
+    let ended = nacre(&vic, &["backup", "logs", "daily"]).await?;
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended.stderr.contains(
+            "the log cannot be fetched: you may not create NonAdminDownloadRequests in namespace shop"
+        ),
+        "{ended:#?}"
+    );
+    assert!(nacre(&vic, &["backup", "get"]).await?.with(0)?.contains("daily"), "looking is allowed");
 
     // Lost and brought back, from the last good backup.
     ada.tenant.delete::<ConfigMap>("prices").await?;
@@ -97,8 +108,10 @@ async fn a_day_with_backups_and_restores() -> Result<()> {
     assert!(ended.stderr.contains("use --yes"), "{ended:#?}");
     let velero =
         ada.tenant.api::<NonAdminBackup>().get("daily").await?.status.unwrap().velero_backup.unwrap();
-    ada.says(&["restore", "delete", "back", "--yes", "--wait"]).await?;
-    ada.says(&["backup", "delete", "daily", "--yes", "--wait", "--timeout", "2m"]).await?;
+    let ended = ada.nacre(&["restore", "delete", "back", "--yes", "--wait"]).await?;
+    assert_eq!((ended.code, ended.stderr.ends_with("restore back is gone\n")), (Some(0), true), "{ended:#?}");
+    let ended = ada.nacre(&["backup", "delete", "daily", "--yes", "--wait", "--timeout", "2m"]).await?;
+    assert_eq!((ended.code, ended.stderr.ends_with("backup daily is gone\n")), (Some(0), true), "{ended:#?}");
     let velero = velero.name.unwrap();
     assert!(test_cluster.admin::<Backup>().await?.get_opt(&velero).await?.is_none());
     let stored = test_cluster.bed.store()?.keys(bed::BUCKET)?;

@@ -18,20 +18,26 @@ use rustix::{
     termios::{Winsize, tcsetwinsize},
 };
 
-const ROWS: u16 = 24;
+const ROWS: u16 = 60;
 const COLUMNS: u16 = 100;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A program on a terminal of 100 by 24.
+/// A program on a terminal, which is 100 columns wide unless a story wants another.
 pub(crate) struct Terminal {
     child: Child,
     keyboard: File,
     screen: Arc<Mutex<vt100::Parser>>,
+    columns: u16,
 }
 
 impl Terminal {
     /// Starts `kubectl nacre` on a terminal.
     pub(crate) fn start(kubeconfig: &Path, arguments: &[&str]) -> Result<Self> {
+        Self::of_width(COLUMNS, kubeconfig, arguments)
+    }
+
+    /// The same on a terminal of this width.
+    pub(crate) fn of_width(columns: u16, kubeconfig: &Path, arguments: &[&str]) -> Result<Self> {
         let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         grantpt(&near)?;
         unlockpt(&near)?;
@@ -41,7 +47,7 @@ impl Terminal {
             .write(true)
             .custom_flags(OFlags::NOCTTY.bits().cast_signed())
             .open(std::ffi::OsStr::from_bytes(name.as_bytes()))?;
-        tcsetwinsize(&far, Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 })?;
+        tcsetwinsize(&far, Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
         let child = Command::new(e2e::command_line()?)
             .args(arguments)
             .env("KUBECONFIG", kubeconfig)
@@ -51,7 +57,7 @@ impl Terminal {
             .stdout(Stdio::from(OwnedFd::from(far.try_clone()?)))
             .stderr(Stdio::from(OwnedFd::from(far)))
             .spawn()?;
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, columns, 0)));
         let (mut near, seen) = (File::from(near), Arc::clone(&screen));
         let keyboard = near.try_clone()?;
         // Reading fails when the program has gone: then everything has been seen.
@@ -61,7 +67,7 @@ impl Terminal {
                 seen.lock().unwrap().process(&bytes[..length]);
             }
         });
-        Ok(Self { child, keyboard, screen })
+        Ok(Self { child, keyboard, screen, columns })
     }
 
     /// What is on the screen now.
@@ -69,10 +75,18 @@ impl Terminal {
         self.screen.lock().unwrap().screen().contents()
     }
 
+    /// The rows that went on in the next one because they were too long.
+    pub(crate) fn too_long(&self) -> Vec<String> {
+        let parser = self.screen.lock().unwrap();
+        let screen = parser.screen();
+        let rows = (0..ROWS).zip(screen.rows(0, self.columns));
+        rows.filter(|(row, _)| screen.row_wrapped(*row)).map(|(_, text)| text).collect()
+    }
+
     /// Whether any of it is in colour.
     pub(crate) fn is_coloured(&self) -> bool {
         let parser = self.screen.lock().unwrap();
-        let cells = (0..ROWS).flat_map(|row| (0..COLUMNS).map(move |column| (row, column)));
+        let cells = (0..ROWS).flat_map(|row| (0..self.columns).map(move |column| (row, column)));
         let cells = cells.filter_map(|(row, column)| parser.screen().cell(row, column).cloned());
         cells.into_iter().any(|cell| cell.fgcolor() != vt100::Color::Default)
     }

@@ -47,7 +47,12 @@ async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     let near = json!({"spec": {"backupStorageLocationSpec": near}});
     shop.create::<NonAdminBackupStorageLocation>("near", near).await?;
     shop.location_is("the API server to be refused", "near", |status| {
-        says(status, condition::ACCEPTED, condition::BSL_SPEC_VALIDATION, "is the cluster's API server")
+        says(
+            status,
+            condition::ACCEPTED,
+            condition::BSL_SPEC_VALIDATION,
+            "is the host of the cluster's API server",
+        )
     })
     .await?;
     shop.delete::<NonAdminBackupStorageLocation>("near").await?;

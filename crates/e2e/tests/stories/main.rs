@@ -8,6 +8,7 @@ mod fence;
 mod forged;
 mod killed;
 mod lease;
+mod log;
 mod operator;
 mod policy;
 mod reads;

@@ -13,6 +13,8 @@ use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 
+use crate::forged;
+
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,4 +59,38 @@ async fn warnings_of_a_restore_are_shown_to_the_tenant_and_no_link_is_left() -> 
         Ok(())
     })
     .await
+}
+
+/// What nacre's modifier takes off objects leaves no trace on those that had nothing of it: Velero compares each with
+/// the one in the cluster.
+#[tokio::test(flavor = "multi_thread")]
+async fn unchanged_objects_from_own_storage_give_no_warnings() -> Result<()> {
+    let test_cluster = TestCluster::build().await?;
+    let _nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    forged::tenant_storage(&test_cluster, &shop).await?;
+    for number in 0..40 {
+        shop.create::<ConfigMap>(&format!("price-{number}"), json!({"data": {"tea": "3"}})).await?;
+    }
+    let annotated =
+        json!({"metadata": {"annotations": {"shop.example.com/by": "ada"}}, "data": {"tea": "3"}});
+    shop.create::<ConfigMap>("annotated", annotated).await?;
+    shop.create::<ConfigMap>("changed", json!({"data": {"tea": "3"}})).await?;
+    forged::genuine_backup(&test_cluster, &shop).await?;
+    shop.edit::<ConfigMap>("changed", json!({"data": {"tea": "4"}})).await?;
+
+    shop.restore("back", "daily").await?;
+    ensure!(shop.restore_ends("back").await? == "Completed");
+    let name = shop
+        .api::<NonAdminRestore>()
+        .get("back")
+        .await?
+        .status
+        .and_then(|status| status.velero_restore?.name);
+    let restores = test_cluster.bed.velero_api("Restore").await?;
+    let restore = restores.get(&name.context("a reference")?).await?;
+    // One that differs, the certificates that the cluster itself keeps in the namespace, and nothing of the 41.
+    let warnings = restore.data["status"]["warnings"].as_u64().unwrap_or_default();
+    ensure!((1..=3).contains(&warnings), "{}", restore.data["status"]);
+    Ok(())
 }

@@ -21,7 +21,7 @@ use crate::{backup, download, location, restore, schedule};
 pub struct ReviewResult {
     /// Why it is rejected.
     pub refusal: Option<String>,
-    /// Warnings: why it will wait, although it is accepted.
+    /// Warnings: why it will wait, or what it will not save, although it is accepted.
     pub warnings: Vec<String>,
     /// What has to be found out before more can be said.
     pub asks: Vec<Ask>,
@@ -52,6 +52,10 @@ impl ReviewResult {
         }
     }
 
+    pub(crate) fn warnings(of: impl IntoIterator<Item = Option<String>>) -> Self {
+        Self { warnings: of.into_iter().flatten().collect(), ..Self::fine() }
+    }
+
     pub(crate) fn warning_if(of: Option<impl Display>) -> Self {
         of.map_or_else(Self::fine, Self::warning)
     }
@@ -64,7 +68,7 @@ pub struct ReviewedObject<'a> {
     pub kind: Kind,
     /// Its namespace.
     pub namespace: &'a str,
-    /// Its name.
+    /// The object's name; empty where the API server is to make one.
     pub name: &'a str,
     /// The new object.
     pub object: &'a Value,

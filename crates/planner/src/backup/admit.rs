@@ -24,12 +24,15 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
         return ReviewResult::fine();
     }
     let waits = check::refused_for_now(seen).or_else(|| limits::over_limit(seen, policy));
-    if waits.is_some() {
-        return ReviewResult::warning_if(waits);
+    let unprotected = volumes::nothing_protects(seen, policy);
+    if let Some(waits) = waits {
+        return ReviewResult::warnings([Some(waits.to_string()), unprotected]);
     }
     let mut result = ReviewResult::permitted(&seen.access, check::permitted(seen, policy));
-    result.warnings.extend(volumes::nothing_protects(seen, policy));
-    let given = generate::backup(seen, policy, &LeftOut::default());
-    result.warnings.extend(not_restorable(&given.spec, policy).map(str::to_owned));
+    if unprotected.is_none() {
+        let given = generate::backup(seen, policy, &LeftOut::default());
+        result.warnings.extend(not_restorable(&given.spec, policy).map(str::to_owned));
+    }
+    result.warnings.extend(unprotected);
     result
 }

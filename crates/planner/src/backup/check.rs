@@ -82,12 +82,8 @@ fn field(name: &str) -> String {
 
 /// Backups and schedules are refused in the administrators' namespace and in those that the policy leaves out.
 pub(crate) fn closed_namespace(namespace: &str, admin_namespace: &str, policy: &Policy) -> Option<Refusal> {
-    let closed = namespace == admin_namespace || !policy.namespaces.allows(namespace);
-    closed.then(|| {
-        let message =
-            "backups cannot be asked for in this namespace; the administrators' policy leaves it out";
-        Refusal::new("metadata.namespace", message)
-    })
+    let why = policy.namespaces.why_closed(namespace, admin_namespace)?;
+    Some(Refusal::new("metadata.namespace", format!("backups cannot be asked for in this namespace; {why}")))
 }
 
 fn included_namespaces(spec: &BackupSpec, namespace: &str) -> Option<Refusal> {

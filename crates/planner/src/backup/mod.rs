@@ -355,8 +355,7 @@ pub fn decide(seen: &Observed) -> Plan {
 
 /// The API server rejects the Velero Backup: reports that, and retries later.
 fn write_rejected(seen: &Observed, rejected_write: &RejectedWrite) -> Plan {
-    let message =
-        format!("Velero could not be given the backup: {}; it is tried again", rejected_write.why());
+    let message = format!("Velero could not be given the backup: {}; nacre retries", rejected_write.why());
     seen.hand_over_failed(&message)
 }
 

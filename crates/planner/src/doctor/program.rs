@@ -30,7 +30,7 @@ pub(super) fn is_down(seen: &Observed) -> bool {
 /// The leader, or a finding if there is none.
 fn holder(seen: &Observed) -> Result<String, Finding> {
     let may_not = format!("get lease {LEASE} in namespace {LEASE_NAMESPACE}");
-    let what = "who acts"; // words: ok
+    let what = "which process is leader";
     if let Some(unseen) = AREA.unseen(&seen.lease, what, &may_not) {
         return Err(unseen);
     }
@@ -50,7 +50,7 @@ fn holder(seen: &Observed) -> Result<String, Finding> {
         Some(age) if age <= promised + SKEW => Ok(holder),
         age => {
             let ago = age.map_or_else(|| "never".to_owned(), |age| format!("{} s ago", age.as_secs()));
-            Err(AREA.problem(format!("{holder} holds the lease and was last heard of {ago}: nobody acts"), logs))
+            Err(AREA.problem(format!("{holder} holds the lease and was last heard of {ago}: no process is leader"), logs))
         }
     }
 }
@@ -77,7 +77,7 @@ fn held(seen: &Observed, holder: &str) -> Finding {
                 "look there with --velero-namespace {namespace}, or stop that one: there is one per cluster"
             ),
         ),
-        _ => AREA.ok(format!("{holder} acts, and says so in its lease")),
+        _ => AREA.ok(format!("{holder} is leader, as its lease shows")),
     }
 }
 

@@ -134,7 +134,7 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Storage Ok: 1 location of tenants Available
     Storage Ok: NetworkPolicy out limits whom pods in velero can talk to
     Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
-    Nacre Ok: velero/non-admin-controller-1_a acts, and says so in its lease
+    Nacre Ok: velero/non-admin-controller-1_a is leader, as its lease shows
     Nacre Ok: all 6 definitions are there and current
     Admission Ok: all 40 admission policies are there and current
     Admission Ok: all 4 mutating admission policies are there and current
@@ -235,7 +235,7 @@ fn one_controller_acts_and_it_is_nacre() {
       -> start nacre; see above
     ");
     insta::assert_snapshot!(sick(|seen| seen.lease = healthy_lease("2026-11-15T11:00:00Z")), @r"
-    Nacre Problem: velero/non-admin-controller-1_a holds the lease and was last heard of 3620 s ago: nobody acts
+    Nacre Problem: velero/non-admin-controller-1_a holds the lease and was last heard of 3620 s ago: no process is leader
       -> kubectl logs -n velero deployment/non-admin-controller
     Admission Warning: the webhook is set up, but nacre does not run: a bad request is stored first and refused by its condition
       -> start nacre; see above
@@ -255,7 +255,7 @@ fn one_controller_acts_and_it_is_nacre() {
     }), @r"
     Nacre Problem: Deployment non-admin-controller in velero: none of 2 pods is available
       -> kubectl describe pods -n velero -l control-plane=non-admin-controller
-    Nacre NotChecked: who acts: you may not get lease nacre in namespace kube-system
+    Nacre NotChecked: which process is leader: you may not get lease nacre in namespace kube-system
     ");
     insta::assert_snapshot!(sick(|seen| {
         let Reading::Found(controllers) = &mut seen.controllers else { return };
@@ -337,7 +337,7 @@ fn the_api_server_can_ask_nacre() {
     };
     insta::assert_snapshot!(certificate(b"another", Validity::Valid), @r"
     Admission Problem: the webhook's caBundle is not the authority of nacre's certificate: the API server refuses to ask
-      -> nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
     ");
     insta::assert_snapshot!(certificate(b"authority", Validity::Invalid), @r"
     Admission Problem: the webhook's certificate is out of date or for other names: the API server refuses to ask
@@ -353,7 +353,7 @@ fn the_api_server_can_ask_nacre() {
     Admission Warning: ValidatingWebhookConfiguration nacre has failurePolicy Fail: nobody can make a request while nacre is down
       -> set webhooks[0].failurePolicy to Ignore; the controllers check everything again
     Admission Problem: ValidatingWebhookConfiguration nacre has no caBundle: the API server cannot verify nacre, and does not call it
-      -> nacre writes it as soon as it acts; if it runs, /readyz names the right it lacks
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
     ");
 }
 
@@ -467,7 +467,7 @@ fn what_may_not_be_read_is_said_not_to_be_checked() {
     Velero NotChecked: Deployment velero: you may not get deployments in namespace velero
     Storage NotChecked: storage locations: you may not list backupstoragelocations in namespace velero
     Nacre NotChecked: the program: you may not list deployments in all namespaces
-    Nacre NotChecked: who acts: you may not get lease nacre in namespace kube-system
+    Nacre NotChecked: which process is leader: you may not get lease nacre in namespace kube-system
     Admission NotChecked: ValidatingWebhookConfiguration nacre: you may not get validatingwebhookconfiguration nacre
     Rights NotChecked: who holds which rights: you may not list roles and rolebindings of the whole cluster
     Policy NotChecked: ConfigMap nacre-policy: you may not get configmaps in namespace velero

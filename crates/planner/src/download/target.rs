@@ -116,10 +116,8 @@ pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Strin
     if let Some(error) = &seen.unreadable {
         return Some(format!("spec: cannot be read: {error}"));
     }
-    if namespace == seen.admin_namespace || !policy.namespaces.allows(namespace) {
-        let message = "metadata.namespace: downloads cannot be asked for in this namespace; \
-                       the administrators' policy leaves it out";
-        return Some(message.to_owned());
+    if let Some(why) = policy.namespaces.why_closed(namespace, &seen.admin_namespace) {
+        return Some(format!("metadata.namespace: downloads cannot be asked for in this namespace; {why}"));
     }
     matches!(seen.sought, Sought::Unknown).then(|| no_such_file(&seen.request.spec.target.kind))
 }

@@ -22,7 +22,7 @@ pub(crate) const EDIT: &str = "nacre:edit";
 pub(crate) const VIEW: &str = "nacre:view";
 
 impl UserRole {
-    /// All of them.
+    /// The three roles, the strongest first.
     pub const ALL: [Self; 3] = [Self::Admin, Self::Edit, Self::View];
 
     /// As Kubernetes calls it.

@@ -276,9 +276,8 @@ pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Option<Refusa
 
 /// Refuses storage of a namespace that may not ask for any.
 pub(super) fn namespace_closed(tenant: &str, admin_namespace: &str, policy: &Policy) -> Option<Refusal> {
-    let closed = tenant == admin_namespace || !policy.namespaces.allows(tenant);
-    let message = "storage cannot be brought to this namespace; the administrators' policy leaves it out";
-    closed.then(|| Refusal::new("metadata.namespace", message))
+    let why = policy.namespaces.why_closed(tenant, admin_namespace)?;
+    Some(Refusal::new("metadata.namespace", format!("storage cannot be brought to this namespace; {why}")))
 }
 
 /// Refuses a bucket and prefix that another location uses.

@@ -106,7 +106,7 @@ pub fn rejection_reason(request: &Request) -> Option<String> {
 /// A field that is not what it was.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// Which one.
+    /// The field, as the request spells it.
     pub field: String,
     /// What was asked for; null if nothing.
     pub asked: Value,

@@ -123,16 +123,19 @@ fn strictly<T: DeserializeOwned + Default>(
     value.unwrap_or_default()
 }
 
-/// The names that a policy's fields have here.
+/// The keys of `policy.yaml` that a DataProtectionApplication has too, and their names there.
+pub const IN_APPLICATIONS: [(&str, &str); 6] = [
+    ("backup.enforce", "enforceBackupSpec"),
+    ("restore.enforce", "enforceRestoreSpec"),
+    ("storageLocations.enforce", "enforceBSLSpec"),
+    ("storageLocations.requireApproval", "requireApprovalForBSL"),
+    ("sync.period", "backupSyncPeriod"),
+    ("garbageCollection.period", "garbageCollectionPeriod"),
+];
+
+/// A text about a policy's fields with the names that they have here.
 fn path(at: &str, text: &str) -> String {
-    let names = [
-        ("backup.enforce", "enforceBackupSpec"),
-        ("restore.enforce", "enforceRestoreSpec"),
-        ("storageLocations.enforce", "enforceBSLSpec"),
-        ("sync.period", "backupSyncPeriod"),
-        ("garbageCollection.period", "garbageCollectionPeriod"),
-    ];
-    names
+    IN_APPLICATIONS
         .into_iter()
         .fold(text.to_owned(), |text, (ours, theirs)| text.replace(ours, &format!("{at}.{theirs}")))
 }

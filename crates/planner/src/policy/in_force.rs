@@ -52,7 +52,7 @@ struct LastText {
 /// A source that vanished and is in force all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vanished {
-    /// Which one.
+    /// The ConfigMap or the DataProtectionApplication.
     pub source: Source,
     /// What it was called.
     pub name: String,

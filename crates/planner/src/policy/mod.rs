@@ -3,7 +3,7 @@
 //! `yaml` reads it from a ConfigMap and `dpa` from a DataProtectionApplication; `rules` says what makes no sense in
 //! it, `combine` makes one of both, `source` decides what holds when one of them cannot be read, and `in_force` when one
 //! of them vanishes. `check` and `origin` are for people: what is wrong with a policy, and who says what in it. The
-//! names of the fields below, in camel case, are the keys of `policy.yaml`.
+//! names of the fields below, in camel case, are the keys of `policy.yaml`, and their comments are `docs/policy.md`.
 
 mod check;
 mod combine;
@@ -29,11 +29,12 @@ use std::time::Duration as Wait;
 
 use api::Duration;
 use api::velero::{BackupSpec, RestoreSpec};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use check::{Examined, check, examine, render};
 pub use combine::Policies;
-pub use dpa::counts;
+pub use dpa::{IN_APPLICATIONS, counts};
 pub use in_force::{IN_FORCE, InForce, LastPolicy, STAYS_IN_FORCE, Vanished, WHEN_VANISHED, in_force};
 pub use namespaces::NamespacePolicy;
 pub(crate) use namespaces::matches;
@@ -48,26 +49,27 @@ pub use views::{VeleroView, ViewPolicy};
 pub use volumes::VolumePolicy;
 
 /// The policy of a namespace; what is not set is not limited.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Policy {
-    /// Of backups.
+    /// What backups may ask for, and what they get where they ask for nothing.
     pub backup: BackupPolicy,
-    /// Of restores.
+    /// What restores may ask for, and what may come back.
     pub restore: RestorePolicy,
-    /// Of storage that tenants bring.
+    /// Which storage tenants may bring, and who approves it.
     pub storage_locations: StoragePolicy,
-    /// Of schedules.
+    /// How often schedules may run, when, and how long their backups are kept.
     pub schedules: SchedulePolicy,
-    /// Of downloads.
+    /// What tenants may fetch of their backups and restores.
     pub downloads: DownloadPolicy,
-    /// Of volume operations that cannot end.
+    /// After what time nacre cancels volume operations that cannot end; 0 means never.
     pub volumes: VolumePolicy,
-    /// Of backups that are found in storage.
+    /// How backups that Velero finds in storage become visible to tenants.
     pub sync: SyncPolicy,
-    /// Of leftovers.
+    /// How often nacre removes Velero objects whose request no longer exists.
     pub garbage_collection: GarbageCollectionPolicy,
-    /// Which namespaces may make requests.
+    /// Which namespaces may make requests. A star stands for any run of characters. `kube-*`, `openshift-*` and
+    /// Velero's own namespace are closed, whatever is set here.
     pub namespaces: NamespacePolicy,
     /// What tenants see of Velero in their own namespaces.
     pub views: ViewPolicy,
@@ -79,23 +81,24 @@ pub struct Policy {
 }
 
 /// What is allowed of backups.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BackupPolicy {
-    /// Defaults: filled in where the user sets nothing.
+    /// Filled in where a request sets nothing. Its fields are listed below.
     pub defaults: BackupSpec,
-    /// Enforced: filled in where the user sets nothing, and refused where the user sets another value.
+    /// Filled in where a request sets nothing, and refused where it sets another value. Its fields are listed below.
     pub enforce: BackupSpec,
-    /// The shortest and the longest time a backup may be kept.
+    /// How long a backup may be kept, by its `ttl`.
     pub ttl: Bounds,
-    /// How many backups a namespace may have in Velero at a time.
+    /// How many backups a namespace may have in Velero at a time. More wait until one is deleted or expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_per_namespace: Option<usize>,
-    /// How many of them may be unfinished.
+    /// How many backups of a namespace may be unfinished at a time. More wait until one is finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_active_per_namespace: Option<usize>,
     /// Whether specs may have hooks.
     #[serde(rename = "hooks", with = "words::backup_hooks")]
+    #[schemars(with = "words::backup_hooks::Word")]
     pub forbid_hooks: bool,
     /// The longest a hook may take; 0 means without limit. Longer timeouts, and absent ones, become this.
     pub hook_timeout: Duration,
@@ -106,7 +109,7 @@ pub struct BackupPolicy {
 }
 
 /// Who chooses how volumes are saved where a request does not say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Volumes {
     /// nacre: the data of every claim is saved, if anything in the cluster can save it.
@@ -117,29 +120,31 @@ pub enum Volumes {
 }
 
 /// What is allowed of restores.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RestorePolicy {
-    /// Enforced: filled in where the user sets nothing, and refused where the user sets another value.
+    /// Filled in where a request sets nothing, and refused where it sets another value. Its fields are listed below.
     pub enforce: RestoreSpec,
     /// Whether specs may have hooks.
     #[serde(rename = "hooks", with = "words::restore_hooks")]
+    #[schemars(with = "words::restore_hooks::Word")]
     pub forbid_hooks: bool,
     /// The longest a hook may take, and may wait for its container; 0 means without limit. Longer timeouts, and absent
     /// ones, become this.
     pub hook_timeout: Duration,
     /// What may come back from storage that a tenant can write to.
     pub from_tenant_storage: FromTenantStorage,
-    /// What never comes back from the cluster's own storage, as group-resources.
+    /// What may come back from the cluster's own storage.
     #[serde(rename = "fromPlatformStorage", with = "words::from_platform_storage")]
+    #[schemars(with = "words::from_platform_storage::Block")]
     pub excluded_from_platform_storage: Vec<String>,
 }
 
 /// What may come back from storage that a tenant can write to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FromTenantStorage {
-    /// These and nothing else, as group-resources.
+    /// These resources and nothing else, such as `deployments.apps`.
     pub allowed_resources: Vec<String>,
     /// Whether pods come back too. Velero needs them to bring back volumes that it saved from inside pods.
     pub pods: TenantPods,
@@ -161,7 +166,8 @@ impl FromTenantStorage {
 }
 
 /// Whether pods come back from storage that a tenant can write to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
 pub enum TenantPods {
     /// As `baseline` where nacre's admission policies around restores are installed, else as `none`.
     #[default]
@@ -173,27 +179,28 @@ pub enum TenantPods {
 }
 
 /// The shortest and the longest that is allowed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Bounds {
-    /// The shortest.
+    /// The shortest time that is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<Duration>,
-    /// The longest.
+    /// The longest time that is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<Duration>,
 }
 
 /// What is allowed of downloads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DownloadPolicy {
-    /// What tenants may fetch of their backups that are kept in the cluster's own storage.
+    /// What tenants may fetch of backups in the cluster's own storage. What is in their own storage, they may fetch
+    /// anyway.
     pub platform_storage: Downloads,
 }
 
 /// What tenants may fetch of a backup, from nothing to everything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Downloads {
     /// Nothing.
@@ -206,17 +213,17 @@ pub enum Downloads {
 }
 
 /// How backups that are found in storage become visible to tenants.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncPolicy {
-    /// The period, in addition to watch events; 0 means never.
+    /// How often nacre looks through all of Velero's Backups, in addition to watch events; 0 means never.
     pub period: Duration,
     /// What happens to backups of a namespace that was deleted and re-created.
     pub adoption: Adoption,
 }
 
 /// What happens to backups of a namespace that was deleted and re-created.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Adoption {
     /// An administrator has to adopt them.
@@ -227,10 +234,10 @@ pub enum Adoption {
 }
 
 /// How leftovers are collected.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GarbageCollectionPolicy {
-    /// How often; 0 means never.
+    /// How often nacre looks for them; 0 means never.
     pub period: Duration,
 }
 

@@ -1,5 +1,6 @@
 //! Which namespaces may make requests.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The cluster's own namespaces. They are closed whatever the policy says: a list of an administrator's own is meant
@@ -7,12 +8,12 @@ use serde::{Deserialize, Serialize};
 const SYSTEM: [&str; 2] = ["kube-*", "openshift-*"];
 
 /// Which namespaces may make requests. A star stands for any run of characters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NamespacePolicy {
-    /// At least one of these must fit.
+    /// At least one of these must fit the namespace's name.
     pub included: Vec<String>,
-    /// None of these may fit.
+    /// None of these may fit it.
     pub excluded: Vec<String>,
 }
 
@@ -25,9 +26,22 @@ impl Default for NamespacePolicy {
 impl NamespacePolicy {
     /// Whether a namespace of this name may make requests.
     pub fn allows(&self, namespace: &str) -> bool {
+        self.why_closed(namespace, "").is_none()
+    }
+
+    /// Why a namespace of this name may not make requests, as the end of a sentence; none if it may. The administrators'
+    /// namespace never may.
+    pub fn why_closed(&self, namespace: &str, admin_namespace: &str) -> Option<&'static str> {
         let fits = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, namespace));
-        let system = SYSTEM.iter().any(|pattern| matches(pattern, namespace));
-        !system && fits(&self.included) && !fits(&self.excluded)
+        if namespace == admin_namespace {
+            Some("it is Velero's own; use a namespace of your own")
+        } else if SYSTEM.iter().any(|pattern| matches(pattern, namespace)) {
+            Some("it is one of the cluster's own (kube-*, openshift-*); use a namespace of your own")
+        } else if !fits(&self.included) || fits(&self.excluded) {
+            Some("the administrators' policy leaves it out")
+        } else {
+            None
+        }
     }
 }
 
@@ -71,6 +85,16 @@ mod tests {
         assert!(!policy.allows("kube-system"));
         let named = NamespacePolicy { included: vec!["kube-system".to_owned()], excluded: Vec::new() };
         assert!(!named.allows("kube-system"));
+    }
+
+    #[test]
+    fn a_closed_namespace_says_who_closed_it() {
+        let policy = NamespacePolicy { included: vec!["*".to_owned()], excluded: vec!["test-*".to_owned()] };
+        let why = |namespace| policy.why_closed(namespace, "velero").unwrap_or_default();
+        assert_eq!(why("shop"), "");
+        assert!(why("velero").starts_with("it is Velero's own"), "{}", why("velero"));
+        assert!(why("kube-system").contains("kube-*") && !why("kube-system").contains("policy"));
+        assert_eq!(why("test-1"), "the administrators' policy leaves it out");
     }
 
     #[test]

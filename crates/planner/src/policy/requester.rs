@@ -3,10 +3,11 @@
 use std::time::Duration as Wait;
 
 use api::Duration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What happens to requests whose requester lacks permissions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequesterPolicy {
     /// Whether permissions of requesters are checked. Requests of which nobody recorded who asked are not.
@@ -20,7 +21,7 @@ pub struct RequesterPolicy {
 }
 
 /// Whether permissions of requesters are checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RequesterMode {
     /// What a requester may not have is left out or refused.
@@ -33,7 +34,7 @@ pub enum RequesterMode {
 }
 
 /// What happens to a request of which the requester may not have all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum NotPermitted {
     /// What the requester may not have is left out, and named.
@@ -44,7 +45,7 @@ pub enum NotPermitted {
 }
 
 /// Who may have the data of a backup deleted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DeleteBy {
     /// Whoever may delete the NonAdminBackup.

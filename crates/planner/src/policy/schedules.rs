@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Policy;
@@ -17,7 +18,7 @@ use crate::schedule::cron::{Cron, Setting};
 use crate::schedule::{find_zone, retention};
 
 /// What is allowed of schedules.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SchedulePolicy {
     /// The longest time by which starts are shifted, so that schedules with the same time do not start at once; 0 means
@@ -37,7 +38,7 @@ pub struct SchedulePolicy {
 }
 
 /// How much is kept at least and at most.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RetentionBounds {
     /// Nobody keeps less.
@@ -47,7 +48,7 @@ pub struct RetentionBounds {
 }
 
 /// A schedule for namespaces that have none of their own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DefaultSchedule {
     /// Its name.

@@ -4,37 +4,38 @@ use std::collections::BTreeMap;
 
 use api::Duration;
 use k8s_openapi::api::core::v1::SecretKeySelector;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::location::Provider;
 use crate::location::endpoint::EndpointPolicy;
 
 /// The policy for tenants' own storage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StoragePolicy {
     /// Whose storage backups go to.
     pub mode: StorageMode,
     /// Whether Velero looks for backups in tenants' storage.
     pub import: Import,
-    /// Enforced: filled in where the user sets nothing, and refused where the user sets another value.
+    /// Filled in where a location sets nothing, and refused where it sets another value. Its fields are listed below.
     pub enforce: EnforcedLocation,
-    /// Whether an administrator approves each location.
+    /// Whether an administrator has to approve each location before Velero uses it.
     pub require_approval: bool,
-    /// The allowed providers.
+    /// The providers that a location may name.
     pub providers: Vec<String>,
-    /// Which endpoints may be named.
+    /// Which hosts a location may name as its endpoint.
     pub endpoints: EndpointPolicy,
     /// Whether a location may do without checking certificates.
     #[serde(rename = "allowInsecureSkipTLSVerify")]
     pub allow_insecure_skip_tls_verify: bool,
-    /// How many locations a namespace may have.
+    /// How many locations a namespace may have. More wait until one is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_per_namespace: Option<usize>,
 }
 
 /// Whose storage backups go to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StorageMode {
     /// The cluster's or the tenant's own.
@@ -47,20 +48,20 @@ pub enum StorageMode {
 }
 
 /// Whether Velero looks for backups in tenants' storage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Import {
     /// If Velero is new enough to be safe against what it may find there.
     #[default]
     Auto,
-    /// Always.
+    /// Always, also with versions of Velero that trust what they find.
     On,
     /// Never.
     Off,
 }
 
 /// Fields of a location that must have this value where set: a location's spec in which everything is optional.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnforcedLocation {
     /// The provider.
@@ -87,7 +88,7 @@ pub struct EnforcedLocation {
 }
 
 /// A bucket and a place in it. Where this is enforced at all, what is left out must be left out by tenants too.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnforcedObjectStorage {
     /// The bucket.

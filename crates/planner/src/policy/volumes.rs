@@ -3,10 +3,11 @@
 use std::time::Duration as Wait;
 
 use api::Duration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How long volume operations may take before nacre cancels them; 0 means without limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VolumePolicy {
     /// How long a volume may wait for a pod that does not exist.

@@ -1,15 +1,19 @@
 //! How parts of the model are spelled where their shape is not the model's.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// `allow` or `forbid`, kept as whether they are forbidden.
 pub(super) mod backup_hooks {
-    use super::{Deserialize, Deserializer, Serialize, Serializer};
+    use super::{Deserialize, Deserializer, JsonSchema, Serialize, Serializer};
 
-    #[derive(Serialize, Deserialize)]
+    /// Whether specs of backups may have hooks.
+    #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
-    enum Word {
+    pub(in super::super) enum Word {
+        /// They may.
         Allow,
+        /// A spec with hooks is refused.
         Forbid,
     }
 
@@ -25,12 +29,15 @@ pub(super) mod backup_hooks {
 
 /// `exec` or `forbid`, kept as whether they are forbidden. Containers that a hook would add are never allowed.
 pub(super) mod restore_hooks {
-    use super::{Deserialize, Deserializer, Serialize, Serializer};
+    use super::{Deserialize, Deserializer, JsonSchema, Serialize, Serializer};
 
-    #[derive(Serialize, Deserialize)]
+    /// Whether specs of restores may have hooks.
+    #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
-    enum Word {
+    pub(in super::super) enum Word {
+        /// Commands in containers are allowed, init containers are refused.
         Exec,
+        /// A spec with hooks is refused.
         Forbid,
     }
 
@@ -96,11 +103,13 @@ mod tenant_pods {
 /// A block with room to grow, kept as its only list.
 pub(super) mod from_platform_storage {
     use super::super::RestorePolicy;
-    use super::{Deserialize, Deserializer, Serialize, Serializer};
+    use super::{Deserialize, Deserializer, JsonSchema, Serialize, Serializer};
 
-    #[derive(Serialize, Deserialize)]
+    /// What may come back from the cluster's own storage.
+    #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "camelCase", default)]
-    struct Block {
+    pub(in super::super) struct Block {
+        /// These resources never come back, such as `resourcequotas`.
         excluded_resources: Vec<String>,
     }
 

@@ -20,7 +20,7 @@ pub enum Who {
     ServiceAccount {
         /// Its namespace.
         namespace: String,
-        /// What it is called.
+        /// Its name in that namespace.
         name: String,
     },
 }

@@ -31,7 +31,7 @@ pub enum WorkloadKind {
 }
 
 impl WorkloadKind {
-    /// All of them.
+    /// Every kind that a replacement can remove.
     pub const ALL: [Self; 8] = [
         Self::CronJob,
         Self::Deployment,
@@ -93,7 +93,7 @@ pub struct Owner {
 pub struct Workload {
     /// Its kind.
     pub kind: WorkloadKind,
-    /// Its name.
+    /// The workload's name.
     pub name: String,
     /// Its uid.
     pub uid: String,
@@ -197,7 +197,7 @@ fn is_available(kind: WorkloadKind, object: &Value) -> bool {
 /// A claim, as far as a replacement reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Its name.
+    /// The claim's name.
     pub name: String,
     /// Its uid.
     pub uid: String,

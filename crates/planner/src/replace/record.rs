@@ -13,7 +13,7 @@ pub const KEY: &str = "replace.json";
 /// A claim that is replaced.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClaimRef {
-    /// Its name.
+    /// The claim's name.
     pub name: String,
     /// The uid of the claim with the old data.
     pub uid: String,
@@ -25,7 +25,7 @@ pub struct ClaimRef {
 pub struct WorkloadRef {
     /// Its kind.
     pub kind: WorkloadKind,
-    /// Its name.
+    /// The workload's name.
     pub name: String,
     /// Its uid.
     pub uid: String,

@@ -14,7 +14,7 @@ use crate::restore_preview::SavedClaim;
 /// A pod in the backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackupPod {
-    /// Its name.
+    /// The pod's name.
     pub name: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,

@@ -45,7 +45,7 @@ pub enum Removal {
     Workload {
         /// Its kind.
         kind: WorkloadKind,
-        /// Its name.
+        /// The workload's name.
         name: String,
         /// Its uid.
         uid: String,

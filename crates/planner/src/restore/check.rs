@@ -164,12 +164,8 @@ fn namespace_is_deleting(seen: &Observed) -> CheckResult {
 }
 
 fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> CheckResult {
-    let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
-    closed.then(|| {
-        let message =
-            "restores cannot be asked for in this namespace; the administrators' policy leaves it out";
-        Refusal::new("metadata.namespace", message)
-    })
+    let why = policy.namespaces.why_closed(namespace, &seen.admin_namespace)?;
+    Some(Refusal::new("metadata.namespace", format!("restores cannot be asked for in this namespace; {why}")))
 }
 
 fn backup_name(spec: &RestoreSpec) -> CheckResult {

@@ -264,7 +264,7 @@ fn write_rejected(rejected_write: &RejectedWrite) -> Option<String> {
         }
         _ => return None,
     };
-    Some(format!("{what}: {}; it is tried again", rejected_write.why()))
+    Some(format!("{what}: {}; nacre retries", rejected_write.why()))
 }
 
 /// Finalizer and Velero Restore. The status follows at once, so there are three writes; the queue position is known

@@ -75,8 +75,12 @@ fn rules(policy: &FromTenantStorage) -> Value {
     let unbound = json!({"spec": {"volumeName": null}});
     // An annotation would bring back a status, such as the address a service says it has.
     let no_status = json!({"metadata": {"annotations": {"velero.io/restore-status": null}}});
+    // That patch leaves empty annotations where there were none, and Velero would report each unchanged object as
+    // different from its backup. Velero compares conditions with the object as it was before any patch.
+    let mut none_added = patch("**", &json!({"metadata": {"annotations": null}}));
+    none_added["conditions"]["matches"] = json!([{"path": "/metadata/annotations", "value": "null"}]);
     let refused = json!({"kind": "RefusedByNacre"});
-    let mut rules = vec![patch("persistentvolumeclaims", &unbound), patch("**", &no_status)];
+    let mut rules = vec![patch("persistentvolumeclaims", &unbound), patch("**", &no_status), none_added];
     rules.extend(NEVER.iter().map(|of| patch(of, &refused)));
     if !policy.pods_come_back() {
         rules.push(patch("pods", &refused));
@@ -86,6 +90,8 @@ fn rules(policy: &FromTenantStorage) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::{KEY, name, rules};
     use crate::config_map::{config_map, single};
     use crate::policy::{FromTenantStorage, TenantPods};
@@ -103,5 +109,20 @@ mod tests {
             rules(&closed)["resourceModifierRules"][0]["mergePatches"][0]["patchData"],
             r#"{"spec":{"volumeName":null}}"#
         );
+    }
+
+    #[test]
+    fn annotations_are_removed_only_from_what_had_none() {
+        let rules = rules(&FromTenantStorage::default());
+        let conditions: Vec<_> = rules["resourceModifierRules"].as_array().unwrap().iter().collect();
+        let status = conditions.iter().position(|rule| rule.to_string().contains("restore-status")).unwrap();
+        assert!(conditions[status]["conditions"].get("matches").is_none(), "whatever its value is");
+        let tidied = &conditions[status + 1];
+        assert_eq!(
+            tidied["conditions"]["matches"],
+            json!([{"path": "/metadata/annotations", "value": "null"}]),
+            "a text in Velero's type"
+        );
+        assert_eq!(tidied["mergePatches"][0]["patchData"], r#"{"metadata":{"annotations":null}}"#);
     }
 }

@@ -237,9 +237,15 @@ mod tests {
                 "credential": {"name": "keys", "key": "cloud"}});
             check_spec(&serde_json::from_value(spec).unwrap(), "shop", &policy.storage_locations)
         };
-        for url in ["https://10.96.0.1", "https://api.example.com:6443", "http://[::ffff:10.96.0.1]"] {
+        // Whatever else listens there is for nobody either: another port is the same host.
+        for url in [
+            "https://10.96.0.1",
+            "https://10.96.0.1:9000",
+            "https://api.example.com:6443",
+            "http://[::ffff:10.96.0.1]",
+        ] {
             let reported = refused(url).unwrap().message;
-            assert!(reported.contains("is the cluster's API server"), "{url}: {reported}");
+            assert!(reported.contains("is the host of the cluster's API server"), "{url}: {reported}");
         }
         assert_eq!(refused("https://198.51.100.2"), None);
     }

@@ -51,7 +51,7 @@ pub struct Operation {
 pub struct Pod {
     /// Its namespace.
     pub namespace: String,
-    /// Its name.
+    /// The pod's name.
     pub name: String,
     /// Whether it can receive data.
     pub state: PodState,

@@ -339,6 +339,15 @@ fn while_velero_works_nothing_is_said_but_what_it_waits_for() {
         "Unknown/StillRunning: claim \"data\" waits: pod \"db\" has no node: 0/1 nodes are available"
     );
     assert_eq!(restoring.states(), data(ClaimState::Waiting));
+    restoring.operations[0].pod.as_mut().unwrap().state = PodState::NotStarted("ImagePullBackOff".to_owned());
+    assert_eq!(
+        restoring.said(),
+        "Unknown/StillRunning: claim \"data\" waits: the image of Velero's init container in pod \"db\" cannot be \
+         pulled: ImagePullBackOff"
+    );
+    // Whatever else keeps a pod from starting comes by itself, or is cancelled.
+    restoring.operations[0].pod.as_mut().unwrap().state = PodState::NotStarted("PodInitializing".to_owned());
+    assert_eq!(restoring.said(), "Unknown/StillRunning: Velero has not ended the restore yet");
     // One that Velero left behind is waited for: it is cancelled soon.
     let over = Restoring { velero: self::restoring().velero, ..restoring };
     assert!(over.said().starts_with("Unknown/StillRunning"));

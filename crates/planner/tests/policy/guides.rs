@@ -3,8 +3,9 @@
 use planner::policy::check;
 
 /// Every page that shows policies.
-const PAGES: [(&str, &str); 2] = [
+const PAGES: [(&str, &str); 3] = [
     ("admin-guide.md", include_str!("../../../../docs/admin-guide.md")),
+    ("policy.md", include_str!("../../../../docs/policy.md")),
     ("user-guide.md", include_str!("../../../../docs/user-guide.md")),
 ];
 

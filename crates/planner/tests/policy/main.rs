@@ -8,6 +8,7 @@ mod examined;
 mod guides;
 mod origins;
 mod properties;
+mod reference;
 mod sources;
 mod texts;
 mod vanished;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::world::World;
-use crate::world::manifests::{nab, nab_with, nar, nar_with, object};
+use crate::world::manifests::{claim, nab, nab_with, nar, nar_with, object};
 
 const KEYS: &str = "W2RlZmF1bHRdCmF3c19hY2Nlc3Nfa2V5X2lkPWEKYXdzX3NlY3JldF9hY2Nlc3Nfa2V5PWh1bnRlcjIK";
 
@@ -162,6 +162,21 @@ fn what_another_object_could_heal_is_a_warning_in_the_controllers_words() {
         let verdict = reported(&world, &object, None);
         assert_eq!(warned(&verdict), written(world.clone(), &object), "{object}");
     }
+}
+
+/// Whoever reads only why a backup waits would take it for complete once it has run.
+#[test]
+fn a_backup_that_waits_and_saves_no_volume_is_warned_of_both() {
+    let mut world = world();
+    world.apply(claim("shop/data"));
+    let asked = nab_with("shop/new", json!({"storageLocation": "missing"}));
+    let verdict = reported(&world, &asked, None);
+    assert_eq!((verdict.refusal.as_ref(), verdict.warnings.len()), (None, 2), "{verdict:?}");
+    assert!(verdict.warnings[0].contains("the backup starts when it is ready"), "{verdict:?}");
+    assert!(
+        verdict.warnings[1].contains("volume data of claim \"data\" will NOT be in this backup"),
+        "{verdict:?}"
+    );
 }
 
 #[test]

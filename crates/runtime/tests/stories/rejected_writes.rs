@@ -190,7 +190,7 @@ fn a_restore_from_own_storage_says_that_its_modifier_cannot_be_written() {
     let reported = world.get("nar shop/back");
     let says = world.condition("nar shop/back", "Accepted");
     assert!(says.contains("nacre's own resource modifier"), "{says}");
-    assert!(says.ends_with("nacre is not allowed to; ask the administrators; it is tried again"), "{says}");
+    assert!(says.ends_with("nacre is not allowed to; ask the administrators; nacre retries"), "{says}");
     let writes = world.writes();
     world.pass(A_WHILE);
     assert_eq!(

@@ -202,6 +202,37 @@ fn what_is_left_out_on_purpose_is_no_loss() {
     }
 }
 
+/// What the administrators enforce, or set as a default, is as good as what the request says.
+#[test]
+fn what_the_policy_leaves_out_is_no_loss() {
+    let enforced: fn(&mut planner::Policy) = |policy| policy.backup.enforce.snapshot_volumes = Some(false);
+    let default: fn(&mut planner::Policy) =
+        |policy| policy.backup.defaults.default_volumes_to_fs_backup = Some(false);
+    let filter: fn(&mut planner::Policy) =
+        |policy| policy.backup.enforce.excluded_resources = Some(vec!["persistentvolumeclaims".to_owned()]);
+    for (change, why) in [
+        (enforced, "the backup was made with snapshotVolumes: false"),
+        (default, "the backup was made with defaultVolumesToFsBackup: false"),
+        (filter, "excludedResources of the backup leaves the claim out"),
+    ] {
+        let mut world = World::with(&["shop"]);
+        world.policy(change);
+        world.apply(node_agent(1));
+        world.apply(claim("shop/data"));
+        let mut world = world.backed_up();
+        world.settle();
+        assert!(protected(&world).starts_with("True/AllClaimsSaved: "), "{why}: {}", protected(&world));
+        let found = &world.get(REQUEST)["status"]["claims"][0];
+        assert_eq!((&found["state"], &found["message"]), (&json!("LeftOut"), &json!(why)));
+    }
+    // Velero's own default is nobody's purpose.
+    let mut world = World::with(&["shop"]);
+    world.apply(node_agent(1));
+    world.apply(claim("shop/data"));
+    let world = world.backed_up();
+    assert!(protected(&world).starts_with("False/ClaimsNotSaved: "), "{}", protected(&world));
+}
+
 /// Velero counts snapshots and does not say of which claims.
 #[test]
 fn snapshots_count_if_there_is_one_for_each_claim() {

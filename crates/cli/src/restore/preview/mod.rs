@@ -52,7 +52,7 @@ pub(super) struct PreviewArgs {
 /// All there is to say about a restore that is not made.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answer {
+pub(super) struct RestorePreview {
     backup: String,
     namespace: String,
     /// passes, refused, waits or unknown.
@@ -80,7 +80,7 @@ struct Removed {
     kept: Vec<(String, String)>,
 }
 
-impl Answer {
+impl RestorePreview {
     /// The same, with what is removed first.
     pub(super) fn replacing(mut self, scope: &Scope) -> Self {
         self.removed = Some(Removed {
@@ -151,8 +151,8 @@ pub(super) fn answer(
     verdict: RestoreVerdict,
     preview: Preview,
     gathered: &Gathered,
-) -> Answer {
-    Answer {
+) -> RestorePreview {
+    RestorePreview {
         backup: backup.to_owned(),
         namespace: session.namespace.clone(),
         verdict: verdict.verdict,

@@ -6,7 +6,7 @@ use anstyle::Style;
 use indicatif::HumanBytes;
 use planner::restore_preview::{Difference, Effect, ObjectPreview, VolumeEffect, VolumePreview};
 
-use super::{Answer, Removed};
+use super::{Removed, RestorePreview};
 use crate::{
     allowed::Source,
     describe::page::section,
@@ -19,7 +19,7 @@ use crate::{
 /// How many fields of an object are named on its line.
 const FIELDS: usize = 4;
 
-pub(super) fn page(answer: &Answer) -> String {
+pub(super) fn page(answer: &RestorePreview) -> String {
     let head =
         format!("restore from {} into namespace {}: {}", answer.backup, answer.namespace, headline(answer));
     let mut top = vec![head];
@@ -53,7 +53,7 @@ fn removed(removed: &Removed) -> String {
 }
 
 /// `resource/name` of everything that would be created or changed.
-pub(super) fn names(answer: &Answer) -> Vec<String> {
+pub(super) fn names(answer: &RestorePreview) -> Vec<String> {
     let changed =
         |object: &&ObjectPreview| object.effect.creates() || matches!(object.effect, Effect::Updated { .. });
     let objects = answer.preview.objects.iter().filter(changed);
@@ -64,7 +64,7 @@ fn lines_or_nothing(texts: Vec<String>) -> String {
     if texts.is_empty() { String::new() } else { lines(texts) }
 }
 
-fn headline(answer: &Answer) -> String {
+fn headline(answer: &RestorePreview) -> String {
     match answer.verdict {
         "passes" => style::paint(style::GOOD, "would pass"),
         "refused" => style::bad("would be refused"),
@@ -194,7 +194,7 @@ mod tests {
         ObjectPreview { resource: resource.to_owned(), name: name.to_owned(), effect }
     }
 
-    fn shown(answer: &Answer) -> String {
+    fn shown(answer: &RestorePreview) -> String {
         anstream::adapter::strip_str(&page(answer)).to_string()
     }
 
@@ -221,7 +221,7 @@ mod tests {
             volume("data", VolumeEffect::Kept, Some(8 << 20)),
             volume("cache", VolumeEffect::Empty, None),
         ];
-        let mut answer = Answer {
+        let mut answer = RestorePreview {
             backup: "good".to_owned(),
             namespace: "shop".to_owned(),
             verdict: "passes",

@@ -106,12 +106,12 @@ async fn maybe<K: Readable>(session: &Session, name: &str) -> Result<Option<K>> 
 
 /// A record that is kept in the namespace.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredRecord {
     pub(super) record: Record,
     map: ConfigMap,
 }
 
-impl Kept {
+impl StoredRecord {
     /// The record of a replacement from this backup, if one has begun.
     pub(super) async fn find(session: &Session, backup: &str) -> Result<Option<Self>> {
         let name = Record::name_for(backup);

@@ -11,7 +11,7 @@ use planner::replace::{
 };
 use tokio::time::Instant;
 
-use super::cluster::{self, Kept, Seen};
+use super::cluster::{self, Seen, StoredRecord};
 use crate::{
     connect::Session,
     interrupt::interrupted,
@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// Takes steps until there are none left.
 pub(super) async fn until_done(
     session: &Session,
-    mut kept: Kept,
+    mut kept: StoredRecord,
     timeout: Option<Duration>,
 ) -> Result<Outcome> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
@@ -97,7 +97,7 @@ pub(super) async fn until_done(
 }
 
 /// Says where a replacement stands, and does nothing.
-pub(super) async fn report(session: &Session, kept: &Kept) -> Result<Outcome> {
+pub(super) async fn report(session: &Session, kept: &StoredRecord) -> Result<Outcome> {
     let seen = cluster::see(session, &kept.record).await?;
     let observed = seen.observed(&kept.record);
     say(&lines(stands(&observed)))?;
@@ -130,13 +130,13 @@ async fn pause(last: &mut String, words: &str, deadline: Option<Instant>) -> Opt
     }
 }
 
-async fn stop(session: &Session, kept: &Kept, why: &str) -> Result<Outcome> {
+async fn stop(session: &Session, kept: &StoredRecord, why: &str) -> Result<Outcome> {
     kept.forget(session).await?;
     remark(format_args!("{} {}; nothing was removed", style::bad("stopped:"), printable(why)));
     Ok(Outcome::Failed)
 }
 
-async fn done(session: &Session, kept: &Kept, open: &[String]) -> Result<Outcome> {
+async fn done(session: &Session, kept: &StoredRecord, open: &[String]) -> Result<Outcome> {
     kept.forget(session).await?;
     let Record { backup, restore, claims, safety_backup, .. } = &kept.record;
     let names: Vec<&str> = claims.iter().map(|claim| claim.name.as_str()).collect();
@@ -153,7 +153,7 @@ async fn done(session: &Session, kept: &Kept, open: &[String]) -> Result<Outcome
     Ok(Outcome::attention_if(!open.is_empty()))
 }
 
-async fn failed(session: &Session, kept: &Kept, seen: &Seen, why: &str) -> Result<Outcome> {
+async fn failed(session: &Session, kept: &StoredRecord, seen: &Seen, why: &str) -> Result<Outcome> {
     kept.forget(session).await?;
     remark(format_args!("{} {}", style::bad("failed:"), printable(why)));
     remark("where it stands:");

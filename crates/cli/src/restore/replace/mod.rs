@@ -13,7 +13,7 @@ use crate::{
     output::{Outcome, remark},
     send::{DryRun, Sending},
 };
-use cluster::Kept;
+use cluster::StoredRecord;
 
 /// What `--replace` takes.
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,7 @@ pub(super) async fn run(
         bail!("--replace depends on what is in the namespace; use --dry-run=server");
     }
     let backup = restore.spec.restore_spec.backup_name.clone().unwrap_or_default();
-    if let Some(kept) = Kept::find(session, &backup).await? {
+    if let Some(kept) = StoredRecord::find(session, &backup).await? {
         remark(format_args!("resuming the replacement from backup {backup} that was begun before"));
         if sending.dry_run.is_some() {
             return drive::report(session, &kept).await;
@@ -56,7 +56,7 @@ pub(super) async fn run(
     }
     match start::prepare(session, args, sending, consent, &restore).await? {
         start::Prepared::Ready(record) => {
-            let kept = Kept::create(session, *record).await?;
+            let kept = StoredRecord::create(session, *record).await?;
             Box::pin(drive::until_done(session, kept, sending.timeout())).await
         }
         start::Prepared::NothingToRemove => {

@@ -70,10 +70,13 @@ fn refusals_name_line_and_key() {
         ("[services x]\n", "line 1 begins a section that is not a profile; take it out"),
         ("[a\n", "line 1 is not the name of a profile; write for example [default]"),
         ("\u{feff}[default]\n", "the file begins with a byte order mark; save it without one"),
-        ("[default]\nregion = a\rcredential_process = x\n", "line 2 holds a control character; type it anew"),
+        (
+            "[default]\nregion = a\rcredential_process = x\n",
+            "line 2 holds a control character; type it again",
+        ),
         (
             "[default]\naws_access_key_id\u{a0}= x\n",
-            "line 2 holds a character that is not ASCII; type it anew",
+            "line 2 holds a character that is not ASCII; type it again",
         ),
         (
             "[a]\n[b]\n",

@@ -87,7 +87,7 @@ fn refusals_name_line_and_key() {
     assert!(read(&format!("{ACCESS_KEY}={}\n", "a".repeat(LONGEST_VALUE))).is_ok());
     assert_eq!(
         read("AZURE_CLIENT_ID=c\nAZURE_TENANT_ID=t\n\u{1}"),
-        Err("line 3 holds a control character; type it anew".to_owned())
+        Err("line 3 holds a control character; type it again".to_owned())
     );
     let binary = parse(Provider::Azure, b"AZURE_CLIENT_ID=c\n\xff", None).unwrap_err();
     assert_eq!(binary.to_string(), "line 2 is not text");

@@ -19,14 +19,17 @@ pub(super) fn speaking<'a>(
     for (at, line) in text.split('\n').enumerate() {
         let line = line.strip_suffix('\r').unwrap_or(line);
         if line.chars().any(|c| c.is_control() && c != '\t') {
-            return Err(CredentialRefusal::line(at + 1, "holds a control character; type it anew"));
+            return Err(CredentialRefusal::line(at + 1, "holds a control character; type it again"));
         }
         let content = line.trim_matches([' ', '\t']);
         if content.is_empty() || content.starts_with(comment) {
             continue;
         }
         if !line.is_ascii() {
-            return Err(CredentialRefusal::line(at + 1, "holds a character that is not ASCII; type it anew"));
+            return Err(CredentialRefusal::line(
+                at + 1,
+                "holds a character that is not ASCII; type it again",
+            ));
         }
         if line.starts_with([' ', '\t']) {
             let why = "begins with a blank, which makes it part of the line above; write every key at the start of its line";

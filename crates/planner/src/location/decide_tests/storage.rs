@@ -122,7 +122,7 @@ fn limits_places_and_names_are_checked_before_anything_is_made() {
         }),
         ("is used by another storage location", |play| play.seen.path_taken = true),
         ("has the name this location would get", |play| play.seen.name_taken = true),
-        ("the administrators' policy leaves it out", |play| play.seen.admin_namespace = "shop".to_owned()),
+        ("it is Velero's own", |play| play.seen.admin_namespace = "shop".to_owned()),
         ("cannot be read: no such field", |play| play.seen.unreadable = Some("no such field".into())),
     ];
     for (words, change) in cases {

@@ -1,17 +1,21 @@
 //! Whether a tenant may send Velero to an endpoint.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Endpoint, Host, HostPattern, address, name};
 
 /// Which endpoints an administrator allows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct EndpointPolicy {
-    /// If there are any, no other host is allowed. What is in here need not follow the rules about services of other
-    /// namespaces and private addresses; a host written out in full need not follow any.
+    /// If there are any, no other host is allowed. An entry is a name in which a star stands for any run of
+    /// characters, an address, or a network such as `10.0.0.0/8`. What is in here need not follow the rules about
+    /// services of other namespaces and private addresses; a host written out in full need not follow any.
+    #[schemars(with = "Vec<String>")]
     pub allow: Vec<HostPattern>,
-    /// None of these is allowed, whatever else is said.
+    /// None of these is allowed, whatever else is set.
+    #[schemars(with = "Vec<String>")]
     pub deny: Vec<HostPattern>,
     /// How the API server is reached. Not for administrators to say: the operator knows.
     #[serde(skip)]
@@ -66,7 +70,7 @@ fn never(host: &Host, policy: &EndpointPolicy) -> Option<String> {
             (address::worn(*ip).into_iter().any(meant), address::forbidden(*ip))
         }
     };
-    let why = if api_server { Some("is the cluster's API server") } else { why }?;
+    let why = if api_server { Some("is the host of the cluster's API server") } else { why }?;
     Some(format!("{why}; use the address of a store"))
 }
 

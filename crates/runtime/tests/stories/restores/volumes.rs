@@ -81,6 +81,20 @@ fn how_far_the_data_is_costs_a_write_for_a_percent_and_none_for_less() {
 }
 
 #[test]
+fn a_list_of_claims_is_bounded() {
+    let mut world = restoring(json!({}));
+    // The restore has made them, and the backup holds no data of them.
+    for number in 0..53 {
+        world.claim(&format!("shop/claim-{number:02}"), Some(RESTORE));
+    }
+    world.velero_completes(RESTORE);
+    world.pass(Duration::from_secs(10));
+    let status = world.get("nar shop/again")["status"].clone();
+    assert_eq!(status["claims"].as_array().unwrap().len(), 50);
+    assert_eq!(status["claimsNotListed"], 4, "53 and the one that was there");
+}
+
+#[test]
 fn what_came_back_is_reported_in_the_same_write_as_the_end() {
     let mut world = restoring(json!({}));
     world.delete("PersistentVolumeClaim shop/data");
