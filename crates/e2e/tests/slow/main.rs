@@ -1,6 +1,7 @@
 //! Slow stories: they mostly wait for Velero's and nacre's timers. A test program of their own, so that they run in
 //! parallel with the others.
 
+mod huge;
 mod location;
 mod rejected_writes;
 mod rotation;
