@@ -140,6 +140,10 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         engine::run_velero_view(client.clone(), executor.clone(), cluster.clone(), leadership.clone()),
     );
     supervisor.spawn("snapshot classes", engine::poll_snapshot_classes(client.clone(), cluster.clone()));
+    supervisor.spawn(
+        "native snapshots",
+        engine::poll_native_snapshots(client.clone(), namespace.clone(), cluster.clone()),
+    );
     supervisor.spawn("fence", engine::poll_fence(client.clone(), namespace.clone(), cluster.clone()));
     supervisor.spawn("results", engine::read_results(client.clone(), cluster.clone(), leadership.clone()));
     supervisor.spawn(

@@ -3,6 +3,7 @@
 
 mod huge;
 mod location;
+mod native_snapshots;
 mod rejected_writes;
 mod rotation;
 mod takeover;

@@ -24,7 +24,7 @@ const VOLUME_OPERATIONS: [Kind; 2] = [Kind::PodVolumeRestore, Kind::DataDownload
 const VOLUMES: [&str; 2] = ["persistentvolumes", "volumesnapshotcontents.snapshot.storage.k8s.io"];
 
 /// Types of Secrets that Kubernetes itself takes for credentials, whoever wrote them.
-const TOKENS: [&str; 2] = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
+pub(crate) const TOKENS: [&str; 2] = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
 
 /// An object with this annotation is given the status that the backup says it had.
 const RESTORE_STATUS: &str = "velero.io/restore-status";

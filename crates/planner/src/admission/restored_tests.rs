@@ -126,7 +126,10 @@ fn a16_tokens_do_not_come_back_from_storage_that_a_tenant_can_write_to() {
     let secret = |kind: Value, from| passes(&policy, from, &json!({"type": kind}), ("", "secrets"));
     for token in ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"] {
         assert!(!secret(json!(token), RestoredFrom::TenantStorage), "{token}");
-        assert!(secret(json!(token), RestoredFrom::PlatformStorage), "Velero saved it and can empty it: {token}");
+        assert!(
+            secret(json!(token), RestoredFrom::PlatformStorage),
+            "Velero saved it and can empty it: {token}"
+        );
         let other = json!({"type": token});
         assert!(passes(&policy, RestoredFrom::TenantStorage, &other, ("example.com", "secrets")));
     }
@@ -247,9 +250,13 @@ fn h1_a_snapshot_names_no_content_but_what_velero_restored_with_it() {
         let snapshot = |name: &str, source: Value| {
             let mut object = restored(from, &json!({"spec": {"source": source}}));
             object["metadata"]["name"] = json!(name);
-            let ask = |group, plural| Ask::create(object.clone()).by(VELERO).of(group, plural).inside("shop", SHOP);
+            let ask =
+                |group, plural| Ask::create(object.clone()).by(VELERO).of(group, plural).inside("shop", SHOP);
             let snapshots = ask("snapshot.storage.k8s.io", "volumesnapshots").passes(&policy);
-            assert_eq!(snapshots, ask("groupsnapshot.storage.k8s.io", "volumegroupsnapshots").passes(&policy));
+            assert_eq!(
+                snapshots,
+                ask("groupsnapshot.storage.k8s.io", "volumegroupsnapshots").passes(&policy)
+            );
             snapshots
         };
         let content = |name: &str| json!({"volumeSnapshotContentName": name});

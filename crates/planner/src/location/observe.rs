@@ -14,7 +14,7 @@ use kube::core::ObjectMeta;
 
 use super::{delete, generate, neighbours, status};
 use crate::ownership::{made_for, own_name};
-use crate::policy::Import;
+use crate::policy::{Import, NativeSnapshots};
 use crate::rejected_write;
 use crate::request::Request;
 use crate::state::State;
@@ -52,6 +52,8 @@ pub struct Observed {
     pub rejected_write: Option<Arc<RejectedWrite>>,
     /// Velero's version, if it is known.
     pub velero_version: Option<String>,
+    /// Whether Velero has a VolumeSnapshotLocation; none if that is not known yet.
+    pub takes_native_snapshots: Option<bool>,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -112,6 +114,7 @@ pub(crate) fn gather(
         copy: copy.filter(|copy| ours(&copy.metadata)),
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackupStorageLocation, meta)),
         velero_version: view.velero_version(),
+        takes_native_snapshots: view.takes_native_snapshots(),
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
@@ -171,6 +174,17 @@ impl Observed {
             Import::On => Some(true),
             Import::Off => Some(false),
             Import::Auto => self.velero_version.as_deref().map(super::import::is_safe),
+        }
+    }
+}
+
+impl Observed {
+    /// Whether a backup's files could have snapshots deleted, and the policy does not accept that; none if that is not
+    /// known yet.
+    pub(super) fn endangers_snapshots(&self, policy: &Policy) -> Option<bool> {
+        match policy.storage_locations.native_snapshots {
+            NativeSnapshots::Accept => Some(false),
+            NativeSnapshots::Refuse => self.takes_native_snapshots,
         }
     }
 }

@@ -39,7 +39,9 @@ pub use origin::{Origin, Setting};
 pub use problem::{Position, Problem, Severity, Source};
 pub(crate) use resources::never_from_tenants;
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
-pub use storage::{EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy};
+pub use storage::{
+    EnforcedLocation, EnforcedObjectStorage, Import, NativeSnapshots, StorageMode, StoragePolicy,
+};
 pub use views::{VeleroView, ViewPolicy};
 pub use volumes::VolumePolicy;
 
