@@ -31,6 +31,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 Installing again brings an installation up to date and does nothing if it is. What is not said stays as it was installed:
 the values are kept in the ConfigMap nacre-install-values in Velero's namespace. CRDs and service accounts that somebody
 else created, as OADP does, are left alone.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Install {
     #[command(flatten)]
     wishes: InstallArgs,

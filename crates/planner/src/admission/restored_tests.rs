@@ -265,6 +265,15 @@ fn h1_a_snapshot_names_no_content_but_what_velero_restored_with_it() {
         assert!(!snapshot("nightly", content(&digest)));
         assert!(!snapshot("nightly", json!({"volumeGroupSnapshotContentName": "loot"})));
         assert!(snapshot(&digest, content(&digest)), "as Velero restores it with its content");
+        assert!(snapshot("velero-data-x7k2p", content("velero-data-x7k2p-bc45d")), "as it did before 1.18");
+        let long = "velero-a-claim-with-a-name-as-long-as-the-names-of-claims-may-be-x7k2p";
+        assert!(snapshot(long, content(&format!("{}bc45d", &long[..58]))));
+        let dynamic = "snapcontent-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
+        for name in
+            ["snapcontent", "snapcontent-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d", &dynamic[..dynamic.len() - 6]]
+        {
+            assert!(!snapshot(name, content(dynamic)), "{name}");
+        }
         assert!(snapshot("nightly", json!({"persistentVolumeClaimName": "data"})));
     }
 }

@@ -40,8 +40,15 @@ const CLAIMS: [&[&str]; 3] = [
 const CONTENTS: [&[&str]; 2] =
     [&["spec", "source", "volumeSnapshotContentName"], &["spec", "source", "volumeGroupSnapshotContentName"]];
 
-/// How Velero itself names the snapshots it restores and their contents, both alike: by a digest.
-const NAMED_BY_VELERO: &str = "^[0-9a-f]{64}$";
+/// Whether a content has a name that Velero gives what it restores along with a snapshot: since 1.18 both are called by a
+/// digest, and before, Kubernetes put five characters after the snapshot's name and a dash, of which it takes 58 at most.
+fn restored_by_velero(content: &str) -> String {
+    let name = "object.metadata.name";
+    format!(
+        "(({content} == {name} && {content}.matches('^[0-9a-f]{{64}}$')) || (size({content}) in [size({name}) + 6, 63] && \
+         ({name} + '-').startsWith({content}.substring(0, size({content}) - 5))))"
+    )
+}
 
 /// Whether the default service account of the namespace may clone the disk, as CDI asks it of users.
 pub(super) const MAY_CLONE: &str = "authorizer.serviceAccount(request.namespace, 'default').group('cdi.kubevirt.io')\
@@ -87,10 +94,7 @@ pub(super) fn sources(namespace: &str) -> ValidatingAdmissionPolicy {
              anywhere; restore the claim itself, or name the source",
         )
         .demand(
-            format!(
-                "[{}].all(content, content == '' || (content == object.metadata.name && content.matches('{NAMED_BY_VELERO}')))",
-                contents.join(", ")
-            ),
+            format!("[{}].all(content, content == '' || {})", contents.join(", "), restored_by_velero("content")),
             "a snapshot that names its content does not come back, unless Velero restored the content with it: the content \
              may be of somebody else's disk; restore the claim, or make a snapshot of it",
         )
