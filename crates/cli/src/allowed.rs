@@ -129,7 +129,8 @@ mod tests {
     use super::*;
 
     fn shop() -> Namespace {
-        serde_json::from_value(json!({"metadata": {"name": "shop", "labels": {"tier": "gold"}}})).unwrap()
+        serde_json::from_value(json!({"metadata": {"name": "shop", "labels": {"nacre.dev/tier": "gold"}}}))
+            .unwrap()
     }
 
     #[test]
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_file_is_read_as_the_cluster_would() {
-        let text = "{backup: {maxPerNamespace: 1}, overrides: [{selector: {matchLabels: {tier: gold}}, backup: {maxPerNamespace: 9}}]}";
+        let text = "{backup: {maxPerNamespace: 1}, overrides: [{selector: {matchLabels: {nacre.dev/tier: gold}}, backup: {maxPerNamespace: 9}}]}";
         let allowed = judge(&from_text(text.to_owned()), true, &shop());
         assert_eq!(allowed.policy.unwrap().backup.max_per_namespace, Some(9));
         let broken = judge(&from_text("backup: {tll: {}}".to_owned()), true, &shop());

@@ -144,8 +144,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         "Velero view",
         engine::run_velero_view(client.clone(), executor.clone(), cluster.clone(), leadership.clone()),
     );
-    supervisor.spawn("snapshot classes", engine::poll_snapshot_classes(client.clone(), cluster.clone()));
-    supervisor.spawn("fence", engine::poll_fence(client.clone(), namespace.clone(), cluster.clone()));
+    poll(&supervisor, &client, &namespace, &cluster);
     let reviewed = context.metrics.clone();
     supervisor
         .spawn("reviews", engine::answer_asks(client.clone(), cluster.clone(), move || reviewed.reviewed()));
@@ -173,6 +172,15 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         warn!("writes in flight did not finish; the lease is left to run out");
     }
     outcome
+}
+
+/// Reads periodically what changes rarely. Every replica does, since the webhook needs it too.
+fn poll(supervisor: &Supervisor, client: &Client, namespace: &str, cluster: &Arc<Cluster>) {
+    let (client, namespace) = (|| client.clone(), || namespace.to_owned());
+    supervisor.spawn("snapshot classes", engine::poll_snapshot_classes(client(), cluster.clone()));
+    supervisor
+        .spawn("native snapshots", engine::poll_native_snapshots(client(), namespace(), cluster.clone()));
+    supervisor.spawn("fence", engine::poll_fence(client(), namespace(), cluster.clone()));
 }
 
 /// Ready once all caches are synced, leader or not: a rolling update waits for the new pod to be ready. The details

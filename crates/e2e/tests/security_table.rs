@@ -14,16 +14,39 @@ use anyhow::{Context, Result, ensure};
 const BEGIN: &str = "<!-- scenarios: made by `make gen` of the tests -->";
 const END: &str = "<!-- end of the scenarios -->";
 
-/// Test files that `make test` leaves to `make long`, as `SKIP_LONG` and `SKIP_LONG_NODE` in the Makefile have it.
-const LONG: [&str; 8] = [
-    "e2e/tests/slow/rotation.rs",
-    "e2e/tests/slow/takeover.rs",
-    "e2e/tests/node/demo.rs",
-    "e2e/tests/node/disturbed.rs",
-    "e2e/tests/node/verify.rs",
-    "e2e/tests/node/volumes.rs",
-    "e2e/tests/load/long.rs",
-    "e2e/tests/outages/main.rs",
+/// Test programs that `make test` does not run.
+const OTHER_PROGRAMS: [&str; 2] = ["e2e/tests/load/long.rs", "e2e/tests/outages/main.rs"];
+
+/// Variables of the Makefile with what `make test` leaves to `make long`, and the folders of these modules.
+const SKIPPED: [(&str, &str); 2] = [("SKIP_LONG", "slow"), ("SKIP_LONG_NODE", "node")];
+
+/// Scenarios without a test: what is tried, and why there is none.
+const WITHOUT_TEST: [(Id, &str, &str); 5] = [
+    (
+        ('A', 11),
+        "forged tarball: millions of objects, or gigabytes of zeros",
+        "not defended by nacre: Velero reads it; limit the memory of its pod",
+    ),
+    (
+        ('C', 16),
+        "a Secret of the namespace as credential by somebody who may not read it",
+        "not defended: it is used, and never shown; grant requests to whoever may read the namespace's Secrets",
+    ),
+    (
+        ('E', 4),
+        "Roles or RoleBindings that were removed on purpose are restored from the administrators' storage",
+        "not defended: see \"the person behind a request\" below",
+    ),
+    (
+        ('F', 4),
+        "a volume with so many files that a node agent has no memory left",
+        "up to Velero: see its capacity below",
+    ),
+    (
+        ('G', 6),
+        "the right to migrate is handed out unnoticed",
+        "nothing watches it: `kubectl nacre migration who-can` and `doctor` say who has it",
+    ),
 ];
 
 /// An id: the letter of its section, and a number.
@@ -78,9 +101,21 @@ fn named_inside(test: &str) -> impl Iterator<Item = Id> {
     test.split('_').map_while(id)
 }
 
+/// The test files that `make test` leaves to `make long`.
+fn long_files(makefile: &str) -> Result<Vec<String>> {
+    let mut files: Vec<String> = OTHER_PROGRAMS.map(str::to_owned).to_vec();
+    for (variable, folder) in SKIPPED {
+        let line = makefile.lines().find_map(|line| line.strip_prefix(variable)?.strip_prefix(" := "));
+        let modules = line.with_context(|| format!("the Makefile has no {variable}"))?.split_whitespace();
+        let modules = modules.filter_map(|word| word.strip_suffix("::"));
+        files.extend(modules.map(|module| format!("e2e/tests/{folder}/{module}.rs")));
+    }
+    Ok(files)
+}
+
 /// Collects the tests of a file. Attacks are functions of a program of their own, so they have no attribute.
-fn collect(path: &str, text: &str, rows: &mut BTreeMap<Id, Row>) {
-    let long = LONG.iter().any(|file| path.ends_with(file));
+fn collect(path: &str, text: &str, long: &[String], rows: &mut BTreeMap<Id, Row>) {
+    let long = long.iter().any(|file| path.ends_with(file.as_str()));
     let is_attack = path.contains("e2e/tests/attacks/");
     let mut above: Vec<&str> = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -107,18 +142,26 @@ fn collect(path: &str, text: &str, rows: &mut BTreeMap<Id, Row>) {
 }
 
 fn table(rows: &BTreeMap<Id, Row>) -> Result<String> {
+    let mut all = BTreeMap::new();
+    for (id, tried, why) in WITHOUT_TEST {
+        ensure!(!rows.contains_key(&id), "{id:?} has a test now: take it out of WITHOUT_TEST");
+        all.insert(id, format!("{tried} | {why} |"));
+    }
     let mut lines = vec!["| | what is tried | tests |".to_owned(), "| --- | --- | --- |".to_owned()];
     for ((section, number), row) in rows {
         let nothing =
             format!("write `/// {section}{number}: what is tried` above one of {:?}", row.tests.keys());
         ensure!(!row.tried.is_empty(), nothing);
+        let named = row.tests.keys().any(|test| named_inside(test).any(|id| id == (*section, *number)));
+        ensure!(named, "none of {:?} has {section}{number} in its name", row.tests.keys());
         let tried = row.tried.join("; ");
         let tests = row
             .tests
             .iter()
             .map(|(name, long)| format!("`{name}`{}", if *long { " (`make long`)" } else { "" }));
-        lines.push(format!("| {section}{number} | {tried} | {} |", tests.collect::<Vec<_>>().join(", ")));
+        all.insert((*section, *number), format!("{tried} | {} |", tests.collect::<Vec<_>>().join(", ")));
     }
+    lines.extend(all.iter().map(|((section, number), rest)| format!("| {section}{number} | {rest}")));
     Ok(lines.join("\n"))
 }
 
@@ -127,8 +170,9 @@ fn the_table_is_what_the_tests_say() -> Result<()> {
     let mut rows = BTreeMap::new();
     let mut found = Vec::new();
     files(&root().join("crates"), &mut found)?;
+    let long = long_files(&fs::read_to_string(root().join("Makefile"))?)?;
     for path in found {
-        collect(&path.to_string_lossy(), &fs::read_to_string(&path)?, &mut rows);
+        collect(&path.to_string_lossy(), &fs::read_to_string(&path)?, &long, &mut rows);
     }
     ensure!(rows.len() >= 60, "only {} rows", rows.len());
     let wanted = table(&rows)?;
@@ -148,11 +192,26 @@ fn the_table_is_what_the_tests_say() -> Result<()> {
 #[test]
 fn a_scenario_is_read_from_a_comment_or_a_name() {
     let mut rows = BTreeMap::new();
+    let long =
+        long_files("SKIP_LONG := --skip rotation::\nSKIP_LONG_NODE := --skip demo:: --skip verify::\n")
+            .unwrap();
+    assert_eq!(
+        long[2..],
+        ["e2e/tests/slow/rotation.rs", "e2e/tests/node/demo.rs", "e2e/tests/node/verify.rs"]
+    );
     let text = "/// H5: a thing is tried\n/// G9\n#[test]\nfn h5_it_fails() {}\n\n/// G1: a rule\npub fn rule() {}\n\
                 #[test]\nfn c3_another() {}\n#[test]\nfn x_ray() {}\n";
-    collect("crates/e2e/tests/slow/rotation.rs", text, &mut rows);
+    collect("crates/e2e/tests/slow/rotation.rs", text, &long, &mut rows);
     assert_eq!(rows.keys().collect::<Vec<_>>(), [&('C', 3), &('G', 9), &('H', 5)]);
     assert_eq!(rows[&('H', 5)].tried, ["a thing is tried"]);
     assert!(rows[&('H', 5)].tests["h5_it_fails"]);
     assert!(table(&rows).is_err(), "nobody says what C3 is");
+    rows.remove(&('C', 3));
+    let error = table(&rows).unwrap_err().to_string();
+    assert!(error.contains("write `/// G9"), "{error}");
+    rows.get_mut(&('G', 9)).unwrap().tried.push("another thing".to_owned());
+    let error = table(&rows).unwrap_err().to_string();
+    assert!(error.contains("has G9 in its name"), "a comment alone is not enough: {error}");
+    rows.remove(&('G', 9));
+    assert!(table(&rows).unwrap().contains("| H5 | a thing is tried | `h5_it_fails` (`make long`) |"));
 }

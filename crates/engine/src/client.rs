@@ -20,9 +20,13 @@ const WATCHED: u32 = 60;
 /// Read timeout of a connection. The API server times out after a minute too.
 const SILENCE: Duration = Duration::from_secs(75);
 
+/// How many objects one answer to a list has at most. An object has up to a mebibyte and more, and a tenant can fill
+/// several kinds with those, which are all listed at the start: a page of each fits into nacre's memory limit.
+const PAGE: u32 = 25;
+
 /// Watch parameters for all objects, with a timeout.
 pub fn everything() -> watcher::Config {
-    watcher::Config::default().timeout(WATCHED)
+    watcher::Config::default().timeout(WATCHED).page_size(PAGE)
 }
 
 /// The host names of the API server: the one in use, and the one in every pod's environment.

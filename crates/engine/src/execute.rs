@@ -19,7 +19,7 @@ use crate::degraded::is_missing_permission;
 use crate::error::Failure;
 
 /// The field manager. It is an identity: renaming it would orphan the fields it owns.
-pub(crate) const MANAGER: &str = "nacre";
+pub const MANAGER: &str = "nacre";
 
 /// Carries out plans, and keeps what the API server answered.
 #[derive(Clone)]

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use api::labels;
 use api::velero::BackupStorageLocation;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use serde_json::{Value, json};
@@ -84,7 +85,8 @@ pub fn decide(
         rules.push(json!({"to": inside}));
     }
     // Every pod there is Velero's or nacre's: the server, node agents, data movers, maintenance.
-    let object = json!({"metadata": {"name": NAME, "namespace": namespace},
+    let marks = json!({labels::PART_OF: labels::PART_OF_VALUE});
+    let object = json!({"metadata": {"name": NAME, "namespace": namespace, "labels": marks},
         "spec": {"podSelector": {}, "policyTypes": ["Egress"], "egress": rules}});
     Egress {
         policy: serde_json::from_value(object).unwrap_or_default(),

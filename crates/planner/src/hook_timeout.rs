@@ -40,7 +40,7 @@ mod tests {
     /// F2: a hook that never ends, and with it Velero's only worker
     /// H7: a hook with a timeout of weeks, or with none
     #[test]
-    fn a_command_in_a_backup_takes_no_longer_than_the_limit() {
+    fn f2_h7_a_command_in_a_backup_takes_no_longer_than_the_limit() {
         let capped = |timeout, limit: &str| {
             exec(ExecHook { timeout, ..ExecHook::default() }, &Duration::from(limit)).timeout
         };
@@ -55,7 +55,7 @@ mod tests {
     /// F2
     /// H7
     #[test]
-    fn a_command_in_a_restore_does_not_wait_for_ever() {
+    fn f2_h7_a_command_in_a_restore_does_not_wait_for_ever() {
         let capped = |exec_timeout, wait_timeout, limit: &str| {
             let hook = ExecRestoreHook { exec_timeout, wait_timeout, ..ExecRestoreHook::default() };
             let hook = exec_restore(hook, &Duration::from(limit));

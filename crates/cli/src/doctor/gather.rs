@@ -64,6 +64,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         async { seen(engine::live_migration::rbac(&session.client).await) },
         installed(session, namespace),
     )?;
+    let snapshot_locations = snapshot_locations(session).await?;
     let record = object(session, Kind::ConfigMap, namespace, RECORD).await?;
     let certificate = certificate(secret, &webhook);
     Ok(Observed {
@@ -71,6 +72,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         now: Timestamp::now(),
         velero,
         locations,
+        snapshot_locations,
         network_policies,
         controllers,
         lease,
@@ -117,6 +119,11 @@ where
     let api: Api<K> = namespace
         .map_or_else(|| Api::all(client.clone()), |namespace| Api::namespaced(client.clone(), namespace));
     seen(api.list(params).await.map(|list| list.items))
+}
+
+/// Only their names matter.
+async fn snapshot_locations(session: &Session) -> Result<Reading<Vec<String>>> {
+    seen(engine::snapshot_locations(&session.client, &session.velero_namespace).await)
 }
 
 /// Definitions are large, and all that matters is whether this one is there.

@@ -4,7 +4,9 @@ use api::velero::{BackupSpec, RestoreSpec};
 use planner::{
     Policy,
     location::endpoint::EndpointPolicy,
-    policy::{Bounds, EnforcedLocation, NamespacePolicy, StorageMode, StoragePolicy, TenantPods},
+    policy::{
+        Bounds, EnforcedLocation, NamespacePolicy, NativeSnapshots, StorageMode, StoragePolicy, TenantPods,
+    },
 };
 
 use crate::preview::PreviewResult;
@@ -34,6 +36,9 @@ const PARTS: &[(&str, Relax)] = &[
     ("storageLocations.endpoints", |policy| policy.storage_locations.endpoints = EndpointPolicy::default()),
     ("storageLocations.allowInsecureSkipTLSVerify", |policy| {
         policy.storage_locations.allow_insecure_skip_tls_verify = true;
+    }),
+    ("storageLocations.nativeSnapshots", |policy| {
+        policy.storage_locations.native_snapshots = NativeSnapshots::Accept;
     }),
     ("storageLocations.maxPerNamespace", |policy| policy.storage_locations.max_per_namespace = None),
 ];

@@ -24,12 +24,14 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
   kubectl nacre install --image registry.example/nacre:0.1.0    in Velero's namespace velero
   kubectl nacre install -n backup --replicas 3 --wait           where Velero is in namespace backup
   kubectl nacre install --dry-run                               what it would change, field by field
+  kubectl nacre install --egress                                with the NetworkPolicy of `kubectl nacre policy egress`
   kubectl nacre install --aggregate-to admin                    only admins of namespaces may use nacre
   kubectl nacre install --render                                the manifests, as `render` prints them
 
 Installing again brings an installation up to date and does nothing if it is. What is not said stays as it was installed:
 the values are kept in the ConfigMap nacre-install-values in Velero's namespace. CRDs and service accounts that somebody
 else created, as OADP does, are left alone.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Install {
     #[command(flatten)]
     wishes: InstallArgs,
@@ -37,6 +39,11 @@ pub(crate) struct Install {
     /// Only show what would be done, field by field: what is there -> what would be.
     #[arg(long)]
     dry_run: bool,
+
+    /// Also apply the NetworkPolicy that `policy egress` prints: Velero's pods reach nothing inside the cluster but what the
+    /// policy allows.
+    #[arg(long, conflicts_with = "render")]
+    egress: bool,
 
     /// Print the manifests; change nothing.
     #[arg(long, conflicts_with = "dry_run")]
@@ -98,6 +105,14 @@ pub(crate) async fn install(
                 remarks: [remarks, decision.remarks].concat(),
             };
             show(session, &answer)?;
+            match (install.egress, install.dry_run) {
+                (true, true) => remark(format_args!("would apply NetworkPolicy {}", planner::egress::NAME)),
+                (true, false) => {
+                    let here = Session { velero_namespace: settings.namespace.clone(), ..session.clone() };
+                    crate::policy::egress::apply(&here).await?;
+                }
+                (false, _) => {}
+            }
             if install.wait && !install.dry_run {
                 running(session, &settings, install.timeout).await?;
             }

@@ -94,6 +94,9 @@ pub(crate) async fn uninstall(
             continue;
         }
         if uninstall.dry_run || decision.plan.actions.is_empty() {
+            if !uninstall.dry_run {
+                crate::policy::egress::remove(session, &settings.namespace).await?;
+            }
             let mut remarks = kept(client, &settings.namespace, uninstall.crds).await?;
             remarks.extend(release.map(|(name, place)| {
                 format!("Helm's own record of release {name}; `helm uninstall {name} -n {place}` removes it")

@@ -1,7 +1,7 @@
 //! `kubectl nacre policy`: shows the policy in effect, and checks one before it is applied.
 
 mod check;
-mod egress;
+pub(crate) mod egress;
 mod show;
 
 use anyhow::{Result, bail};

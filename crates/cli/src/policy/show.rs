@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    const TEXT: &str = "backup: { ttl: { max: 48h } }\noverrides:\n  - selector: { matchLabels: { tier: gold } }\n    backup: { ttl: { max: 96h } }\n";
+    const TEXT: &str = "backup: { ttl: { max: 48h } }\noverrides:\n  - selector: { matchLabels: { nacre.dev/tier: gold } }\n    backup: { ttl: { max: 96h } }\n";
 
     fn readings(text: &str) -> Readings {
         let map = serde_json::from_value(
@@ -235,6 +235,7 @@ mod tests {
           storageLocations.endpoints.deny                 none                          default
           storageLocations.import                         auto                          default
           storageLocations.mode                           any                           default
+          storageLocations.nativeSnapshots                refuse                        default
           storageLocations.providers                      aws, azure, gcp               default
           storageLocations.requireApproval                false                         default
           sync.adoption                                   approval                      default
@@ -245,7 +246,7 @@ mod tests {
           volumes.podGone                                 2m                            default
           volumes.podPending                              5m                            default
 
-        Differing in namespaces with tier=gold (overrides[0]):
+        Differing in namespaces with nacre.dev/tier=gold (overrides[0]):
           FIELD            VALUE   FROM
           backup.ttl.max   96h     nacre-policy 4:27, overrides[0]
         ");
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_namespace_has_its_override_or_none_and_may_be_closed() {
-        let gold = shown(TEXT, Some(&space("shop", &json!({"tier": "gold"}))));
+        let gold = shown(TEXT, Some(&space("shop", &json!({"nacre.dev/tier": "gold"}))));
         assert!(gold.starts_with("In namespace shop, by overrides[0]:\n"), "{gold}");
         assert!(gold.contains("96h") && gold.contains("nacre-policy 4:27, overrides[0]"), "{gold}");
         let plain = shown(TEXT, Some(&space("shop", &json!({}))));

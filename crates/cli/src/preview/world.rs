@@ -119,6 +119,8 @@ impl World {
         let mut state = State::new(&self.velero_namespace);
         self.put(&mut state, "", &self.namespace);
         state.set_policy(self.policy.clone());
+        // Tenants cannot see them; the controller says so later.
+        state.set_takes_native_snapshots(false);
         for location in &self.locations {
             self.put(&mut state, self.tenant(), location);
             if let Some(storage) = self.storage(location) {

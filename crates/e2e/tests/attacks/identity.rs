@@ -58,7 +58,9 @@ fn copied(attack_cluster: &AttackCluster) -> serde_json::Value {
 
 /// D1: a label copied from another tenant's backup, with `deleteBackup: true`
 /// D4: names of Velero objects, which leak through metrics and logs, used to reach them
-pub(crate) async fn d1_a_copied_label_and_the_wish_to_delete(attack_cluster: &AttackCluster) -> Result<()> {
+pub(crate) async fn d1_d4_a_copied_label_and_the_wish_to_delete(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
     let mallory = attack_cluster.attacker("d1").await?;
     let body = json!({"metadata": copied(attack_cluster), "spec": {"backupSpec": {}, "deleteBackup": true}});
     let sent = attack_cluster.send(&mallory, Kind::NonAdminBackup, "theft", body).await;

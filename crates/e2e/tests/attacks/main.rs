@@ -53,7 +53,7 @@ fn main() -> Result<ExitCode> {
             b7_more_than_the_policy_allows,
         },
         storage::{
-            c2_a_credential_that_sends_veleros_own_token_away,
+            c1_c2_a_credential_that_sends_veleros_own_token_away,
             c3_a_credential_that_reads_a_file,
             c4_a_credential_that_falls_back_to_the_clusters_own,
             c5_a_setting_that_names_the_administrators_file,
@@ -68,7 +68,7 @@ fn main() -> Result<ExitCode> {
         },
         identity::{
             c11_a_namespace_that_bears_a_dead_ones_name,
-            d1_a_copied_label_and_the_wish_to_delete,
+            d1_d4_a_copied_label_and_the_wish_to_delete,
             d2_a_copied_label_and_the_wish_to_download,
             d3_a_forged_status,
             d9_requests_in_veleros_own_namespace,

@@ -60,7 +60,7 @@ async fn credentials_refused(
 
 /// C1
 /// C2: a credential that sends Velero's service account token to another server
-pub(crate) async fn c2_a_credential_that_sends_veleros_own_token_away(
+pub(crate) async fn c1_c2_a_credential_that_sends_veleros_own_token_away(
     attack_cluster: &AttackCluster,
 ) -> Result<()> {
     let aws = [

@@ -7,6 +7,7 @@ use api::{Kind, NonAdminBackup, labels};
 use bed::Bed;
 use e2e::command_line;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
@@ -82,8 +83,16 @@ async fn from_an_empty_cluster_and_back() -> Result<()> {
     let (success, _, words) = nacre(&bed, &["install", "-n", "elsewhere"]).await?;
     ensure!(!success && words.contains("installed in namespace velero already"), "{words}");
 
+    // With the NetworkPolicy for Velero's pods, which goes with the rest.
+    let (_, words) = well(&bed, &["install", "--egress"]).await?;
+    ensure!(words.contains("applied NetworkPolicy nacre-velero-egress in velero"), "{words}");
+    let limits = Api::<NetworkPolicy>::namespaced(bed.client().await?, "velero");
+    let spec = limits.get("nacre-velero-egress").await?.spec.context("a spec")?;
+    ensure!(spec.policy_types.as_deref() == Some(&["Egress".to_owned()]), "{spec:?}");
+
     Box::pin(matrix::tenants_do_what_they_may(&bed)).await?;
     uninstalled(&bed).await?;
+    ensure!(limits.get_opt("nacre-velero-egress").await?.is_none(), "the NetworkPolicy stayed");
     Box::pin(helm::the_chart_does_the_same(&bed)).await
 }
 

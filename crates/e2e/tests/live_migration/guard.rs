@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use bed::{Bed, eventually};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::api::{DeleteParams, DynamicObject, EvictParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ fn merge(change: Value) -> Patch<Value> {
 
 /// G2: deleting or changing the migrations of a node drain
 #[tokio::test]
-async fn a_granted_tenant_manages_its_own_migrations_and_no_drains() -> Result<()> {
+async fn g2_a_granted_tenant_manages_its_own_migrations_and_no_drains() -> Result<()> {
     let bed = guarded().await?;
     let infra = controller().client(&bed).await?;
     let (ann, eve, root) =
@@ -176,9 +176,58 @@ async fn a_granted_tenant_manages_its_own_migrations_and_no_drains() -> Result<(
     Ok(())
 }
 
+/// A migration into another cluster.
+fn sent(name: &str, url: &str) -> DynamicObject {
+    let mut sent = vmim(name, &json!({}));
+    sent.data["spec"]["sendTo"] = json!({ "connectURL": url, "migrationID": "m" });
+    sent
+}
+
+/// H11: G4 on a real API server, and the same steps without the guard
+#[tokio::test]
+async fn g3_g4_h11_a_granted_tenant_sends_machines_only_where_the_administrators_allow() -> Result<()> {
+    const PEER: &str = "peer.example.com:9185";
+    const EVIL: &str = "evil.example.com:9185";
+    let bed = guarded().await?;
+    let (infra, own) = (controller().client(&bed).await?, user("ann").client(&bed).await?);
+    let (infra, own) = (migrations(&infra, "shop"), migrations(&own, "shop"));
+    let (real, dry) = (PostParams::default(), PostParams { dry_run: true, ..PostParams::default() });
+    eventually("the guard over targets", TIMEOUT, async || {
+        ensure!(refused(own.create(&dry, &sent("away", EVIL)).await)?);
+        anyhow::Ok(())
+    })
+    .await?;
+    assert!(refused(own.create(&real, &sent("away", PEER)).await)?, "none is allowed by default");
+    own.create(&real, &vmim("plain", &json!({}))).await?;
+    let turned = merge(json!({ "spec": { "sendTo": { "connectURL": EVIL } } }));
+    assert!(refused(own.patch("plain", &PatchParams::default(), &turned).await)?);
+    let mut chosen = vmim("chosen", &json!({}));
+    chosen.data["spec"]["addedNodeSelector"] = json!({ "kubernetes.io/hostname": "n1" });
+    assert!(refused(own.create(&real, &chosen).await)?);
+    infra.create(&real, &sent("by-kubevirt", PEER)).await?;
+
+    // The administrators allow one address.
+    let settings = Api::<ConfigMap>::namespaced(bed.client().await?, "kube-system");
+    let allowed = merge(json!({ "data": { "sendTo": PEER } }));
+    settings.patch("nacre-migration", &PatchParams::default(), &allowed).await?;
+    migration(&bed, &["install", "--guard", "deny"]).await?.with(0)?;
+    eventually("the address to be allowed", TIMEOUT, async || {
+        own.create(&dry, &sent("away", PEER)).await.map(drop)
+    })
+    .await?;
+    assert!(refused(own.create(&real, &sent("away", EVIL)).await)?);
+
+    // The planted weakness: without the guard nothing keeps her.
+    migration(&bed, &["install", "--guard", "off"]).await?.with(0)?;
+    eventually("the guard to be gone", TIMEOUT, async || {
+        own.create(&dry, &sent("away", EVIL)).await.map(drop)
+    })
+    .await
+}
+
 /// G5: a grant extended, widened to another user, or copied into a Role of one's own
 #[tokio::test]
-async fn the_right_is_neither_handed_on_nor_hoarded_nor_prolonged() -> Result<()> {
+async fn g5_the_right_is_neither_handed_on_nor_hoarded_nor_prolonged() -> Result<()> {
     let bed = guarded().await?;
     migration(&bed, &["grant", "--user", "ann", "-n", "shop", "--expires", "1h"]).await?.with(0)?;
     let ann = user("ann").client(&bed).await?;

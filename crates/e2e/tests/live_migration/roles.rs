@@ -116,7 +116,7 @@ async fn the_whole_matrix_before_and_after_labelling() -> Result<()> {
 /// As a namespace admin I may still hotplug a device, although KubeVirt migrates to carry that out.
 /// G7: hotplug of volumes without the permission to migrate
 #[tokio::test]
-async fn hotplug_needs_no_right_to_migrate() -> Result<()> {
+async fn g7_hotplug_needs_no_right_to_migrate() -> Result<()> {
     let bed = cluster().await?;
     migration(&bed, &["install"]).await?.with(0)?;
     people(&bed).await?;

@@ -37,7 +37,7 @@ pub(crate) fn reference(status: &NonAdminBackupStorageLocationStatus) -> String 
 /// C1: a credential that runs a program (`credential_process`)
 /// C14: a Secret with more keys than the location names
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
+async fn c1_c14_a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     let test_cluster = TestCluster::build().await?;
     let nacre = test_cluster.start_nacre().await?;
     let shop = test_cluster.tenant("shop", "ada").await?;

@@ -115,7 +115,8 @@ where
 
 /// F6
 #[tokio::test(flavor = "multi_thread")]
-async fn with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everything_else_goes_on() -> Result<()> {
+async fn f6_with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everything_else_goes_on() -> Result<()>
+{
     let test_cluster = TestCluster::build_with_idle_velero().await?;
     test_cluster.admission().await?;
     let shop = test_cluster.tenant("shop", "ada").await?;
@@ -254,7 +255,7 @@ fn tenants_location(name: &str, owner: &str) -> Result<BackupStorageLocation> {
 
 /// F6
 #[tokio::test(flavor = "multi_thread")]
-async fn with_nacre_down_veleros_namespace_and_tenants_storage_are_fenced() -> Result<()> {
+async fn f6_with_nacre_down_veleros_namespace_and_tenants_storage_are_fenced() -> Result<()> {
     let test_cluster = TestCluster::build().await?;
     test_cluster.admission().await?;
     test_cluster.tenant("shop", "ada").await?;

@@ -240,10 +240,9 @@ pub(crate) async fn arrived(client: &Client) -> Result<Vec<&'static str>> {
 /// A13: forged tarball: requests of nacre's kinds with a forged status
 /// A14: forged tarball: Namespaces with labels
 /// A15: forged tarball: a privileged pod
-/// A16: forged tarball: service account tokens
 /// G1: a live migration in a restored backup
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
+async fn a7_a8_a9_a12_a13_a14_a15_g1_of_a_forged_tarball_only_the_innocent_part_comes_back() -> Result<()> {
     // The forged pod is a good one: the API server would take it.
     let bed = Bed::builder().with_velero().api_server_flag("--allow-privileged=true");
     let test_cluster = TestCluster::build_on(bed).await?;

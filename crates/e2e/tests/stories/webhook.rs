@@ -65,7 +65,7 @@ async fn a_backup_that_saves_no_volume_is_warned_of_before_it_is_made() -> Resul
 
 /// F6: the webhook, or all of nacre, is down
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_backup_is_refused_at_once_or_by_condition_in_the_same_words() -> Result<()> {
+async fn f6_a_bad_backup_is_refused_at_once_or_by_condition_in_the_same_words() -> Result<()> {
     let test_cluster = TestCluster::build().await?;
     test_cluster.admission().await?;
     let shop = test_cluster.tenant("shop", "ada").await?;

@@ -445,7 +445,7 @@ fn a_grant_makes_nobody_infrastructure() {
 
 /// G4: a machine's memory is sent to another cluster, by whoever may create a migration
 #[test]
-fn g4_machines_are_sent_only_where_the_administrators_allow() {
+fn g4_h11_machines_are_sent_only_where_the_administrators_allow() {
     let policy = targets::targets("a.example.com:1, b.example.com:2,it's:3");
     let none = targets::targets("");
     let sent = |url: &str| {

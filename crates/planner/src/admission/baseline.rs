@@ -8,7 +8,7 @@ use super::restored::over_restored;
 use crate::vap::cel::{at, list};
 
 /// Pods, and what makes them.
-const KINDS: [(&str, &[&str]); 4] = [
+pub(super) const PODS: [(&str, &[&str]); 4] = [
     ("", &["pods", "podtemplates", "replicationcontrollers"]),
     ("apps", &["deployments", "statefulsets", "daemonsets", "replicasets"]),
     ("batch", &["jobs", "cronjobs"]),
@@ -147,15 +147,20 @@ fn demands() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// Pods, and templates of pods, that a tenant's restore brings back from the tenant's own storage.
-pub(super) fn pods(namespace: &str) -> ValidatingAdmissionPolicy {
+/// The pod in an object of any of these kinds: the object itself, or the template in it.
+pub(super) fn pod() -> String {
     let template = |path: &[&str], otherwise: &str| format!("({})", at("object", path, otherwise));
     let of_controller = template(&["spec", "template"], "object");
     let of_cron_job = template(&["spec", "jobTemplate", "spec", "template"], &of_controller);
+    template(&["template"], &of_cron_job)
+}
+
+/// Pods, and templates of pods, that a tenant's restore brings back from the tenant's own storage.
+pub(super) fn pods(namespace: &str) -> ValidatingAdmissionPolicy {
     let containers = ["containers", "initContainers", "ephemeralContainers"]
         .map(|field| format!("({})", at("variables.spec", &[field], "[]")));
-    let draft = over_restored("nacre-restored-pods", &KINDS, &[RestoredFrom::TenantStorage], namespace)
-        .with("pod", template(&["template"], &of_cron_job))
+    let draft = over_restored("nacre-restored-pods", &PODS, &[RestoredFrom::TenantStorage], namespace)
+        .with("pod", pod())
         .with("spec", at("variables.pod", &["spec"], "{}"))
         .with("annotations", at("variables.pod", &["metadata", "annotations"], "{}"))
         .with("containers", containers.join(" + "))

@@ -53,6 +53,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use serde_json::Value;
 
+pub(crate) use restored::TOKENS;
 pub use review::{ReviewResult, ReviewedObject, review};
 
 use crate::install::covers;

@@ -23,6 +23,9 @@ const VOLUME_OPERATIONS: [Kind; 2] = [Kind::PodVolumeRestore, Kind::DataDownload
 /// What comes back with a volume from the administrators' storage, without a namespace.
 const VOLUMES: [&str; 2] = ["persistentvolumes", "volumesnapshotcontents.snapshot.storage.k8s.io"];
 
+/// Types of Secrets that Kubernetes itself takes for credentials, whoever wrote them.
+pub(crate) const TOKENS: [&str; 2] = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
+
 /// An object with this annotation is given the status that the backup says it had.
 const RESTORE_STATUS: &str = "velero.io/restore-status";
 
@@ -90,6 +93,15 @@ pub(super) fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
         .demand(
             format!("!variables.forgeable || !('{RESTORE_STATUS}' in ({}))", at("object", &["metadata", "annotations"], "{}")),
             "no status comes back from storage that a tenant can write to",
+        )
+        .demand(
+            format!(
+                "!variables.forgeable || variables.resource != 'secrets' || !(({}) in {})",
+                at("object", &["type"], "''"),
+                list(&TOKENS)
+            ),
+            "Secrets of this type are Kubernetes' own credentials, and do not come back from storage that a tenant can \
+             write to: create a new one",
         )
         .done()
 }

@@ -121,6 +121,24 @@ fn what_may_not_come_back_is_refused_by_its_real_group() {
 }
 
 #[test]
+fn a16_tokens_do_not_come_back_from_storage_that_a_tenant_can_write_to() {
+    let policy = restored::objects("velero");
+    let secret = |kind: Value, from| passes(&policy, from, &json!({"type": kind}), ("", "secrets"));
+    for token in ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"] {
+        assert!(!secret(json!(token), RestoredFrom::TenantStorage), "{token}");
+        assert!(
+            secret(json!(token), RestoredFrom::PlatformStorage),
+            "Velero saved it and can empty it: {token}"
+        );
+        let other = json!({"type": token});
+        assert!(passes(&policy, RestoredFrom::TenantStorage, &other, ("example.com", "secrets")));
+    }
+    for fine in [json!("Opaque"), json!("kubernetes.io/tls"), json!(null)] {
+        assert!(secret(fine, RestoredFrom::TenantStorage));
+    }
+}
+
+#[test]
 fn in_veleros_namespace_only_velero_itself_makes_its_volume_operations() {
     let policy = restored::objects("velero");
     for from in RestoredFrom::ALL {
@@ -204,6 +222,59 @@ fn h1_a_disk_in_another_namespace_is_a_source_only_if_the_namespace_could_have_i
         ] {
             assert!(passes(&policy, from, &object, kind), "{object}");
         }
+    }
+}
+
+#[test]
+fn h1_a_claim_inside_a_pod_takes_no_data_from_another_namespace_either() {
+    let policy = sources::sources("velero");
+    for from in RestoredFrom::ALL {
+        for namespace in ["victim", "shop"] {
+            let claim = json!({"spec": {"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "d", "namespace": namespace}}});
+            let spec = json!({"volumes": [{"emptyDir": {}}, {"ephemeral": {"volumeClaimTemplate": claim}}]});
+            for (kind, object) in everywhere(&spec) {
+                assert_eq!(passes(&policy, from, &object, kind), namespace == "shop", "{object}");
+            }
+        }
+        // KubeVirt has volumes of that name too.
+        let machine = json!({"spec": {"template": {"spec": {"volumes": [{"ephemeral": {"persistentVolumeClaim": {}}}]}}}});
+        assert!(passes(&policy, from, &machine, ("kubevirt.io", "virtualmachines")));
+    }
+}
+
+#[test]
+fn h1_a_snapshot_names_no_content_but_what_velero_restored_with_it() {
+    let policy = sources::sources("velero");
+    let digest = "ab".repeat(32);
+    for from in RestoredFrom::ALL {
+        let snapshot = |name: &str, source: Value| {
+            let mut object = restored(from, &json!({"spec": {"source": source}}));
+            object["metadata"]["name"] = json!(name);
+            let ask =
+                |group, plural| Ask::create(object.clone()).by(VELERO).of(group, plural).inside("shop", SHOP);
+            let snapshots = ask("snapshot.storage.k8s.io", "volumesnapshots").passes(&policy);
+            assert_eq!(
+                snapshots,
+                ask("groupsnapshot.storage.k8s.io", "volumegroupsnapshots").passes(&policy)
+            );
+            snapshots
+        };
+        let content = |name: &str| json!({"volumeSnapshotContentName": name});
+        assert!(!snapshot("nightly", content("loot")));
+        assert!(!snapshot("loot", content("loot")), "only Velero's own names are digests");
+        assert!(!snapshot("nightly", content(&digest)));
+        assert!(!snapshot("nightly", json!({"volumeGroupSnapshotContentName": "loot"})));
+        assert!(snapshot(&digest, content(&digest)), "as Velero restores it with its content");
+        assert!(snapshot("velero-data-x7k2p", content("velero-data-x7k2p-bc45d")), "as it did before 1.18");
+        let long = "velero-a-claim-with-a-name-as-long-as-the-names-of-claims-may-be-x7k2p";
+        assert!(snapshot(long, content(&format!("{}bc45d", &long[..58]))));
+        let dynamic = "snapcontent-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
+        for name in
+            ["snapcontent", "snapcontent-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d", &dynamic[..dynamic.len() - 6]]
+        {
+            assert!(!snapshot(name, content(dynamic)), "{name}");
+        }
+        assert!(snapshot("nightly", json!({"persistentVolumeClaimName": "data"})));
     }
 }
 

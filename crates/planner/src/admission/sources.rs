@@ -5,13 +5,16 @@
 use api::RestoredFrom;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
+use super::baseline::{PODS, pod};
 use super::restored::over_restored;
 use crate::vap::cel::at;
 
-/// Every kind with a field that names a source by namespace.
-const KINDS: [(&str, &[&str]); 5] = [
+/// Every kind with a field that names a source by namespace, or a snapshot's content, which has none. Pods are in
+/// addition: a claim may be written in one.
+const KINDS: [(&str, &[&str]); 6] = [
     ("", &["persistentvolumeclaims"]),
-    ("apps", &["statefulsets"]),
+    ("snapshot.storage.k8s.io", &["volumesnapshots"]),
+    ("groupsnapshot.storage.k8s.io", &["volumegroupsnapshots"]),
     ("cdi.kubevirt.io", &["datavolumes", "datasources", "dataimportcrons"]),
     ("kubevirt.io", &["virtualmachines"]),
     ("pool.kubevirt.io", &["virtualmachinepools"]),
@@ -33,6 +36,20 @@ const CLAIMS: [&[&str]; 3] = [
     &["storage", "dataSourceRef", "namespace"],
 ];
 
+/// Where a snapshot names the content it is to be bound to, instead of a claim to be made of.
+const CONTENTS: [&[&str]; 2] =
+    [&["spec", "source", "volumeSnapshotContentName"], &["spec", "source", "volumeGroupSnapshotContentName"]];
+
+/// Whether a content has a name that Velero gives what it restores along with a snapshot: since 1.18 both are called by a
+/// digest, and before, Kubernetes put five characters after the snapshot's name and a dash, of which it takes 58 at most.
+fn restored_by_velero(content: &str) -> String {
+    let name = "object.metadata.name";
+    format!(
+        "(({content} == {name} && {content}.matches('^[0-9a-f]{{64}}$')) || (size({content}) in [size({name}) + 6, 63] && \
+         ({name} + '-').startsWith({content}.substring(0, size({content}) - 5))))"
+    )
+}
+
 /// Whether the default service account of the namespace may clone the disk, as CDI asks it of users.
 pub(super) const MAY_CLONE: &str = "authorizer.serviceAccount(request.namespace, 'default').group('cdi.kubevirt.io')\
                                     .resource('datavolumes').subresource('source').namespace(source)\
@@ -46,12 +63,20 @@ pub(super) fn sources(namespace: &str) -> ValidatingAdmissionPolicy {
         &["spec", "volumeClaimTemplates"],
     ]
     .map(|path| format!("({})", at("object", path, "[]")));
+    let in_pods = format!(
+        "({}).filter(volume, has(volume.ephemeral)).map(volume, {})",
+        at("variables.pod", &["spec", "volumes"], "[]"),
+        at("volume", &["ephemeral", "volumeClaimTemplate", "spec"], "{}")
+    );
+    let contents = CONTENTS.map(|path| format!("({})", at("object", path, "''")));
     let own =
         [&["spec"][..], &["spec", "template", "spec"]].map(|path| format!("[{}]", at("object", path, "{}")));
     let of_templates = format!("({}).map(template, {})", specs.join(" + "), at("template", &["spec"], "{}"));
     let by_reference = at("object", &["spec", "sourceRef", "namespace"], "request.namespace");
-    over_restored("nacre-restored-sources", &KINDS, &RestoredFrom::ALL, namespace)
-        .with("specs", format!("{} + {of_templates}", own.join(" + ")))
+    let kinds = [&KINDS[..], &PODS[..]].concat();
+    over_restored("nacre-restored-sources", &kinds, &RestoredFrom::ALL, namespace)
+        .with("pod", pod())
+        .with("specs", format!("{} + {of_templates} + {in_pods}", own.join(" + ")))
         .demand(
             all(&DISKS, &format!("source in ['', request.namespace] || {MAY_CLONE}")),
             "what a tenant's restore brings back takes no disk from another namespace, unless the default service account of \
@@ -67,6 +92,11 @@ pub(super) fn sources(namespace: &str) -> ValidatingAdmissionPolicy {
             ),
             "a DataVolume that refers to a DataSource of the same namespace does not come back: its owner can point it \
              anywhere; restore the claim itself, or name the source",
+        )
+        .demand(
+            format!("[{}].all(content, content == '' || {})", contents.join(", "), restored_by_velero("content")),
+            "a snapshot that names its content does not come back, unless Velero restored the content with it: the content \
+             may be of somebody else's disk; restore the claim, or make a snapshot of it",
         )
         .done()
 }

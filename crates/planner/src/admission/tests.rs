@@ -271,7 +271,7 @@ fn h2_a6_a_backup_that_velero_found_in_a_tenants_storage_has_only_what_nacre_gav
 /// A4
 /// H8
 #[test]
-fn volumes_that_go_into_a_tenants_storage_are_that_tenants() {
+fn a4_h8_volumes_that_go_into_a_tenants_storage_are_that_tenants() {
     let policy = fence::volumes("velero");
     let volume = |spec: Value| {
         let labels = json!({ "velero.io/backup-uid": "u" });

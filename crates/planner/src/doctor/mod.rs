@@ -6,10 +6,12 @@
 //! | `storage` | the default location, and those of tenants |
 //! | `program` | the leader: the lease, nacre's Deployment, and whether another controller runs too |
 //! | `installed` | CRDs, roles and admission policies, compared with what an installation would create |
+//! | `fence` | whether the API server holds what Velero creates for tenants |
 //! | `webhook` | whether the API server can ask nacre |
 //! | `rights` | who holds more than they should: tenants' roles, Velero's namespace, migrations |
 //! | `settings` | the policy: what is wrong with it, and what in it is risky |
 
+mod fence;
 mod installed;
 mod program;
 mod rights;
@@ -48,6 +50,8 @@ pub struct Observed {
     pub velero: Reading<Deployment>,
     /// Every location there.
     pub locations: Reading<Vec<BackupStorageLocation>>,
+    /// Names of the VolumeSnapshotLocations there.
+    pub snapshot_locations: Reading<Vec<String>>,
     /// What limits whom pods there can talk to.
     pub network_policies: Reading<Vec<NetworkPolicy>>,
     /// Every Deployment of the controller's name, wherever it is.
@@ -137,6 +141,7 @@ pub fn examine(seen: &Observed) -> Vec<Finding> {
     findings.extend(storage::examine(seen, policies));
     findings.extend(program::examine(seen));
     findings.extend(installed::examine(seen));
+    findings.extend(fence::examine(seen));
     findings.extend(webhook::examine(seen));
     findings.extend(rights::examine(seen));
     findings.extend(settings::examine(seen, &loaded, &vanished));

@@ -2,13 +2,12 @@
 
 use kube::ResourceExt as _;
 
+use super::fence::{self, Fence};
 use super::{Area, Finding, Observed};
-use crate::Object;
-use crate::admission::{around_restores, is_in_force};
 use crate::install::VELERO_VIEW;
 use crate::policy::{
-    Adoption, CONFIG_MAP, KEY, Loaded, Policies, Policy, Problem, Reading, RequesterMode, Source,
-    StorageMode, TenantPods, Vanished, VeleroView, WHEN_VANISHED, counts,
+    Adoption, CONFIG_MAP, KEY, Loaded, NativeSnapshots, Policies, Policy, Problem, Reading, RequesterMode,
+    Source, StorageMode, TenantPods, Vanished, VeleroView, WHEN_VANISHED, counts,
 };
 
 const AREA: Area = Area::Policy;
@@ -86,7 +85,7 @@ struct Risk {
     fix: &'static str,
 }
 
-const RISKS: [Risk; 6] = [
+const RISKS: [Risk; 7] = [
     Risk {
         found: |policy| {
             !policy.storage_locations.require_approval
@@ -109,6 +108,12 @@ const RISKS: [Risk; 6] = [
         found: |policy| policy.requester.mode != RequesterMode::Enforce,
         message: "permissions of whoever asks are not enforced: a backup, restore or download can hold what they may not have",
         fix: "set requester.mode: enforce",
+    },
+    Risk {
+        found: |policy| policy.storage_locations.native_snapshots == NativeSnapshots::Accept,
+        message: "tenants may bring storage although Velero deletes native snapshots that are named there: whoever owns a \
+                  bucket can have any snapshot deleted that Velero can delete",
+        fix: "remove storageLocations.nativeSnapshots, and Velero's VolumeSnapshotLocations; CSI snapshots need none",
     },
     Risk {
         found: |policy| policy.views.velero == VeleroView::All,
@@ -157,13 +162,7 @@ fn view_without_rights(seen: &Observed, base: &Policy) -> Option<Finding> {
 
 /// Pods from tenants' storage, and no admission policies that hold them to Pod Security level baseline.
 fn pods_without_fence(seen: &Observed, base: &Policy) -> Option<Finding> {
-    let around = around_restores(&seen.namespace);
-    let needed =
-        |wanted: &Object| around.iter().any(|one| one.kind == wanted.kind && one.name() == wanted.name());
-    let missing = seen.installed.iter().any(|(wanted, found)| {
-        let in_force = matches!(found, Reading::Found(found) if is_in_force(wanted, &found.body));
-        needed(wanted) && !in_force && !matches!(found, Reading::Forbidden)
-    });
+    let missing = fence::state(seen) == Fence::Open;
     let install = seen.installer();
     match base.restore.from_tenant_storage.pods {
         TenantPods::Baseline if missing => Some(AREA.problem(

@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 
 use super::{Area, Finding, Observed, count, some};
 use crate::ownership::{annotation, tenant_of};
-use crate::policy::{Policies, Reading, StorageMode};
+use crate::policy::{NativeSnapshots, Policies, Reading, StorageMode};
 
 const AREA: Area = Area::Storage;
 const AVAILABLE: &str = "Available";
@@ -29,6 +29,7 @@ pub(super) fn examine(seen: &Observed, policies: Option<&Policies>) -> Vec<Findi
     let mut findings = default_location(namespace, &own, mode);
     findings.extend(of_tenants(&tenants));
     if mode != StorageMode::Platform {
+        findings.extend(native_snapshots(seen, policies));
         findings.extend(egress(seen));
     }
     findings
@@ -102,6 +103,36 @@ fn of_tenants(tenants: &[&BackupStorageLocation]) -> Vec<Finding> {
     findings
 }
 
+/// Velero deletes the native snapshots that a backup's files name, and tenants can write these in their own storage.
+fn native_snapshots(seen: &Observed, policies: Option<&Policies>) -> Option<Finding> {
+    let found = match &seen.snapshot_locations {
+        Reading::Found(found) => found,
+        Reading::Forbidden => {
+            let may_not = format!("list volumesnapshotlocations in namespace {}", seen.namespace);
+            return Some(AREA.not_checked("whether Velero deletes native snapshots", &may_not));
+        }
+        Reading::Absent | Reading::Unreadable(_) => return None,
+    };
+    if found.is_empty() {
+        return Some(AREA.ok(
+            "Velero has no VolumeSnapshotLocation, so no tenant's bucket has a say about native snapshots",
+        ));
+    }
+    let accepted = policies.map(|policies| policies.base().storage_locations.native_snapshots);
+    if accepted == Some(NativeSnapshots::Accept) {
+        return None;
+    }
+    Some(AREA.problem(
+        format!("tenants cannot bring storage while Velero has VolumeSnapshotLocations: {}", some(found)),
+        format!(
+            "kubectl delete volumesnapshotlocations {} -n {} (CSI snapshots need none), or accept the risk with \
+             storageLocations.nativeSnapshots: accept, or set storageLocations.mode: platform",
+            found.join(" "),
+            seen.namespace
+        ),
+    ))
+}
+
 /// A location's endpoint is checked as it is written; what its name resolves to when Velero calls it is not.
 fn egress(seen: &Observed) -> Option<Finding> {
     let limits = match &seen.network_policies {
@@ -124,8 +155,8 @@ fn egress(seen: &Observed) -> Option<Finding> {
         )),
         None => AREA.note(format!(
             "tenants may name endpoints, and what a name resolves to is not checked: a NetworkPolicy for egress in {} \
-             would keep Velero from addresses inside the cluster",
-            seen.namespace
+             would keep Velero from addresses inside the cluster; kubectl nacre install --egress -n {} applies one",
+            seen.namespace, seen.namespace
         )),
     })
 }

@@ -88,6 +88,7 @@ fn healthy() -> Observed {
             location("default", "Available", true, None),
             location("one", "Available", false, Some("shop")),
         ]),
+        snapshot_locations: Reading::Found(Vec::new()),
         network_policies: Reading::Found(vec![read(json!({
             "metadata": {"name": "out"}, "spec": {"podSelector": {}, "policyTypes": ["Egress"]}}))]),
         controllers: Reading::Found(vec![own]),
@@ -132,12 +133,14 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Velero Ok: nothing that tenants need of Velero is switched off
     Storage Ok: the default location "default" is Available
     Storage Ok: 1 location of tenants Available
+    Storage Ok: Velero has no VolumeSnapshotLocation, so no tenant's bucket has a say about native snapshots
     Storage Ok: NetworkPolicy out limits whom pods in velero can talk to
     Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
     Nacre Ok: velero/non-admin-controller-1_a is leader, as its lease shows
     Nacre Ok: all 6 definitions are there and current
     Admission Ok: all 40 admission policies are there and current
     Admission Ok: all 4 mutating admission policies are there and current
+    Admission Ok: administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out
     Admission Ok: the API server asks nacre about requests, and its certificate fits
     Rights Ok: all 10 roles and bindings are there and current
     Rights Ok: owners of namespaces may ask, viewers may look, and neither may decide or write statuses
@@ -223,7 +226,11 @@ fn storage_is_there_and_can_be_written_to() {
     Storage Warning: Velero does not reach 1 location of tenants: shop/mine
       -> kubectl nacre location describe NAME -n NAMESPACE says why; mostly the tenant's bucket or key
     "#);
-    insta::assert_snapshot!(sick(|seen| seen.network_policies = Reading::Found(Vec::new())), @"Storage Note: tenants may name endpoints, and what a name resolves to is not checked: a NetworkPolicy for egress in velero would keep Velero from addresses inside the cluster");
+    insta::assert_snapshot!(sick(|seen| seen.snapshot_locations = Reading::Found(vec!["ebs".to_owned()])), @r"
+    Storage Problem: tenants cannot bring storage while Velero has VolumeSnapshotLocations: ebs
+      -> kubectl delete volumesnapshotlocations ebs -n velero (CSI snapshots need none), or accept the risk with storageLocations.nativeSnapshots: accept, or set storageLocations.mode: platform
+    ");
+    insta::assert_snapshot!(sick(|seen| seen.network_policies = Reading::Found(Vec::new())), @"Storage Note: tenants may name endpoints, and what a name resolves to is not checked: a NetworkPolicy for egress in velero would keep Velero from addresses inside the cluster; kubectl nacre install --egress -n velero applies one");
 }
 
 #[test]
@@ -280,6 +287,8 @@ fn what_is_missing_or_changed_is_named() {
     insta::assert_snapshot!(all_but(policies, |_| Reading::Absent), @r"
     Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 15 more
       -> kubectl nacre install -n velero
+    Admission Problem: administrators and tenants share one Velero (shared mode), and the API server does not hold what it creates for tenants to their namespaces
+      -> kubectl nacre install -n velero
     Policy Warning: volumes that tenants save file by file in their own storage cannot be restored: the admission policies around restores are not installed, so pods do not come back
       -> kubectl nacre install -n velero
     ");
@@ -293,6 +302,8 @@ fn what_is_missing_or_changed_is_named() {
     };
     insta::assert_snapshot!(sick(risky), @r"
     Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-restored-pods, nacre-restored-pods's binding
+      -> kubectl nacre install -n velero
+    Admission Problem: administrators and tenants share one Velero (shared mode), and the API server does not hold what it creates for tenants to their namespaces
       -> kubectl nacre install -n velero
     Policy Warning: approval is off: every owner of a namespace can have Velero talk to storage of their choice
       -> set storageLocations.requireApproval: true, or storageLocations.mode: platform
@@ -427,7 +438,7 @@ fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
       -> kubectl nacre install --velero-view -n velero, or remove views.velero
     ");
     insta::assert_snapshot!(
-        with("{storageLocations: {requireApproval: true}, overrides: [{selector: {matchLabels: {a: b}}, storageLocations: {requireApproval: false}}]}"),
+        with("{storageLocations: {requireApproval: true}, overrides: [{selector: {matchLabels: {nacre.dev/a: b}}, storageLocations: {requireApproval: false}}]}"),
         @"Policy Note: for the namespaces of overrides[0], approval is off: every owner of a namespace can have Velero talk to storage of their choice"
     );
 }

@@ -127,6 +127,8 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
         rule(&[Kind::ConfigMap], &["create"]),
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": own_config_maps(), "verbs": ["patch"]},
         rule(&[Kind::DataProtectionApplication], WATCH),
+        // Whether Velero deletes native snapshots, so that tenants bring no storage.
+        {"apiGroups": [Kind::Backup.group()], "resources": ["volumesnapshotlocations"], "verbs": ["list"]},
     ]);
     let metadata = json!({"name": "nacre", "namespace": namespace});
     [
@@ -241,7 +243,7 @@ mod tests {
 
     /// H6: a user with only the role `view` reads the download link of somebody's NonAdminDownloadRequest, and with it every Secret in the backup
     #[test]
-    fn viewers_may_not_read_download_links() {
+    fn h6_viewers_may_not_read_download_links() {
         let objects = roles("velero", &UserRole::ALL);
         let rules_of = |name: &str| {
             let role =

@@ -1,5 +1,5 @@
 use api::{Kind, labels};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::record::record;
 use super::uninstall::{self, Scope};
@@ -215,4 +215,24 @@ fn pods_pass_the_restricted_standard() {
     let container = &pod["containers"][0]["securityContext"];
     assert_eq!(container["allowPrivilegeEscalation"], false);
     assert_eq!(container["capabilities"]["drop"], json!(["ALL"]));
+}
+
+/// H13: the metrics, with the names of tenants' namespaces, read by whoever reaches their port
+#[test]
+fn h13_the_network_policy_that_ships_is_about_nacres_pods_and_ports() {
+    let text = include_str!("../../../../deploy/monitoring/network-policy.yaml");
+    let shipped: Value = serde_saphyr::from_str(text).unwrap();
+    let settings = Settings::default();
+    let deployment = program(&settings).into_iter().find(|object| object.kind == Kind::Deployment).unwrap();
+    let spec = &deployment.body["spec"];
+    assert_eq!(shipped["metadata"]["namespace"], json!(settings.namespace));
+    assert_eq!(shipped["spec"]["podSelector"], spec["selector"]);
+    assert_eq!(shipped["spec"]["policyTypes"], json!(["Ingress"]));
+    for (port, from_everywhere) in [("metrics", Some(false)), ("webhook", Some(true)), ("health", None)] {
+        let ports = spec["template"]["spec"]["containers"][0]["ports"].as_array().unwrap();
+        let number = &ports.iter().find(|one| one["name"] == port).unwrap()["containerPort"];
+        let rules = shipped["spec"]["ingress"].as_array().unwrap();
+        let rule = rules.iter().find(|rule| rule["ports"][0]["port"] == *number);
+        assert_eq!(rule.map(|rule| rule.get("from").is_none()), from_everywhere, "{port}");
+    }
 }

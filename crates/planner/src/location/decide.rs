@@ -142,7 +142,9 @@ fn ask(seen: &Observed, policy: &Policy, plan: Plan) -> Plan {
 /// Why a location gets what it gets.
 fn reason(verdict: &LocationDecision) -> Cow<'static, str> {
     match verdict {
-        LocationDecision::Wait => "waiting until the Secret it names has been read".into(),
+        LocationDecision::Wait => {
+            "waiting until the Secret it names and Velero's VolumeSnapshotLocations have been read".into()
+        }
         LocationDecision::Review(_) => requester::NEEDS_REVIEW.into(),
         LocationDecision::Refused(refusal)
         | LocationDecision::NotPermitted(refusal)
@@ -163,6 +165,9 @@ fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
     }
     if let Some(refusal) = refusal(seen, policy) {
         return LocationDecision::Refused(refusal);
+    }
+    if seen.endangers_snapshots(policy).is_none() {
+        return LocationDecision::Wait;
     }
     if let Some(withdrawn) = withdrawn(seen, policy) {
         return withdrawn;
@@ -268,8 +273,8 @@ pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refus
 /// Refusals that a change of another object can fix.
 pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Option<Refusal> {
     // An approved location stays when others are created or the limit is lowered.
-    check_limit(seen.others, &policy.storage_locations)
-        .filter(|_| seen.request.is_none())
+    native_snapshots(seen, policy)
+        .or_else(|| check_limit(seen.others, &policy.storage_locations).filter(|_| seen.request.is_none()))
         .or_else(|| (seen.path_taken && seen.storage.is_none()).then(path_taken))
         .or_else(|| name_taken(seen))
 }
@@ -278,6 +283,15 @@ pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> Option<Refusa
 pub(super) fn namespace_closed(tenant: &str, admin_namespace: &str, policy: &Policy) -> Option<Refusal> {
     let why = policy.namespaces.why_closed(tenant, admin_namespace)?;
     Some(Refusal::new("metadata.namespace", format!("storage cannot be brought to this namespace; {why}")))
+}
+
+/// Refuses storage while Velero deletes native snapshots by what a backup's files say. What Velero has already goes too:
+/// its backups expire, and are deleted, without nacre being asked.
+fn native_snapshots(seen: &Observed, policy: &Policy) -> Option<Refusal> {
+    let message = "storage cannot be brought to this cluster while Velero has a VolumeSnapshotLocation: whoever writes to a \
+                   bucket could have others' snapshots deleted; the administrators can remove it or set \
+                   storageLocations.nativeSnapshots: accept";
+    (seen.endangers_snapshots(policy) == Some(true)).then(|| Refusal::goes_on(super::PATH, message))
 }
 
 /// Refuses a bucket and prefix that another location uses.

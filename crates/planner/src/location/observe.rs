@@ -14,7 +14,7 @@ use kube::core::ObjectMeta;
 
 use super::{delete, generate, neighbours, status};
 use crate::ownership::{made_for, own_name};
-use crate::policy::Import;
+use crate::policy::{Import, NativeSnapshots};
 use crate::rejected_write;
 use crate::request::Request;
 use crate::requester::Access;
@@ -55,6 +55,8 @@ pub struct Observed {
     pub velero_version: Option<String>,
     /// What is known of the permissions of whoever asked.
     pub access: Access,
+    /// Whether Velero has a VolumeSnapshotLocation; none if that is not known yet.
+    pub takes_native_snapshots: Option<bool>,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -116,6 +118,7 @@ pub(crate) fn gather(
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackupStorageLocation, meta)),
         velero_version: view.velero_version(),
         access: Access::gather(view, meta, namespace),
+        takes_native_snapshots: view.takes_native_snapshots(),
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
@@ -175,6 +178,17 @@ impl Observed {
             Import::On => Some(true),
             Import::Off => Some(false),
             Import::Auto => self.velero_version.as_deref().map(super::import::is_safe),
+        }
+    }
+}
+
+impl Observed {
+    /// Whether a backup's files could have snapshots deleted, and the policy does not accept that; none if that is not
+    /// known yet.
+    pub(super) fn endangers_snapshots(&self, policy: &Policy) -> Option<bool> {
+        match policy.storage_locations.native_snapshots {
+            NativeSnapshots::Accept => Some(false),
+            NativeSnapshots::Refuse => self.takes_native_snapshots,
         }
     }
 }

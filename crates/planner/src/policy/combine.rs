@@ -44,7 +44,7 @@ impl From<Arc<Policy>> for Policies {
 }
 
 /// The label with a namespace's name that Kubernetes sets.
-const NAME: &str = "kubernetes.io/metadata.name";
+pub(super) const NAME: &str = "kubernetes.io/metadata.name";
 
 impl Policies {
     /// The base policy, and the cluster-wide settings.

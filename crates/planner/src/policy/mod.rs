@@ -44,7 +44,9 @@ pub use requester::{DeleteBy, NotPermitted, RequesterMode, RequesterPolicy};
 pub(crate) use resources::never_from_tenants;
 pub use schedules::{DefaultSchedule, RetentionBounds, SchedulePolicy};
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
-pub use storage::{EnforcedLocation, EnforcedObjectStorage, Import, StorageMode, StoragePolicy};
+pub use storage::{
+    EnforcedLocation, EnforcedObjectStorage, Import, NativeSnapshots, StorageMode, StoragePolicy,
+};
 pub use views::{VeleroView, ViewPolicy};
 pub use volumes::VolumePolicy;
 

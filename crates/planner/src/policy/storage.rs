@@ -29,6 +29,8 @@ pub struct StoragePolicy {
     /// Whether a location may do without checking certificates.
     #[serde(rename = "allowInsecureSkipTLSVerify")]
     pub allow_insecure_skip_tls_verify: bool,
+    /// Whether tenants bring storage although Velero can delete native snapshots.
+    pub native_snapshots: NativeSnapshots,
     /// How many locations a namespace may have. More wait until one is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_per_namespace: Option<usize>,
@@ -58,6 +60,18 @@ pub enum Import {
     On,
     /// Never.
     Off,
+}
+
+/// Whether tenants bring storage although Velero can delete native snapshots. It deletes those that a backup's files
+/// name, with the administrators' credentials, and in a tenant's storage the tenant can write these files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NativeSnapshots {
+    /// Not while Velero has a VolumeSnapshotLocation.
+    #[default]
+    Refuse,
+    /// In any case: whoever brings storage can have any snapshot deleted that Velero can delete.
+    Accept,
 }
 
 /// Fields of a location that must have this value where set: a location's spec in which everything is optional.
@@ -115,6 +129,7 @@ impl Default for StoragePolicy {
             providers: KNOWN_PROVIDERS.map(str::to_owned).to_vec(),
             endpoints: EndpointPolicy::default(),
             allow_insecure_skip_tls_verify: false,
+            native_snapshots: NativeSnapshots::default(),
             max_per_namespace: None,
         }
     }

@@ -8,6 +8,7 @@ use kube::core::Selector;
 use serde::de::DeserializeOwned;
 use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 
+use super::combine::NAME;
 use super::node::{Node, Value, position};
 use super::problem::{Position, Problem, Severity, Source};
 use super::read::read;
@@ -163,6 +164,7 @@ fn selector(item: &mut Node, problems: &mut Vec<Problem>) -> Option<Selector> {
         return None;
     };
     let selector: LabelSelector = parsed(&node, &[], problems)?;
+    problems.extend(unprotected(&node, &selector));
     let selector = Selector::try_from(selector);
     if selector.is_err() {
         let message =
@@ -170,6 +172,19 @@ fn selector(item: &mut Node, problems: &mut Vec<Problem>) -> Option<Selector> {
         problems.push(error(&node, message));
     }
     selector.ok()
+}
+
+/// Warns of labels that are not the administrators' alone: whoever may label a namespace would choose its override.
+fn unprotected(node: &Node, selector: &LabelSelector) -> Option<Problem> {
+    let labels = selector.match_labels.iter().flat_map(|labels| labels.keys());
+    let expressions = selector.match_expressions.iter().flatten().map(|expression| &expression.key);
+    let open = |key: &&String| *key != NAME && !key.starts_with("nacre.dev/");
+    let key = labels.chain(expressions).find(open)?;
+    let message = format!(
+        "selects by {key:?}, so that whoever may label a namespace chooses its override; labels that begin with nacre.dev/ are \
+         for administrators alone, and {NAME} is the namespace's name"
+    );
+    Some(Problem { severity: Severity::Warning, ..error(node, &message) })
 }
 
 fn error(node: &Node, message: &str) -> Problem {

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{CLAIMS, Existing, Observed, PODS};
+use crate::admission::TOKENS;
 use crate::fence;
 use crate::served::{Served, selects};
 
@@ -171,9 +172,13 @@ pub(super) fn by_content(seen: &Observed<'_>, resource: &str, content: &Value) -
     if resource == PODS && annotations["kubernetes.io/config.mirror"].is_string() {
         return Some(LeftOutBy::Velero("it is a static pod of a node"));
     }
-    let token = resource == "secrets" && content["type"] == "kubernetes.io/service-account-token";
+    let kind = content["type"].as_str().filter(|_| resource == "secrets").unwrap_or_default();
     let name = content["metadata"]["name"].as_str().unwrap_or_default();
-    (token && is_of_an_account(seen, name)).then_some(LeftOutBy::Velero("Kubernetes makes this token itself"))
+    if kind == "kubernetes.io/service-account-token" && is_of_an_account(seen, name) {
+        return Some(LeftOutBy::Velero("Kubernetes makes this token itself"));
+    }
+    // The API server refuses it.
+    (seen.from_tenant_storage && TOKENS.contains(&kind)).then_some(LeftOutBy::Fence)
 }
 
 /// Whether a token's name begins with that of a service account, as those did that Kubernetes made before 1.24.

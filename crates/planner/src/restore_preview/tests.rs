@@ -176,6 +176,15 @@ fn from_tenant_storage_only_what_is_allowed_comes_back() {
 }
 
 #[test]
+fn a16_a_token_is_shown_as_left_out_where_the_api_server_refuses_it() {
+    let mut world = world(json!({"v1/Secret": ["shop/token"]}));
+    world.holds("secrets", "token", json!({"type": "kubernetes.io/service-account-token"}));
+    assert!(world.lines().contains("created"), "{}", world.lines());
+    world.from_tenant_storage = true;
+    assert!(world.lines().contains("nacre never restores it"), "{}", world.lines());
+}
+
+#[test]
 fn differences_are_named_field_by_field_and_secrets_stay_secret() {
     let mut world = world(json!({
         "v1/ConfigMap": ["shop/prices", "shop/same"], "v1/Secret": ["shop/key"], "v1/ServiceAccount": ["shop/robot"],

@@ -175,6 +175,11 @@ impl State {
         self.velero_version.clone()
     }
 
+    /// Whether Velero has a VolumeSnapshotLocation, if that is known.
+    pub fn takes_native_snapshots(&self) -> Option<bool> {
+        self.takes_native_snapshots
+    }
+
     /// A Velero Backup.
     pub fn velero_backup(&self, name: &str) -> Option<Arc<Backup>> {
         self.admin(name)

@@ -130,6 +130,7 @@ pub struct State {
     secret_copies: Store<HiddenSecret>,
     credentials: HashMap<SecretKey, Credential>,
     velero_version: Option<String>,
+    takes_native_snapshots: Option<bool>,
     snapshot_classes: Arc<SnapshotClasses>,
     pods_are_fenced: bool,
     velero_backups: Store<Backup>,
@@ -211,6 +212,7 @@ impl State {
             secret_copies: Store::default(),
             credentials: HashMap::new(),
             velero_version: None,
+            takes_native_snapshots: None,
             snapshot_classes: Arc::default(),
             pods_are_fenced: false,
             velero_backups: Store::packing(),
@@ -263,6 +265,15 @@ impl State {
             return Vec::new();
         }
         self.velero_version = Some(version.to_owned());
+        self.locations()
+    }
+
+    /// Takes whether Velero has a VolumeSnapshotLocation. Returns the locations, which depend on it, if that changed.
+    pub fn set_takes_native_snapshots(&mut self, takes: bool) -> Vec<Key> {
+        if self.takes_native_snapshots == Some(takes) {
+            return Vec::new();
+        }
+        self.takes_native_snapshots = Some(takes);
         self.locations()
     }
 

@@ -37,7 +37,7 @@ fn what_cannot_both_be_satisfied_is_no_policy() {
             "3:10: backup.enforce.ttl: the DataProtectionApplication requires \"24h\" in enforceBackupSpec.ttl, which is something else; make them agree",
         ),
         (
-            "overrides:\n  - selector: { matchLabels: { tier: gold } }\n    restore: { enforce: { restorePVs: false } }\n",
+            "overrides:\n  - selector: { matchLabels: { nacre.dev/tier: gold } }\n    restore: { enforce: { restorePVs: false } }\n",
             json!({"enforceRestoreSpec": {"restorePVs": true}}),
             "3:39: overrides[0].restore.enforce.restorePVs: the DataProtectionApplication requires true in enforceRestoreSpec.restorePVs, which is something else; make them agree",
         ),
@@ -104,11 +104,11 @@ fn of_two_periods_the_more_careful_counts() {
 fn an_override_loosens_its_own_source_and_never_the_other() {
     let loaded = loaded(
         "backup: { enforce: { snapshotVolumes: true } }\n\
-         overrides: [{ selector: { matchLabels: { tier: gold } }, backup: { enforce: { snapshotVolumes: null, ttl: null } } }]",
+         overrides: [{ selector: { matchLabels: { nacre.dev/tier: gold } }, backup: { enforce: { snapshotVolumes: null, ttl: null } } }]",
         &json!({"nonAdmin": {"enforceBackupSpec": {"ttl": "24h"}}}),
     );
     let policies = loaded.policies.unwrap();
-    let gold = policies.for_namespace("shop", &labels(&[("tier", "gold")]));
+    let gold = policies.for_namespace("shop", &labels(&[("nacre.dev/tier", "gold")]));
     assert_eq!(gold.backup.enforce.snapshot_volumes, None);
     assert_eq!(gold.backup.enforce.ttl, Some(Duration::from("24h")));
     assert_eq!(policies.for_namespace("shop", &labels(&[])).backup.enforce.snapshot_volumes, Some(true));

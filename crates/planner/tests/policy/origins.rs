@@ -14,7 +14,7 @@ backup:
 storageLocations: { requireApproval: false }
 sync: { period: 5m }
 overrides:
-  - selector: { matchLabels: { tier: gold } }
+  - selector: { matchLabels: { nacre.dev/tier: gold } }
     backup: { maxPerNamespace: 9, ttl: { max: 96h } }
 ";
 
@@ -57,7 +57,7 @@ fn each_value_has_somebody_to_ask() {
 #[test]
 fn an_override_says_which_one_it_is() {
     let policies = policies(TEXT);
-    let gold = policies.override_for("shop", &labels(&[("tier", "gold")]));
+    let gold = policies.override_for("shop", &labels(&[("nacre.dev/tier", "gold")]));
     assert_eq!((gold, policies.override_for("shop", &labels(&[]))), (Some(0), None));
     insta::assert_snapshot!(lines(&policies.settings(gold), &FIELDS), @r#"
     backup.enforce.snapshotVolumes = false (nacre-policy 4:31)
@@ -69,7 +69,7 @@ fn an_override_says_which_one_it_is() {
     sync.period = "5m" (nacre-policy 6:17)
     "#);
     let overridden = policies.overridden();
-    assert_eq!(overridden[0].0, "tier=gold");
+    assert_eq!(overridden[0].0, "nacre.dev/tier=gold");
     let fields: Vec<&str> = overridden[0].1.iter().map(|setting| setting.field.as_str()).collect();
     assert_eq!(fields, ["backup.maxPerNamespace", "backup.ttl.max"]);
 }

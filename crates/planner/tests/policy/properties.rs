@@ -1,7 +1,7 @@
 //! Arbitrary policies: no panic, and an answer.
 
 use planner::Policy;
-use planner::policy::{Adoption, Downloads, Import, StorageMode, check, render};
+use planner::policy::{Adoption, Downloads, Import, NativeSnapshots, StorageMode, check, render};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -33,6 +33,8 @@ fn sensible() -> impl Strategy<Value = Policy> {
             policy.storage_locations.mode =
                 [StorageMode::Any, StorageMode::Own, StorageMode::Platform][words.0];
             policy.storage_locations.import = [Import::Auto, Import::On, Import::Off][words.1];
+            policy.storage_locations.native_snapshots =
+                [NativeSnapshots::Refuse, NativeSnapshots::Accept][usize::from(switches.0)];
             policy.downloads.platform_storage = [Downloads::None, Downloads::Logs, Downloads::All][words.2];
             policy.sync.adoption = [Adoption::Approval, Adoption::Name][words.3];
             let names: Vec<_> = names.into_iter().map(str::to_owned).collect();

@@ -37,7 +37,7 @@ sync: { period: 5m, adoption: name }
 garbageCollection: { period: 0 }
 namespaces: { included: ["team-*"], excluded: ["team-x"] }
 overrides:
-  - selector: { matchLabels: { tier: gold } }
+  - selector: { matchLabels: { nacre.dev/tier: gold } }
     backup: { maxPerNamespace: 1000 }
 "#;
 
@@ -250,7 +250,7 @@ const REFUSED: &[(&str, &[&str])] = &[
         &["1:12: overrides: a list belongs here, each entry with a selector and what differs"],
     ),
     (
-        "overrides:\n  - backup: {}\n  - selector: { matchExpressions: [{ key: a, operator: Is }] }\n  - selector: { labels: {} }\n    foo: 1\n    namespaces: {}\n    sync: { period: 1h, adoption: name }\n    backup: { maxPerNamespace: many }\n",
+        "overrides:\n  - backup: {}\n  - selector: { matchExpressions: [{ key: nacre.dev/a, operator: Is }] }\n  - selector: { labels: {} }\n    foo: 1\n    namespaces: {}\n    sync: { period: 1h, adoption: name }\n    backup: { maxPerNamespace: many }\n",
         &[
             "2:5: overrides[0]: selector is missing; say which namespaces, for example by matchLabels",
             "3:15: overrides[1].selector: cannot be understood; an operator is In or NotIn, with values, or Exists or DoesNotExist",
@@ -328,8 +328,14 @@ const DOUBTFUL: &[(&str, &str)] = &[
         "1:26: warning: namespaces.excluded[0]: no namespace fits \"Team_A\": small letters, digits, dashes and stars can",
     ),
     (
-        "overrides: [{ selector: {} }, { selector: { matchLabels: { a: b } } }]",
+        "overrides: [{ selector: {} }, { selector: { matchLabels: { nacre.dev/a: b } } }]",
         "1:13: warning: overrides[0]: fits every namespace, so that what follows is never used",
+    ),
+    // H13: a label that is not kept for administrators.
+    (
+        "overrides: [{ selector: { matchExpressions: [{ key: tier, operator: Exists }] } }]",
+        "1:25: warning: overrides[0].selector: selects by \"tier\", so that whoever may label a namespace chooses its override; \
+         labels that begin with nacre.dev/ are for administrators alone, and kubernetes.io/metadata.name is the namespace's name",
     ),
 ];
 
@@ -374,9 +380,9 @@ fn the_first_override_that_fits_wins() {
     let policies = policies(
         "backup: { maxPerNamespace: 200, ttl: { min: 1h, max: 100h }, enforce: { ttl: 24h, snapshotVolumes: true } }\n\
          overrides:\n\
-         - selector: { matchLabels: { tier: gold } }\n\
+         - selector: { matchLabels: { nacre.dev/tier: gold } }\n\
          \x20 backup: { maxPerNamespace: 1000, ttl: { max: 200h }, enforce: { ttl: 48h } }\n\
-         - selector: { matchExpressions: [{ key: tier, operator: Exists }] }\n\
+         - selector: { matchExpressions: [{ key: nacre.dev/tier, operator: Exists }] }\n\
          \x20 backup: { maxPerNamespace: null, enforce: { snapshotVolumes: null } }\n\
          - selector: { matchLabels: { kubernetes.io/metadata.name: lab } }\n\
          \x20 backup: { hooks: forbid }\n",
@@ -386,12 +392,12 @@ fn the_first_override_that_fits_wins() {
     let plain = at("shop", &[("team", "a")]);
     assert_eq!((plain.max_per_namespace, plain.forbid_hooks), (Some(200), false));
 
-    let gold = at("shop", &[("tier", "gold")]);
+    let gold = at("shop", &[("nacre.dev/tier", "gold")]);
     assert_eq!(gold.max_per_namespace, Some(1000));
     assert_eq!((gold.ttl.min, gold.ttl.max), (Some(Duration::from("1h")), Some(Duration::from("200h"))));
     assert_eq!((gold.enforce.ttl, gold.enforce.snapshot_volumes), (Some(Duration::from("48h")), Some(true)));
 
-    let silver = at("shop", &[("tier", "silver")]);
+    let silver = at("shop", &[("nacre.dev/tier", "silver")]);
     assert_eq!(silver.max_per_namespace, None);
     assert_eq!((silver.enforce.ttl, silver.enforce.snapshot_volumes), (Some(Duration::from("24h")), None));
 

@@ -215,7 +215,7 @@ fn what_the_tenant_left_out_already_is_not_named_twice() {
 
 /// B2
 #[test]
-fn a_hook_applies_to_the_own_namespace_alone() {
+fn b2_a_hook_applies_to_the_own_namespace_alone() {
     let mut world = World::with(&["shop"]);
     let exec = json!({"command": ["sync"], "timeout": "30s"});
     let hooks = json!({"resources": [{"name": "flush", "pre": [{"exec": exec}]}]});

@@ -109,7 +109,7 @@ fn a_restores_files_are_where_its_backup_is() {
 
 /// D4
 #[test]
-fn copied_names_and_labels_reach_nothing() {
+fn d4_copied_names_and_labels_reach_nothing() {
     let mut world = World::with(&["shop", "evil"]);
     world.policy(|policy| policy.downloads.platform_storage = Downloads::All);
     world.apply(nab("shop/daily"));

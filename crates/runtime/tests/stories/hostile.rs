@@ -123,7 +123,7 @@ fn a_backup_in_the_attackers_bucket_that_claims_to_be_the_victims() {
 }
 
 #[test]
-fn a_backup_in_the_attackers_bucket_under_the_name_the_victims_next_one_gets() {
+fn a6_a_backup_in_the_attackers_bucket_under_the_name_the_victims_next_one_gets() {
     let mut world = World::with(&["victim", "attacker"]);
     let storage = world.tenant_storage("attacker/bucket");
     world.apply(imported("victim-daily-<1>", &storage, origin("victim", "daily")));

@@ -1,6 +1,7 @@
 //! Limits of locations: how many there may be, which storage paths they use, and their names.
 
 use api::{Kind, labels};
+use planner::policy::NativeSnapshots;
 use serde_json::{Value, json};
 
 use crate::storage::{available, bucket, world};
@@ -161,4 +162,44 @@ fn a_location_goes_on_under_the_name_the_go_controller_gave_it() {
         }
         assert_eq!(world.names(Kind::NonAdminBackupStorageLocationRequest).len(), 1, "{kind:?}");
     }
+}
+
+/// Velero deletes the native snapshots that a backup's files name, with the administrators' credentials.
+#[test]
+fn h4_no_storage_is_brought_while_velero_deletes_native_snapshots() {
+    let mut world = world(&["shop"]);
+    // What was read of the cluster is not played again.
+    world.stop_recording();
+    available(&mut world, "shop/first", "mine");
+    world.velero_takes_native_snapshots(true);
+    world.apply(bucket("shop/second", "other"));
+    world.settle();
+    for name in ["first", "second"] {
+        let accepted = world.condition(&format!("nabsl shop/{name}"), "Accepted");
+        assert!(
+            accepted.starts_with("False/") && accepted.contains("while Velero has a VolumeSnapshotLocation"),
+            "{accepted}"
+        );
+        assert!(accepted.contains("storageLocations.nativeSnapshots: accept"), "{accepted}");
+    }
+    let given = |world: &World| {
+        world
+            .names(Kind::BackupStorageLocation)
+            .iter()
+            .filter(|name| name.starts_with("velero/shop-"))
+            .count()
+    };
+    assert_eq!(given(&world), 0, "backups expire without nacre being asked");
+
+    // Removed, everything goes on by itself.
+    world.velero_takes_native_snapshots(false);
+    world.settle();
+    assert_eq!((phase(&world, "first"), phase(&world, "second")), (json!("Created"), json!("Created")));
+
+    // Or the administrators accept it in so many words.
+    world.velero_takes_native_snapshots(true);
+    world.policy(|policy| policy.storage_locations.native_snapshots = NativeSnapshots::Accept);
+    world.settle();
+    assert_eq!(phase(&world, "first"), "Created");
+    assert_eq!(given(&world), 2);
 }

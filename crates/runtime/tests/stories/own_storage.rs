@@ -78,7 +78,7 @@ fn data_that_was_moved_into_the_storage_comes_back() {
 
 /// E2: a restore of Roles or pods from the own storage
 #[test]
-fn what_cannot_come_back_is_refused_and_told_which() {
+fn e2_what_cannot_come_back_is_refused_and_told_which() {
     for (asked, says) in [
         (
             json!({"includedResources": ["secrets", "roles"]}),
@@ -144,11 +144,10 @@ fn a_backup_into_own_storage_warns_of_volumes_until_the_fence_lets_pods_come_bac
     assert!(accepted.ends_with("the backup is allowed"), "{accepted}");
 }
 
-/// A8
 /// H8: own bucket: a planted PodVolumeBackup with the name of another tenant's backup
 /// A4: own bucket: a planted PodVolumeBackup with the label of another tenant's backup
 #[test]
-fn h8_a_volume_with_the_name_of_somebody_elses_backup_says_nothing_about_it() {
+fn a4_h8_a_volume_with_the_name_of_somebody_elses_backup_says_nothing_about_it() {
     let forged = |backup_uid: &str| {
         let mut world = completed(json!({}));
         // Velero gives what it imports the uid of the backup it was stored with, whatever name is written in it.

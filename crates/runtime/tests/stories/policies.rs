@@ -109,7 +109,7 @@ fn a_ttl_has_bounds_whoever_says_it() {
 
 /// B2: hooks that run commands in pods
 #[test]
-fn hooks_can_be_forbidden() {
+fn b2_hooks_can_be_forbidden() {
     let mut world = World::with(&["shop"]);
     world.policy(|policy| policy.backup.forbid_hooks = true);
     world.apply(nab_with("shop/daily", json!({"hooks": {"resources": [{"name": "flush"}]}})));

@@ -101,6 +101,12 @@ impl World {
         self.policy_was_read();
     }
 
+    /// nacre reads that Velero has a VolumeSnapshotLocation, or none.
+    pub(crate) fn velero_takes_native_snapshots(&mut self, takes: bool) {
+        let affected = self.nacre.runtime.state.set_takes_native_snapshots(takes);
+        self.nacre.runtime.work.enqueue(affected);
+    }
+
     /// Wakes the requests that a change of a source of the policy affects.
     fn policy_was_read(&mut self) {
         self.nacre.runtime.state.set_policy(self.policy.clone());

@@ -73,6 +73,7 @@ pub(super) fn started(bug: Option<Bug>) -> Runtime {
     runtime.plant(bug);
     runtime.state.set_policy(Some(std::sync::Arc::default()));
     runtime.state.set_velero_version("v1.18.3");
+    runtime.state.set_takes_native_snapshots(false);
     runtime.state.velero_view_listed();
     let start = Moment { clock: jiff::Timestamp::UNIX_EPOCH, uptime: Duration::ZERO };
     // Permitted to list, though there may be none.

@@ -18,6 +18,7 @@ use crate::forged::{self, in_shop};
 use crate::tarball::Tarball;
 
 const NAMESPACE: (&str, &str, &str) = ("", "v1", "Namespace");
+const SNAPSHOT: (&str, &str, &str) = ("snapshot.storage.k8s.io", "v1", "VolumeSnapshot");
 
 /// Kinds with sources, as CDI and KubeVirt have them, in brief.
 const SOURCES: &str = include_str!("sources.yaml");
@@ -101,8 +102,54 @@ async fn h3_no_namespace_comes_out_of_a_tenants_backup_and_administrators_still_
     Ok(())
 }
 
+/// A kind that has the plural of one of Kubernetes' own, in another group.
+const DISGUISE: &str = include_str!("disguise.yaml");
+
+/// A token of a service account; and an object of one group in the folder of another, since Velero takes the group from
+/// the object.
+fn forge_credentials(tarball: &Tarball) -> Result<()> {
+    let mut token = in_shop("v1", "Secret", "token", &json!({"type": "kubernetes.io/service-account-token"}));
+    token["metadata"]["annotations"] = json!({"kubernetes.io/service-account.name": "default"});
+    tarball.add("secrets", &token)?;
+    let rbac = "rbac.authorization.k8s.io";
+    let role = json!({"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": rbac});
+    let subjects = json!([{"kind": "User", "name": "ada", "apiGroup": rbac}]);
+    let binding = in_shop(
+        &format!("{rbac}/v1"),
+        "RoleBinding",
+        "disguised",
+        &json!({"roleRef": role, "subjects": subjects}),
+    );
+    tarball.add("rolebindings.disguise.example.com", &binding)
+}
+
+/// What of these arrived.
+async fn credentials_arrived(fenced: &Fenced) -> Result<[bool; 2]> {
+    let token = fenced.has(("", "v1", "Secret"), "shop", "token").await?;
+    let binding = fenced.has(("rbac.authorization.k8s.io", "v1", "RoleBinding"), "shop", "disguised").await?;
+    Ok([token, binding])
+}
+
+/// A16: forged tarball: service account tokens
+/// H13: forged tarball: a RoleBinding in the folder of another group's kind
 #[tokio::test(flavor = "multi_thread")]
-async fn a7_a9_a13_a15_of_a_forged_backup_only_the_innocent_part_passes_the_fence() -> Result<()> {
+async fn a16_h13_neither_tokens_nor_a_disguised_kind_pass_the_fence() -> Result<()> {
+    let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[DISGUISE]).await?;
+    fenced.fence_is_there().await?;
+    fenced.forge(forge_credentials)?;
+    reported(&fenced.restore(RestoredFrom::TenantStorage, &fenced.backup).await?)?;
+    assert_eq!(credentials_arrived(&fenced).await?, [false, false]);
+    fenced.shop().await?.api::<ConfigMap>().get("prices").await.context("the innocent part")?;
+
+    fenced.take_the_fence_away().await?;
+    fenced.restore(RestoredFrom::TenantStorage, &fenced.backup).await?;
+    assert_eq!(credentials_arrived(&fenced).await?, [true, true], "the forgery is a good one");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a7_a8_a9_a12_a13_a14_a15_g1_of_a_forged_backup_only_the_innocent_part_passes_the_fence() -> Result<()>
+{
     let bed = Bed::builder().with_idle_velero().api_server_flag("--allow-privileged=true");
     let fenced = Fenced::prepare(bed, &[MIGRATION]).await?;
     fenced.fence_is_there().await?;
@@ -135,6 +182,18 @@ async fn a7_a9_a13_a15_of_a_forged_backup_only_the_innocent_part_passes_the_fenc
     Ok(())
 }
 
+/// A Deployment without replicas, whose pods would have a claim with a source.
+fn with_claim(namespace: &str) -> Value {
+    let source =
+        json!({"apiGroup": "", "kind": "PersistentVolumeClaim", "name": "disk", "namespace": namespace});
+    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        "dataSourceRef": source}});
+    let labels = json!({"app": "x"});
+    json!({"replicas": 0, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {
+        "containers": [{"name": "x", "image": "x"}],
+        "volumes": [{"name": "d", "ephemeral": {"volumeClaimTemplate": claim}}]}}})
+}
+
 /// Objects with a source in another namespace, by resource, kind and spec.
 fn with_sources(namespace: &str) -> Vec<(&'static str, (&'static str, &'static str, &'static str), Value)> {
     let disk = json!({"source": {"pvc": {"namespace": namespace, "name": "disk"}}});
@@ -146,13 +205,14 @@ fn with_sources(namespace: &str) -> Vec<(&'static str, (&'static str, &'static s
             ("kubevirt.io", "v1", "VirtualMachine"),
             json!({"dataVolumeTemplates": [{"metadata": {"name": "d"}, "spec": disk}]}),
         ),
+        ("deployments.apps", ("apps", "v1", "Deployment"), with_claim(namespace)),
     ]
 }
 
 /// H1: a restored DataVolume, DataSource or VirtualMachine whose disk is another tenant's
 #[tokio::test(flavor = "multi_thread")]
 async fn h1_no_restored_object_takes_its_data_from_another_namespace() -> Result<()> {
-    let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[SOURCES]).await?;
+    let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[SOURCES, SNAPSHOTS]).await?;
     fenced.fence_is_there().await?;
     fenced.cluster.bed.namespace("victim").await?;
     fenced.cluster.bed.namespace("images").await?;
@@ -166,24 +226,30 @@ async fn h1_no_restored_object_takes_its_data_from_another_namespace() -> Result
                 tarball.add(resource, &object)?;
             }
         }
-        Ok(())
+        let content = json!({"spec": {"source": {"volumeSnapshotContentName": "loot"}}});
+        let (group, version, kind) = SNAPSHOT;
+        let snapshot = in_shop(&format!("{group}/{version}"), kind, "stolen", &content);
+        tarball.add("volumesnapshots.snapshot.storage.k8s.io", &snapshot)
     })?;
     for storage in RestoredFrom::ALL {
         reported(&fenced.restore(storage, &fenced.backup).await?)?;
         for (_, kind, _) in with_sources("victim") {
             ensure!(!fenced.has(kind, "shop", "stolen").await?, "{kind:?} with a stolen disk came back");
             ensure!(fenced.has(kind, "shop", "own").await?, "{kind:?} with an own disk did not come back");
+            // Kubernetes itself has nobody to ask whether a claim's source is for everybody.
             ensure!(
-                fenced.has(kind, "shop", "image").await?,
-                "{kind:?} with a disk for everybody did not come back"
+                fenced.has(kind, "shop", "image").await? != (kind.0 == "apps"),
+                "{kind:?} with a disk for everybody"
             );
         }
+        ensure!(!fenced.has(SNAPSHOT, "shop", "stolen").await?, "a snapshot of a stolen disk came back");
     }
     fenced.take_the_fence_away().await?;
     fenced.restore(RestoredFrom::TenantStorage, &fenced.backup).await?;
     for (_, kind, _) in with_sources("victim") {
         ensure!(fenced.has(kind, "shop", "stolen").await?, "the forgery of {kind:?} is not a good one");
     }
+    ensure!(fenced.has(SNAPSHOT, "shop", "stolen").await?, "the forged snapshot is not a good one");
     Ok(())
 }
 

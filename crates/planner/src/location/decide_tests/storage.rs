@@ -6,7 +6,7 @@ use api::{HiddenSecret, Phase, condition, labels};
 use serde_json::json;
 
 use super::{Play, UID, decide, from, merge};
-use crate::policy::{Import, StorageMode};
+use crate::policy::{Import, NativeSnapshots, StorageMode};
 
 #[test]
 fn without_approval_it_is_handed_over_at_once() {
@@ -172,6 +172,24 @@ fn velero_looks_for_backups_only_if_it_is_safe_to() {
     assert_eq!(period(&play), None);
     play.seen.velero_version = None;
     assert!(play.settle().is_empty());
+}
+
+#[test]
+fn h4_nothing_is_done_before_it_is_known_whether_velero_deletes_native_snapshots() {
+    let mut play = Play::new(false);
+    play.seen.takes_native_snapshots = None;
+    assert!(play.settle().is_empty(), "it may be refused");
+    play.seen.takes_native_snapshots = Some(false);
+    assert!(play.settle().contains(&"create BackupStorageLocation".to_owned()));
+    // Forgotten by a restart: left alone.
+    play.seen.takes_native_snapshots = None;
+    assert!(play.settle().is_empty());
+    play.seen.takes_native_snapshots = Some(true);
+    assert!(play.settle().contains(&"delete BackupStorageLocation".to_owned()));
+    // Who accepts it need not know.
+    play.policy.storage_locations.native_snapshots = NativeSnapshots::Accept;
+    play.seen.takes_native_snapshots = None;
+    assert!(play.settle().contains(&"create BackupStorageLocation".to_owned()));
 }
 
 #[test]

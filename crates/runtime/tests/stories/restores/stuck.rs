@@ -42,8 +42,9 @@ fn volume(world: &World, restore: &str) -> serde_json::Value {
     world.get(&format!("PodVolumeRestore {restore}-v"))
 }
 
+/// H14: a pod is deleted while its volume is being restored, so that Velero waits for hours and nobody else's restore starts
 #[test]
-fn a_restore_whose_pod_is_gone_ends_soon_and_the_neighbours_goes_on() {
+fn h14_a_restore_whose_pod_is_gone_ends_soon_and_the_neighbours_goes_on() {
     let mut world = restoring();
     let neighbour = volume(&world, OTHER);
     world.delete("Pod shop/db");
