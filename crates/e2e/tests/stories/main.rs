@@ -13,6 +13,7 @@ mod policy;
 mod reads;
 mod results;
 mod roundtrip;
+mod schedules;
 mod sizes;
 mod skeleton;
 mod snapshot_classes;
