@@ -375,7 +375,7 @@ pub(crate) fn schedule() -> Setup {
             |w| w.edit("nas shop/s", json!({"spec": {"retention": {"keepLast": 2}}})),
         ),
     ];
-    let left = left([1, 0, 0, 1, 1], [1, 1, 0, 2, 1]);
+    let left = left([1, 0, 0, 0, 1], [1, 0, 0, 1, 1]);
     Setup {
         name: "a schedule with runs and retention",
         start,
