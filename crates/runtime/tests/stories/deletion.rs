@@ -90,12 +90,12 @@ fn the_request_to_velero_is_marked_as_ours() {
         "openshift.io/oadp": "True",
         "openshift.io/oadp-nab-origin-nacuuid": "shop-daily-<1>",
         "velero.io/backup-name": "shop-daily-<1>",
-        "velero.io/backup-uid": "<7:1>"
+        "velero.io/backup-uid": "<6:1>"
       },
       "name": "shop-daily-<1>-1",
       "namespace": "velero",
       "resourceVersion": "13",
-      "uid": "<10:1>"
+      "uid": "<9:1>"
     }
     "#);
     assert_snapshot!(world.show("dbr shop-daily-<1>-1", "spec"), @r#"
