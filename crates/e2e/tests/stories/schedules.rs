@@ -53,7 +53,8 @@ async fn every_minute_a_backup_is_made_and_the_data_of_old_ones_goes() -> Result
         );
         let left = at_velero[0].name_any();
         let stored = test_cluster.bed.store()?.keys(bed::BUCKET)?;
-        let others: Vec<_> = stored.iter().filter(|key| key.contains("backups/") && !key.contains(&left)).collect();
+        let others: Vec<_> =
+            stored.iter().filter(|key| key.contains("backups/") && !key.contains(&left)).collect();
         ensure!(others.is_empty(), "the data of others is in the bucket: {others:?}");
         Ok(left)
     };
@@ -70,5 +71,6 @@ async fn every_minute_a_backup_is_made_and_the_data_of_old_ones_goes() -> Result
         request.resource == "nonadminschedules" && !matches!(request.verb.as_str(), "get" | "list" | "watch")
     });
     ensure!(written.is_empty(), "{:#?}", written.tally());
-    nacre.process.terminate(Duration::from_secs(15)).await
+    nacre.process.terminate(Duration::from_secs(15)).await?;
+    Ok(())
 }
