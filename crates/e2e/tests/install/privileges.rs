@@ -5,15 +5,15 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore, Schedule};
 use api::{
     Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
-    NonAdminDownloadRequest, NonAdminRestore, Phase, condition, labels,
+    NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule, Phase, condition, labels,
 };
 use bed::{Bed, Request, Requests, eventually, wait_until};
 use e2e::{FaultProxy, Nacre, Rights, Tenant, TestCluster, VELERO};
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Secret};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Resource, ResourceExt};
@@ -55,6 +55,7 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let bucket = Box::pin(a_bucket_is_brought_and_used(&test_cluster, &shop));
     let (location, ()) = tokio::try_join!(bucket, migration)?;
     Box::pin(files_are_fetched(&shop)).await?;
+    Box::pin(schedules_are_made_and_taken_over(&test_cluster, &shop)).await?;
     Box::pin(stuck_volumes_are_cancelled(&test_cluster, &shop)).await?;
     Box::pin(privileges_of_view::is_kept_true(&test_cluster, &shop)).await?;
     Box::pin(things_are_deleted(&test_cluster, &shop)).await?;
@@ -157,7 +158,8 @@ async fn policy(test_cluster: &TestCluster, approval: bool, pods: bool) -> Resul
     test_cluster
         .set_policy(&format!(
             "storageLocations: {{requireApproval: {approval}, {ENDPOINTS}}}\n\
-             restore: {{fromTenantStorage: {{pods: {pods}}}}}\ndownloads: {{platformStorage: logs}}\n"
+             restore: {{fromTenantStorage: {{pods: {pods}}}}}\ndownloads: {{platformStorage: logs}}\n\
+             schedules: {{defaults: [{{name: yearly, selector: {{matchLabels: {{tier: gold}}}}, schedule: '0 0 1 1 *'}}]}}\n"
         ))
         .await
 }
@@ -324,6 +326,30 @@ async fn files_are_fetched(shop: &Tenant<'_>) -> Result<()> {
         done.then_some(())
     })
     .await
+}
+
+/// A namespace gets a schedule by the policy; its next run is skipped; and a Velero Schedule of the Go controller goes.
+async fn schedules_are_made_and_taken_over(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
+    let spaces = Api::<Namespace>::all(test_cluster.bed.client().await?);
+    let gold = |value| Patch::Merge(json!({"metadata": {"labels": {"tier": value}}}));
+    spaces.patch("shop", &PatchParams::default(), &gold(json!("gold"))).await?;
+    let runs = |schedule: Option<&NonAdminSchedule>| schedule?.status.as_ref()?.next_run.clone();
+    shop.wait("the schedule of the policy", "yearly", runs).await?;
+    shop.edit::<NonAdminSchedule>("yearly", json!({"spec": {"skipImmediately": true}})).await?;
+    let is_reset =
+        |schedule: Option<&NonAdminSchedule>| (schedule?.spec.skip_immediately == Some(false)).then_some(());
+    shop.wait("the skip to be noted", "yearly", is_reset).await?;
+    let velero = test_cluster.admin::<Schedule>().await?;
+    let made = json!({"metadata": {"name": "shop-yearly",
+        "labels": {labels::MANAGED_BY: labels::MANAGED_BY_VALUE, labels::NAS_NACUUID: "shop-yearly"},
+        "annotations": {labels::NAS_NAME: "yearly", labels::NAS_NAMESPACE: "shop"}},
+        "spec": {"schedule": "0 0 1 1 *", "template": {}}});
+    velero.create(&PostParams::default(), &serde_json::from_value(made)?).await?;
+    let is_gone = |schedule: Option<&Schedule>| schedule.is_none().then_some(());
+    wait_until("the Velero Schedule to go", TIMEOUT, velero, "shop-yearly", is_gone).await?;
+    spaces.patch("shop", &PatchParams::default(), &gold(json!(null))).await?;
+    shop.delete::<NonAdminSchedule>("yearly").await?;
+    shop.gone::<NonAdminSchedule>("yearly").await
 }
 
 async fn things_are_deleted(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {

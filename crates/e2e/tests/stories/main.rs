@@ -15,6 +15,7 @@ mod reads;
 mod requester;
 mod results;
 mod roundtrip;
+mod schedules;
 mod sizes;
 mod skeleton;
 mod snapshot_classes;

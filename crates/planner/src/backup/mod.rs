@@ -55,6 +55,7 @@ use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact that was observed by itself")]
 pub struct Observed {
     /// The request.
     pub backup: Arc<NonAdminBackup>,

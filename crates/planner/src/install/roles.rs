@@ -111,7 +111,7 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
         ),
         rule(&[Kind::BackupStorageLocation], WRITE),
         // What the Go controller made for schedules is taken over.
-        rule(&[Kind::Schedule], &["get", "list", "watch", "delete"]),
+        rule(&[Kind::Schedule], &["list", "watch", "delete"]),
         rule(&[Kind::NonAdminBackupStorageLocationRequest], WRITE),
         status_rule(&[Kind::NonAdminBackupStorageLocationRequest], &["patch"]),
         rule(&[Kind::ServerStatusRequest], &["get", "create", "delete"]),

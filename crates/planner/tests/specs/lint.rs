@@ -7,9 +7,10 @@ use crate::accepted::{Made, Source};
 use crate::arbitrary::{FOREIGN, OWN};
 
 /// Kinds that neither go into a backup nor come out of one.
-const FENCED: [&str; 8] = [
+const FENCED: [&str; 9] = [
     "nonadminbackups.oadp.openshift.io",
     "nonadminrestores.oadp.openshift.io",
+    "nonadminschedules.oadp.openshift.io",
     "nonadminbackupstoragelocations.oadp.openshift.io",
     "nonadminbackupstoragelocationrequests.oadp.openshift.io",
     "nonadmindownloadrequests.oadp.openshift.io",

@@ -73,5 +73,5 @@ fn everything_at_once() {
 
 #[test]
 fn a_schedule_with_runs_and_retention() {
-    all_is_well(setups::schedule(), [300, 300]);
+    all_is_well(setups::schedule(), [100, 1000]);
 }

@@ -74,6 +74,17 @@ impl World {
         self.velero_ends(name, "Completed", json!({}));
     }
 
+    /// Velero is done with it, well, and there is something in it. That is one write.
+    pub(crate) fn velero_completes_one_item(&mut self, name: &str) {
+        let key = self.velero_object(name);
+        let now = self.now.to_string();
+        let mut status = json!({"phase": "Completed", "completionTimestamp": now});
+        if key.kind == Kind::Backup {
+            status["progress"] = json!({"totalItems": 1, "itemsBackedUp": 1});
+        }
+        self.merge(&key, &json!({ "status": status }));
+    }
+
     /// Velero is done with it, in this phase and with more to say.
     pub(crate) fn velero_ends(&mut self, name: &str, phase: &str, more: Value) {
         let key = self.velero_object(name);

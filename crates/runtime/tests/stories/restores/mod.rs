@@ -103,6 +103,7 @@ fn what_is_written_is_complete() {
         "nonadminbackupstoragelocations.oadp.openshift.io",
         "nonadmindownloadrequests.oadp.openshift.io",
         "nonadminrestores.oadp.openshift.io",
+        "nonadminschedules.oadp.openshift.io",
         "backups.velero.io",
         "restores.velero.io",
         "backupstoragelocations.velero.io",
