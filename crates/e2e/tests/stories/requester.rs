@@ -8,7 +8,7 @@ use api::{
     labels,
 };
 use bed::Bed;
-use e2e::{Tenant, TestCluster, refused_by};
+use e2e::{NACRE, Tenant, TestCluster, refused_by};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -237,8 +237,14 @@ async fn a_copy_holds_what_one_may_read(
     let status = shop.api::<NonAdminBackup>().get("mine").await?.status.context("a status")?;
     ensure!(left_out(&status.conditions).is_none(), "an admin may read everything");
 
+    let mark = test_cluster.bed.audit().mark().await?;
     eve.back_up("daily").await?;
     ensure!(eve.backup_ends("daily").await? == "Completed", "it did not complete");
+    // The API server has put the finalizer on: two writes to `Created` are left.
+    let writes = test_cluster.bed.audit().since(mark).await?.writes().by(NACRE);
+    let writes = writes.only(|write| write.resource != "events" && write.code < 300);
+    let kinds: Vec<_> = writes.as_slice().iter().take(2).map(|write| write.resource.as_str()).collect();
+    ensure!(kinds == ["backups", "nonadminbackups/status"], "{kinds:?}");
     let status = eve.api::<NonAdminBackup>().get("daily").await?.status.context("a status")?;
     ensure!(left_out(&status.conditions).is_none(), "nobody sees it, so it is whole");
     Ok(())
