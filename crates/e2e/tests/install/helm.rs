@@ -50,7 +50,8 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
             ][..],
         ),
     ] {
-        let template = ["template", "nacre", &chart, "-n", namespace, "--include-crds", "--api-versions", MUTATION];
+        let template =
+            ["template", "nacre", &chart, "-n", namespace, "--include-crds", "--api-versions", MUTATION];
         let templated = by_name(&bed.helm(&[&template[..], values].concat()).await?.ok()?)?;
         let (success, rendered, words) = nacre(bed, &[&["render", "-n", namespace], flags].concat()).await?;
         ensure!(success, "{words}");
