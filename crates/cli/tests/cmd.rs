@@ -38,6 +38,7 @@ For the owner of a namespace:
   location    Use your own storage for backups
   status      Show the status of a namespace's backups on one screen
   explain     Show what nacre would do with a request, before it is sent
+  whoami      Show who you are to nacre, and what you could back up and restore
 
 For administrators:
   request     Approve or reject storage that tenants want to use
@@ -271,7 +272,7 @@ policy: from the file
 not checked: how volumes are saved: the claims of the namespace cannot be read
 
 "#]]).stderr_eq(str![[r#"
-policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes
+policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete
 
 "#]]);
 }
@@ -324,7 +325,7 @@ fn a_policy_is_checked_with_its_place_and_field() {
         .assert()
         .code(1)
         .stdout_eq(str![[r#"
-policy.yaml:2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes
+policy.yaml:2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete
 policy.yaml:3:17: sync.period: "soon" is not a duration; write for example 72h or 1h30m
 
 "#]])
@@ -346,7 +347,7 @@ policy.yaml:3:17: sync.period: "soon" is not a duration; write for example 72h o
       "field": "backup.tll",
       "line": 2,
       "column": 3,
-      "message": "there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes"
+      "message": "there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete"
     },
     {
       "severity": "error",

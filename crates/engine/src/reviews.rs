@@ -23,7 +23,7 @@ use crate::error::status;
 
 /// How many at a time.
 const AT_A_TIME: usize = 16;
-/// Pause before what failed is tried again.
+/// Pause before a retry of what failed.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Name of the missing permission.
 const CREATE: &str =

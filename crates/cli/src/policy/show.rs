@@ -217,6 +217,7 @@ mod tests {
         insta::assert_snapshot!(shown(TEXT, None), @r"
         For all namespaces:
           FIELD                                           VALUE                         FROM
+          backup.delete                                   anyone                        default
           backup.hookTimeout                              10m                           default
           backup.hooks                                    allow                         default
           backup.ttl.max                                  48h                           nacre-policy 1:23
@@ -225,6 +226,10 @@ mod tests {
           garbageCollection.period                        24h                           default
           namespaces.excluded                             kube-*, openshift-*           default
           namespaces.included                             *                             default
+          requester.maxAge                                2160h                         default
+          requester.mode                                  enforce                       default
+          requester.notPermitted                          leaveOut                      default
+          requester.rolesFromPlatformStorage              false                         default
           restore.fromPlatformStorage.excludedResources   resourcequotas, limitranges   default
           restore.fromTenantStorage.allowedResources      configmaps and 17 more        default
           restore.fromTenantStorage.pods                  auto                          default

@@ -52,6 +52,7 @@ async fn house_and_nacre() -> Result<&'static (TestCluster, Nacre)> {
             let test_cluster = TestCluster::build().await?;
             test_cluster.set_policy(POLICY).await?;
             test_cluster.admission().await?;
+            test_cluster.record_requesters().await?;
             let (nacre, _) =
                 test_cluster.start_answering(&test_cluster.tenant("first", "first").await?, &[]).await?;
             anyhow::Ok((test_cluster, nacre))

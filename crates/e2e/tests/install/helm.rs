@@ -10,6 +10,9 @@ use serde_json::Value;
 use crate::life::nacre;
 use crate::traces::traces;
 
+/// Without a cluster, Helm does not know what the API server serves.
+const MUTATION: &str = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy";
+
 /// Objects by kind, namespace and name, whatever their order and whatever text they were made from.
 fn by_name(yaml: &str) -> Result<BTreeMap<String, Value>> {
     let named = |object: kube::api::DynamicObject| -> Result<(String, Value)> {
@@ -47,7 +50,8 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
             ][..],
         ),
     ] {
-        let template = ["template", "nacre", &chart, "-n", namespace, "--include-crds"];
+        let template =
+            ["template", "nacre", &chart, "-n", namespace, "--include-crds", "--api-versions", MUTATION];
         let templated = by_name(&bed.helm(&[&template[..], values].concat()).await?.ok()?)?;
         let (success, rendered, words) = nacre(bed, &[&["render", "-n", namespace], flags].concat()).await?;
         ensure!(success, "{words}");

@@ -332,7 +332,8 @@ fn what_is_missing_or_changed_is_named() {
     ");
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
     Nacre NotChecked: definitions (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests and 1 more): you may not get customresourcedefinitions
-    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 31 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
+    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 35 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
+    Admission NotChecked: mutating admission policies (nacre-requester, nacre-finalizers, nacre-requester's binding, nacre-finalizers's binding): you may not get mutatingadmissionpolicies, mutatingadmissionpolicybindings
     Rights NotChecked: roles and bindings (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
     ");
 }

@@ -211,9 +211,10 @@ fn not_permitted(seen: &Observed, policy: &Policy) -> Option<LocationDecision> {
     }
 }
 
-/// Whether the requester may bring the Secret.
+/// Whether the requester may bring the Secret. That is asked once, before approval is: what was approved is made again
+/// when somebody removed it, whoever has left since.
 pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
-    match named_key(seen.spec()).filter(|_| seen.storage.is_none()) {
+    match named_key(seen.spec()).filter(|_| seen.storage.is_none() && seen.request.is_none()) {
         Some((secret, _)) => requester::of_location(&seen.access, secret, policy),
         None => Verdict::all(),
     }

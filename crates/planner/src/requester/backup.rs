@@ -8,7 +8,7 @@ use super::access::{Access, Ask, Attributes};
 use super::kinds::{Selection, to_read};
 use super::message;
 use super::verdict::{Verdict, conclude};
-use crate::Policy;
+use crate::{Policy, fence};
 
 /// Whether a spec has commands that run in pods.
 fn has_commands(hooks: Option<&BackupHooks>) -> bool {
@@ -37,11 +37,11 @@ pub(crate) fn of_backup(
     let mut needed = BTreeMap::new();
     if asked.storage_location.is_some() {
         let Some(served) = &access.served else { return Verdict::Ask(vec![Ask::Served]) };
-        needed = selection(effective)
-            .kinds(served)
-            .iter()
-            .map(|(name, kind)| (name.clone(), to_read(kind)))
-            .collect();
+        let Selection { included, excluded } = selection(effective);
+        // What never goes into a backup needs no permission.
+        let excluded = [excluded, &fence::namespaced_out_of_backups()].concat();
+        let kinds = Selection { included, excluded: &excluded }.kinds(served);
+        needed = kinds.iter().map(|(name, kind)| (name.clone(), to_read(kind))).collect();
     }
     let hooks = has_commands(asked.hooks.as_ref()).then(|| ("spec.backupSpec.hooks", exec()));
     conclude(access, &policy.requester, &needed, hooks)

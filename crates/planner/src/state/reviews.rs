@@ -58,7 +58,7 @@ impl State {
         std::mem::take(&mut self.reviews.unsent).into_iter().collect()
     }
 
-    /// It could not be found out: it is to be tried again.
+    /// It could not be found out: somebody has to retry it.
     pub fn give_back(&mut self, ask: Ask) {
         if self.reviews.wanted.contains_key(&ask) {
             self.reviews.unsent.insert(ask);

@@ -122,7 +122,7 @@ const REFUSED: &[(&str, &[&str])] = &[
     (
         "backup:\n  tll: {}\n  maxPerNamespace: ten\n  hooks: maybe\n",
         &[
-            "2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes",
+            "2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete",
             "3:20: backup.maxPerNamespace: \"ten\" was found where a whole number, 0 or more, belongs",
             "4:10: backup.hooks: \"maybe\" was found where one of allow, forbid belongs",
         ],

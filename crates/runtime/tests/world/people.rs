@@ -15,7 +15,7 @@ use super::replay::Op;
 pub(super) type Permissions = BTreeMap<String, BTreeSet<String>>;
 
 /// The resources that the cluster serves: enough to tell who may have what.
-const SERVED: [(&str, &str); 12] = [
+const SERVED: [(&str, &str); 14] = [
     ("", "configmaps"),
     ("", "secrets"),
     ("", "services"),
@@ -28,6 +28,9 @@ const SERVED: [(&str, &str); 12] = [
     ("discovery.k8s.io", "endpointslices"),
     ("rbac.authorization.k8s.io", "roles"),
     ("rbac.authorization.k8s.io", "rolebindings"),
+    // What never goes into a backup, and comes out of none.
+    ("velero.io", "backups"),
+    ("oadp.openshift.io", "dataprotectionapplications"),
 ];
 
 /// Reading and writing all that stock `edit` does, roughly.
