@@ -33,6 +33,12 @@ pub const DATA_PROTECTED: &str = "DataProtected";
 pub const DATA_RESTORED: &str = "DataRestored";
 /// Whether the errors and warnings that Velero reported were read; the first of them is the message.
 pub const RESULTS_READ: &str = "ResultsRead";
+/// Whether the latest run of a schedule was made as it was due.
+pub const RUNNING_ON_TIME: &str = "RunsOnTime";
+/// Whether a schedule keeps what it is to keep, and nothing else.
+pub const RETAINED: &str = "Retained";
+/// Whether whoever asked has the permissions for all of it. Only ever False.
+pub const REQUESTER_PERMITTED: &str = "RequesterPermitted";
 /// Whether an operator has done what a DataProtectionApplication says.
 pub const RECONCILED: &str = "Reconciled";
 
@@ -51,6 +57,31 @@ pub const BACKUP_SCHEDULED: &str = "BackupScheduled";
 pub const DELETION_PENDING: &str = "DeletionPending";
 /// The spec was edited after Velero got it. The edit changes nothing: a new object is needed.
 pub const EDITED_TOO_LATE: &str = "EditedAfterCreation";
+
+/// The schedule is allowed, and runs.
+pub const SCHEDULE_ACCEPTED: &str = "ScheduleAccepted";
+/// The schedule is not allowed; the message says which field and what would be.
+pub const INVALID_SCHEDULE_SPEC: &str = "InvalidScheduleSpec";
+/// The latest run was made.
+pub const RUN_CREATED: &str = "RunCreated";
+/// A run was skipped: the message says which and why.
+pub const RUN_SKIPPED: &str = "RunSkipped";
+/// The latest run is refused, or waits; the message is its own. It starts by itself, or the next run takes its place.
+pub const RUN_REFUSED: &str = "RunRefused";
+/// Retention deletes a backup with its data.
+pub const BACKUP_NOT_KEPT: &str = "BackupNotKept";
+/// Backups that are no longer kept could not be deleted for a day; the message names them.
+pub const RETENTION_STUCK: &str = "RetentionStuck";
+/// What is to be kept is kept, and nothing else.
+pub const RETENTION_APPLIED: &str = "RetentionApplied";
+/// Backups expire earlier than the retention says, because the administrators enforce a ttl.
+pub const TTL_ENFORCED: &str = "TtlEnforced";
+/// Whoever asked lacks permissions for some of it, which was left out; the message names it.
+pub const RESOURCES_LEFT_OUT: &str = "ResourcesLeftOut";
+/// Whoever asked lacks permissions for some of it. The policy only warns, so nothing was left out.
+pub const NOT_ENFORCED: &str = "NotEnforced";
+/// Whoever asked lacks a permission without which the request makes no sense. It starts once the permission is there.
+pub const REQUESTER_NOT_PERMITTED: &str = "RequesterNotPermitted";
 
 /// There is no policy that can be read, so nothing new is allowed. The request waits, and proceeds by itself when the
 /// administrators have corrected the policy.

@@ -62,6 +62,8 @@ kinds! {
     NonAdminBackupStorageLocationRequest = "oadp.openshift.io" / "v1alpha1" / "nonadminbackupstoragelocationrequests", Namespaced;
     /// A tenant's request for a log or the contents of a backup.
     NonAdminDownloadRequest = "oadp.openshift.io" / "v1alpha1" / "nonadmindownloadrequests", Namespaced;
+    /// A tenant's schedule of backups.
+    NonAdminSchedule = "oadp.openshift.io" / "v1alpha1" / "nonadminschedules", Namespaced;
     /// OADP's own configuration.
     DataProtectionApplication = "oadp.openshift.io" / "v1alpha1" / "dataprotectionapplications", Namespaced;
     /// Velero's backup.
@@ -72,6 +74,8 @@ kinds! {
     BackupStorageLocation = "velero.io" / "v1" / "backupstoragelocations", Namespaced;
     /// Velero's request to delete a backup with its data.
     DeleteBackupRequest = "velero.io" / "v1" / "deletebackuprequests", Namespaced;
+    /// Velero's own schedule; the Go controller made these.
+    Schedule = "velero.io" / "v1" / "schedules", Namespaced;
     /// Velero's request for a presigned URL.
     DownloadRequest = "velero.io" / "v1" / "downloadrequests", Namespaced;
     /// Velero's word about itself.

@@ -22,6 +22,8 @@ pub const NAB_NACUUID: &str = "openshift.io/oadp-nab-origin-nacuuid";
 pub const NAR_NACUUID: &str = "openshift.io/oadp-nar-origin-nacuuid";
 /// The same on a storage location, its Secret and its approval request.
 pub const NABSL_NACUUID: &str = "openshift.io/oadp-nabsl-origin-nacuuid";
+/// The same on a Velero Schedule that the Go controller made.
+pub const NAS_NACUUID: &str = "openshift.io/oadp-nas-origin-nacuuid";
 /// The uid of the NonAdminDownloadRequest, on a Velero DownloadRequest.
 pub const NADR_UID: &str = "openshift.io/oadp-nadr-origin-nacuuid";
 /// On a NonAdminBackup that was made from a Velero Backup found in storage. A hint: tenants can write it too.
@@ -39,6 +41,16 @@ pub const NAR_NAMESPACE: &str = "openshift.io/oadp-nar-origin-namespace";
 pub const NABSL_NAME: &str = "openshift.io/oadp-nabsl-origin-name";
 /// And where it lives.
 pub const NABSL_NAMESPACE: &str = "openshift.io/oadp-nabsl-origin-namespace";
+/// Which NonAdminSchedule made a NonAdminBackup, as a label, and a Velero object, as an annotation. On a NonAdminBackup it
+/// is a hint: whoever writes it there has the backup count as a run of that schedule, in their own namespace.
+pub const NAS_NAME: &str = "openshift.io/oadp-nas-origin-name";
+/// And where it lives.
+pub const NAS_NAMESPACE: &str = "openshift.io/oadp-nas-origin-namespace";
+/// The time for which a NonAdminBackup was made by a schedule.
+pub const SCHEDULED_FOR: &str = "nacre.dev/scheduled-for";
+/// On a NonAdminSchedule that nacre made because the policy has a default for the namespace; its value is the name of that
+/// default.
+pub const DEFAULT_SCHEDULE: &str = "nacre.dev/default-schedule";
 /// Which NonAdminDownloadRequest a Velero object was made for.
 pub const NADR_NAME: &str = "openshift.io/oadp-nadr-origin-name";
 /// And where it lives.
@@ -48,6 +60,15 @@ pub const NADR_NAMESPACE: &str = "openshift.io/oadp-nadr-origin-namespace";
 pub const ORIGIN_UID: &str = "nacre.dev/origin-uid";
 /// The uid of its namespace: a namespace that was deleted and re-created is a different owner.
 pub const ORIGIN_NAMESPACE_UID: &str = "nacre.dev/origin-namespace-uid";
+/// Who asked, as JSON: written by the API server on tenants' requests, where nobody can forge it. On a Velero object it
+/// is the name alone, for administrators.
+pub const REQUESTER: &str = "nacre.dev/requester";
+/// Who asked for the data of a backup to be deleted, likewise.
+pub const DELETION_REQUESTER: &str = "nacre.dev/deletion-requester";
+/// On a Velero Backup or Restore: the resources that were left out because the requester lacks permissions.
+pub const LEFT_OUT: &str = "nacre.dev/left-out";
+/// The same where the policy only warns: the resources that would have been left out.
+pub const NOT_PERMITTED: &str = "nacre.dev/not-permitted";
 /// An administrator's word that tenants may name this ConfigMap; its value is `true`.
 pub const TENANT_USABLE: &str = "nacre.dev/tenant-usable";
 
@@ -99,5 +120,7 @@ pub const VELERO_STORAGE_LOCATION: &str = "velero.io/storage-location";
 pub const NAB_FINALIZER: &str = "nonadminbackup.oadp.openshift.io/finalizer";
 /// Holds a NonAdminRestore until its Velero Restore is gone.
 pub const NAR_FINALIZER: &str = "nonadminrestore.oadp.openshift.io/finalizer";
+/// The Go controller holds a NonAdminSchedule by it; nacre removes it and puts none there.
+pub const NAS_FINALIZER: &str = "nonadminschedule.oadp.openshift.io/finalizer";
 /// Holds a NonAdminBackupStorageLocation until its objects in the administrators' namespace are gone.
 pub const NABSL_FINALIZER: &str = "nonadminbackupstoragelocation.oadp.openshift.io/finalizer";

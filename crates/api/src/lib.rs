@@ -18,6 +18,8 @@ mod location;
 mod location_request;
 mod naming;
 mod restore;
+mod retention;
+mod schedule;
 mod schema;
 mod secret;
 mod strict;
@@ -51,12 +53,17 @@ pub use location_request::{
 };
 pub use naming::{NAMESPACE_UID_IN_NAME, RestoredFrom, restore_name, restore_name_pattern, velero_name};
 pub use restore::{NonAdminRestore, NonAdminRestoreSpec, NonAdminRestoreStatus, VeleroRestore};
+pub use retention::Retention;
+pub use schedule::{
+    Concurrency, NonAdminSchedule, NonAdminScheduleSpec, NonAdminScheduleStatus, ScheduleTemplate,
+    ScheduledBackup, VeleroSchedule,
+};
 pub use secret::{Hidden, HiddenSecret};
 pub use velero_results::{MOST_MESSAGES, VeleroResults};
 pub use workload::{
     Claim, ClaimPhase, ClaimSource, ClaimSpec, ContainerState, ContainerStatus, DataSource, NodeAgent,
     NodeAgentContainer, NodeAgentPodSpec, NodeAgentSpec, NodeAgentStatus, NodeAgentTemplate, PodCondition,
-    PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Waiting,
+    PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Terminated, Waiting,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -85,6 +92,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         NonAdminBackupStorageLocation::crd(),
         NonAdminBackupStorageLocationRequest::crd(),
         NonAdminDownloadRequest::crd(),
+        NonAdminSchedule::crd(),
         DataProtectionApplication::crd(),
     ];
     for crd in &mut crds {

@@ -31,6 +31,7 @@ one_of! { location_phase: "Available" "Unavailable" }
 one_of! { access_mode: "ReadOnly" "ReadWrite" }
 one_of! { on_error: "Continue" "Fail" }
 one_of! { delete_phase: "New" "InProgress" "Processed" }
+one_of! { schedule_phase: "New" "Enabled" "FailedValidation" }
 one_of! { download_phase: "New" "Processed" }
 one_of! {
     /// What Velero can sign a URL for.

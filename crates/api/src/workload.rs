@@ -147,7 +147,14 @@ pub struct ContainerState {
     /// What it waits for, if it does not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
+    /// That it has ended, if it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminated: Option<Terminated>,
 }
+
+/// That a container has ended. How is of no interest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terminated {}
 
 /// What a container waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

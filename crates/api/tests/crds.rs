@@ -56,6 +56,7 @@ fn names_are_those_released_clients_use() {
             "oadp.openshift.io nonadminbackupstoragelocationrequests nabslrequest \
              [Request-Phase Request-Namespace Request-Name Age]",
             "oadp.openshift.io nonadmindownloadrequests nadr [Request-Phase Age]",
+            "oadp.openshift.io nonadminschedules nas [Request-Phase Velero-Phase Next-Run Paused Age]",
             "oadp.openshift.io dataprotectionapplications dpa []",
         ]
     );

@@ -8,7 +8,7 @@ use crate::{
     connect::{Connection, Session},
     doctor, explain, help, install, live_migration, location,
     output::{EXIT_CODES, Format, Outcome},
-    policy, request, restore, status, verify,
+    policy, request, restore, schedule, status, verify, whoami,
 };
 
 /// Backups, restores and live-migration permissions for namespace owners.
@@ -36,6 +36,9 @@ enum Command {
     /// Restore a backup, and see the result.
     #[command(visible_alias = "nar", alias = "restores")]
     Restore(restore::Args),
+    /// Back up the namespace at set times, and decide how long backups are kept.
+    #[command(visible_alias = "nas", alias = "schedules")]
+    Schedule(schedule::Args),
     /// Use your own storage for backups.
     #[command(visible_aliases = ["nabsl", "bsl"], alias = "locations")]
     Location(location::Args),
@@ -43,6 +46,8 @@ enum Command {
     Status(status::Status),
     /// Show what nacre would do with a request, before it is sent.
     Explain(explain::Explain),
+    /// Show who you are to nacre, and what you could back up and restore.
+    Whoami(whoami::Whoami),
     /// Approve or reject storage that tenants want to use.
     #[command(visible_alias = "nabsl-request", alias = "requests")]
     Request(request::Args),
@@ -105,9 +110,11 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
     match args.command {
         Command::Backup(args) => Box::pin(backup::run(&session, args)).await,
         Command::Restore(args) => Box::pin(restore::run(&session, args)).await,
+        Command::Schedule(args) => Box::pin(schedule::run(&session, args)).await,
         Command::Location(args) => Box::pin(location::run(&session, args)).await,
         Command::Status(_) => Box::pin(status::run(&session)).await,
         Command::Explain(args) => Box::pin(explain::run(&session, &args)).await,
+        Command::Whoami(_) => Box::pin(whoami::run(&session)).await,
         Command::Request(args) => Box::pin(request::run(&session, args, given)).await,
         Command::Policy(args) => Box::pin(policy::run(&session, args, given)).await,
         Command::Adopt(verb) => Box::pin(adopt::run(&session, &verb)).await,

@@ -6,7 +6,10 @@ use clap::Command;
 
 /// Who needs which command. One that is not built in is left out.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("For the owner of a namespace", &["backup", "restore", "location", "status", "explain"]),
+    (
+        "For the owner of a namespace",
+        &["backup", "restore", "schedule", "location", "status", "explain", "whoami"],
+    ),
     (
         "For administrators",
         &["request", "policy", "adopt", "doctor", "verify", "install", "upgrade", "uninstall", "render"],

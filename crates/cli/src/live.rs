@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal as _},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Result, bail};
@@ -14,7 +14,7 @@ use kube::{
     core::{ApiResource, DynamicObject},
     runtime::{WatchStreamExt as _, watcher},
 };
-use planner::view;
+use planner::{view, volumes::size};
 
 use crate::{
     connect::Session,
@@ -37,8 +37,10 @@ pub(crate) struct Moment {
     pub(crate) word: String,
     /// A sentence, without its name.
     pub(crate) sentence: String,
-    /// Items done, and all of them.
-    pub(crate) items: Option<(u64, u64)>,
+    /// Done, and all there is: bytes of volume data, or items where no volume data is on its way.
+    pub(crate) amount: Option<(u64, u64)>,
+    /// Bytes of volume data that are done, for the rate.
+    pub(crate) bytes: Option<u64>,
     /// How a wait for it ends; none if it goes on.
     pub(crate) outcome: Option<Outcome>,
 }
@@ -56,10 +58,13 @@ pub(crate) trait ShowsProgress: Readable {
 fn of_progress(progress: &RequestProgress<'_>) -> Moment {
     let count = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
     let items = count(progress.velero.done).zip(count(progress.velero.total));
+    let volumes = progress.volume_bytes();
+    let bytes = volumes.and_then(|volumes| count(Some(volumes.done)).zip(count(Some(volumes.total))));
     Moment {
         word: progress.word().to_owned(),
         sentence: printable(&progress.sentence()),
-        items: items.filter(|_| progress.state() == State::Running),
+        amount: bytes.or(items.filter(|_| progress.state() == State::Running)),
+        bytes: bytes.map(|(done, _)| done),
         outcome: progress.outcome(),
     }
 }
@@ -96,7 +101,8 @@ impl ShowsProgress for NonAdminBackupStorageLocation {
         Moment {
             word: place.word().to_owned(),
             sentence: printable(&place.sentence()),
-            items: None,
+            amount: None,
+            bytes: None,
             outcome: place.outcome(),
         }
     }
@@ -263,6 +269,29 @@ struct View {
     bar: Option<ProgressBar>,
     title: String,
     last: String,
+    rate: Rate,
+}
+
+/// How fast volume data moves, since it was first seen to.
+#[derive(Default)]
+struct Rate(Option<(Instant, u64)>);
+
+impl Rate {
+    /// The bytes in a second, ready to follow the sentence; nothing while it is not known.
+    fn follow(&mut self, bytes: Option<u64>, now: Instant) -> String {
+        let Some(bytes) = bytes else {
+            self.0 = None;
+            return String::new();
+        };
+        let (since, first) = *self.0.get_or_insert((now, bytes));
+        let moved = bytes.saturating_sub(first);
+        match now.duration_since(since).as_secs() {
+            seconds if seconds > 0 && moved > 0 => {
+                format!(" ({}/s)", size(i64::try_from(moved / seconds).unwrap_or(i64::MAX)))
+            }
+            _ => String::new(),
+        }
+    }
 }
 
 impl View {
@@ -272,7 +301,7 @@ impl View {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
-        Self { bar, title: format!("{noun} {name}"), last: String::new() }
+        Self { bar, title: format!("{noun} {name}"), last: String::new(), rate: Rate::default() }
     }
 
     fn show(&mut self, moment: &Moment) {
@@ -284,13 +313,13 @@ impl View {
             return;
         };
         // The words last: whoever sees them sees the bar that goes with them.
-        if let Some((done, total)) = moment.items {
+        if let Some((done, total)) = moment.amount {
             bar.set_length(total);
             bar.set_position(done);
         }
-        bar.set_style(look(moment.items.is_some()));
+        bar.set_style(look(moment.amount.is_some()));
         bar.set_prefix(self.title.clone());
-        bar.set_message(moment.sentence.clone());
+        bar.set_message(moment.sentence.clone() + &self.rate.follow(moment.bytes, Instant::now()));
     }
 
     fn clear(&mut self) {
@@ -321,4 +350,23 @@ pub(crate) fn verdict<K: ShowsProgress>(name: &str, moment: &Moment) -> String {
         None => style::BUSY,
     };
     format!("{} {name}: {}\n", K::NOUN, style::paint(style, &moment.sentence))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::Rate;
+
+    #[test]
+    fn the_rate_counts_from_when_bytes_were_first_seen() {
+        let (mut rate, start) = (Rate::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(rate.follow(None, at(0)), "");
+        assert_eq!(rate.follow(Some(1 << 20), at(5)), "");
+        assert_eq!(rate.follow(Some(21 << 20), at(15)), " (2 MiB/s)");
+        // Another volume begins, and nothing is known for a moment.
+        assert_eq!(rate.follow(None, at(16)), "");
+        assert_eq!(rate.follow(Some(1), at(17)), "");
+    }
 }

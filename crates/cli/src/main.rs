@@ -30,6 +30,7 @@ mod reference;
 mod request;
 mod resources;
 mod restore;
+mod schedule;
 mod selector;
 mod send;
 mod status;
@@ -39,6 +40,7 @@ mod text;
 mod verify;
 mod wait;
 mod warnings;
+mod whoami;
 
 use std::process::ExitCode;
 

@@ -1,12 +1,13 @@
 //! The progress of a backup or a restore, as text. Both share the same states.
 
-use api::{NonAdminBackup, NonAdminRestore, Phase, condition};
+use api::{ClaimStatus, NonAdminBackup, NonAdminRestore, Phase, condition};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
 use planner::{
     healed_by, last_good,
     queue::{Stage, stage},
+    volumes::VolumeBytes,
 };
 
 use crate::{output::Outcome, style, table::Cell};
@@ -39,6 +40,8 @@ pub(crate) struct RequestProgress<'a> {
     pub(crate) conditions: &'a [Condition],
     /// Its position in Velero's queue: 0 when finished, 1 when running or next.
     pub(crate) position: Option<i64>,
+    /// What became of the data of its claims so far.
+    pub(crate) claims: &'a [ClaimStatus],
     /// It is being deleted, with or without its data.
     pub(crate) is_deleting: bool,
     pub(crate) velero: Velero<'a>,
@@ -111,6 +114,7 @@ impl<'a> From<&'a NonAdminBackup> for RequestProgress<'a> {
             phase: status.and_then(|status| status.phase),
             conditions: status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
             position: status.and_then(|status| Some(status.queue_info?.estimated_queue_position)),
+            claims: status.map(|status| status.claims.as_slice()).unwrap_or_default(),
             is_deleting: backup.metadata.deletion_timestamp.is_some()
                 || backup.spec.delete_backup == Some(true),
             velero: velero_status.map_or_else(Velero::default, |velero_status| Velero {
@@ -141,6 +145,7 @@ impl<'a> From<&'a NonAdminRestore> for RequestProgress<'a> {
             phase: status.and_then(|status| status.phase),
             conditions: status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
             position: status.and_then(|status| Some(status.queue_info?.estimated_queue_position)),
+            claims: status.map(|status| status.claims.as_slice()).unwrap_or_default(),
             is_deleting: restore.metadata.deletion_timestamp.is_some(),
             velero: velero_status.map_or_else(Velero::default, |velero_status| Velero {
                 phase: velero_status.phase.as_deref().unwrap_or_default(),
@@ -220,6 +225,13 @@ impl<'a> RequestProgress<'a> {
     /// nacre has not yet seen what became of all volumes.
     fn is_checking_data(&self) -> bool {
         self.data().is_some_and(|data| data.status == "Unknown" && data.reason == condition::STILL_RUNNING)
+    }
+
+    /// How many bytes of volume data are done, and how many there are; none if Velero does not work on them now.
+    pub(crate) fn volume_bytes(&self) -> Option<VolumeBytes> {
+        VolumeBytes::of(self.claims)
+            .filter(|_| matches!(self.state(), State::Running | State::Finishing))
+            .filter(|_| self.is_checking_data())
     }
 
     /// What the volumes wait for, if they wait for something that does not come by itself.

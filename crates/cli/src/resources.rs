@@ -3,50 +3,22 @@
 use anyhow::{Result, bail};
 use http::{Request, header::ACCEPT};
 pub(crate) use planner::served::Served;
-use planner::served::is_pattern;
+use planner::served::{self, DISCOVERY, is_pattern};
 use serde_json::Value;
 
 use crate::{connect::Session, output::remark};
 
-/// All kinds of a cluster in one answer; Kubernetes before 1.30 has only the older format, which reads the same.
-const DISCOVERY: &str = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2,\
-                         application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2beta1";
-
 /// Asks for everything the cluster serves; none if it does not say, or not all of it.
 pub(crate) async fn served(session: &Session) -> Option<Vec<Served>> {
     let (core, groups) = tokio::join!(read(session, "/api"), read(session, "/apis"));
-    let mut all = listed(&core?)?;
-    all.extend(listed(&groups?)?);
+    let mut all = served::read(&core?)?;
+    all.extend(served::read(&groups?)?);
     Some(all)
 }
 
 async fn read(session: &Session, path: &str) -> Option<Value> {
     let request = Request::get(path).header(ACCEPT, DISCOVERY).body(Vec::new()).ok()?;
     serde_json::from_str(&session.client.request_text(request).await.ok()?).ok()
-}
-
-fn listed(list: &Value) -> Option<Vec<Served>> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut found = Vec::new();
-    for group in list["items"].as_array()? {
-        for (at, version) in group["versions"].as_array().into_iter().flatten().enumerate() {
-            for resource in version["resources"].as_array().into_iter().flatten() {
-                let short = resource["shortNames"].as_array().into_iter().flatten().map(text);
-                found.push(Served {
-                    group: text(&group["metadata"]["name"]),
-                    version: text(&version["version"]),
-                    plural: text(&resource["resource"]),
-                    kind: text(&resource["responseKind"]["kind"]),
-                    aliases: std::iter::once(text(&resource["singularResource"])).chain(short).collect(),
-                    namespaced: resource["scope"] == "Namespaced",
-                    listable: resource["verbs"].as_array().into_iter().flatten().any(|verb| verb == "list"),
-                    // The first version is the preferred one.
-                    preferred: at == 0,
-                });
-            }
-        }
-    }
-    Some(found)
 }
 
 /// What to do about a name that the cluster does not serve.
@@ -145,7 +117,7 @@ mod tests {
                 {"version": "v1", "resources": [resource("gadgets", "gadget", &[], "Namespaced")]},
             ]},
         ]});
-        listed(&list).unwrap()
+        served::read(&list).unwrap()
     }
 
     #[test]
@@ -182,6 +154,6 @@ mod tests {
 
     #[test]
     fn an_answer_in_an_older_format_is_none() {
-        assert_eq!(listed(&json!({"kind": "APIGroupList", "groups": []})), None);
+        assert_eq!(served::read(&json!({"kind": "APIGroupList", "groups": []})), None);
     }
 }

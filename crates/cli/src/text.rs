@@ -36,29 +36,9 @@ pub(crate) fn count(number: i64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// A number of bytes, in the unit that leaves few digits: `12 KiB`, `1.5 GiB`.
-pub(crate) fn bytes(number: i64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut tenths = i128::from(number.max(0)) * 10;
-    let mut unit = 0;
-    while tenths >= 10_240 && unit + 1 < UNITS.len() {
-        tenths /= 1024;
-        unit += 1;
-    }
-    let (whole, rest) = (tenths / 10, tenths % 10);
-    let unit = UNITS[unit];
-    if rest == 0 || whole >= 10 { format!("{whole} {unit}") } else { format!("{whole}.{rest} {unit}") }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, printable, span};
-
-    #[test]
-    fn bytes_have_few_digits() {
-        let sizes = [0, 1023, 1024, 1536, 8 << 20, 3 << 29, 5 << 50];
-        assert_eq!(sizes.map(bytes), ["0 B", "1023 B", "1 KiB", "1.5 KiB", "8 MiB", "1.5 GiB", "5120 TiB"]);
-    }
+    use super::{count, printable, span};
 
     #[test]
     fn spans_read_like_kubectls() {

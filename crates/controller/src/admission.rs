@@ -17,7 +17,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use engine::{
-    CertificateSlot, Cluster, Executor, Presenter, Supervisor, chain, make_certificate, validity,
+    CertificateSlot, Cluster, Executor, Presenter, Supervisor, chain, find_out, make_certificate, validity,
     with_credential,
 };
 use jiff::Timestamp;
@@ -264,6 +264,9 @@ async fn answer(State(Reviewer { cluster, client }): State<Reviewer>, body: Byte
         Ok(question) => question,
         Err(why) => return (StatusCode::BAD_REQUEST, why).into_response(),
     };
+    if let Some(client) = &client {
+        learn(client, &cluster, &question).await;
+    }
     // If a review panics, the request gets no answer, and the API server continues without nacre (failurePolicy:
     // Ignore).
     let review = || catch_unwind(AssertUnwindSafe(|| question.answer(&cluster.look())));
@@ -275,6 +278,20 @@ async fn answer(State(Reviewer { cluster, client }): State<Reviewer>, body: Byte
     match verdict {
         Ok(answer) => ([(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// A wildcard, what is served, and the rest: more rounds of questions there are not.
+const ROUNDS: usize = 3;
+
+/// Finds out what the requester is permitted, so that the answer can name what is not.
+async fn learn(client: &Client, cluster: &Cluster, question: &wire::Question) {
+    for _ in 0..ROUNDS {
+        let asks = catch_unwind(AssertUnwindSafe(|| question.asks(&cluster.look()))).unwrap_or_default();
+        if asks.is_empty() {
+            return;
+        }
+        find_out(client, cluster, asks).await;
     }
 }
 

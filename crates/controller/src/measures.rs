@@ -53,6 +53,16 @@ impl Collector for Measured {
             .map(|(namespace, at)| ([("namespace", namespace.as_str())], at.as_second()));
         let help = "When the last good backup of a namespace was completed: complete, not empty, unfiltered, and restorable now";
         gauges(all, "nacre_last_good_backup_timestamp_seconds", help, good)?;
+        let of_schedule = |(namespace, name): &(String, String)| {
+            [("namespace", namespace.clone()), ("schedule", name.clone())]
+        };
+        let good =
+            measures.schedules.iter().map(|(of, found)| (of_schedule(of), found.last_good.as_second()));
+        let help = "When the last good backup of a schedule was completed; without one, when the schedule was created";
+        gauges(all, "nacre_schedule_last_good_timestamp_seconds", help, good)?;
+        let every = measures.schedules.iter().map(|(of, found)| (of_schedule(of), found.interval));
+        let help = "The time between the latest run that was due and the next one of a schedule";
+        gauges(all, "nacre_schedule_interval_seconds", help, every)?;
         let waits = measures.waiting_since.iter().map(|((namespace, kind), since)| {
             let waited = now.duration_since(*since).as_secs_f64().max(0.0);
             ([("namespace", namespace.as_str()), ("kind", kind.name())], waited)

@@ -28,6 +28,7 @@ pub(crate) struct Metrics {
     decisions: Counter,
     failures: Counter,
     ignored: Counter,
+    reviews: Counter,
     seconds: Family<[(&'static str, &'static str); 1], Histogram>,
     by_namespace: Arc<Mutex<Tallies>>,
 }
@@ -50,6 +51,7 @@ impl Metrics {
             decisions: Counter::default(),
             failures: Counter::default(),
             ignored: Counter::default(),
+            reviews: Counter::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 4.0, 8))),
             by_namespace: Arc::default(),
         };
@@ -63,6 +65,8 @@ impl Metrics {
         );
         let help = "Backups in tenants' storage that contradict it and are ignored";
         registry.register("nacre_ignored_backups", help, metrics.ignored.clone());
+        let help = "SubjectAccessReviews made to find out what requesters are permitted";
+        registry.register("nacre_access_reviews", help, metrics.reviews.clone());
         let help = "Time to decide about a request and carry the decision out";
         registry.register("nacre_decision_seconds", help, metrics.seconds.clone());
         metrics
@@ -71,6 +75,11 @@ impl Metrics {
     /// Counts a Velero Backup that is not imported.
     pub(crate) fn ignored(&self) {
         self.ignored.inc();
+    }
+
+    /// Counts a SubjectAccessReview.
+    pub(crate) fn reviewed(&self) {
+        self.reviews.inc();
     }
 
     /// Counts one reconcile.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use api::velero::{
     Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
-    PodVolumeBackup, PodVolumeRestore, Restore,
+    PodVolumeBackup, PodVolumeRestore, Restore, Schedule,
 };
 use api::{
     Claim, DataProtectionApplication, HiddenSecret, Kind, NodeAgent, NonAdminBackup,
     NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
-    NonAdminRestore, RestoredPod,
+    NonAdminRestore, NonAdminSchedule, RestoredPod,
 };
 use engine::{Cluster, EventRecorder, Executor, Leadership, Progress, Supervisor, chain, watch};
 use futures::FutureExt;
@@ -40,8 +40,13 @@ use crate::policy;
 use crate::queue;
 
 /// The kinds that own what is collected when they are gone.
-const OWNERS: [Kind; 4] =
-    [Kind::Namespace, Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
+const OWNERS: [Kind; 5] = [
+    Kind::Namespace,
+    Kind::NonAdminBackup,
+    Kind::NonAdminRestore,
+    Kind::NonAdminBackupStorageLocation,
+    Kind::NonAdminSchedule,
+];
 
 /// Shutdown timeout: how long writes in flight may take to finish, and the lease to be released. A lease that is not
 /// released expires.
@@ -140,6 +145,9 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         engine::run_velero_view(client.clone(), executor.clone(), cluster.clone(), leadership.clone()),
     );
     poll(&supervisor, &client, &namespace, &cluster);
+    let reviewed = context.metrics.clone();
+    supervisor
+        .spawn("reviews", engine::answer_asks(client.clone(), cluster.clone(), move || reviewed.reviewed()));
     supervisor.spawn("results", engine::read_results(client.clone(), cluster.clone(), leadership.clone()));
     supervisor.spawn(
         "Velero version",
@@ -208,11 +216,13 @@ fn start_watches(
         starter.everywhere::<NonAdminRestore>(),
         starter.everywhere::<NonAdminBackupStorageLocation>(),
         starter.everywhere::<NonAdminDownloadRequest>(),
+        starter.everywhere::<NonAdminSchedule>(),
         starter.in_namespace::<DownloadRequest>(),
         starter.in_namespace::<NonAdminBackupStorageLocationRequest>(),
         starter.in_namespace::<HiddenSecret>(),
         starter.in_namespace::<Backup>(),
         starter.in_namespace::<Restore>(),
+        starter.in_namespace::<Schedule>(),
         starter.in_namespace::<BackupStorageLocation>(),
         starter.in_namespace::<DeleteBackupRequest>(),
         starter.in_namespace::<ConfigMap>(),

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use api::NonAdminBackup;
+use api::{NonAdminBackup, labels};
 use bed::eventually;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use kube::Api;
 use kube::api::PostParams;
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::test_cluster::{deploy, free_address};
@@ -54,6 +54,25 @@ impl TestCluster {
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         eventually("the policies to be in force", TIMEOUT, async || {
             refused_by("nacre-namespace-marks", namespaces.create(&dry, &probe).await)
+        })
+        .await
+    }
+
+    /// Has the API server record who asks, and waits until it does.
+    pub async fn record_requesters(&self) -> Result<()> {
+        self.bed.apply_path(&deploy("requester.yaml")).await?;
+        let requests = Api::<NonAdminBackup>::namespaced(self.bed.client().await?, "default");
+        let probe = json!({
+            "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+            "metadata": {"name": "probe"}, "spec": {"backupSpec": {}},
+        });
+        let probe = serde_json::from_value(probe)?;
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        eventually("who asks to be recorded", TIMEOUT, async || {
+            let made = requests.create(&dry, &probe).await?;
+            let is_recorded = made.annotations().contains_key(labels::REQUESTER);
+            ensure!(is_recorded && !made.finalizers().is_empty(), "{:?}", made.metadata);
+            Ok(())
         })
         .await
     }

@@ -1,5 +1,6 @@
 //! A tenant on a real node: somebody with the `edit` role in one namespace, whose pods have volumes with real bytes.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ use crate::{NodeCluster, VELERO, command_line};
 
 /// What a tenant loses with everything in a namespace. Requests to nacre stay, or nothing could be restored.
 const CONTENTS: &str = "deployments,statefulsets,daemonsets,jobs,cronjobs,pods,services,configmaps,secrets,persistentvolumeclaims";
+
+/// How many replicas a StatefulSet has.
+const REPLICAS: usize = 3;
 
 /// Where pods have their volume.
 const DATA: &str = "/data";
@@ -102,6 +106,52 @@ impl<'a> NodeTenant<'a> {
         self.write_data(name, bytes).await
     }
 
+    /// The same with a StatefulSet of three replicas, each with a claim and bytes of its own. What is given goes into its
+    /// spec. Returns the checksum of each replica's data; [`Self::checksums_of_replicas`] compares.
+    pub async fn start_stateful_set(&self, name: &str, bytes: u64, more: &Value) -> Result<Vec<String>> {
+        let mut pod = pod_spec(name);
+        pod["volumes"] = json!([]);
+        let mut spec = json!({
+            "serviceName": name,
+            "replicas": REPLICAS,
+            "selector": { "matchLabels": { "app": name } },
+            "template": { "metadata": { "labels": { "app": name } }, "spec": pod },
+            "volumeClaimTemplates": [{ "metadata": { "name": "data" }, "spec": claim("data")["spec"] }],
+        });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            spec[key] = value.clone();
+        }
+        self.apply(&json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": spec}))
+            .await?;
+        self.write_replicas(name, bytes).await?;
+        let written = self.checksums_of_replicas(name).await?;
+        let different: BTreeSet<&String> = written.iter().collect();
+        ensure!(different.len() == written.len(), "replicas have the same bytes: {written:?}");
+        Ok(written)
+    }
+
+    /// Replaces the data of each replica of a StatefulSet by so many random bytes.
+    pub async fn write_replicas(&self, name: &str, bytes: u64) -> Result<()> {
+        for at in 0..REPLICAS {
+            let pod = format!("{name}-{at}");
+            bed::eventually("the replica", PATIENCE, async || {
+                self.kubectl(&["get", "pod", &pod]).await?.ok()
+            })
+            .await?;
+            self.shell_in(&pod, &random_bytes(bytes)).await?;
+        }
+        Ok(())
+    }
+
+    /// The checksum of the data of each replica of a StatefulSet.
+    pub async fn checksums_of_replicas(&self, name: &str) -> Result<Vec<String>> {
+        let mut checksums = Vec::new();
+        for at in 0..REPLICAS {
+            checksums.push(self.checksum_in(&format!("{name}-{at}")).await?);
+        }
+        Ok(checksums)
+    }
+
     /// The name of the first pod with the label `app: NAME`, once it is Ready: of that pod or that Deployment.
     pub async fn pod_of(&self, app: &str) -> Result<String> {
         let pods = self.api::<Pod>();
@@ -135,8 +185,7 @@ impl<'a> NodeTenant<'a> {
 
     /// Replaces the data of an app by so many random bytes.
     pub async fn write_data(&self, app: &str, bytes: u64) -> Result<()> {
-        let write = format!("head -c {bytes} /dev/urandom > {DATA}/bytes && sync");
-        self.shell(app, &write).await?;
+        self.shell(app, &random_bytes(bytes)).await?;
         Ok(())
     }
 
@@ -199,6 +248,11 @@ impl<'a> NodeTenant<'a> {
         names.sort();
         Ok(names)
     }
+}
+
+/// A shell command that replaces what is in the volume.
+fn random_bytes(bytes: u64) -> String {
+    format!("head -c {bytes} /dev/urandom > {DATA}/bytes && sync")
 }
 
 /// A claim of the node's StorageClass.

@@ -168,6 +168,11 @@ impl TestCluster {
         self.bed.wait_allowed(user, namespace, "create", "oadp.openshift.io", "nonadminbackups").await?;
         Tenant::new(&self.bed, namespace, user).await
     }
+
+    /// Somebody in a namespace that exists, with whatever permissions they were given.
+    pub async fn user(&self, namespace: &str, user: &str) -> Result<Tenant<'_>> {
+        Tenant::new(&self.bed, namespace, user).await
+    }
 }
 
 impl Nacre {

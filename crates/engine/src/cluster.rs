@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use jiff::Timestamp;
+use planner::requester::Ask;
 use planner::state::Moment;
 use planner::{Key, State};
 use runtime::Runtime;
@@ -20,6 +21,8 @@ pub struct Cluster {
     started: Instant,
     /// Something became ready, or a timer was set.
     changed: Notify,
+    /// A decision asked for a fact.
+    asked: Notify,
     degraded: Arc<Degraded>,
 }
 
@@ -48,6 +51,7 @@ impl Cluster {
             runtime: RwLock::new(Runtime::new(admin_namespace)),
             started: Instant::now(),
             changed: Notify::new(),
+            asked: Notify::new(),
             degraded: Arc::default(),
         }
     }
@@ -82,9 +86,24 @@ impl Cluster {
         if runtime.state.policy_reads() != reads {
             report_policy(&runtime.state);
         }
+        if runtime.state.has_asks() {
+            self.asked.notify_one();
+        }
         drop(runtime);
         self.changed.notify_one();
         done
+    }
+
+    /// What decisions ask for, once they do. Whoever takes it must answer, or give it back.
+    pub(crate) async fn asks(&self) -> Vec<Ask> {
+        loop {
+            let asked = self.asked.notified();
+            let asks = self.lock().state.take_asks();
+            if !asks.is_empty() {
+                return asks;
+            }
+            asked.await;
+        }
     }
 
     /// Enqueues these keys.

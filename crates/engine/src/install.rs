@@ -47,6 +47,14 @@ pub async fn found(client: &Client, namespace: &str) -> Result<Vec<Found>, kube:
     Ok(found)
 }
 
+/// The kinds of an installation that this API server does not know.
+pub async fn unserved(client: &Client) -> Result<Vec<Kind>, kube::Error> {
+    if crate::live_migration::knows_mutating_policies(client).await? {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Kind::MutatingAdmissionPolicy, Kind::MutatingAdmissionPolicyBinding])
+}
+
 /// Every object with nacre's labels.
 pub async fn marked(client: &Client) -> Result<Vec<Found>, kube::Error> {
     let ours = ListParams::default().labels(&format!("{}={}", labels::PART_OF, labels::PART_OF_VALUE));
@@ -235,12 +243,13 @@ pub async fn kept(
     Ok(kept)
 }
 
-const REQUESTS: [Kind; 5] = [
+const REQUESTS: [Kind; 6] = [
     Kind::NonAdminBackup,
     Kind::NonAdminRestore,
     Kind::NonAdminBackupStorageLocation,
     Kind::NonAdminBackupStorageLocationRequest,
     Kind::NonAdminDownloadRequest,
+    Kind::NonAdminSchedule,
 ];
 
 /// How many requests of tenants there are by kind, and in how many namespaces.

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore, Schedule};
 use api::{
     Claim, DataProtectionApplication, Kind, NodeAgent, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminDownloadRequest, NonAdminRestore, Phase, RestoredPod, labels,
+    NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule, Phase, RestoredPod, labels,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
@@ -17,7 +17,7 @@ use crate::backup::{is_next, next_in_line};
 use crate::ownership::{annotation, label};
 use crate::queue::{Queued, Stage};
 use crate::state::State;
-use crate::{Key, download, policy, restore, sync};
+use crate::{Key, download, policy, restore, schedule as schedules, sync};
 
 /// A backup request: itself, and the restores that wait for it. One that is deleted, or comes to nothing, leaves its
 /// place under the namespace limit to those that wait.
@@ -31,11 +31,49 @@ pub fn backup(view: &State, before: Option<&NonAdminBackup>, after: Option<&NonA
     if after.is_none() || (waits(before) && !waits(after)) {
         keys.extend(next_in_line(view, namespace));
     }
+    keys.extend(schedule_of(view, before.map(|backup| &backup.metadata)));
+    keys.extend(schedule_of(view, after.map(|backup| &backup.metadata)));
     if after.is_none() {
         let left = crate::backup::references(backup);
         keys.extend(left.iter().map(|name| Key::new(Kind::Backup, view.admin_namespace(), name)));
     }
     keys
+}
+
+/// The schedule that a backup request says it is a run of.
+fn schedule_of(view: &State, backup: Option<&ObjectMeta>) -> Option<Key> {
+    let namespace = backup?.namespace.as_deref()?;
+    let named = schedules::of_run(backup?)?;
+    let all = view.schedules_in(namespace).into_iter().map(|seen| seen.object);
+    let mut fitting = all
+        .filter(|one| one.metadata.name.as_deref().is_some_and(|name| schedules::label_value(name) == named));
+    fitting.next().map(|one| Key::of(Kind::NonAdminSchedule, &one.metadata))
+}
+
+/// A schedule: itself. One that goes leaves its place under the namespace limit to those that wait.
+pub fn schedule(
+    view: &State,
+    before: Option<&NonAdminSchedule>,
+    after: Option<&NonAdminSchedule>,
+) -> Vec<Key> {
+    let Some(schedule) = after.or(before) else { return Vec::new() };
+    let mut keys = vec![Key::of(Kind::NonAdminSchedule, &schedule.metadata)];
+    // A run that was deleted before its schedule saw it waits for that.
+    let unseen = before.into_iter().flat_map(schedules::unseen_runs);
+    let seen = unseen
+        .filter(|name| !after.is_some_and(|after| schedules::unseen_runs(after).any(|one| one == *name)));
+    keys.extend(seen.map(|name| Key::new(Kind::NonAdminBackup, place(&schedule.metadata).0, name)));
+    if after.is_none() {
+        let namespace = place(&schedule.metadata).0;
+        keys.extend(view.backing_off_in(Kind::NonAdminSchedule, namespace));
+        keys.extend(schedules::may_want_defaults(view, namespace));
+    }
+    keys
+}
+
+/// A Velero Schedule: the schedule it was made for.
+pub fn velero_schedule(_: &State, before: Option<&Schedule>, after: Option<&Schedule>) -> Vec<Key> {
+    after.or(before).and_then(|velero| schedules::origin(&velero.metadata)).into_iter().collect()
 }
 
 /// A restore request: itself, the downloads that wait for it, and the backup it names if that is being deleted with its
@@ -114,6 +152,14 @@ pub fn velero_backup(view: &State, before: Option<&Backup>, after: Option<&Backu
         return Vec::new();
     }
     let mut keys = view.backups_of(velero.metadata.name.as_deref().unwrap_or_default());
+    let expires =
+        |velero: Option<&Backup>| velero.and_then(|velero| velero.status.as_ref()?.expiration.clone());
+    if expires(before) != expires(after) {
+        // The last good backup of a schedule must not expire.
+        let runs = keys.iter().filter_map(|key| view.backup(&key.namespace, &key.name));
+        let runs: Vec<_> = runs.filter_map(|seen| schedule_of(view, Some(&seen.object.metadata))).collect();
+        keys.extend(runs);
+    }
     // Velero keeps updating finished objects; that affects nobody else.
     let was_so = before.is_some_and(|before| before.phase() == velero.phase());
     if after.is_some() && (velero.stage() != Stage::Finished || was_so) {
@@ -277,7 +323,11 @@ pub fn namespace(view: &State, before: Option<&Namespace>, after: Option<&Namesp
     let locations = locations.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata));
     let backups = view.unsettled_in(Kind::NonAdminBackup, name);
     let restores = view.unsettled_in(Kind::NonAdminRestore, name);
-    let mut keys: Vec<_> = backups.chain(restores).chain(downloads).chain(locations).collect();
+    let scheduled = view.schedules_in(name).into_iter();
+    let scheduled = scheduled.map(|seen| Key::of(Kind::NonAdminSchedule, &seen.object.metadata));
+    let mut keys: Vec<_> =
+        backups.chain(restores).chain(downloads).chain(locations).chain(scheduled).collect();
+    keys.extend(schedules::may_want_defaults(view, name));
     if before.is_none() {
         // Velero may have found its backups before it was made.
         let found = view.velero_backups_for(name).into_iter();
@@ -307,11 +357,14 @@ pub fn application(
     judged_anew(view)
 }
 
-/// Which objects a change of the policy affects: whoever was refused, every location, since those are judged for as
-/// long as they are there, and what was held back.
+/// Which objects a change of the policy affects: whoever was refused, every location and every schedule, since those are
+/// judged for as long as they are there, and what was held back.
 fn judged_anew(view: &State) -> Vec<Key> {
     let refused = view.backing_off().into_iter();
-    refused.chain(view.locations()).chain(all_velero_backups(view)).collect()
+    let defaults = view.namespace_names().into_iter();
+    let defaults = defaults.filter_map(|name| schedules::may_want_defaults(view, &name));
+    let judged = view.locations().into_iter().chain(view.schedules()).chain(defaults);
+    refused.chain(judged).chain(all_velero_backups(view)).collect()
 }
 
 fn place(meta: &ObjectMeta) -> (&str, &str) {

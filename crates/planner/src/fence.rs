@@ -48,7 +48,7 @@ pub(crate) fn out_of_restores() -> Vec<String> {
 
 fn veleros_kinds() -> impl Iterator<Item = String> {
     let known = Kind::ALL.iter().filter(|kind| kind.group() == Kind::Backup.group());
-    let rest = ["schedules", "backuprepositories", "volumesnapshotlocations"];
+    let rest = ["backuprepositories", "volumesnapshotlocations"];
     let rest = rest.map(|plural| format!("{plural}.{}", Kind::Backup.group()));
     known.map(|kind| kind.group_resource()).chain(rest)
 }

@@ -1,6 +1,7 @@
 //! What Velero itself would refuse about lists of resources, so that it is refused before Velero has it.
 
 use crate::Refusal;
+use crate::served::{Served, is_pattern, selects};
 
 /// Why Velero refuses a list of what is in together with a list of what is out.
 ///
@@ -37,6 +38,22 @@ fn same(given: &str, fenced: &str) -> bool {
     let given = given.to_ascii_lowercase();
     let given = given.trim_end_matches('.');
     given == fenced || fenced.split_once('.').is_some_and(|(plural, _)| plural == given && plural != "*")
+}
+
+/// Whether each of these names means a resource that is left out.
+pub(crate) fn all_left_out(names: &[String], left_out: &[String], served: &[Served]) -> bool {
+    names.iter().all(|name| is_left_out(name, left_out, served))
+}
+
+fn is_left_out(name: &str, left_out: &[String], served: &[Served]) -> bool {
+    !is_pattern(name) && left_out.iter().any(|out| selects(name, out, served))
+}
+
+/// Takes resources that are left out off a list of what is in: Velero rejects a name in both lists.
+pub(crate) fn take_off(list: &mut Option<Vec<String>>, left_out: &[String], served: &[Served]) {
+    if let Some(list) = list {
+        list.retain(|name| !is_left_out(name, left_out, served));
+    }
 }
 
 /// Adds names to a list that says what is left out. A star already says all there is to say.

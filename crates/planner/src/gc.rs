@@ -10,7 +10,7 @@ use kube::core::ObjectMeta;
 use crate::ownership::{Storage, annotation, label, made_for, storage};
 use crate::queue::{Queued, Stage};
 use crate::state::State;
-use crate::{Target, backup};
+use crate::{Target, backup, schedule};
 
 /// Every object whose owner is gone.
 pub fn leftovers(view: &State) -> Vec<Target> {
@@ -40,6 +40,9 @@ pub fn leftovers(view: &State) -> Vec<Target> {
     }
     for copy in view.secret_copies() {
         left(Kind::Secret, &copy.metadata, lost_its_location(view, &copy.metadata));
+    }
+    for velero in view.velero_schedules() {
+        left(Kind::Schedule, &velero.metadata, schedule::is_left(view, &velero.metadata));
     }
     for request in view.location_requests() {
         let meta = &request.object.metadata;

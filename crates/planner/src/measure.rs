@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
-    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase,
+    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
+    NonAdminSchedule, Phase,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,6 +22,17 @@ pub struct Measures {
     pub last_good: BTreeMap<String, Timestamp>,
     /// Since when the request that waits longest for Velero has been waiting, by namespace and kind.
     pub waiting_since: BTreeMap<(String, Kind), Timestamp>,
+    /// The schedules that run, by namespace and name.
+    pub schedules: BTreeMap<(String, String), Scheduled>,
+}
+
+/// How a schedule that runs is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// When its last good backup was completed; without one, when it was created.
+    pub last_good: Timestamp,
+    /// The seconds between the latest time it was due and the next run.
+    pub interval: i64,
 }
 
 /// The totals over all requests, brought up to date with every change, so that nobody has to read all of them.
@@ -31,6 +43,7 @@ pub(crate) struct Totals {
     waiting: BTreeMap<(String, Kind), BTreeSet<(Timestamp, String)>>,
     /// When a backup ended, and its name.
     ended: BTreeMap<String, BTreeSet<(Timestamp, String)>>,
+    schedules: BTreeMap<(String, String), Scheduled>,
 }
 
 impl Totals {
@@ -51,6 +64,9 @@ impl Totals {
             let waiting = self.waiting.entry((namespace.clone(), K::KIND)).or_default();
             waiting.insert((since, name.clone()));
         }
+        if let Some(scheduled) = request.scheduled() {
+            self.schedules.insert((namespace.clone(), name.clone()), scheduled);
+        }
         if let Some(at) = request.ended() {
             self.ended.entry(namespace).or_default().insert((at, name));
         }
@@ -67,6 +83,9 @@ impl Totals {
         }
         if let Some(since) = request.waiting_since() {
             take(&mut self.waiting, &(namespace.clone(), K::KIND), &(since, name.clone()));
+        }
+        if request.scheduled().is_some() {
+            self.schedules.remove(&(namespace.clone(), name.clone()));
         }
         if let Some(at) = request.ended() {
             take(&mut self.ended, &namespace, &(at, name));
@@ -85,6 +104,7 @@ impl Totals {
             requests: self.requests.clone(),
             last_good: last_good.collect(),
             waiting_since: longest.collect(),
+            schedules: self.schedules.clone(),
         }
     }
 }
@@ -114,6 +134,11 @@ pub(crate) trait Measured: Resource {
 
     /// When Velero ended it, if it is a backup.
     fn ended(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// How it is doing, if it is a schedule that runs.
+    fn scheduled(&self) -> Option<Scheduled> {
         None
     }
 
@@ -183,6 +208,25 @@ impl Measured for NonAdminDownloadRequest {
 
     fn phase(&self) -> Option<Phase> {
         self.status.as_ref()?.phase
+    }
+}
+
+impl Measured for NonAdminSchedule {
+    const KIND: Kind = Kind::NonAdminSchedule;
+
+    fn phase(&self) -> Option<Phase> {
+        self.status.as_ref()?.phase
+    }
+
+    fn scheduled(&self) -> Option<Scheduled> {
+        let status = self.status.as_ref()?;
+        let created = self.metadata.creation_timestamp.as_ref()?.0;
+        let next = status.next_run.as_ref()?.0;
+        let last = status.last_due.as_ref().map_or(created, |last| last.0);
+        Some(Scheduled {
+            last_good: status.last_good_time.as_ref().map_or(created, |good| good.0),
+            interval: next.duration_since(last).as_secs(),
+        })
     }
 }
 

@@ -8,6 +8,8 @@ use api::Kind;
 use kube::core::ObjectMeta;
 use serde_json::Value;
 
+use crate::requester::{Ask, NEEDS_REVIEW};
+
 /// The plan for one object. It leaves no choice to the executor.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -15,6 +17,8 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// Recorded on the object, as far as the rate limit allows; a lost Event changes nothing.
     pub events: Vec<Event>,
+    /// Facts that have to be found out before more can be decided; the object is decided about again when they are.
+    pub asks: Vec<Ask>,
     /// When to decide again.
     pub again: Again,
     /// The reason for the actions, or for doing nothing: for the debug log and for `kubectl nacre explain`.
@@ -24,8 +28,8 @@ pub struct Plan {
 /// Two plans that do the same are equal, whatever their reasons.
 impl PartialEq for Plan {
     fn eq(&self, other: &Self) -> bool {
-        let Self { actions, events, again, because: _ } = self;
-        (actions, events, again) == (&other.actions, &other.events, &other.again)
+        let Self { actions, events, asks, again, because: _ } = self;
+        (actions, events, asks, again) == (&other.actions, &other.events, &other.asks, &other.again)
     }
 }
 
@@ -161,6 +165,13 @@ impl Plan {
     pub fn with_event(mut self, event: Event) -> Self {
         self.events.push(event);
         self
+    }
+
+    /// Asks for facts, and decides again when they are there.
+    #[must_use]
+    pub(crate) fn ask(mut self, asks: Vec<Ask>) -> Self {
+        self.asks.extend(asks);
+        self.because(NEEDS_REVIEW)
     }
 
     /// And decide again after this time; of several, the shortest counts.

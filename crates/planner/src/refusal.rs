@@ -42,7 +42,10 @@ pub fn healed_by(condition: &Condition) -> Option<HealedBy> {
             None
         }
         (condition::ACCEPTED, condition::NAMESPACE_LIMIT_REACHED) => Some(HealedBy::Limit),
-        (condition::ACCEPTED, condition::POLICY_UNAVAILABLE) => Some(HealedBy::OtherObject),
+        // Roles and bindings are objects too.
+        (condition::ACCEPTED, condition::POLICY_UNAVAILABLE | condition::REQUESTER_NOT_PERMITTED) => {
+            Some(HealedBy::OtherObject)
+        }
         (condition::ACCEPTED, _) => Some(by_message(&condition.message)),
         _ => Some(HealedBy::Spec),
     }
@@ -155,6 +158,12 @@ impl Refusal {
     #[must_use]
     pub(crate) fn together(self) -> Self {
         Self { message: format!("together with what the administrators add: {}", self.message), ..self }
+    }
+
+    /// The same refusal of a spec that is a part of another object: its fields have another path there.
+    #[must_use]
+    pub(crate) fn moved(self, path: &str, to: &str) -> Self {
+        Self { field: self.field.replacen(path, to, 1), ..self }
     }
 
     /// The message of the condition that reports it, from which `healed_by` reads the same answer again.

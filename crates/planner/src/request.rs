@@ -14,7 +14,8 @@ use kube::core::ObjectMeta;
 
 use crate::queue::{Queued, Stage};
 use crate::rejected_write::{retry_after, since};
-use crate::{Action, Event, Plan, Target};
+use crate::requester::FRESH;
+use crate::{Action, Event, Plan, Refusal, Target};
 
 /// Requeue delay until the watch has reported the request's namespace.
 const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
@@ -54,6 +55,11 @@ pub(crate) trait Request {
     /// The current time, given by the caller.
     fn now(&self) -> Timestamp;
 
+    /// Somebody is yet to notice that the request exists: nacre's finalizer stays until then.
+    fn is_awaited(&self) -> bool {
+        false
+    }
+
     /// The request has a deletionTimestamp.
     fn is_deleting(&self) -> bool {
         self.object().1.deletion_timestamp.is_some()
@@ -84,9 +90,9 @@ pub(crate) trait Request {
         plan.then_if(finalizer.map(|finalizer| Action::AddFinalizer(Target::of(kind, meta), finalizer)))
     }
 
-    /// Removes nacre's finalizer, if the request has it.
+    /// Removes nacre's finalizer, if the request has it and nobody waits for it.
     fn drop_finalizer(&self, plan: Plan) -> Plan {
-        let finalizer = Self::FINALIZER.filter(|_| self.has_finalizer());
+        let finalizer = Self::FINALIZER.filter(|_| self.has_finalizer() && !self.is_awaited());
         let (kind, meta) = self.object();
         plan.then_if(finalizer.map(|finalizer| Action::RemoveFinalizer(Target::of(kind, meta), finalizer)))
     }
@@ -105,6 +111,12 @@ pub(crate) trait Request {
     fn hand_over_failed(&self, message: &str) -> Plan {
         let wait = retry_after(since(Some(self.reported().1), condition::ACCEPTED), self.now());
         self.refuse(condition::HAND_OVER_FAILED, message).requeue_after(wait)
+    }
+
+    /// Whoever asked lacks a permission: reports that, and looks again later, since permissions are not watched.
+    fn not_permitted(&self, refusal: &Refusal) -> Plan {
+        let wait = retry_after(since(Some(self.reported().1), condition::ACCEPTED), self.now());
+        self.refuse(condition::REQUESTER_NOT_PERMITTED, &refusal.to_string()).requeue_after(wait.max(FRESH))
     }
 
     /// The request cannot be checked without the policy. Waiting requests are decided about again when the policy

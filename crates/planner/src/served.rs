@@ -1,7 +1,10 @@
 //! The resources that a cluster serves, and the names that Velero takes for them.
 
+use serde_json::Value;
+
 /// One resource that the cluster serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is what discovery reports")]
 pub struct Served {
     /// The API group; empty for the core group.
     pub group: String,
@@ -17,8 +20,42 @@ pub struct Served {
     pub namespaced: bool,
     /// Whether it can be listed.
     pub listable: bool,
+    /// Whether objects of it can be got, created and deleted.
+    pub writable: bool,
     /// Whether the version is the one that its group prefers.
     pub preferred: bool,
+}
+
+/// All kinds of a cluster in one answer; Kubernetes before 1.30 has only the older format, which reads the same.
+pub const DISCOVERY: &str = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2,\
+                             application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2beta1";
+
+/// Reads an answer of the API server; none if it is something else.
+pub fn read(list: &Value) -> Option<Vec<Served>> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut found = Vec::new();
+    for group in list["items"].as_array()? {
+        for (at, version) in group["versions"].as_array().into_iter().flatten().enumerate() {
+            for resource in version["resources"].as_array().into_iter().flatten() {
+                let short = resource["shortNames"].as_array().into_iter().flatten().map(text);
+                let verbs = resource["verbs"].as_array();
+                let can = |verb: &str| verbs.into_iter().flatten().any(|one| one == verb);
+                found.push(Served {
+                    group: text(&group["metadata"]["name"]),
+                    version: text(&version["version"]),
+                    plural: text(&resource["resource"]),
+                    kind: text(&resource["responseKind"]["kind"]),
+                    aliases: std::iter::once(text(&resource["singularResource"])).chain(short).collect(),
+                    namespaced: resource["scope"] == "Namespaced",
+                    listable: can("list"),
+                    writable: ["get", "create", "delete"].into_iter().all(can),
+                    // The first version is the preferred one.
+                    preferred: at == 0,
+                });
+            }
+        }
+    }
+    Some(found)
 }
 
 impl Served {
@@ -35,6 +72,11 @@ impl Served {
     /// Whether it lives in namespaces and can be listed, in the version that its group prefers.
     pub const fn is_for_backups(&self) -> bool {
         self.namespaced && self.listable && self.preferred
+    }
+
+    /// Whether Velero backs it up: it does so only with what it could also create.
+    pub const fn is_for_velero(&self) -> bool {
+        self.is_for_backups() && self.writable
     }
 
     /// Whether Velero takes this name for it: plural, singular or short, alone or with the group or its beginning.

@@ -230,13 +230,24 @@ fn wanted(
         metadata: ObjectMeta {
             name: Some(name),
             namespace: Some(owner.to_owned()),
-            labels: Some(BTreeMap::from([(labels::SYNCED_FROM.to_owned(), own.to_owned())])),
+            labels: Some(labels_of(velero, own)),
             ..ObjectMeta::default()
         },
         spec: NonAdminBackupSpec { backup_spec: spec, delete_backup: None },
         status: None,
     };
     Finding::Wanted(Box::new(request), adoption)
+}
+
+/// Where it comes from, and the schedule it was a run of: what it says is believed in its own namespace only.
+fn labels_of(velero: &Backup, own: &str) -> BTreeMap<String, String> {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let schedule = annotation(&velero.metadata, labels::NAS_NAME).filter(|name| {
+        name.len() <= LONGEST_NAME && name.chars().all(fine) && name.starts_with(ends) && name.ends_with(ends)
+    });
+    let schedule = schedule.map(|name| (labels::NAS_NAME.to_owned(), name.to_owned()));
+    BTreeMap::from([(labels::SYNCED_FROM.to_owned(), own.to_owned())]).into_iter().chain(schedule).collect()
 }
 
 /// Whether a request of this namespace is this Velero Backup's, or will be.

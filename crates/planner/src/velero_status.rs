@@ -111,8 +111,9 @@ pub(crate) struct EventReasons {
 
 impl EventReasons {
     /// The Velero object was created.
-    pub(crate) fn handed_over(&self, name: &str) -> Event {
-        Event::normal(self.scheduled, format!("Velero was given the {} as {name}", self.what))
+    pub(crate) fn handed_over(&self, name: &str, requester: Option<&str>) -> Event {
+        let by = requester.map_or_else(String::new, |user| format!(", asked for by {user:?}"));
+        Event::normal(self.scheduled, format!("Velero was given the {} as {name}{by}", self.what))
     }
 
     /// The Event for a change of Velero's phase, if there is one.

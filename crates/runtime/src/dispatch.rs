@@ -2,7 +2,7 @@
 
 use api::Kind;
 use kube::core::ObjectMeta;
-use planner::{Key, Plan, State, backup, download, location, restore, sync};
+use planner::{Key, Plan, State, backup, download, location, restore, schedule, sync};
 
 /// A plan, and the object its Events are about.
 #[derive(Clone, Debug)]
@@ -40,6 +40,14 @@ pub fn decide(state: &State, key: &Key, publish_position: bool) -> Option<Decisi
         Kind::NonAdminDownloadRequest => {
             let seen = download::observe(state, namespace, name)?;
             decided(&seen.request.metadata, download::decide(&seen))
+        }
+        Kind::NonAdminSchedule => {
+            let seen = schedule::observe(state, namespace, name)?;
+            decided(&seen.schedule.metadata, schedule::decide(&seen))
+        }
+        Kind::Namespace => {
+            let (meta, plan) = schedule::decide_defaults(state, name)?;
+            decided(&meta, plan)
         }
         Kind::DownloadRequest => {
             let seen = download::observe_leftover(state, name)?;

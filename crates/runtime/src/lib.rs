@@ -146,6 +146,7 @@ impl Runtime {
         if let Some(bug) = self.bug {
             decision.plan = bug(&self.state, &flight.about, decision.plan);
         }
+        self.state.want(&flight.about, &decision.plan.asks);
         flight.load(decision.plan, Some((decision.kind, decision.meta)));
         self.advance(flight);
     }

@@ -8,6 +8,7 @@ mod hooks;
 mod location;
 mod requests;
 mod restore;
+mod schedule;
 mod unset;
 mod volumes;
 
@@ -27,6 +28,7 @@ pub use requests::{
 pub use restore::{
     Restore, RestoreProgress, RestoreSpec, RestoreStatus, RestoreStatusSpec, UploaderConfigForRestore,
 };
+pub use schedule::{Schedule, ScheduleSpec, ScheduleStatus};
 pub use volumes::{
     DataDownload, DataUpload, PodReference, PodVolumeBackup, PodVolumeRestore, VolumeOperation,
     VolumeProgress, VolumeStatus,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use api::{
-    Duration, NonAdminBackup, NonAdminBackupSpec,
+    Duration, NonAdminBackup, NonAdminBackupSpec, NonAdminSchedule,
     velero::{BackupSpec, UploaderConfigForBackup},
 };
 use jiff::Timestamp;
@@ -17,6 +17,7 @@ use planner::Policy;
 
 use crate::{
     connect::Session,
+    list,
     location::known::Known,
     output::{Outcome, remark},
     resources::{self, Unknown},
@@ -31,6 +32,7 @@ use crate::{
   kubectl nacre backup create --ttl 72h --storage-location mine
   kubectl nacre backup create --include-resources deployments,configmaps -l app=shop
   kubectl nacre backup create daily --dry-run -o yaml > daily.yaml
+  kubectl nacre backup create --from-schedule nightly  as the schedule does, now
 
 A backup covers the namespace it is made in, and nothing cluster-scoped but the volumes of its claims.
 With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed or refused.")]
@@ -41,6 +43,17 @@ pub(super) struct Create {
     #[command(flatten)]
     sending: Sending,
 
+    /// Back up as this schedule does, now. The backup is not one of its runs: it stays until you delete it or it expires.
+    #[arg(long, value_name = "SCHEDULE")]
+    from_schedule: Option<String>,
+
+    #[command(flatten)]
+    template: Template,
+}
+
+/// What to back up, and how: for one backup, or for each run of a schedule.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Template {
     /// How long to keep it, such as 72h or 720h. Default: the policy's or Velero's.
     #[arg(long, value_name = "DURATION", value_parser = lifetime, allow_hyphen_values = true)]
     ttl: Option<Duration>,
@@ -148,7 +161,10 @@ struct Volumes {
 pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     let named = args.name.is_some();
     let name = args.name.clone().unwrap_or_else(|| generated("backup", Timestamp::now()));
-    let spec = args.spec()?;
+    let spec = match &args.from_schedule {
+        None => args.template.spec()?,
+        Some(schedule) => from_schedule(session, schedule, &args.template).await?,
+    };
     // What no policy can allow need not be sent.
     if let Some(refusal) = planner::backup::check_spec(&spec, &session.namespace, &Policy::default()) {
         bail!("this backup would be refused: {refusal}");
@@ -167,6 +183,17 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
         status: None,
     };
     Box::pin(args.sending.send(session, backup, named)).await
+}
+
+/// The template of a schedule. Flags would contradict it.
+async fn from_schedule(session: &Session, name: &str, flags: &Template) -> Result<BackupSpec> {
+    if flags.spec()? != BackupSpec::default() {
+        bail!(
+            "--from-schedule takes everything from the schedule; leave the other flags about the backup out"
+        );
+    }
+    let (schedule, _) = list::one::<NonAdminSchedule>(session, name).await?;
+    Ok(schedule.spec.template.backup_spec)
 }
 
 /// A backup for a location that does not exist waits until somebody makes it: whoever waits for the backup would wait for
@@ -226,8 +253,8 @@ async fn check_resources(session: &Session, spec: &BackupSpec) -> Result<()> {
     resources::check(session, &fields.map(|(field, names, unknown)| (field, names.as_deref(), unknown))).await
 }
 
-impl Create {
-    fn spec(&self) -> Result<BackupSpec> {
+impl Template {
+    pub(crate) fn spec(&self) -> Result<BackupSpec> {
         let (what, volumes) = (&self.what, &self.volumes);
         let either: Vec<LabelSelector> = what.or_selector.iter().flat_map(|some| some.0.clone()).collect();
         Ok(BackupSpec {
@@ -297,7 +324,7 @@ mod tests {
 
     fn spec(arguments: &[&str]) -> String {
         let program = Program::parse_from([&["create"], arguments].concat());
-        serde_json::to_string(&program.create.spec().unwrap()).unwrap()
+        serde_json::to_string(&program.create.template.spec().unwrap()).unwrap()
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
     wait,
 };
 
-pub(crate) use create::config_map;
+pub(crate) use create::{Template, config_map};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

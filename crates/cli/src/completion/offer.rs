@@ -55,6 +55,7 @@ pub(super) fn named(path: &[&str], argument: &str) -> Option<Named> {
         "backup" => Some(Kind::NonAdminBackup),
         "restore" => Some(Kind::NonAdminRestore),
         "location" => Some(Kind::NonAdminBackupStorageLocation),
+        "schedule" => Some(Kind::NonAdminSchedule),
         _ => None,
     };
     Some(match (path, argument) {
@@ -62,7 +63,8 @@ pub(super) fn named(path: &[&str], argument: &str) -> Option<Named> {
         (_, "namespace" | "velero_namespace" | "kubevirt_namespace") | (["adopt"], "name") => {
             Named::Namespace
         }
-        (["backup" | "restore" | "location", verb], "name" | "names") if *verb != "create" => {
+        (["backup", "create"], "from_schedule") => Named::Object(Kind::NonAdminSchedule),
+        (["backup" | "restore" | "location" | "schedule", verb], "name" | "names") if *verb != "create" => {
             Named::Object(noun(path[0])?)
         }
         (["request", _], "name" | "names") => Named::BesideVelero(Kind::NonAdminBackupStorageLocationRequest),

@@ -122,6 +122,7 @@ fn page(
         ("Snapshots", volumes::snapshots(&velero_status)),
         ("Volumes", volumes::moved(status.data_mover_data_uploads)),
         ("Volumes", volumes::files(status.file_system_pod_volume_backups)),
+        ("Volume data", volumes::bytes(&progress, now)),
         ("Hooks", volumes::hooks(velero_status.hook_status.as_ref())),
         ("Deletion", deletion),
         ("At Velero", status.velero_backup.as_ref().and_then(|velero| velero.name.clone())),

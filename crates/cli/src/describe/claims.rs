@@ -2,10 +2,12 @@
 
 use api::{ClaimState, ClaimStatus};
 
+use planner::volumes::size;
+
 use crate::{
     style,
     table::{Cell, Table},
-    text::{bytes, printable},
+    text::printable,
 };
 
 /// One line per claim; empty if there are none.
@@ -15,7 +17,12 @@ pub(super) fn table(claims: &[ClaimStatus], not_listed: Option<u32>) -> String {
     }
     let mut table = Table::new(&["CLAIM", "DATA", "SIZE", "WHY"]);
     for claim in claims {
-        let size = claim.bytes.or(claim.total_bytes).map_or_else(String::new, bytes);
+        let size = match (claim.bytes, claim.total_bytes) {
+            (done, Some(total)) if claim.state == ClaimState::Waiting => {
+                format!("{} of {}", size(done.unwrap_or_default()), size(total))
+            }
+            (done, total) => done.or(total).map_or_else(String::new, size),
+        };
         table.row([
             Cell::from(claim.name.as_str()),
             Cell::painted(style(claim.state), format!("{:?}", claim.state)),

@@ -58,10 +58,12 @@ fn page(restore: &NonAdminRestore, answer: &Answer, unreadable: Option<&str>, no
         ("Warnings", velero.completed.map(|_| velero.warnings.to_string())),
         ("Volumes", volumes::moved(status.data_mover_data_downloads)),
         ("Volumes", volumes::files(status.file_system_pod_volume_restores)),
+        ("Volume data", volumes::bytes(&progress, now)),
         ("Hooks", volumes::hooks(velero_status.hook_status.as_ref())),
         ("At Velero", status.velero_restore.as_ref().and_then(|velero| velero.name.clone())),
     ];
-    let after_volumes = head.iter().rposition(|(name, _)| *name == "Volumes").map_or(head.len(), |at| at + 1);
+    let after_volumes =
+        head.iter().rposition(|(name, _)| name.starts_with("Volume")).map_or(head.len(), |at| at + 1);
     head.splice(after_volumes..after_volumes, claims);
     let head = fields(&head);
     let asked = yaml(&restore.spec.restore_spec, "everything in the backup");

@@ -5,7 +5,10 @@ use api::{
     velero::{BackupStatus, HookStatus},
 };
 
-use crate::text::count;
+use jiff::Timestamp;
+use planner::volumes::{VolumeBytes, size};
+
+use crate::{progress::RequestProgress, text::count};
 
 /// What became of the data of each claim.
 pub(super) fn claims(claims: &[ClaimStatus], not_listed: Option<u32>) -> Vec<String> {
@@ -41,19 +44,12 @@ fn in_words(state: ClaimState) -> &'static str {
     }
 }
 
-/// Bytes as `du -h` writes them.
-fn size(bytes: i64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB"];
-    let mut rest = u64::try_from(bytes).unwrap_or_default();
-    let mut shown = format!("{rest} B");
-    for unit in units {
-        if rest < 1024 {
-            break;
-        }
-        shown = format!("{}.{} {unit}", rest / 1024, rest % 1024 * 10 / 1024);
-        rest /= 1024;
-    }
-    shown
+/// How much volume data was saved or restored so far, and how fast since the start; none once it is over.
+pub(super) fn bytes(progress: &RequestProgress<'_>, now: Timestamp) -> Option<String> {
+    let VolumeBytes { done, total } = progress.volume_bytes()?;
+    let seconds = progress.velero.started.map_or(0, |started| now.as_second() - started.as_second());
+    let rate = if seconds > 0 { format!(", {}/s", size(done / seconds)) } else { String::new() };
+    Some(format!("{} of {}{rate}", size(done), size(total)))
 }
 
 /// How far a data mover is.
@@ -144,9 +140,9 @@ mod tests {
             claim(ClaimState::Restored, Some(12), None),
         ];
         insta::assert_snapshot!(claims(&list, Some(3)).join("\n"), @r#"
-        data: restored, 8.0 MiB
+        data: restored, 8 MiB
         data: NOT restored: the claim exists
-        data: waiting, 1.5 KiB of 9.0 MiB: pod "db" is gone
+        data: waiting, 1.5 KiB of 9 MiB: pod "db" is gone
         data: restored, 12 B
         and 3 more
         "#);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use engine::Retry;
-use engine::install::{execute_plan, found, marked, rehearse};
+use engine::install::{execute_plan, found, marked, rehearse, unserved};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use planner::install::{CONTROLLER, Observed, Settings, Values, decide, place, settle};
@@ -83,10 +83,11 @@ pub(crate) async fn install(
         Ok(values) => values,
         Err(refusals) => bail!("{}", refusals.join("\n       ")),
     };
+    let unserved = unserved(&session.client).await.context(looking)?;
     let mut done = Vec::new();
     for round in 0..ROUNDS {
         let seen = found(&session.client, &namespace).await.context(looking)?;
-        let decision = decide(&Observed { settings: &settings, found: &seen });
+        let decision = decide(&Observed { settings: &settings, found: &seen, unserved: &unserved });
         if !decision.refusals.is_empty() {
             bail!("{}", decision.refusals.join("\n       "));
         }

@@ -1,5 +1,7 @@
 //! The progress of a backup or a restore in sentences, and what its owner can do next.
 
+use planner::volumes::{VolumeBytes, size};
+
 use super::{End, RequestProgress, State, Velero, What};
 use crate::text::{count, span};
 
@@ -21,11 +23,13 @@ impl RequestProgress<'_> {
                 self.waits_for_volumes().unwrap_or_default().to_owned()
             }
             State::Running => match (velero.done, velero.total) {
-                (done, Some(total)) => format!("{} of {}", done.unwrap_or_default(), count(total, "item")),
-                _ => "Velero has started".to_owned(),
+                (done, Some(total)) => {
+                    format!("{} of {}{}", done.unwrap_or_default(), count(total, "item"), self.volumes())
+                }
+                _ => format!("Velero has started{}", self.volumes()),
             },
             State::Finishing if velero.phase.starts_with("WaitingForPlugin") => {
-                "the items are done, volume data is still on its way".to_owned()
+                format!("the items are done, volume data is still on its way{}", self.volumes())
             }
             State::Finishing if self.waits_for_volumes().is_some() => {
                 self.waits_for_volumes().unwrap_or_default().to_owned()
@@ -49,6 +53,14 @@ impl RequestProgress<'_> {
             State::Finished(End::Failed) if velero.phase == "Failed" => format!("failed{}", self.reasons()),
             State::Finished(End::Failed) => format!("failed as {}{}", velero.phase, self.reasons()),
         }
+    }
+
+    /// How far the volume data is, ready to follow how far the items are.
+    fn volumes(&self) -> String {
+        let known = self.volume_bytes();
+        known.map_or_else(String::new, |VolumeBytes { done, total }| {
+            format!(", {} of {} of volume data", size(done), size(total))
+        })
     }
 
     /// How much was done in what time, ready to follow a word.

@@ -6,7 +6,7 @@ mod summary;
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use api::{NonAdminBackup, NonAdminRestore};
+use api::{NonAdminBackup, NonAdminRestore, NonAdminSchedule};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
@@ -36,9 +36,10 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
         let namespace = allowed::namespace(session).await;
         allowed::read(session, &namespace, None).await
     };
-    let (backups, restores, locations, held_back, allowed) = tokio::try_join!(
+    let (backups, restores, schedules, locations, held_back, allowed) = tokio::try_join!(
         all::<NonAdminBackup>(session),
         all::<NonAdminRestore>(session),
+        schedules(session),
         Known::own(session),
         held_back(session),
         limits,
@@ -53,7 +54,8 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
         }),
     };
     let now = Timestamp::now();
-    let summary = Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits, now);
+    let summary = Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits, now)
+        .with_schedules(&schedules, now);
     print(session.format, &summary, || show::page(&summary, now), || vec![session.namespace.clone()])?;
     Ok(Outcome::attention_if(summary.needs_attention()))
 }
@@ -61,6 +63,18 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
 async fn all<K: Readable>(session: &Session) -> Result<Vec<K>> {
     let found = list::all::<K>(session, Some(&session.namespace), None, false).await?;
     Ok(found.items.into_iter().map(|(object, _)| object).collect())
+}
+
+/// The schedules of the namespace; none where an older installation does not have the kind.
+async fn schedules(session: &Session) -> Result<Vec<NonAdminSchedule>> {
+    match all::<NonAdminSchedule>(session).await {
+        Err(error) if is_not_found(&error) => Ok(Vec::new()),
+        found => found,
+    }
+}
+
+fn is_not_found(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.is_not_found())
 }
 
 /// How many backups of an earlier namespace of this name wait for an administrator, according to Events.

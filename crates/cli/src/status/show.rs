@@ -29,6 +29,7 @@ pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
     text += &shown("Failed since", &newest_first(&summary.failed), now, |_| style::BAD);
     text += &shown("Restores", &newest_first(&summary.restores), now, mixed);
     text += &shown("Locations", &summary.locations, now, mixed);
+    text += &shown("Schedules", &summary.schedules, now, mixed);
     text += &row("Usage", &usage(summary));
     if summary.held_back > 0 {
         let backups = count(i64::try_from(summary.held_back).unwrap_or(i64::MAX), "backup");

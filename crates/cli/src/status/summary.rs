@@ -1,6 +1,6 @@
 //! What matters about a namespace.
 
-use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, condition};
+use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, NonAdminSchedule, condition};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
@@ -11,6 +11,8 @@ use crate::{
     location::{known::Known, state::LocationState},
     preview::World,
     progress::{End, RequestProgress, State},
+    schedule,
+    text::age,
 };
 
 /// What matters about a namespace.
@@ -35,6 +37,8 @@ pub(super) struct Summary {
     /// Restores that are not over, and the one that ended last.
     pub(super) restores: Vec<Line>,
     pub(super) locations: Vec<Line>,
+    /// When each schedule runs next, and its last good backup.
+    pub(super) schedules: Vec<Line>,
     pub(super) used: Used,
     /// What the administrators allow; none if that cannot be read.
     pub(super) limits: Option<Limits>,
@@ -183,10 +187,18 @@ impl Summary {
             not_counted,
             restores: back.map(|(_, progress)| line(progress)).collect(),
             locations: locations.own.iter().map(place).collect(),
+            schedules: Vec::new(),
             used: Used { backups: others.alive, unfinished: others.active, locations: locations.own.len() },
             limits,
             held_back,
         }
+    }
+
+    /// The same with the schedules of the namespace.
+    pub(super) fn with_schedules(mut self, schedules: &[NonAdminSchedule], now: Timestamp) -> Self {
+        self.schedules = schedules.iter().map(|schedule| scheduled(schedule, now)).collect();
+        self.schedules.sort_by(|one, other| one.name.cmp(&other.name));
+        self
     }
 
     /// Whether the namespace could not be brought back as it was when it was last meant to be saved.
@@ -206,5 +218,29 @@ fn place(location: &NonAdminBackupStorageLocation) -> Line {
         ended: None,
         expires: None,
         good: place == LocationState::Available,
+    }
+}
+
+fn scheduled(schedule: &NonAdminSchedule, now: Timestamp) -> Line {
+    let status = schedule.status.clone().unwrap_or_default();
+    let next = match &status.next_run {
+        Some(next) => format!("next run in {}", age(now, next.0)),
+        None => schedule::word(schedule).to_lowercase(),
+    };
+    let good = status.last_good_backup.zip(status.last_good_time);
+    let good = good.map_or_else(
+        || "no good backup yet".to_owned(),
+        |(name, time)| format!("last good backup {name}, {} ago", age(time.0, now)),
+    );
+    let on_time = condition::get(&status.conditions, condition::RUNNING_ON_TIME);
+    Line {
+        name: schedule.metadata.name.clone().unwrap_or_default(),
+        status: schedule::word(schedule).to_owned(),
+        told: format!("{next}; {good}"),
+        waits_for: None,
+        not_good: None,
+        ended: None,
+        expires: None,
+        good: status.next_run.is_some() && on_time.is_none_or(|found| found.status == "True"),
     }
 }

@@ -41,6 +41,7 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     let way = fault_proxy.kubeconfig(test_cluster.bed.folder())?;
     policy(&test_cluster, true, false).await?;
     test_cluster.admission().await?;
+    test_cluster.record_requesters().await?;
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
     test_cluster.ask_at(address).await?;
     let webhook = address.to_string();

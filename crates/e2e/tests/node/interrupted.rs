@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams};
+use serde_json::json;
 
 use crate::alone;
 
@@ -21,6 +22,8 @@ const BYTES: u64 = 512 << 20;
 const SMALL: u64 = 1 << 20;
 /// What a neighbour may have to wait, whatever a tenant does.
 const WORST: Duration = Duration::from_mins(7);
+/// What a neighbour may have to wait after a request was deleted, its own restore included.
+const FREED: Duration = Duration::from_mins(1);
 const BACK_UP: [&str; 4] = ["backup", "create", "good", "--wait"];
 const BACK: [&str; 7] = ["restore", "create", "back", "--from-backup", "good", "--wait", "--timeout=10m"];
 
@@ -131,5 +134,71 @@ async fn a_tenant_who_deletes_the_pod_again_and_again_holds_nobody_up() -> Resul
     ))?;
     ensure!(waited < WORST, "the neighbour waited {waited:?}");
     assert_eq!(neighbour.checksum("db").await?, written);
+    Ok(())
+}
+
+/// H14: a restored pod that its owner deletes and holds by a finalizer
+#[tokio::test]
+async fn h14_a_pod_that_its_owner_holds_by_a_finalizer_holds_nobody_up() -> Result<()> {
+    let Some(cluster) = alone().await? else { return Ok(()) };
+    cluster.set_policy("volumes: {podGone: 10s}").await?;
+    let (hostile, neighbour) =
+        (cluster.tenant("holder", "hal").await?, cluster.tenant("beside", "bea").await?);
+    // Two volumes, one after the other: the second is new for as long as the first moves.
+    hostile.start_deployment("db", BYTES).await?;
+    hostile.start_deployment("second", SMALL).await?;
+    neighbour.start_deployment("db", SMALL).await?;
+    let written = neighbour.checksum("db").await?;
+    for tenant in [&hostile, &neighbour] {
+        tenant.cli(&BACK_UP).await?.with_code(0)?;
+        tenant.lose_namespace_contents().await?;
+    }
+    hostile.cli(&["restore", "create", "back", "--from-backup", "good"]).await?.with_code(0)?;
+    let hold = json!({"metadata": {"finalizers": ["holder.example/hold"]}}).to_string();
+    eventually("the pods to be held", PATIENCE, async || {
+        let pods = hostile.kubectl(&["get", "pods", "-o", "name"]).await?.ok()?;
+        let names: Vec<&str> = pods.lines().collect();
+        ensure!(names.len() == 2, "{names:?}");
+        for name in names {
+            hostile.kubectl(&["patch", name, "--type=merge", "--patch", &hold]).await?.ok()?;
+            hostile.kubectl(&["delete", name, "--now", "--wait=false"]).await?.ok()?;
+        }
+        Ok(())
+    })
+    .await?;
+    let began = Instant::now();
+    let back = neighbour.cli(&BACK).await;
+    let release = json!({"metadata": {"finalizers": null}}).to_string();
+    for name in hostile.kubectl(&["get", "pods", "-o", "name"]).await?.ok()?.lines() {
+        hostile.kubectl(&["patch", name, "--type=merge", "--patch", &release]).await?;
+    }
+    back?.with_code(0)?;
+    say(&format!("next to pods held by a finalizer, a restore took {:.0} s", began.elapsed().as_secs_f64()))?;
+    ensure!(began.elapsed() < WORST, "the neighbour waited {:?}", began.elapsed());
+    assert_eq!(neighbour.checksum("db").await?, written);
+    Ok(())
+}
+
+#[tokio::test]
+async fn deleting_a_restore_while_its_volume_moves_frees_velero_within_a_minute() -> Result<()> {
+    let Some(cluster) = alone().await? else { return Ok(()) };
+    let (shop, neighbour) =
+        (cluster.tenant("undecided", "una").await?, cluster.tenant("waits", "wes").await?);
+    shop.start_deployment("db", BYTES).await?;
+    neighbour.start_deployment("db", SMALL).await?;
+    let written = neighbour.checksum("db").await?;
+    for tenant in [&shop, &neighbour] {
+        tenant.cli(&BACK_UP).await?.with_code(0)?;
+        tenant.lose_namespace_contents().await?;
+    }
+    shop.cli(&["restore", "create", "back", "--from-backup", "good"]).await?.with_code(0)?;
+    in_progress(&shop, "PodVolumeRestore").await?;
+    shop.kubectl(&["delete", "nonadminrestore", "back", "--wait=false"]).await?.ok()?;
+    let began = Instant::now();
+    neighbour.cli(&BACK).await?.with_code(0)?;
+    say(&format!("after a restore was deleted, the next took {:.0} s", began.elapsed().as_secs_f64()))?;
+    ensure!(began.elapsed() < FREED, "the neighbour waited {:?}", began.elapsed());
+    assert_eq!(neighbour.checksum("db").await?, written);
+    shop.kubectl(&["wait", "--for=delete", "nonadminrestore/back", "--timeout=2m"]).await?.ok()?;
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! no node can run. Stories run in parallel, so one that disturbs nacre or Velero calls [`alone`] instead. Whatever it
 //! leaves behind, also if it fails, is tidied up before the next story: their order makes no difference.
 
+mod choices;
 mod demo;
 mod disturbed;
 mod failover;

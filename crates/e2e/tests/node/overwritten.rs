@@ -58,3 +58,25 @@ async fn data_that_was_overwritten_in_place_comes_back_with_one_command() -> Res
     assert_eq!(shop.checksum("db").await?, written);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_restore_over_a_claim_without_its_pod_says_that_newer_files_stay() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let shop = cluster.tenant("mixed", "mia").await?;
+    shop.start_deployment("db", BYTES).await?;
+    shop.cli(&["backup", "create", "good", "--wait"]).await?.with_code(0)?;
+    shop.shell("db", "echo newer > /data/newer && sync").await?;
+    shop.kubectl(&["delete", "deployment", "db", "--wait", "--cascade=foreground", "--timeout=2m"])
+        .await?
+        .ok()?;
+
+    let back = ["restore", "create", "back", "--from-backup", "good", "--wait"];
+    let said = shop.cli(&back).await?.with_code(3)?;
+    ensure!(said.contains("volume data of claim \"db\" was written over what was there"), "{said}");
+    ensure!(said.contains("--replace"), "{said}");
+    let found = shop.kubectl(&["get", "nonadminrestore", "back", "-o", OUTCOME]).await?.ok()?;
+    assert_eq!(found.trim(), "ClaimsMixed Mixed");
+    // And so it is.
+    assert_eq!(shop.shell("db", "cat /data/newer").await?.trim(), "newer");
+    Ok(())
+}

@@ -6,6 +6,9 @@ use serde_json::json;
 use crate::alone;
 
 const BYTES: u64 = 8 << 20;
+/// Loses the workloads with their data. The key to the bucket stays.
+const LOSE: [&str; 5] =
+    ["delete", "deployments,statefulsets,pods,persistentvolumeclaims", "--all", "--wait", "--timeout=3m"];
 
 #[tokio::test]
 async fn a_volume_comes_back_from_the_tenants_own_bucket() -> Result<()> {
@@ -46,13 +49,20 @@ async fn a_volume_comes_back_from_the_tenants_own_bucket() -> Result<()> {
 
     let back_up = ["backup", "create", "one", "--storage-location", "mine", "--wait"];
     tenant.cli(&back_up).await?.with_code(0)?;
-    tenant
-        .kubectl(&["delete", "deployments,pods,persistentvolumeclaims", "--all", "--wait", "--timeout=3m"])
-        .await?
-        .ok()?;
+    tenant.kubectl(&LOSE).await?.ok()?;
     cluster.node.add_volumes(1).await?;
     tenant.cli(&["restore", "create", "--from-backup", "one", "--wait"]).await?.with_code(0)?;
     assert_eq!(tenant.checksum("db").await?, written);
+
+    // The same for three replicas, each with a claim of its own.
+    tenant.kubectl(&LOSE).await?.ok()?;
+    cluster.node.add_volumes(3).await?;
+    let written = tenant.start_stateful_set("web", BYTES, &json!({})).await?;
+    tenant.cli(&["backup", "create", "three", "--storage-location", "mine", "--wait"]).await?.with_code(0)?;
+    tenant.kubectl(&LOSE).await?.ok()?;
+    cluster.node.add_volumes(3).await?;
+    tenant.cli(&["restore", "create", "--from-backup", "three", "--wait"]).await?.with_code(0)?;
+    assert_eq!(tenant.checksums_of_replicas("web").await?, written);
 
     // A typing error ends with a word, and does not wait.
     let typo = ["backup", "create", "two", "--storage-location", "mien", "--wait"];

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use bed::{STORAGE_CLASS, eventually};
+use bed::eventually;
 use e2e::NodeTenant;
 use serde_json::{Value, json};
 
@@ -30,36 +30,36 @@ async fn overwritten(tenant: &NodeTenant<'_>) -> Result<String> {
 async fn a_stateful_set_of_three_goes_back_with_each_replicas_own_bytes() -> Result<()> {
     let Some(cluster) = cluster().await? else { return Ok(()) };
     let tenant = cluster.tenant("back-three", "tess").await?;
-    let mut spec = e2e::pod_spec("unused");
-    spec["volumes"] = json!([]);
-    let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
-        "storageClassName": STORAGE_CLASS, "resources": {"requests": {"storage": "1Gi"}}}});
-    tenant
-        .apply(&json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"}, "spec": {
-            "serviceName": "web", "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
-            // With it the claims would go with the StatefulSet, unless it is deleted without them.
-            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": spec},
-            "volumeClaimTemplates": [claim]}}))
-        .await?;
-    let pods = ["web-0", "web-1", "web-2"];
-    let write = "head -c 2000000 /dev/urandom > /data/bytes && sync";
-    let mut written = Vec::new();
-    for pod in pods {
-        eventually("the replica", PATIENCE, async || tenant.kubectl(&["get", "pod", pod]).await?.ok())
-            .await?;
-        tenant.shell_in(pod, write).await?;
-        written.push(tenant.checksum_in(pod).await?);
-    }
+    // With it the claims would go with the StatefulSet, unless it is deleted without them.
+    let retention = json!({"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}});
+    let written = tenant.start_stateful_set("web", BYTES, &retention).await?;
     tenant.cli(&BACK_UP).await?.with_code(0)?;
-    for pod in pods {
-        tenant.shell_in(pod, write).await?;
-    }
+    tenant.write_replicas("web", BYTES).await?;
     cluster.node.add_volumes(3).await?;
     tenant.cli(&REPLACE).await?.with_code(0)?;
-    for (pod, before) in pods.iter().zip(written) {
-        assert_eq!(tenant.checksum_in(pod).await?, before, "{pod}");
-    }
+    assert_eq!(tenant.checksums_of_replicas("web").await?, written);
+    Ok(())
+}
+
+#[tokio::test]
+async fn only_the_chosen_claim_goes_back_and_without_a_safety_backup_where_that_is_said() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let tenant = cluster.tenant("back-one", "olaf").await?;
+    tenant.start_deployment("other", BYTES).await?;
+    tenant.start_deployment("db", BYTES).await?;
+    let written = overwritten(&tenant).await?;
+    tenant.overwrite_data("other").await?;
+    let (kept, uid) =
+        (tenant.checksum("other").await?, ["get", "pvc", "other", "-o", "jsonpath={.metadata.uid}"]);
+    let same = tenant.kubectl(&uid).await?.ok()?;
+
+    let chosen = [&REPLACE[..], &["--only-claim", "db", "--no-safety-backup"]].concat();
+    tenant.cli(&chosen).await?.with_code(0)?;
+    assert_eq!(tenant.checksum("db").await?, written);
+    assert_eq!(tenant.checksum("other").await?, kept);
+    assert_eq!(tenant.kubectl(&uid).await?.ok()?, same, "the other claim was replaced");
+    let backups = tenant.kubectl(&["get", "nonadminbackups", "-o", "name"]).await?.ok()?;
+    ensure!(!backups.contains("before-good"), "a safety backup was taken: {backups}");
     Ok(())
 }
 

@@ -1,16 +1,18 @@
 //! Volumes of all kinds: many, full of small files, large, and of a database that is in use. Part of `make long`.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
-use bed::{STORAGE_CLASS, busybox_image};
+use anyhow::{Context as _, Result, ensure};
+use bed::busybox_image;
 use e2e::{NodeCluster, NodeTenant};
 use image::libraries;
 use serde_json::json;
 
 use crate::cluster;
 
+/// The bytes of a replica.
+const SMALL: u64 = 4 << 20;
 const BACK_UP: [&str; 5] = ["backup", "create", "one", "--default-volumes-to-fs-backup", "--wait"];
 const RESTORE: [&str; 5] = ["restore", "create", "--from-backup", "one", "--wait"];
 
@@ -40,43 +42,9 @@ fn say(text: &str) -> Result<()> {
 async fn a_stateful_set_with_three_replicas_comes_back_with_each_replicas_own_bytes() -> Result<()> {
     let Some(cluster) = cluster().await? else { return Ok(()) };
     let tenant = cluster.tenant("replicas", "rosa").await?;
-    let mut spec = e2e::pod_spec("unused");
-    spec["volumes"] = json!([]);
-    tenant
-        .apply(&json!({
-            "apiVersion": "apps/v1", "kind": "StatefulSet",
-            "metadata": { "name": "web" },
-            "spec": {
-                "serviceName": "web",
-                "replicas": 3,
-                "selector": { "matchLabels": { "app": "web" } },
-                "template": { "metadata": { "labels": { "app": "web" } }, "spec": spec },
-                "volumeClaimTemplates": [{
-                    "metadata": { "name": "data" },
-                    "spec": {
-                        "accessModes": ["ReadWriteOnce"],
-                        "storageClassName": STORAGE_CLASS,
-                        "resources": { "requests": { "storage": "1Gi" } },
-                    },
-                }],
-            },
-        }))
-        .await?;
-    let pods = ["web-0", "web-1", "web-2"];
-    let mut written = Vec::new();
-    for pod in pods {
-        bed::eventually("the replica", std::time::Duration::from_mins(2), async || {
-            tenant.kubectl(&["get", "pod", pod]).await?.ok()
-        })
-        .await?;
-        tenant.shell_in(pod, "head -c 4000000 /dev/urandom > /data/bytes && sync").await?;
-        written.push(tenant.checksum_in(pod).await?);
-    }
-    ensure!(written[0] != written[1] && written[1] != written[2], "{written:?}");
+    let written = tenant.start_stateful_set("web", SMALL, &json!({})).await?;
     lost_and_restored(&tenant).await?;
-    for (pod, before) in pods.iter().zip(written) {
-        assert_eq!(tenant.checksum_in(pod).await?, before, "{pod}");
-    }
+    assert_eq!(tenant.checksums_of_replicas("web").await?, written);
     Ok(())
 }
 
@@ -103,7 +71,20 @@ async fn a_file_of_one_gibibyte_comes_back() -> Result<()> {
     let tenant = cluster.tenant("large-file", "lars").await?;
     tenant.start_deployment("db", 1 << 30).await?;
     let written = tenant.checksum("db").await?;
-    lost_and_restored(&tenant).await?;
+    // While it is saved, its page shows how far and how fast.
+    let look = async {
+        bed::eventually("bytes on the page", Duration::from_mins(4), async || {
+            let page = tenant.cli(&["backup", "describe", "one"]).await?.stdout;
+            let line = page.lines().find(|line| line.starts_with("Volume data:"));
+            let line = line.with_context(|| format!("no bytes yet:\n{page}"))?;
+            ensure!(line.contains(" of 1 GiB") && line.ends_with("/s"), "{line}");
+            Ok(())
+        })
+        .await
+    };
+    let (restored, looked) = tokio::join!(lost_and_restored(&tenant), look);
+    restored?;
+    looked?;
     assert_eq!(tenant.shell("db", "stat -c %s /data/bytes").await?.trim(), (1u64 << 30).to_string());
     assert_eq!(tenant.checksum("db").await?, written);
     Ok(())

@@ -11,6 +11,7 @@ mod lease;
 mod operator;
 mod policy;
 mod reads;
+mod requester;
 mod results;
 mod roundtrip;
 mod sizes;

@@ -2,7 +2,8 @@
 //! cannot cap them there, and nobody can cancel a hook that hangs: Velero's only worker waits for it.
 //!
 //! The administrators exempt a namespace with the label [`EXEMPT`]. Not covered: pods that were there before, and a hook
-//! after a restore without a `wait-timeout`, which most pods leave out.
+//! after a restore without a `wait-timeout`, which most pods leave out. Velero 1.18.3 waits for such a hook for ten minutes
+//! (its resource timeout); older versions wait for ever.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 

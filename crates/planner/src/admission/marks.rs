@@ -5,7 +5,7 @@ use api::{Kind, labels};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use crate::install::TENANT_KINDS;
-use crate::vap::{Draft, cel::at};
+use crate::vap::{Draft, cel::at, cel::list};
 
 /// Whether whoever asks may write statuses of this kind in all namespaces: nacre and administrators may.
 pub(super) const MAY_WRITE_STATUS: &str = "authorizer.group('oadp.openshift.io').resource(request.resource.resource)\
@@ -14,10 +14,12 @@ pub(super) const MAY_WRITE_STATUS: &str = "authorizer.group('oadp.openshift.io')
 /// Labels and annotations: added, changed and removed by nobody else, but left alone by everybody.
 pub(super) fn reserved() -> ValidatingAdmissionPolicy {
     let resources = TENANT_KINDS.map(Kind::plural);
-    let kept = |map: &str| {
+    let kept = |map: &str, except: &[&str]| {
         let (new, old) = (format!("variables.{map}"), format!("variables.old_{map}"));
-        format!("{} && {}", carried_over(&new, &old), carried_over(&old, &new))
+        format!("{} && {}", carried_over(&new, &old, except), carried_over(&old, &new, except))
     };
+    // The API server's own records are guarded by a policy of their own.
+    let records = [labels::REQUESTER, labels::DELETION_REQUESTER];
     Draft::over(
         "nacre-reserved-marks",
         &["CREATE", "UPDATE"],
@@ -28,11 +30,11 @@ pub(super) fn reserved() -> ValidatingAdmissionPolicy {
     .with("annotations", at("object", &["metadata", "annotations"], "{}"))
     .with("old_annotations", at("oldObject", &["metadata", "annotations"], "{}"))
     .demand(
-        format!("({}) || {MAY_WRITE_STATUS}", kept("labels")),
+        format!("({}) || {MAY_WRITE_STATUS}", kept("labels", &[])),
         "labels that begin with openshift.io/oadp or nacre.dev/ are nacre's: add none, and leave those that are there",
     )
     .demand(
-        format!("({}) || {MAY_WRITE_STATUS}", kept("annotations")),
+        format!("({}) || {MAY_WRITE_STATUS}", kept("annotations", &records)),
         "annotations that begin with openshift.io/oadp or nacre.dev/ are nacre's: add none, and leave those that are there",
     )
     .done()
@@ -40,10 +42,14 @@ pub(super) fn reserved() -> ValidatingAdmissionPolicy {
 
 /// Whether every reserved key of the one map is in the other with the same value. That somebody else manages an object
 /// may be said freely.
-fn carried_over(from: &str, to: &str) -> String {
+fn carried_over(from: &str, to: &str, except: &[&str]) -> String {
     let managed = format!("key == '{}' && {from}[key] == '{}'", labels::MANAGED_BY, labels::MANAGED_BY_VALUE);
-    let reserved =
-        format!("key.startsWith('{}') || key.startsWith('nacre.dev/') || ({managed})", labels::OADP);
+    let own = if except.is_empty() {
+        "key.startsWith('nacre.dev/')".to_owned()
+    } else {
+        format!("(key.startsWith('nacre.dev/') && !(key in {}))", list(except))
+    };
+    let reserved = format!("key.startsWith('{}') || {own} || ({managed})", labels::OADP);
     crate::vap::cel::carried_over(from, to, &reserved)
 }
 

@@ -13,6 +13,9 @@
 //! | `namespaces` | nacre's labels on namespaces out of their owners' hands |
 //! | `restored`, `sources`, `baseline` | what Velero creates for a tenant's restore to what that tenant may have |
 //! | `restores` | names of Restores for the fence to go by, and new namespaces out of tenants' restores |
+//! | `requester`, `record` | the record of who asked true |
+//! | `finalizers` | nacre a write, by putting its finalizer onto new requests |
+//! | `deletion` | the data of backups for those to delete who may delete the request |
 //! | `snapshots` | other tenants' snapshots from what a tenant's backup says when it is deleted |
 //!
 //! Who may is asked of the authorizer: whoever holds the right in all namespaces is no tenant. Nothing here looks at
@@ -23,10 +26,14 @@
 
 mod baseline;
 pub mod certificate;
+mod deletion;
 mod fence;
+mod finalizers;
 mod hooks;
 mod marks;
 mod namespaces;
+mod record;
+mod requester;
 mod requests;
 mod restored;
 mod restores;
@@ -62,8 +69,22 @@ pub fn objects(namespace: &str) -> Vec<Object> {
         .map(|policy| Object::of(Kind::ValidatingAdmissionPolicy, policy))
         .chain(bindings)
         .collect();
+    objects.extend(mutations(namespace));
     objects.extend(webhook::objects(namespace));
     objects
+}
+
+/// The policies that change requests as they come in, and their bindings, for API servers that know such policies:
+/// Kubernetes 1.36 and later. Without them it is not recorded who asks, and nacre puts its finalizers on itself.
+pub fn mutations(namespace: &str) -> Vec<Object> {
+    let (record, finalizers) = (record::requester(namespace), finalizers::finalizers());
+    let bindings = [
+        vap::mutating_binding(&record.name_any(), None),
+        vap::mutating_binding(&finalizers.name_any(), Some(finalizers::controller(namespace))),
+    ];
+    let policies = [record, finalizers].map(|policy| Object::of(Kind::MutatingAdmissionPolicy, &policy));
+    let bindings = bindings.map(|binding| Object::of(Kind::MutatingAdmissionPolicyBinding, &binding));
+    policies.into_iter().chain(bindings).collect()
 }
 
 /// Every policy.
@@ -87,6 +108,8 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         sizes::backups(),
         sizes::restores(),
         sizes::locations(),
+        requester::own(namespace),
+        deletion::data(namespace),
     ]
 }
 
@@ -148,6 +171,8 @@ fn in_velero_namespace(namespace: &str) -> String {
     format!("request.userInfo.username.startsWith('system:serviceaccount:{namespace}:')")
 }
 
+#[cfg(test)]
+mod requester_tests;
 #[cfg(test)]
 mod restored_tests;
 #[cfg(test)]

@@ -2,15 +2,19 @@
 
 use std::fmt::Display;
 
-use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore};
+use api::{
+    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
+    NonAdminSchedule,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::requester::{self, Access, Ask, Verdict};
 use crate::state::State;
 use crate::state::prune::spec_too_big;
 use crate::view::Seen;
-use crate::{backup, download, location, restore};
+use crate::{backup, download, location, restore, schedule};
 
 /// The result of a review: a refusal, or warnings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub struct ReviewResult {
     pub refusal: Option<String>,
     /// Warnings: why it will wait, although it is accepted.
     pub warnings: Vec<String>,
+    /// What has to be found out before more can be said.
+    pub asks: Vec<Ask>,
 }
 
 impl ReviewResult {
@@ -28,11 +34,22 @@ impl ReviewResult {
     }
 
     pub(crate) fn refused(why: &impl Display) -> Self {
-        Self { refusal: Some(why.to_string()), warnings: Vec::new() }
+        Self { refusal: Some(why.to_string()), ..Self::default() }
     }
 
     pub(crate) fn warning(of: impl Display) -> Self {
-        Self { refusal: None, warnings: vec![of.to_string()] }
+        Self { warnings: vec![of.to_string()], ..Self::default() }
+    }
+
+    /// What the requester would not get of it.
+    pub(crate) fn permitted(access: &Access, verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Permitted(left_out) => {
+                Self { warnings: requester::warnings(access, &left_out), ..Self::default() }
+            }
+            Verdict::Ask(asks) => Self { asks, ..Self::default() },
+            Verdict::Refused(refusal) => Self::warning(refusal),
+        }
     }
 
     pub(crate) fn warning_if(of: Option<impl Display>) -> Self {
@@ -77,6 +94,11 @@ pub fn review(view: &State, asked: &ReviewedObject<'_>) -> ReviewResult {
             .map_or_else(ReviewResult::fine, |seen| {
                 download::admit(&download::gather(view, seen, namespace))
             }),
+        Kind::NonAdminSchedule => {
+            asked.news(|of: &NonAdminSchedule| of.spec.clone()).map_or_else(ReviewResult::fine, |seen| {
+                schedule::admit(&schedule::gather(view, seen, namespace, name))
+            })
+        }
         _ => ReviewResult::fine(),
     }
 }

@@ -333,6 +333,7 @@ fn every_policy_denies_is_bound_and_fails_closed_unless_it_would_stop_the_cluste
         objects.iter().filter(|object| object.body["kind"] == kind).map(crate::Object::name).collect()
     };
     assert_eq!(named("ValidatingAdmissionPolicy"), named("ValidatingAdmissionPolicyBinding"));
+    assert_eq!(named("MutatingAdmissionPolicy"), named("MutatingAdmissionPolicyBinding"));
     for object in &objects {
         match object.body["kind"].as_str().unwrap() {
             "ValidatingAdmissionPolicy" => {
@@ -346,7 +347,8 @@ fn every_policy_denies_is_bound_and_fails_closed_unless_it_would_stop_the_cluste
             "ValidatingWebhookConfiguration" => {
                 assert_eq!(object.body["webhooks"][0]["failurePolicy"], "Ignore");
             }
-            other => assert_eq!(other, "Service"),
+            "MutatingAdmissionPolicy" => assert_eq!(object.body["spec"]["failurePolicy"], "Fail"),
+            other => assert!(["Service", "MutatingAdmissionPolicyBinding"].contains(&other), "{other}"),
         }
     }
     let deletes: Vec<_> = super::policies("velero")

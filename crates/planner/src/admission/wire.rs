@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::review::{ReviewedObject, review};
 use crate::install::TENANT_KINDS;
 use crate::location::named_key;
+use crate::requester::Ask;
 use crate::state::{SecretKey, State};
 use crate::view::Seen;
 
@@ -67,6 +68,11 @@ impl Question {
     /// The key of a Secret that a location names: whether it is there, and what it holds, decides the answer.
     pub fn credential(&self) -> Option<SecretKey> {
         self.asked().and_then(|asked| credential(&asked))
+    }
+
+    /// What has to be found out before it can be answered.
+    pub fn asks(&self, view: &State) -> Vec<Ask> {
+        self.asked().map(|asked| review(view, &asked).asks).unwrap_or_default()
     }
 
     /// The answer, as an AdmissionReview.

@@ -3,6 +3,7 @@
 use super::{Observed, check, generate, limits, not_restorable, status, volumes};
 use crate::admission::ReviewResult;
 use crate::request::Request;
+use crate::requester::LeftOut;
 
 /// Rejects what only a change of the request could fix, and warns about the rest.
 pub(crate) fn admit(seen: &Observed) -> ReviewResult {
@@ -26,8 +27,9 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     if waits.is_some() {
         return ReviewResult::warning_if(waits);
     }
-    match volumes::nothing_protects(seen, policy) {
-        Some(unprotected) => ReviewResult::warning(&unprotected),
-        None => ReviewResult::warning_if(not_restorable(&generate::backup(seen, policy).spec, policy)),
-    }
+    let mut result = ReviewResult::permitted(&seen.access, check::permitted(seen, policy));
+    result.warnings.extend(volumes::nothing_protects(seen, policy));
+    let given = generate::backup(seen, policy, &LeftOut::default());
+    result.warnings.extend(not_restorable(&given.spec, policy).map(str::to_owned));
+    result
 }

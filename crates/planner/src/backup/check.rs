@@ -7,6 +7,7 @@ use super::Observed;
 use super::generate::{filled, scoped_filter};
 use crate::policy::{Bounds, StorageMode};
 use crate::refusal::{BACKUP, StartsWhen};
+use crate::requester::{self, LeftOut, Verdict};
 use crate::{Policy, Refusal, bounds, common, enforce, fence, filters, selectors};
 
 const PATH: &str = "spec.backupSpec";
@@ -44,7 +45,7 @@ pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refus
     }
     let spec = &seen.spec().backup_spec;
     let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
-    namespace_allowed(seen, policy, namespace).or_else(|| check_spec(spec, namespace, policy))
+    closed_namespace(namespace, &seen.admin_namespace, policy).or_else(|| check_spec(spec, namespace, policy))
 }
 
 /// Refusals that a change of another object can fix.
@@ -52,12 +53,36 @@ pub(super) fn refused_for_now(seen: &Observed) -> Option<Refusal> {
     storage_location(seen).or_else(|| resource_policy(seen)).or_else(|| name_taken(seen))
 }
 
+/// What of it the requester is permitted.
+pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
+    if !seen.access.applies(&policy.requester) {
+        return Verdict::all();
+    }
+    let asked = &seen.spec().backup_spec;
+    let verdict = requester::of_backup(&seen.access, asked, &filled(asked, policy), policy);
+    match verdict {
+        Verdict::Permitted(left_out) if nothing_left(asked, &left_out, seen) => {
+            Verdict::Refused(requester::refusal(&seen.access, &field("includedResources"), &left_out.lacking))
+        }
+        verdict => verdict,
+    }
+}
+
+/// Whether every resource that the request names would be left out.
+fn nothing_left(asked: &BackupSpec, left_out: &LeftOut, seen: &Observed) -> bool {
+    let served = seen.access.served.as_deref().unwrap_or_default();
+    let lists = [&asked.included_resources, &asked.included_namespace_scoped_resources];
+    let mut named = lists.into_iter().flatten().filter(|names| !names.is_empty());
+    named.any(|names| filters::all_left_out(names, left_out.withheld(), served))
+}
+
 fn field(name: &str) -> String {
     format!("{PATH}.{name}")
 }
 
-fn namespace_allowed(seen: &Observed, policy: &Policy, namespace: &str) -> Option<Refusal> {
-    let closed = namespace == seen.admin_namespace || !policy.namespaces.allows(namespace);
+/// Backups and schedules are refused in the administrators' namespace and in those that the policy leaves out.
+pub(crate) fn closed_namespace(namespace: &str, admin_namespace: &str, policy: &Policy) -> Option<Refusal> {
+    let closed = namespace == admin_namespace || !policy.namespaces.allows(namespace);
     closed.then(|| {
         let message =
             "backups cannot be asked for in this namespace; the administrators' policy leaves it out";

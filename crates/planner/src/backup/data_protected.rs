@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::not_saved::{self, Cause};
 use super::{Observed, left_out};
 use crate::queue::{Queued, Stage, stage};
-use crate::volumes::Operation;
+use crate::volumes::{Operation, VolumeBytes};
 
 const STILL_RUNNING: &str = "the backup is not over yet";
 
@@ -40,10 +40,11 @@ pub(super) fn report(seen: &Observed, velero: &Backup, status: &mut NonAdminBack
                 claims.iter().map(AsRef::as_ref).filter(|claim| counts(claim, start)).collect();
             Some(Verdict::of(of_claims(seen, velero, &counted)))
         }
-        _ => Some(Verdict::undecided()),
+        _ => Some(Verdict::undecided(so_far(&seen.operations))),
     };
     let Some(verdict) = verdict else { return };
-    if verdict.status != Status::Unknown {
+    // The claims change together with the message: a CRD without them drops them, and must not cause a write each time.
+    if decided.is_none_or(|decided| decided.message != verdict.message) {
         let all = verdict.claims.len();
         status.claims = verdict.claims.into_iter().take(MOST_CLAIMS).collect();
         status.claims_not_listed =
@@ -195,6 +196,24 @@ fn of_deleted_claims(operations: &[Operation], claims: &[&Claim]) -> Vec<ClaimSt
     names.iter().filter_map(of).collect()
 }
 
+/// How far the volume of each claim is.
+fn so_far(operations: &[Operation]) -> Vec<ClaimStatus> {
+    let of = |volume: &Operation| {
+        let state = if volume.is_completed() { ClaimState::Saved } else { ClaimState::Waiting };
+        let (bytes, total_bytes) = sizes(volume);
+        Some(ClaimStatus { bytes, total_bytes, ..status(volume.claim.clone()?, state, None) })
+    };
+    let mut claims: Vec<ClaimStatus> = operations.iter().filter_map(of).collect();
+    claims.sort_by(|one, other| one.name.cmp(&other.name));
+    claims
+}
+
+/// Bytes done and in all, as far as Velero knows.
+fn sizes(volume: &Operation) -> (Option<i64>, Option<i64>) {
+    let known = |bytes: i64| (bytes > 0).then_some(bytes);
+    (known(volume.done), known(volume.total))
+}
+
 /// What Velero did about the volume of one claim; none if it did nothing.
 fn by_operations(name: &str, volumes: &[&Operation]) -> Option<ClaimStatus> {
     let volume = volumes.iter().find(|volume| volume.is_completed()).or_else(|| volumes.last())?;
@@ -208,10 +227,10 @@ fn by_operations(name: &str, volumes: &[&Operation]) -> Option<ClaimStatus> {
         "Failed" => (ClaimState::Failed, Some(reported("could not save it"))),
         _ => (ClaimState::Failed, Some("it was not saved when Velero ended the backup".to_owned())),
     };
-    let bytes = |bytes: i64| (bytes > 0).then_some(bytes);
+    let (bytes, total_bytes) = sizes(volume);
     Some(ClaimStatus {
-        bytes: bytes(volume.done),
-        total_bytes: bytes(volume.total),
+        bytes,
+        total_bytes,
         ..status(name.to_owned(), state, message.as_deref().map(not_saved::and_look_at_the_log))
     })
 }
@@ -234,9 +253,13 @@ struct Verdict {
 }
 
 impl Verdict {
-    fn undecided() -> Self {
-        let message = STILL_RUNNING.to_owned();
-        Self { status: Status::Unknown, reason: condition::STILL_RUNNING, message, claims: Vec::new() }
+    /// While the backup is not over: how far its volumes are.
+    fn undecided(claims: Vec<ClaimStatus>) -> Self {
+        let (message, claims) = match VolumeBytes::of(&claims) {
+            Some(bytes) => (format!("{STILL_RUNNING}: {} is saved", bytes.sentence()), claims),
+            None => (STILL_RUNNING.to_owned(), Vec::new()),
+        };
+        Self { status: Status::Unknown, reason: condition::STILL_RUNNING, message, claims }
     }
 
     fn of(claims: Vec<ClaimStatus>) -> Self {

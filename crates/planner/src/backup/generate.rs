@@ -10,14 +10,15 @@ use serde_json::json;
 use super::{Observed, storage_name, volumes};
 use crate::enforce::Fields;
 use crate::ownership::{annotation, own_name};
+use crate::requester::LeftOut;
 use crate::volumes::timeout_annotation;
-use crate::{Action, Policy, Target, fence, filters, hook_timeout};
+use crate::{Action, Policy, Target, fence, filters, hook_timeout, requester, schedule};
 
 /// What the tenant asked for when the Velero Backup was made, so that a later edit can be detected.
 pub(super) const SPEC_DIGEST: &str = "nacre.dev/spec-digest";
 
 /// The Velero Backup that this request shall get.
-pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
+pub(super) fn backup(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Backup {
     let origin = seen.meta();
     let namespace = origin.namespace.clone().unwrap_or_default();
     let name = own_name(origin);
@@ -34,7 +35,10 @@ pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
         (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
         (SPEC_DIGEST.to_owned(), digest(&seen.spec().backup_spec)),
     ]);
+    // So that a run that is found in storage again is one of its schedule's again.
+    annotations.extend(schedule::of_run(origin).map(|of| (labels::NAS_NAME.to_owned(), of.to_owned())));
     annotations.extend(timeout_annotation(&policy.volumes));
+    annotations.extend(requester::annotations(&seen.access, left_out));
     Backup {
         metadata: ObjectMeta {
             name: Some(name),
@@ -43,15 +47,18 @@ pub(super) fn backup(seen: &Observed, policy: &Policy) -> Backup {
             annotations: Some(annotations),
             ..ObjectMeta::default()
         },
-        spec: spec(seen, policy, &namespace),
+        spec: spec(seen, policy, &namespace, left_out.withheld()),
         status: None,
     }
 }
 
 /// What is in effect, with a fence around it. Every field is named: one that Velero adds is decided about here, or it
 /// does not compile.
-fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
+fn spec(seen: &Observed, policy: &Policy, namespace: &str, left_out: &[String]) -> BackupSpec {
     let mut effective = filled(&seen.spec().backup_spec, policy);
+    let served = seen.access.served.as_deref().unwrap_or_default();
+    filters::take_off(&mut effective.included_resources, left_out, served);
+    filters::take_off(&mut effective.included_namespace_scoped_resources, left_out, served);
     volumes::fill(&mut effective, policy, seen);
     let scoped = scoped_filter(&effective).is_some();
     let BackupSpec {
@@ -114,8 +121,9 @@ fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> BackupSpec {
         uploader_config,
         volume_group_snapshot_label_key,
     };
-    let (namespaced, cluster_scoped) =
+    let (mut namespaced, cluster_scoped) =
         (fence::namespaced_out_of_backups(), fence::cluster_scoped_out_of_backups());
+    namespaced.extend(left_out.iter().cloned());
     if scoped {
         filters::leave_out(&mut fenced.excluded_namespace_scoped_resources, namespaced);
         filters::leave_out(&mut fenced.excluded_cluster_scoped_resources, cluster_scoped);

@@ -32,6 +32,7 @@ use kube::core::ObjectMeta;
 
 pub(crate) use admit::admit;
 pub use check::check_spec;
+pub(crate) use check::closed_namespace;
 pub use not_restorable::not_restorable;
 pub use restore_helper::pods_without_user;
 pub(crate) use volumes::is_own_policy;
@@ -41,9 +42,12 @@ pub use limits::{Others, used};
 pub(crate) use limits::{is_next, next_in_line};
 
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
+use crate::policy::DeleteBy;
 use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
+use crate::requester::{self, Access, Identity, LeftOut, Verdict};
 use crate::results::Results;
+use crate::schedule;
 use crate::state::State;
 use crate::view::Seen;
 use crate::volumes::{Operation, Velero, of_backup};
@@ -93,10 +97,14 @@ pub struct Observed {
     pub publish_position: bool,
     /// The other backups of this namespace, where their number is limited.
     pub others: Others,
+    /// Whether it is a run of a schedule whose status is yet to say that it was made.
+    pub awaited: bool,
     /// The last write for this object that the API server rejected.
     pub rejected_write: Option<Arc<RejectedWrite>>,
     /// What was read of the errors and warnings that Velero reported, if it is not published yet.
     pub results: Option<Results>,
+    /// What is known of the permissions of whoever asked.
+    pub access: Access,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -164,8 +172,10 @@ pub(crate) fn gather(
             .as_deref()
             .filter(|_| velero.is_none())
             .map_or_else(Others::default, |policy| limits::others(view, &backup, policy)),
+        awaited: schedule::awaits(view, &backup.metadata),
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackup, &backup.metadata)),
         results: view.results(&Key::of(Kind::NonAdminBackup, &backup.metadata)),
+        access: Access::gather(view, &backup.metadata, namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -245,9 +255,23 @@ impl Observed {
         self.backup.status.clone().unwrap_or_default()
     }
 
-    /// The user asked to delete the data too.
+    /// The user asked to delete the data too, and may.
     fn deletes_data(&self) -> bool {
-        self.spec().delete_backup == Some(true)
+        self.spec().delete_backup == Some(true) && self.not_theirs().is_none()
+    }
+
+    /// Why the data is not deleted although somebody asked for it: the policy leaves that to whoever asked for the backup.
+    fn not_theirs(&self) -> Option<String> {
+        let policy = self.policy.as_deref().filter(|policy| policy.backup.delete == DeleteBy::Own)?;
+        let asks = self.spec().delete_backup == Some(true) && self.access.applies(&policy.requester);
+        let by = requester::of_deletion(self.meta());
+        // The Velero Backup knows who asked for it: the request may have been edited since, by somebody else.
+        let owner =
+            self.velero.as_ref().and_then(|velero| annotation(&velero.metadata, labels::REQUESTER))?;
+        let theirs = !asks || by == Identity::Unrecorded || by.user() == Some(owner);
+        (!theirs).then(|| {
+            format!("spec.deleteBackup: the data is for {owner:?} to delete, who asked for the backup; set it to false")
+        })
     }
 
     /// It was made from a Velero Backup found in storage; such a request never makes one.
@@ -281,6 +305,10 @@ impl Request for Observed {
 
     fn now(&self) -> Timestamp {
         self.now
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.awaited
     }
 }
 
@@ -316,7 +344,11 @@ pub fn decide(seen: &Observed) -> Plan {
             Some(rejected_write) if rejected_write.kind == Kind::Backup => {
                 write_rejected(seen, rejected_write)
             }
-            _ => create(seen, policy),
+            _ => match check::permitted(seen, policy) {
+                Verdict::Permitted(left_out) => create(seen, policy, &left_out),
+                Verdict::Ask(asks) => Plan::done().ask(asks),
+                Verdict::Refused(refusal) => seen.not_permitted(&refusal),
+            },
         },
     }
 }
@@ -330,8 +362,8 @@ fn write_rejected(seen: &Observed, rejected_write: &RejectedWrite) -> Plan {
 
 /// Finalizer and Velero Backup, and before them nacre's volume policy if the backup needs it. The status follows at once,
 /// so there are three writes; the queue position is known only after the create.
-fn create(seen: &Observed, policy: &Policy) -> Plan {
-    let velero = generate::backup(seen, policy);
+fn create(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Plan {
+    let velero = generate::backup(seen, policy, left_out);
     // The volume policy first, since it may be rejected.
     let plan = seen.ensure_finalizer(Plan::done().then_if(volumes::ensure(seen, &velero.spec)));
     plan.then(Action::Create(Object::of(Kind::Backup, &velero)))

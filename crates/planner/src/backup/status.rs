@@ -6,7 +6,7 @@ use api::{Kind, NonAdminBackupStatus, Phase, VeleroBackup, VeleroDeleteBackupReq
 
 use super::{Observed, data_protected, generate, not_restorable};
 use crate::request::Request as _;
-use crate::{Action, Event, results, velero_status};
+use crate::{Action, Event, requester, results, velero_status};
 
 /// A status of this size plus the spec is close to etcd's limit of 1.5 MiB.
 const TOO_LARGE: usize = 700 * 1024;
@@ -23,11 +23,15 @@ pub(super) fn mirrored(seen: &Observed, velero: &Backup) -> NonAdminBackupStatus
     status.velero_delete_backup_request = None;
     condition::remove(&mut status.conditions, condition::DELETING);
     velero_has_it(seen, &mut status);
-    if generate::edited_since(seen, velero) {
+    if let Some(message) = seen.not_theirs() {
+        find(seen, &mut status, condition::SPEC_APPLIED, false, condition::REQUESTER_NOT_PERMITTED, &message);
+    } else if generate::edited_since(seen, velero) {
         find(seen, &mut status, condition::SPEC_APPLIED, false, condition::EDITED_TOO_LATE, EDITED);
     } else {
         condition::remove(&mut status.conditions, condition::SPEC_APPLIED);
     }
+    let generation = seen.meta().generation;
+    requester::fill_condition(&velero.metadata, &mut status.conditions, generation, seen.now);
     data_protected::report(seen, velero, &mut status);
     publish_results(seen, &mut status);
     fit(seen, status)
@@ -185,7 +189,12 @@ pub(super) fn news(seen: &Observed, velero: &Backup, wanted: &NonAdminBackupStat
     let mut news = Vec::new();
     // Imported backups get no "started" Event.
     if !seen.synced() && seen.status().velero_backup.is_none() {
-        news.push(EVENT_REASONS.handed_over(velero.metadata.name.as_deref().unwrap_or_default()));
+        news.push(
+            EVENT_REASONS.handed_over(
+                velero.metadata.name.as_deref().unwrap_or_default(),
+                seen.access.identity.user(),
+            ),
+        );
     }
     let velero_status = |status: &NonAdminBackupStatus| status.velero_backup.as_ref()?.status.clone();
     let from_velero =
@@ -205,5 +214,6 @@ pub(super) fn news(seen: &Observed, velero: &Backup, wanted: &NonAdminBackupStat
         news.push(Event::warning(condition::CLAIMS_NOT_SAVED, message));
     }
     news.extend(results::news(&seen.status().conditions, &wanted.conditions));
+    news.extend(requester::news(&seen.status().conditions, &wanted.conditions));
     news
 }

@@ -15,14 +15,17 @@ struct Sort {
     what: &'static str,
     /// What it means if some are missing or say something else.
     otherwise: &'static str,
+    /// Whether nacre works without, as it does with OADP's own role.
+    optional: bool,
 }
 
-const SORTS: [Sort; 3] = [
+const SORTS: [Sort; 4] = [
     Sort {
         area: Area::Nacre,
         kinds: &[Kind::CustomResourceDefinition],
         what: "definitions",
         otherwise: "requests of these kinds cannot be made",
+        optional: false,
     },
     Sort {
         area: Area::Rights,
@@ -35,12 +38,22 @@ const SORTS: [Sort; 3] = [
         ],
         what: "roles and bindings",
         otherwise: "tenants cannot ask, or nacre cannot act",
+        optional: false,
     },
     Sort {
         area: Area::Admission,
         kinds: &[Kind::ValidatingAdmissionPolicy, Kind::ValidatingAdmissionPolicyBinding],
         what: "admission policies",
         otherwise: "what must hold even while nacre is down does not",
+        optional: false,
+    },
+    Sort {
+        area: Area::Admission,
+        kinds: &[Kind::MutatingAdmissionPolicy, Kind::MutatingAdmissionPolicyBinding],
+        what: "mutating admission policies",
+        otherwise: "the API server does not record who asks, and requests are judged by their namespace alone \
+                    (Kubernetes 1.36 and later have such policies)",
+        optional: true,
     },
 ];
 
@@ -82,7 +95,7 @@ impl Sort {
         if !missing.is_empty() {
             let message = format!("{what} are missing, so {}: {}", self.otherwise, some(&missing));
             // OADP's own role does for what the Go controller did; what needs more is switched off.
-            let finding = if seen.by_oadp() { Area::warning } else { Area::problem };
+            let finding = if self.optional || seen.by_oadp() { Area::warning } else { Area::problem };
             findings.push(finding(area, message, install.clone()));
         }
         if !unserved.is_empty() {
@@ -128,8 +141,10 @@ fn short(object: &Object) -> String {
     let kind = object.kind.name().to_lowercase();
     match (object.kind, object.namespace()) {
         (Kind::CustomResourceDefinition, _) => object.name().split('.').next().unwrap_or_default().to_owned(),
-        (Kind::ValidatingAdmissionPolicy, _) => object.name().to_owned(),
-        (Kind::ValidatingAdmissionPolicyBinding, _) => format!("{}'s binding", object.name()),
+        (Kind::ValidatingAdmissionPolicy | Kind::MutatingAdmissionPolicy, _) => object.name().to_owned(),
+        (Kind::ValidatingAdmissionPolicyBinding | Kind::MutatingAdmissionPolicyBinding, _) => {
+            format!("{}'s binding", object.name())
+        }
         (_, "") => format!("{kind}/{}", object.name()),
         (_, namespace) => format!("{kind}/{} in {namespace}", object.name()),
     }

@@ -6,8 +6,8 @@ use super::fence::{self, Fence};
 use super::{Area, Finding, Observed};
 use crate::install::VELERO_VIEW;
 use crate::policy::{
-    Adoption, CONFIG_MAP, KEY, Loaded, NativeSnapshots, Policies, Policy, Problem, Reading, Source,
-    StorageMode, TenantPods, Vanished, VeleroView, WHEN_VANISHED, counts,
+    Adoption, CONFIG_MAP, KEY, Loaded, NativeSnapshots, Policies, Policy, Problem, Reading, RequesterMode,
+    Source, StorageMode, TenantPods, Vanished, VeleroView, WHEN_VANISHED, counts,
 };
 
 const AREA: Area = Area::Policy;
@@ -85,7 +85,7 @@ struct Risk {
     fix: &'static str,
 }
 
-const RISKS: [Risk; 6] = [
+const RISKS: [Risk; 7] = [
     Risk {
         found: |policy| {
             !policy.storage_locations.require_approval
@@ -109,6 +109,11 @@ const RISKS: [Risk; 6] = [
         message: "tenants may bring storage although Velero deletes native snapshots that are named there: whoever owns a \
                   bucket can have any snapshot deleted that Velero can delete",
         fix: "remove storageLocations.nativeSnapshots, and Velero's VolumeSnapshotLocations; CSI snapshots need none",
+    },
+    Risk {
+        found: |policy| policy.requester.mode != RequesterMode::Enforce,
+        message: "permissions of whoever asks are not enforced: a backup, restore or download can hold what they may not have",
+        fix: "set requester.mode: enforce",
     },
     Risk {
         found: |policy| policy.views.velero == VeleroView::All,

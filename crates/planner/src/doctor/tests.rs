@@ -137,8 +137,9 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Storage Ok: NetworkPolicy out limits whom pods in velero can talk to
     Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
     Nacre Ok: velero/non-admin-controller-1_a acts, and says so in its lease
-    Nacre Ok: all 5 definitions are there and current
-    Admission Ok: all 36 admission policies are there and current
+    Nacre Ok: all 6 definitions are there and current
+    Admission Ok: all 40 admission policies are there and current
+    Admission Ok: all 4 mutating admission policies are there and current
     Admission Ok: administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out
     Admission Ok: the API server asks nacre about requests, and its certificate fits
     Rights Ok: all 10 roles and bindings are there and current
@@ -284,7 +285,7 @@ fn what_is_missing_or_changed_is_named() {
     };
     let policies = |object: &Object| object.kind != Kind::ValidatingAdmissionPolicy;
     insta::assert_snapshot!(all_but(policies, |_| Reading::Absent), @r"
-    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 13 more
+    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 15 more
       -> kubectl nacre install -n velero
     Admission Problem: administrators and tenants share one Velero (shared mode), and the API server does not hold what it creates for tenants to their namespaces
       -> kubectl nacre install -n velero
@@ -330,7 +331,7 @@ fn what_is_missing_or_changed_is_named() {
       -> kubectl apply --server-side --force-conflicts -f deploy/crds, or upgrade whoever made them
     ");
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
-    Nacre NotChecked: definitions (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests): you may not get customresourcedefinitions
+    Nacre NotChecked: definitions (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests and 1 more): you may not get customresourcedefinitions
     Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 31 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
     Rights NotChecked: roles and bindings (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
     ");
@@ -372,7 +373,7 @@ fn nobody_has_more_than_they_should() {
     let wide = json!({"metadata": {"name": "generous", "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}},
         "rules": [{"apiGroups": ["oadp.openshift.io"], "resources": ["*"], "verbs": ["*"]}]});
     insta::assert_snapshot!(sick(|seen| seen.rbac = Reading::Found(roles(&[wide]))), @r"
-    Rights Problem: clusterrole generous lets owners of namespaces create dataprotectionapplications, create nonadminbackupstoragelocationrequests, delete nonadminbackupstoragelocationrequests, patch dataprotectionapplications, patch nonadminbackups/status and 10 more
+    Rights Problem: clusterrole generous lets owners of namespaces create dataprotectionapplications, create nonadminbackupstoragelocationrequests, delete nonadminbackupstoragelocationrequests, patch dataprotectionapplications, patch nonadminbackups/status and 12 more
       -> take these out: kubectl edit clusterrole generous
     ");
     let links = json!({"metadata": {"name": "readers", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
@@ -419,7 +420,7 @@ fn nobody_has_more_than_they_should() {
 fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
     let with = |text: &str| sick(|seen| seen.policy = policy(text));
     insta::assert_snapshot!(with("backup:\n  tll: {max: 48h}\n"), @r"
-    Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes
+    Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete
       -> kubectl edit configmap nacre-policy -n velero, key policy.yaml
     Policy Problem: there is no valid policy: if nacre restarts, new requests wait
       -> fix what is listed above; kubectl nacre policy check -f FILE checks it beforehand

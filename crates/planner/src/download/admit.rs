@@ -1,7 +1,7 @@
 //! The webhook's answer for a download: the refusal that the controller would report later.
 
 use super::Observed;
-use super::target::{refused_for_good, resolve};
+use super::target::{permitted, refused_for_good, resolve};
 use crate::admission::ReviewResult;
 use crate::request::Request;
 
@@ -19,5 +19,8 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     if seen.velero.is_some() || seen.expires().is_some() {
         return ReviewResult::fine();
     }
-    ReviewResult::warning_if(resolve(seen, policy).err().map(|(_, message)| message))
+    match resolve(seen, policy) {
+        Ok(_) => ReviewResult::permitted(&seen.access, permitted(seen, policy)),
+        Err((_, message)) => ReviewResult::warning(message),
+    }
 }

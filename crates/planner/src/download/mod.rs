@@ -32,6 +32,7 @@ pub use velero_view::observe_velero_view;
 
 use crate::ownership::{annotation, label};
 use crate::request::{Request, wait_for_namespace};
+use crate::requester::{self, Access, Verdict};
 use crate::state::State;
 use crate::view::Seen;
 use crate::{Action, Event, Object, Plan, Policy, Target};
@@ -53,6 +54,8 @@ pub struct Observed {
     pub name_taken: bool,
     /// What it names.
     pub sought: Sought,
+    /// What is known of the permissions of whoever asked.
+    pub access: Access,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -85,6 +88,7 @@ pub(crate) fn gather(
         name_taken,
         sought: target::seek(view, namespace, &request.spec.target),
         namespace: view.namespace(namespace),
+        access: Access::gather(view, &request.metadata, namespace),
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
@@ -176,7 +180,14 @@ pub fn decide(seen: &Observed) -> Plan {
         return seen.wait_for_policy();
     };
     match target::resolve(seen, policy) {
-        Ok(name) => create(seen, name),
+        Ok(name) => match target::permitted(seen, policy) {
+            Verdict::Permitted(_) => create(seen, name),
+            Verdict::Ask(asks) => Plan::done().ask(asks),
+            Verdict::Refused(refusal) => {
+                refuse(seen, condition::PROCESSED, condition::ERROR, &refusal.to_string())
+                    .requeue_after(requester::FRESH)
+            }
+        },
         Err((condition, message)) => refuse(seen, condition, condition::ERROR, &message),
     }
 }

@@ -9,6 +9,7 @@ use super::Observed;
 use crate::ownership::{Storage, owns_backup, storage};
 use crate::policy::{Downloads, Policy};
 use crate::queue::{Queued, Stage};
+use crate::requester::{self, Verdict};
 use crate::state::State;
 use crate::{backup, restore};
 
@@ -56,6 +57,20 @@ fn needed(kind: &str) -> Downloads {
         | "RestoreResourceList" => Downloads::Logs,
         _ => Downloads::All,
     }
+}
+
+/// The file that holds everything that was backed up, Secrets included.
+const CONTENTS: &str = "BackupContents";
+
+/// The contents are for those who may read every kind in them; logs and results are for whoever may make the request.
+pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
+    let (Sought::Backup(Some(behind)), true) =
+        (&seen.sought, seen.access.applies(&policy.requester) && seen.request.spec.target.kind == CONTENTS)
+    else {
+        return Verdict::all();
+    };
+    let Some(backup) = &behind.backup else { return Verdict::all() };
+    requester::contents(&seen.access, &backup.spec, policy)
 }
 
 /// Follows a target through the tenant's own requests to what is the namespace's own, and no further.

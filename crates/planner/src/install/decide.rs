@@ -19,6 +19,8 @@ pub struct Observed<'a> {
     pub settings: &'a Settings,
     /// Everything that has a name nacre uses or bears its mark, and the namespace if it is there.
     pub found: &'a [Found],
+    /// Kinds that this API server does not know: policies that change objects came with Kubernetes 1.36.
+    pub unserved: &'a [Kind],
 }
 
 /// The decision.
@@ -41,8 +43,12 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
         return Decision { refusals, ..Decision::default() };
     }
     let mut wanted = objects(seen.settings);
+    wanted.retain(|object| !seen.unserved.contains(&object.kind));
     wanted.push(record(seen.settings));
-    let Decision { mut plan, remarks, .. } = changes(&wanted, seen.found);
+    let Decision { mut plan, mut remarks, .. } = changes(&wanted, seen.found);
+    if seen.unserved.contains(&Kind::MutatingAdmissionPolicy) {
+        remarks.push(NOT_RECORDED.to_owned());
+    }
     if let Some(namespace) = missing_namespace(seen) {
         plan.actions.insert(0, namespace);
     }
@@ -50,6 +56,10 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     plan.actions.extend(obsolete.map(|found| Action::Delete(target(found))));
     Decision { plan, remarks, ..Decision::default() }
 }
+
+/// What is missing without policies that change objects.
+const NOT_RECORDED: &str = "this API server has no MutatingAdmissionPolicy (Kubernetes 1.36 and later have it), so it does not \
+                            record who asks: requests are judged by their namespace alone";
 
 /// What it takes to make these objects as they should be, given what was found under their names: a change carries the uid of
 /// what is changed. What somebody else made is left to them.

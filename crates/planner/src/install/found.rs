@@ -9,7 +9,7 @@ use crate::{Object, Target};
 pub type Found = Object;
 
 /// The kinds an installation is made of.
-pub const KINDS: [Kind; 13] = [
+pub const KINDS: [Kind; 15] = [
     Kind::CustomResourceDefinition,
     Kind::ServiceAccount,
     Kind::ClusterRole,
@@ -22,6 +22,8 @@ pub const KINDS: [Kind; 13] = [
     Kind::ValidatingAdmissionPolicy,
     Kind::ValidatingAdmissionPolicyBinding,
     Kind::ValidatingWebhookConfiguration,
+    Kind::MutatingAdmissionPolicy,
+    Kind::MutatingAdmissionPolicyBinding,
     Kind::Namespace,
 ];
 

@@ -21,18 +21,23 @@ pub const LEASE: &str = "nacre";
 const WATCH: &[&str] = &["list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-pub(crate) const TENANT_KINDS: [Kind; 4] = [
+pub(crate) const TENANT_KINDS: [Kind; 5] = [
     Kind::NonAdminBackup,
     Kind::NonAdminRestore,
     Kind::NonAdminBackupStorageLocation,
     Kind::NonAdminDownloadRequest,
+    Kind::NonAdminSchedule,
 ];
 
-const HELD_KINDS: [Kind; 3] =
-    [Kind::NonAdminBackup, Kind::NonAdminRestore, Kind::NonAdminBackupStorageLocation];
+const HELD_KINDS: [Kind; 4] = [
+    Kind::NonAdminBackup,
+    Kind::NonAdminRestore,
+    Kind::NonAdminBackupStorageLocation,
+    Kind::NonAdminSchedule,
+];
 
 /// What viewers may read.
-const VIEWED_KINDS: [Kind; 3] = HELD_KINDS;
+const VIEWED_KINDS: [Kind; 4] = HELD_KINDS;
 
 /// The account and every role, with Velero in this namespace, and made part of these user-facing roles.
 pub fn roles(namespace: &str, aggregate_to: &[UserRole]) -> Vec<Object> {
@@ -54,7 +59,9 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         // Single ones are looked at again after a conflict, here and below.
         rule(&TENANT_KINDS, READ),
         rule(&HELD_KINDS, &["patch"]),
+        // For backups found in storage and for runs of schedules; for namespaces that get a schedule by the policy.
         rule(&[Kind::NonAdminBackup], &["create", "delete"]),
+        rule(&[Kind::NonAdminSchedule], &["create"]),
         rule(&[Kind::NonAdminRestore, Kind::NonAdminDownloadRequest], &["delete"]),
         status_rule(&HELD_KINDS, &["patch"]),
         status_rule(&[Kind::NonAdminDownloadRequest], &["patch"]),
@@ -68,6 +75,8 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         {"apiGroups": [Kind::ValidatingAdmissionPolicy.group()], "verbs": ["get"],
             "resources": [Kind::ValidatingAdmissionPolicy.plural(), Kind::ValidatingAdmissionPolicyBinding.plural()],
             "resourceNames": around_restores(namespace)},
+        // What whoever asked is permitted.
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
         admission::webhook::rule(),
     ]);
@@ -101,6 +110,8 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
             &["get", "list", "watch", "create", "delete"]
         ),
         rule(&[Kind::BackupStorageLocation], WRITE),
+        // What the Go controller made for schedules is taken over.
+        rule(&[Kind::Schedule], &["get", "list", "watch", "delete"]),
         rule(&[Kind::NonAdminBackupStorageLocationRequest], WRITE),
         status_rule(&[Kind::NonAdminBackupStorageLocationRequest], &["patch"]),
         rule(&[Kind::ServerStatusRequest], &["get", "create", "delete"]),

@@ -29,7 +29,7 @@ pub(super) fn find<'a>(found: &'a mut [Found], kind: Kind, name: &str) -> &'a mu
 }
 
 fn steps(settings: &Settings, found: &[Found]) -> Vec<String> {
-    let decision = decide(&Observed { settings, found });
+    let decision = decide(&Observed { settings, found, unserved: &[] });
     assert_eq!(decision.refusals, Vec::<String>::new());
     decision.plan.actions.iter().map(shown).collect()
 }
@@ -48,7 +48,7 @@ fn shown(action: &Action) -> String {
 }
 
 fn refused(settings: &Settings, found: &[Found]) -> String {
-    let decision = decide(&Observed { settings, found });
+    let decision = decide(&Observed { settings, found, unserved: &[] });
     assert!(decision.plan.actions.is_empty());
     decision.refusals.join("\n")
 }
@@ -89,9 +89,9 @@ fn definitions_and_accounts_that_others_made_are_never_overwritten() {
             one.body["spec"] = json!({"theirs": true});
         }
     }
-    let decision = decide(&Observed { settings: &Settings::default(), found: &found });
+    let decision = decide(&Observed { settings: &Settings::default(), found: &found, unserved: &[] });
     assert!(decision.plan.actions.is_empty() && decision.refusals.is_empty());
-    assert_eq!(decision.remarks.len(), 7, "{:?}", decision.remarks);
+    assert_eq!(decision.remarks.len(), 8, "{:?}", decision.remarks);
     // Roles of nacre's own names have to be nacre's.
     find(&mut found, Kind::ClusterRole, "nacre").body["metadata"]["labels"] = json!({});
     assert!(refused(&Settings::default(), &found).contains("clusterrole/nacre is not nacre's"));
@@ -193,8 +193,8 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
     assert!(!trace.contains(&"release other".to_owned()));
     // Definitions stay, with every request, and so does the namespace.
     let left: Vec<_> = found.iter().map(|one| one.kind).collect();
-    assert_eq!(left.iter().filter(|kind| **kind == Kind::CustomResourceDefinition).count(), 6);
-    assert_eq!(left.len(), 7);
+    assert_eq!(left.iter().filter(|kind| **kind == Kind::CustomResourceDefinition).count(), 7);
+    assert_eq!(left.len(), 8);
     let all = uninstall::Observed {
         scope: Scope::Definitions,
         found: &found,
@@ -202,7 +202,7 @@ fn uninstalling_stops_the_program_first_then_lets_go_of_requests_then_removes_th
         copies: &[],
         at_work: None,
     };
-    assert_eq!(uninstall::decide(&all).plan.actions.len(), 6);
+    assert_eq!(uninstall::decide(&all).plan.actions.len(), 7);
 }
 
 #[test]

@@ -36,10 +36,11 @@ pub enum Scope {
 }
 
 /// The finalizer nacre puts on each kind.
-pub const FINALIZERS: [(Kind, &str); 3] = [
+pub const FINALIZERS: [(Kind, &str); 4] = [
     (Kind::NonAdminBackup, labels::NAB_FINALIZER),
     (Kind::NonAdminRestore, labels::NAR_FINALIZER),
     (Kind::NonAdminBackupStorageLocation, labels::NABSL_FINALIZER),
+    (Kind::NonAdminSchedule, labels::NAS_FINALIZER),
 ];
 
 /// Decides the next steps. There are more as long as there are actions or something is waited for.
@@ -69,9 +70,15 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     })
 }
 
-/// The controller, and whatever calls it.
-const PROGRAM: [Kind; 4] =
-    [Kind::ValidatingWebhookConfiguration, Kind::Deployment, Kind::PodDisruptionBudget, Kind::Service];
+/// The controller, whatever calls it, and whatever puts its finalizers on.
+const PROGRAM: [Kind; 6] = [
+    Kind::ValidatingWebhookConfiguration,
+    Kind::MutatingAdmissionPolicyBinding,
+    Kind::MutatingAdmissionPolicy,
+    Kind::Deployment,
+    Kind::PodDisruptionBudget,
+    Kind::Service,
+];
 
 const REST: [Kind; 10] = [
     Kind::Secret,

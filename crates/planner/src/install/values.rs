@@ -47,7 +47,7 @@ pub fn settle(said: &Map<String, Value>, found: &[Found], namespace: &str) -> Re
         serde_json::from_value(fields.into()).map_err(|error| vec![error.to_string()])?;
     namespace.clone_into(&mut settings.namespace);
     // What stands in the way comes first: an image would not help.
-    let refusals = decide(&Observed { settings: &settings, found }).refusals;
+    let refusals = decide(&Observed { settings: &settings, found, unserved: &[] }).refusals;
     if !refusals.is_empty() {
         return Err(refusals);
     }

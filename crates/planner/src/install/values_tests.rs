@@ -49,13 +49,16 @@ fn installing_again_without_a_word_changes_nothing() {
         let mut found = installed_with(&settings);
         let (again, remarks) = settled(&json!({}), &found);
         assert_eq!((&again, remarks), (&settings, Vec::new()));
-        let plan = decide(&Observed { settings: &again, found: &found }).plan;
+        let plan = decide(&Observed { settings: &again, found: &found, unserved: &[] }).plan;
         assert!(plan.actions.is_empty(), "{plan:?}");
         // An installation of before there was a record is read as it is, and recorded.
         without_record(&mut found);
         let (again, remarks) = settled(&json!({}), &found);
         assert_eq!((&again, remarks), (&settings, Vec::new()));
-        assert_eq!(decide(&Observed { settings: &again, found: &found }).plan.actions.len(), 1);
+        assert_eq!(
+            decide(&Observed { settings: &again, found: &found, unserved: &[] }).plan.actions.len(),
+            1
+        );
     }
 }
 

@@ -34,9 +34,11 @@ pub(super) fn of(
     failed: Option<&ConditionUpdate>,
 ) -> Option<(Phase, Vec<ConditionUpdate>)> {
     let (phase, mut reported) = match verdict {
-        LocationDecision::Wait => return None,
+        LocationDecision::Wait | LocationDecision::Review(_) => return None,
         LocationDecision::Ask => (Phase::BackingOff, vec![valid()]),
-        LocationDecision::Refused(refusal) => (Phase::BackingOff, vec![refused(refusal.condition_message())]),
+        LocationDecision::Refused(refusal) | LocationDecision::NotPermitted(refusal) => {
+            (Phase::BackingOff, vec![refused(refusal.condition_message())])
+        }
         LocationDecision::Grace(refusal, _) => {
             let message = "the Secret is gone; Velero keeps the location for five minutes";
             let gone =

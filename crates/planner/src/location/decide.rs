@@ -16,8 +16,9 @@ use super::{
 };
 use crate::rejected_write::{retry_after, since};
 use crate::request::{Request, wait_for_namespace};
+use crate::requester::Verdict;
 use crate::view::Credential;
-use crate::{Action, Plan, Policy, Refusal};
+use crate::{Action, Plan, Policy, Refusal, requester};
 
 /// How long the location of a Secret that went away is kept: rotation is often a deletion and a creation.
 const GRACE: Duration = Duration::from_mins(5);
@@ -29,8 +30,12 @@ pub(super) const SOON: Duration = Duration::from_secs(2);
 pub(super) enum LocationDecision {
     /// Not enough is known to decide.
     Wait,
+    /// What the requester is permitted has to be asked first.
+    Review(Vec<requester::Ask>),
     /// It is refused.
     Refused(Refusal),
+    /// The requester may not read the Secret.
+    NotPermitted(Refusal),
     /// Its spec was changed after approval was requested.
     Edited,
     /// The Secret is missing, within the grace period.
@@ -76,6 +81,7 @@ pub fn decide(seen: &Observed) -> Plan {
     }
     match &verdict {
         LocationDecision::Wait => return plan.requeue_after(SOON),
+        LocationDecision::Review(asks) => return plan.ask(asks.clone()),
         LocationDecision::Ask => return ask(seen, policy, plan),
         LocationDecision::Approved(credential) => {
             plan = seen.ensure_finalizer(plan);
@@ -84,6 +90,10 @@ pub fn decide(seen: &Observed) -> Plan {
             plan.events.extend(status::import_is_off(seen, policy));
         }
         LocationDecision::Grace(_, left) => plan = plan.requeue_after(*left),
+        LocationDecision::NotPermitted(_) => {
+            plan.actions.extend(generate::removal(seen));
+            plan = plan.requeue_after(look_again(seen));
+        }
         LocationDecision::Refused(_)
         | LocationDecision::Edited
         | LocationDecision::Pending
@@ -107,10 +117,12 @@ fn write_rejected(
     plan = plan.because(failed.as_finding().message.to_owned());
     match verdict {
         LocationDecision::Wait
+        | LocationDecision::Review(_)
         | LocationDecision::Ask
         | LocationDecision::Approved(_)
         | LocationDecision::Grace(..) => {}
         LocationDecision::Refused(_)
+        | LocationDecision::NotPermitted(_)
         | LocationDecision::Edited
         | LocationDecision::Pending
         | LocationDecision::Rejected(_)
@@ -133,9 +145,10 @@ fn reason(verdict: &LocationDecision) -> Cow<'static, str> {
         LocationDecision::Wait => {
             "waiting until the Secret it names and Velero's VolumeSnapshotLocations have been read".into()
         }
-        LocationDecision::Refused(refusal) | LocationDecision::Grace(refusal, _) => {
-            refusal.to_string().into()
-        }
+        LocationDecision::Review(_) => requester::NEEDS_REVIEW.into(),
+        LocationDecision::Refused(refusal)
+        | LocationDecision::NotPermitted(refusal)
+        | LocationDecision::Grace(refusal, _) => refusal.to_string().into(),
         LocationDecision::Edited => status::EDITED.into(),
         LocationDecision::Ask => "it passed every check: approval is requested".into(),
         LocationDecision::Pending => "waiting for an administrator to approve it".into(),
@@ -153,11 +166,15 @@ fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
     if let Some(refusal) = refusal(seen, policy) {
         return LocationDecision::Refused(refusal);
     }
+    if let Some(withdrawn) = withdrawn(seen, policy) {
+        return withdrawn;
+    }
     if seen.endangers_snapshots(policy).is_none() {
         return LocationDecision::Wait;
     }
-    if let Some(withdrawn) = withdrawn(seen, policy) {
-        return withdrawn;
+    // Before the Secret is read: what is wrong with it is for those to know who may read it.
+    if let Some(not_permitted) = not_permitted(seen, policy) {
+        return not_permitted;
     }
     let credential = match &seen.credential {
         // What Velero has already stays as it is.
@@ -183,6 +200,29 @@ fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
         ApprovalDecision::Pending => LocationDecision::Pending,
         ApprovalDecision::Reject => LocationDecision::Rejected(review::rejection_reason(&request.object)),
     }
+}
+
+/// A Secret that the requester may not read is not given to Velero. What Velero has already stays.
+fn not_permitted(seen: &Observed, policy: &Policy) -> Option<LocationDecision> {
+    match permitted(seen, policy) {
+        Verdict::Permitted(_) => None,
+        Verdict::Ask(asks) => Some(LocationDecision::Review(asks)),
+        Verdict::Refused(refusal) => Some(LocationDecision::NotPermitted(refusal)),
+    }
+}
+
+/// Whether the requester may bring the Secret.
+pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
+    match named_key(seen.spec()).filter(|_| seen.storage.is_none()) {
+        Some((secret, _)) => requester::of_location(&seen.access, secret, policy),
+        None => Verdict::all(),
+    }
+}
+
+/// When to ask again for a permission that is missing: permissions are not watched.
+fn look_again(seen: &Observed) -> Duration {
+    let reported = seen.location.status.as_ref().map(|status| status.conditions.as_slice());
+    retry_after(since(reported, condition::ACCEPTED), seen.now).max(requester::FRESH)
 }
 
 /// Velero has the location and the administrators do not approve it any more. That needs no credential: a tenant may

@@ -17,6 +17,7 @@ use crate::ownership::{made_for, own_name};
 use crate::policy::{Import, NativeSnapshots};
 use crate::rejected_write;
 use crate::request::Request;
+use crate::requester::Access;
 use crate::state::State;
 use crate::view::{Credential, Seen};
 use crate::{Action, Key, Plan, Policy, RejectedWrite, Target};
@@ -54,6 +55,8 @@ pub struct Observed {
     pub velero_version: Option<String>,
     /// Whether Velero has a VolumeSnapshotLocation; none if that is not known yet.
     pub takes_native_snapshots: Option<bool>,
+    /// What is known of the permissions of whoever asked.
+    pub access: Access,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -115,6 +118,7 @@ pub(crate) fn gather(
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackupStorageLocation, meta)),
         velero_version: view.velero_version(),
         takes_native_snapshots: view.takes_native_snapshots(),
+        access: Access::gather(view, meta, namespace),
         policy: view.policy(namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),

@@ -14,8 +14,10 @@ mod node;
 mod origin;
 mod problem;
 mod read;
+mod requester;
 mod resources;
 mod rules;
+mod schedules;
 mod source;
 mod storage;
 mod views;
@@ -37,7 +39,9 @@ pub use namespaces::NamespacePolicy;
 pub(crate) use namespaces::matches;
 pub use origin::{Origin, Setting};
 pub use problem::{Position, Problem, Severity, Source};
+pub use requester::{DeleteBy, NotPermitted, RequesterMode, RequesterPolicy};
 pub(crate) use resources::never_from_tenants;
+pub use schedules::{DefaultSchedule, RetentionBounds, SchedulePolicy};
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
 pub use storage::{
     EnforcedLocation, EnforcedObjectStorage, Import, NativeSnapshots, StorageMode, StoragePolicy,
@@ -55,6 +59,8 @@ pub struct Policy {
     pub restore: RestorePolicy,
     /// Of storage that tenants bring.
     pub storage_locations: StoragePolicy,
+    /// Of schedules.
+    pub schedules: SchedulePolicy,
     /// Of downloads.
     pub downloads: DownloadPolicy,
     /// Of volume operations that cannot end.
@@ -67,6 +73,8 @@ pub struct Policy {
     pub namespaces: NamespacePolicy,
     /// What tenants see of Velero in their own namespaces.
     pub views: ViewPolicy,
+    /// Of people who ask for what they may not have.
+    pub requester: RequesterPolicy,
     /// Velero's default backup sync period, if OADP sets one.
     #[serde(skip)]
     pub velero_sync_period: Option<Duration>,
@@ -95,6 +103,8 @@ pub struct BackupPolicy {
     pub hook_timeout: Duration,
     /// Who chooses how volumes are saved where a request does not say.
     pub volumes: Volumes,
+    /// Who may have the data of a backup deleted.
+    pub delete: DeleteBy,
 }
 
 /// Who chooses how volumes are saved where a request does not say.
@@ -240,6 +250,7 @@ impl Default for BackupPolicy {
             forbid_hooks: false,
             hook_timeout: Duration::from(HOOK_TIMEOUT),
             volumes: Volumes::default(),
+            delete: DeleteBy::default(),
         }
     }
 }

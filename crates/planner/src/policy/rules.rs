@@ -5,7 +5,7 @@ use api::velero::{BackupSpec, RestoreSpec};
 
 use super::problem::Severity::{self, Error, Warning};
 use super::storage::{KNOWN_PROVIDERS, StoragePolicy};
-use super::{BackupPolicy, Bounds, Policy, RestorePolicy, TenantPods, resources};
+use super::{BackupPolicy, Bounds, Policy, RestorePolicy, TenantPods, resources, schedules};
 use crate::enforce::Fields;
 use crate::{Refusal, backup, restore};
 
@@ -17,7 +17,7 @@ pub(super) struct Finding {
     pub(super) message: String,
 }
 
-fn finding(severity: Severity, path: impl Into<String>, message: impl Into<String>) -> Finding {
+pub(super) fn finding(severity: Severity, path: impl Into<String>, message: impl Into<String>) -> Finding {
     Finding { severity, path: path.into(), message: message.into() }
 }
 
@@ -28,6 +28,7 @@ pub(super) fn check(policy: &Policy) -> Vec<Finding> {
     found.extend(of_storage(&policy.storage_locations));
     found.extend(of_periods(policy));
     found.extend(of_namespaces(policy));
+    found.extend(schedules::problems(policy));
     found
 }
 
@@ -236,6 +237,7 @@ fn of_periods(policy: &Policy) -> Vec<Finding> {
     let timeouts = [
         ("backup.hookTimeout", &policy.backup.hook_timeout),
         ("restore.hookTimeout", &policy.restore.hook_timeout),
+        ("requester.maxAge", &policy.requester.max_age),
     ];
     for (path, limit) in policy.volumes.all().into_iter().chain(timeouts) {
         found.extend(duration(path, limit));

@@ -19,5 +19,8 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     if seen.velero.is_some() || seen.handed_over_before() || seen.lost_before() {
         return ReviewResult::fine();
     }
-    ReviewResult::warning_if(check::refused_for_now(seen, policy))
+    match check::refused_for_now(seen, policy) {
+        Some(waits) => ReviewResult::warning(waits),
+        None => ReviewResult::permitted(&seen.access, check::permitted(seen, policy)),
+    }
 }

@@ -3,11 +3,12 @@
 use api::velero::{BackupStorageLocation, RestoreSpec};
 use api::{NonAdminBackup, Phase, condition};
 
-use super::generate::{effective, moved_its_data};
+use super::generate::{self, effective, moved_its_data};
 use super::{CheckResult, Observed, from_tenants};
 use crate::ownership::{Storage, storage};
 use crate::queue::{Queued, Stage};
 use crate::refusal::{RESTORE, StartsWhen};
+use crate::requester::{self, LeftOut, Verdict};
 use crate::{HealedBy, Policy, Refusal, bounds, common, enforce, fence, filters, healed_by, selectors};
 
 const PATH: &str = "spec.restoreSpec";
@@ -73,6 +74,28 @@ pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> CheckResult {
             )
         })
         .or_else(|| name_taken(seen))
+}
+
+/// What of it the requester is permitted.
+pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
+    if !seen.access.applies(&policy.requester) {
+        return Verdict::all();
+    }
+    let asked = &seen.restore.spec.restore_spec;
+    let wanted = generate::spec(seen, policy, &[]);
+    match requester::of_restore(&seen.access, asked, &wanted, policy, seen.trusted()) {
+        Verdict::Permitted(left_out) if nothing_left(seen, policy, &left_out) => {
+            Verdict::Refused(requester::refusal(&seen.access, &field("includedResources"), &left_out.lacking))
+        }
+        verdict => verdict,
+    }
+}
+
+/// Whether nothing that the request names, or that may come back at all, is left.
+fn nothing_left(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> bool {
+    let wanted = generate::spec(seen, policy, &[]).included_resources.unwrap_or_default();
+    let served = seen.access.served.as_deref().unwrap_or_default();
+    !wanted.is_empty() && filters::all_left_out(&wanted, left_out.withheld(), served)
 }
 
 /// What depends on whose bytes the backup is made of.

@@ -10,10 +10,11 @@ use serde_json::json;
 use super::{Observed, from_tenants, modifier};
 use crate::enforce::Fields;
 use crate::ownership::{own_name, own_restore_name};
-use crate::{Action, Policy, Target, fence, filters, hook_timeout, volumes};
+use crate::requester::LeftOut;
+use crate::{Action, Policy, Target, fence, filters, hook_timeout, requester, volumes};
 
 /// The Velero Restore that this request shall get.
-pub(super) fn restore(seen: &Observed, policy: &Policy) -> Restore {
+pub(super) fn restore(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Restore {
     let origin = seen.meta();
     let namespace = origin.namespace.clone().unwrap_or_default();
     let from = if seen.trusted() { RestoredFrom::PlatformStorage } else { RestoredFrom::TenantStorage };
@@ -29,6 +30,7 @@ pub(super) fn restore(seen: &Observed, policy: &Policy) -> Restore {
         (labels::ORIGIN_NAMESPACE_UID.to_owned(), namespace_uid.unwrap_or_default()),
     ]);
     annotations.extend(volumes::timeout_annotation(&policy.volumes));
+    annotations.extend(requester::annotations(&seen.access, left_out));
     Restore {
         metadata: ObjectMeta {
             name: Some(name.clone()),
@@ -41,7 +43,7 @@ pub(super) fn restore(seen: &Observed, policy: &Policy) -> Restore {
             annotations: Some(annotations),
             ..ObjectMeta::default()
         },
-        spec: spec(seen, policy, &namespace),
+        spec: spec(seen, policy, left_out.withheld()),
         status: None,
     }
 }
@@ -55,7 +57,8 @@ pub(super) fn effective(spec: &RestoreSpec, policy: &Policy) -> RestoreSpec {
 
 /// What is in effect, with a fence around it. Every field is named: one that Velero adds is decided about here, or it
 /// does not compile.
-fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> RestoreSpec {
+pub(super) fn spec(seen: &Observed, policy: &Policy, left_out: &[String]) -> RestoreSpec {
+    let namespace = seen.meta().namespace.as_deref().unwrap_or_default();
     let RestoreSpec {
         backup_name: _,
         schedule_name: _,
@@ -101,11 +104,15 @@ fn spec(seen: &Observed, policy: &Policy, namespace: &str) -> RestoreSpec {
         resource_policy,
         uploader_config,
     };
-    if seen.trusted() {
+    let mut fenced = if seen.trusted() {
         from_platform(fenced, policy)
     } else {
         from_tenants(fenced, policy, source.is_some_and(moved_its_data))
-    }
+    };
+    let served = seen.access.served.as_deref().unwrap_or_default();
+    filters::take_off(&mut fenced.included_resources, left_out, served);
+    filters::leave_out(&mut fenced.excluded_resources, left_out.iter().cloned());
+    fenced
 }
 
 /// The bytes are an administrator's: all but the guard rails comes back.

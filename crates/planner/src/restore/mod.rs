@@ -31,6 +31,7 @@ pub(crate) use modifier::NEVER as NEVER_FROM_TENANTS;
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, own_restore_name, storage};
 use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
+use crate::requester::{Access, LeftOut, Verdict};
 use crate::results::Results;
 use crate::state::State;
 use crate::view::Seen;
@@ -74,6 +75,8 @@ pub struct Observed {
     pub rejected_write: Option<Arc<RejectedWrite>>,
     /// What was read of the errors and warnings that Velero reported, if it is not published yet.
     pub results: Option<Results>,
+    /// What is known of the permissions of whoever asked.
+    pub access: Access,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -142,6 +145,7 @@ pub(crate) fn gather(
         policy,
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminRestore, &restore.metadata)),
         results: view.results(&Key::of(Kind::NonAdminRestore, &restore.metadata)),
+        access: Access::gather(view, &restore.metadata, namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: space,
@@ -241,7 +245,11 @@ pub fn decide(seen: &Observed) -> Plan {
         Some(refusal) => seen.refuse(condition::INVALID_RESTORE_SPEC, &refusal.condition_message()),
         None => match seen.rejected_write.as_deref().and_then(write_rejected) {
             Some(message) => seen.hand_over_failed(&message),
-            None => create(seen, policy),
+            None => match check::permitted(seen, policy) {
+                Verdict::Permitted(left_out) => create(seen, policy, &left_out),
+                Verdict::Ask(asks) => Plan::done().ask(asks),
+                Verdict::Refused(refusal) => seen.not_permitted(&refusal),
+            },
         },
     }
 }
@@ -261,8 +269,8 @@ fn write_rejected(rejected_write: &RejectedWrite) -> Option<String> {
 
 /// Finalizer and Velero Restore. The status follows at once, so there are three writes; the queue position is known
 /// only after the create.
-fn create(seen: &Observed, policy: &Policy) -> Plan {
-    let velero = generate::restore(seen, policy);
+fn create(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Plan {
+    let velero = generate::restore(seen, policy, left_out);
     let mut plan = Plan::done();
     // The modifier first, since it may be rejected.
     if !seen.trusted() {

@@ -6,7 +6,7 @@ use api::{ClaimState, Kind, MOST_CLAIMS, NonAdminRestoreStatus, Phase, VeleroRes
 
 use super::Observed;
 use crate::volumes::Outcome;
-use crate::{Action, Event, results, velero_status};
+use crate::{Action, Event, requester, results, velero_status};
 
 /// What Velero says, that the request was accepted, and what became of the data.
 pub(super) fn mirrored(seen: &Observed, velero: &Restore, outcome: Option<Outcome>) -> NonAdminRestoreStatus {
@@ -15,6 +15,8 @@ pub(super) fn mirrored(seen: &Observed, velero: &Restore, outcome: Option<Outcom
     mirror(seen, velero, &mut status);
     condition::remove(&mut status.conditions, condition::DELETING);
     velero_has_it(seen, &mut status);
+    let generation = seen.meta().generation;
+    requester::fill_condition(&velero.metadata, &mut status.conditions, generation, seen.now);
     if let Some(outcome) = outcome {
         data_restored(seen, outcome, &mut status);
     }
@@ -134,7 +136,12 @@ const EVENT_REASONS: velero_status::EventReasons = velero_status::EventReasons {
 pub(super) fn news(seen: &Observed, velero: &Restore, wanted: &NonAdminRestoreStatus) -> Vec<Event> {
     let mut news = Vec::new();
     if seen.status().velero_restore.is_none() {
-        news.push(EVENT_REASONS.handed_over(velero.metadata.name.as_deref().unwrap_or_default()));
+        news.push(
+            EVENT_REASONS.handed_over(
+                velero.metadata.name.as_deref().unwrap_or_default(),
+                seen.access.identity.user(),
+            ),
+        );
     }
     let velero_status = |status: &NonAdminRestoreStatus| status.velero_restore.as_ref()?.status.clone();
     let missing = |status: &NonAdminRestoreStatus| {
@@ -150,5 +157,6 @@ pub(super) fn news(seen: &Observed, velero: &Restore, wanted: &NonAdminRestoreSt
         news.push(Event::warning("DataNotRestored", message));
     }
     news.extend(results::news(&seen.status().conditions, &wanted.conditions));
+    news.extend(requester::news(&seen.status().conditions, &wanted.conditions));
     news
 }

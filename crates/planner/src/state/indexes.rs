@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore, VolumeOperation};
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore, Schedule, VolumeOperation};
 use api::{
-    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase,
-    labels,
+    Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
+    NonAdminSchedule, Phase, labels,
 };
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::{State, WatchedKind};
 use crate::ownership::{annotation, is_default, label};
 use crate::queue::{Queue, Queued, Source};
-use crate::{Key, backup, restore};
+use crate::{Key, backup, restore, schedule};
 
 impl State {
     pub(super) fn index_namespace(&mut self, before: Option<&Namespace>, after: Option<&Namespace>) {
@@ -27,6 +27,11 @@ impl State {
         let key = Key::of(Kind::NonAdminBackup, &object.metadata);
         let names = |backup: Option<&NonAdminBackup>| backup.map(backup::references).unwrap_or_default();
         self.references.shift(&key, &names(before), &names(after));
+        let run_of = |backup: Option<&NonAdminBackup>| -> Vec<String> {
+            let schedule = backup.and_then(|backup| schedule::of_run(&backup.metadata));
+            schedule.map(|schedule| place(&key.namespace, schedule)).into_iter().collect()
+        };
+        self.runs.shift(&key.name, &run_of(before), &run_of(after));
         self.note_results_of_backup(&key, after);
         self.note_phase(&key, after.is_some(), after.and_then(|backup| backup.status.as_ref()?.phase));
         self.place_backup(before, after);
@@ -61,6 +66,26 @@ impl State {
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminDownloadRequest, &object.metadata);
         self.note_phase(&key, after.is_some(), after.and_then(|request| request.status.as_ref()?.phase));
+    }
+
+    pub(super) fn index_schedule(
+        &mut self,
+        before: Option<&NonAdminSchedule>,
+        after: Option<&NonAdminSchedule>,
+    ) {
+        self.totals.shift(before, after);
+        let Some(object) = after.or(before) else { return };
+        let key = Key::of(Kind::NonAdminSchedule, &object.metadata);
+        self.note_phase(&key, after.is_some(), after.and_then(|schedule| schedule.status.as_ref()?.phase));
+    }
+
+    pub(super) fn index_velero_schedule(&mut self, before: Option<&Schedule>, after: Option<&Schedule>) {
+        let Some(name) = after.or(before).and_then(|velero| velero.metadata.name.clone()) else { return };
+        let owner = |velero: Option<&Schedule>| -> Vec<String> {
+            let key = velero.and_then(|velero| schedule::origin(&velero.metadata));
+            key.map(|key| place(&key.namespace, &key.name)).into_iter().collect()
+        };
+        self.velero_schedules_for.shift(&name, &owner(before), &owner(after));
     }
 
     pub(super) fn index_location(

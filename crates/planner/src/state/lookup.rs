@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore};
+use api::velero::{
+    Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore, Schedule as VeleroSchedule,
+};
 use api::{
     Claim, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, RestoredPod,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule,
+    RestoredPod,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -19,7 +22,7 @@ use super::{State, WatchedKind};
 use crate::backup::SnapshotClasses;
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
-use crate::{Key, Policy, RejectedWrite, restore};
+use crate::{Key, Policy, RejectedWrite, restore, schedule};
 
 impl State {
     pub(crate) fn admin<K: WatchedKind>(&self, name: &str) -> Option<Arc<K>> {
@@ -52,6 +55,11 @@ impl State {
     /// A namespace.
     pub fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
         self.namespaces.get("", name).map(|seen| seen.object)
+    }
+
+    /// The names of all namespaces.
+    pub fn namespace_names(&self) -> Vec<String> {
+        self.namespaces.names().map(|(_, name)| name.to_owned()).collect()
     }
 
     /// A ConfigMap of the administrators.
@@ -98,6 +106,38 @@ impl State {
     /// All of a tenant's requests for downloads.
     pub fn downloads_in(&self, namespace: &str) -> Vec<Seen<NonAdminDownloadRequest>> {
         self.downloads.within(namespace).collect()
+    }
+
+    /// A tenant's schedule.
+    pub fn schedule(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminSchedule>> {
+        self.schedules.get(namespace, name)
+    }
+
+    /// All of a tenant's schedules.
+    pub fn schedules_in(&self, namespace: &str) -> Vec<Seen<NonAdminSchedule>> {
+        self.schedules.within(namespace).collect()
+    }
+
+    /// Every tenant's schedule.
+    pub fn schedules(&self) -> Vec<Key> {
+        let names = self.schedules.names();
+        names.map(|(namespace, name)| Key::new(Kind::NonAdminSchedule, namespace, name)).collect()
+    }
+
+    /// The Velero Schedule that the Go controller made for this schedule.
+    pub fn velero_schedule_for(&self, namespace: &str, name: &str) -> Option<Arc<VeleroSchedule>> {
+        self.velero_schedules_for.under(&place(namespace, name)).next().and_then(|velero| self.admin(velero))
+    }
+
+    /// Every Velero Schedule.
+    pub fn velero_schedules(&self) -> Vec<Arc<VeleroSchedule>> {
+        self.velero_schedules.all().map(|seen| seen.object).collect()
+    }
+
+    /// The backup requests that say they are runs of this schedule.
+    pub fn runs_of(&self, namespace: &str, schedule: &str) -> Vec<Arc<NonAdminBackup>> {
+        let names = self.runs.under(&place(namespace, &schedule::label_value(schedule)));
+        names.filter_map(|name| self.backup(namespace, name)).map(|seen| seen.object).collect()
     }
 
     /// A Velero DownloadRequest.

@@ -15,6 +15,7 @@ pub(crate) mod prune;
 mod raw_object;
 mod rejected;
 mod results;
+mod reviews;
 mod store;
 mod view_store;
 mod volume_notes;
@@ -27,12 +28,12 @@ use std::time::Duration;
 
 use api::velero::{
     Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
-    PodVolumeBackup, PodVolumeRestore, Restore,
+    PodVolumeBackup, PodVolumeRestore, Restore, Schedule,
 };
 use api::{
     Claim, DataProtectionApplication, HiddenSecret, Kind, NodeAgent, NonAdminBackup,
     NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
-    NonAdminRestore, RestoredPod,
+    NonAdminRestore, NonAdminSchedule, RestoredPod,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -53,6 +54,7 @@ use crate::results::Results;
 use crate::view::{Credential, Seen};
 use crate::{Key, RejectedWrite, Target};
 use index::Index;
+use reviews::Reviews;
 use store::{Change, Store};
 use view_store::VeleroView;
 
@@ -122,6 +124,7 @@ pub struct State {
     restores: Store<NonAdminRestore>,
     locations: Store<NonAdminBackupStorageLocation>,
     downloads: Store<NonAdminDownloadRequest>,
+    schedules: Store<NonAdminSchedule>,
     download_requests: Store<DownloadRequest>,
     location_requests: Store<NonAdminBackupStorageLocationRequest>,
     secret_copies: Store<HiddenSecret>,
@@ -162,6 +165,11 @@ pub struct State {
     volume_notes: HashMap<Key, VolumeNote>,
     /// The names of restore requests by namespace and name of the backup.
     restores_from: Index<String>,
+    /// The names of backup requests by namespace and schedule.
+    runs: Index<String>,
+    velero_schedules: Store<Schedule>,
+    /// The names of Velero Schedules by namespace and name of the schedule they were made for.
+    velero_schedules_for: Index<String>,
     /// The names of Velero Backups by the namespace they say they were made for.
     made_for: Index<String>,
     /// The names of Velero Backups by their storage location.
@@ -175,6 +183,8 @@ pub struct State {
     rejected: HashMap<Key, Arc<RejectedWrite>>,
     /// Requests whose errors and warnings are to be read, and what was read of them.
     unread_results: BTreeMap<Key, Option<Results>>,
+    /// What was asked about requesters, and what the API server answered.
+    reviews: Reviews,
     velero_view: VeleroView,
     totals: Totals,
 }
@@ -196,6 +206,7 @@ impl State {
             restores: Store::packing(),
             locations: Store::default(),
             downloads: Store::default(),
+            schedules: Store::packing(),
             download_requests: Store::default(),
             location_requests: Store::default(),
             secret_copies: Store::default(),
@@ -227,6 +238,9 @@ impl State {
             volumes: Index::default(),
             volume_notes: HashMap::new(),
             restores_from: Index::default(),
+            runs: Index::default(),
+            velero_schedules: Store::default(),
+            velero_schedules_for: Index::default(),
             made_for: Index::default(),
             stored_in: Index::default(),
             backing_off: BTreeSet::new(),
@@ -234,6 +248,7 @@ impl State {
             places: HashMap::new(),
             rejected: HashMap::new(),
             unread_results: BTreeMap::new(),
+            reviews: Reviews::default(),
             velero_view: VeleroView::default(),
             totals: Totals::default(),
         }

@@ -18,6 +18,8 @@ use crate::view::Seen;
 pub(crate) const SPEC_LIMIT: usize = 64 * 1024;
 /// The longest annotation that is kept. nacre's own, OADP's and Velero's are far shorter.
 const ANNOTATION_LIMIT: usize = 4 * 1024;
+/// The same of the record of who asked. The API server cuts it off at less.
+const REQUESTER_LIMIT: usize = 64 * 1024;
 /// The most bytes of labels that are kept unseen; of more, only those that decisions read are.
 const LABELS_LIMIT: usize = 16 * 1024;
 /// What kubectl writes down for itself: the whole object once more.
@@ -78,7 +80,11 @@ fn drop_result(map: &mut ConfigMap) {
 
 fn metadata(meta: &mut ObjectMeta) {
     if let Some(annotations) = &mut meta.annotations {
-        annotations.retain(|key, value| key != LAST_APPLIED && value.len() <= ANNOTATION_LIMIT);
+        let limit = |key: &str| match key {
+            labels::REQUESTER | labels::DELETION_REQUESTER => REQUESTER_LIMIT,
+            _ => ANNOTATION_LIMIT,
+        };
+        annotations.retain(|key, value| key != LAST_APPLIED && value.len() <= limit(key));
     }
     if let Some(labels) = meta.labels.as_mut().filter(|labels| bytes(labels) > LABELS_LIMIT) {
         labels.retain(|key, _| READ.iter().any(|prefix| key.starts_with(prefix)));

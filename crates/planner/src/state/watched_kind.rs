@@ -4,11 +4,11 @@ use std::fmt::Debug;
 
 use api::velero::{
     Backup, BackupStorageLocation, DataDownload, DataUpload, DeleteBackupRequest, DownloadRequest,
-    PodVolumeBackup, PodVolumeRestore, Restore,
+    PodVolumeBackup, PodVolumeRestore, Restore, Schedule,
 };
 use api::{
     DataProtectionApplication, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore,
+    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule,
 };
 // The macro below derives the kind from the type's name.
 use api::{
@@ -93,12 +93,14 @@ watched_kinds! {
     NonAdminBackup in backups, indexed by State::index_backup, affects affected::backup;
     NonAdminRestore in restores, indexed by State::index_restore, affects affected::restore;
     NonAdminDownloadRequest in downloads, indexed by State::index_download, affects affected::download;
+    NonAdminSchedule in schedules, indexed by State::index_schedule, affects affected::schedule;
     DownloadRequest in download_requests, indexed by nothing, affects affected::download_request;
     NonAdminBackupStorageLocation in locations, indexed by State::index_location, affects affected::location;
     NonAdminBackupStorageLocationRequest in location_requests, indexed by nothing, affects affected::of_location;
     Secret in secret_copies, indexed by nothing, affects affected::of_location;
     Backup in velero_backups, indexed by State::index_velero_backup, affects affected::velero_backup;
     Restore in velero_restores, indexed by State::queue_restore, affects affected::velero_restore;
+    Schedule in velero_schedules, indexed by State::index_velero_schedule, affects affected::velero_schedule;
     BackupStorageLocation in storage_locations, indexed by State::index_storage, affects affected::storage_location;
     DeleteBackupRequest in delete_requests, indexed by State::index_delete_request, affects affected::delete_request;
     Namespace in namespaces, indexed by State::index_namespace, affects affected::namespace;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Variable};
 use kube::core::cel::KubeCelExt as _;
 use kube::core::cel::cel::{Context, Program, Value as Answer, to_value};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     operation: &'static str,
-    user: String,
+    user: Value,
     name: String,
     object: Value,
     old: Value,
@@ -32,7 +32,7 @@ impl Ask {
     pub(crate) fn create(object: Value) -> Self {
         Self {
             operation: "CREATE",
-            user: "ann".to_owned(),
+            user: json!({"username": "ann"}),
             name: String::new(),
             object,
             old: Value::Null,
@@ -57,7 +57,25 @@ impl Ask {
     }
 
     pub(crate) fn by(self, user: &str) -> Self {
-        Self { user: user.to_owned(), ..self }
+        self.by_user(json!({ "username": user }))
+    }
+
+    /// By somebody of whom the authenticator says all this.
+    pub(crate) fn by_user(self, user: Value) -> Self {
+        Self { user, ..self }
+    }
+
+    /// What a variable of a policy is.
+    pub(crate) fn variable(&self, variables: &[Variable], name: &str) -> String {
+        let mut words = HashMap::new();
+        for variable in variables {
+            let value = self.answer(&variable.expression, &words, true);
+            words.insert(variable.name.clone(), value);
+        }
+        match &words[name] {
+            Answer::String(text) => text.to_string(),
+            other => panic!("{name}: {other:?}"),
+        }
     }
 
     /// As somebody whom the authorizer grants this.
@@ -144,7 +162,7 @@ impl Ask {
             "name": self.name,
             "namespace": name,
             "resource": { "group": self.resource.0, "resource": self.resource.1 },
-            "userInfo": { "username": self.user },
+            "userInfo": self.user,
         });
         let mut context = Context::default().with_all();
         for (name, value) in [

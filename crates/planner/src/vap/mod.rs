@@ -9,8 +9,10 @@ pub(crate) mod harness;
 
 use k8s_openapi::{
     api::admissionregistration::v1::{
-        MatchCondition, MatchResources, NamedRuleWithOperations, ParamKind, ParamRef,
-        ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+        ApplyConfiguration, JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy,
+        MutatingAdmissionPolicyBinding, MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec,
+        Mutation, NamedRuleWithOperations, ParamKind, ParamRef, ValidatingAdmissionPolicy,
+        ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
         ValidatingAdmissionPolicySpec, Validation, Variable,
     },
     apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
@@ -25,6 +27,7 @@ const NAME_OF_NAMESPACE: &str = "kubernetes.io/metadata.name";
 pub struct Draft {
     name: &'static str,
     spec: ValidatingAdmissionPolicySpec,
+    mutations: Vec<Mutation>,
 }
 
 impl Draft {
@@ -37,6 +40,7 @@ impl Draft {
                 match_constraints: Some(matching(operations, kinds, LabelSelector::default())),
                 ..ValidatingAdmissionPolicySpec::default()
             },
+            mutations: Vec::new(),
         }
     }
 
@@ -111,6 +115,42 @@ impl Draft {
         self
     }
 
+    /// This is merged into the object.
+    pub fn applying(mut self, expression: impl Into<String>) -> Self {
+        self.mutations.push(Mutation {
+            patch_type: "ApplyConfiguration".to_owned(),
+            apply_configuration: Some(ApplyConfiguration { expression: Some(expression.into()) }),
+            json_patch: None,
+        });
+        self
+    }
+
+    /// The object is changed by these patches.
+    pub fn patching(mut self, expression: impl Into<String>) -> Self {
+        self.mutations.push(Mutation {
+            patch_type: "JSONPatch".to_owned(),
+            apply_configuration: None,
+            json_patch: Some(JSONPatch { expression: Some(expression.into()) }),
+        });
+        self
+    }
+
+    /// The policy, if it changes objects.
+    pub fn mutating(self) -> MutatingAdmissionPolicy {
+        MutatingAdmissionPolicy {
+            metadata: ObjectMeta { name: Some(self.name.to_owned()), ..ObjectMeta::default() },
+            spec: Some(MutatingAdmissionPolicySpec {
+                failure_policy: self.spec.failure_policy,
+                match_conditions: self.spec.match_conditions,
+                match_constraints: self.spec.match_constraints,
+                mutations: Some(self.mutations),
+                param_kind: self.spec.param_kind,
+                reinvocation_policy: Some("Never".to_owned()),
+                variables: self.spec.variables,
+            }),
+        }
+    }
+
     /// The policy.
     pub fn done(self) -> ValidatingAdmissionPolicy {
         ValidatingAdmissionPolicy {
@@ -145,6 +185,18 @@ pub fn matching(operations: &[&str], kinds: &[(&str, &[&str])], selector: LabelS
         match_policy: Some("Equivalent".to_owned()),
         namespace_selector: Some(LabelSelector::default()),
         object_selector: Some(selector),
+    }
+}
+
+/// The binding of a policy that changes objects.
+pub fn mutating_binding(name: &str, params: Option<ParamRef>) -> MutatingAdmissionPolicyBinding {
+    MutatingAdmissionPolicyBinding {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        spec: Some(MutatingAdmissionPolicyBindingSpec {
+            policy_name: Some(name.to_owned()),
+            param_ref: params,
+            ..MutatingAdmissionPolicyBindingSpec::default()
+        }),
     }
 }
 

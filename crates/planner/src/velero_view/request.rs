@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{Observed, mark, refuse, related, remove, target, until_read};
+use crate::ownership::annotation;
 use crate::state::State;
 use crate::{Action, Key, Object, Plan, Refusal, Target, backup, restore};
 
@@ -25,8 +26,8 @@ pub enum TenantRequest {
     Unclear,
     /// A backup or restore, for which this request is made.
     Made(Object),
-    /// That this backup goes with its data.
-    Deletion(Target),
+    /// That this backup goes with its data, and the record of who asks for that.
+    Deletion(Target, Option<String>),
     /// That this refused request goes.
     Withdrawal(Target),
     /// Something that is refused, and why.
@@ -85,7 +86,11 @@ fn asked_restore(view: &State, key: &Key, found: &DynamicObject) -> TenantReques
 fn asked_deletion(view: &State, key: &Key, found: &DynamicObject) -> TenantRequest {
     let name = found.data["spec"]["backupName"].as_str().unwrap_or_default();
     if let Some(request) = view.backup(&key.namespace, name) {
-        return TenantRequest::Deletion(Target::of(Kind::NonAdminBackup, &request.object.metadata));
+        let target = Target::of(Kind::NonAdminBackup, &request.object.metadata);
+        return TenantRequest::Deletion(
+            target,
+            annotation(&found.metadata, labels::REQUESTER).map(str::to_owned),
+        );
     }
     let refused = view.velero_view(Kind::Backup, &key.namespace, name);
     match refused.filter(|backup| mark(backup) == Some(labels::SHOWN_REFUSED)) {
@@ -135,13 +140,18 @@ fn meta(found: &DynamicObject) -> ObjectMeta {
         Some(own.map(|(name, value)| (name.clone(), value.clone())).collect::<BTreeMap<_, _>>())
             .filter(|own| !own.is_empty())
     };
+    let mut annotations = own(found.metadata.annotations.as_ref());
+    // Whoever asked here asks there: the API server recorded it, and nobody can have written it by hand.
+    if let Some(record) = annotation(&found.metadata, labels::REQUESTER) {
+        annotations.get_or_insert_default().insert(labels::REQUESTER.to_owned(), record.to_owned());
+    }
     ObjectMeta {
         name: found.metadata.name.clone(),
         namespace: found.metadata.namespace.clone(),
         // What it would be called at Velero is judged too; the API server gives it a uid of its own.
         uid: found.metadata.uid.clone(),
         labels: own(found.metadata.labels.as_ref()),
-        annotations: own(found.metadata.annotations.as_ref()),
+        annotations,
         ..ObjectMeta::default()
     }
 }
@@ -162,10 +172,16 @@ pub(super) fn decide(seen: &Observed, found: &DynamicObject) -> Plan {
             let plan = Plan::done().because("a tenant asks with Velero's own tools: the request is created");
             plan.then(Action::Create(request.clone()))
         }
-        TenantRequest::Deletion(backup) => Plan::done()
-            .because("a tenant deletes a backup with Velero's own tools")
-            .then(Action::Patch(backup.clone(), json!({"spec": {"deleteBackup": true}})))
-            .then(Action::Delete(target(seen, found))),
+        TenantRequest::Deletion(backup, by) => {
+            let mut change = json!({"spec": {"deleteBackup": true}});
+            if let Some(by) = by {
+                change["metadata"]["annotations"][labels::DELETION_REQUESTER] = json!(by);
+            }
+            Plan::done()
+                .because("a tenant deletes a backup with Velero's own tools")
+                .then(Action::Patch(backup.clone(), change))
+                .then(Action::Delete(target(seen, found)))
+        }
         TenantRequest::Withdrawal(refused) => {
             let plan = Plan::done().because("a tenant deletes a backup that was refused");
             plan.then(Action::Delete(refused.clone())).then(Action::Delete(target(seen, found)))

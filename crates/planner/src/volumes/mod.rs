@@ -4,6 +4,7 @@
 mod cancel;
 mod operation;
 mod outcome;
+mod progress;
 mod scope;
 mod stuck;
 mod summary;
@@ -20,6 +21,7 @@ use crate::policy::VolumePolicy;
 pub use cancel::{Cancelling, Velero, cancel};
 pub use operation::{Operation, Pod, PodState, of_backup, of_restore};
 pub use outcome::{Facts, Outcome, outcome};
+pub use progress::{VolumeBytes, size};
 pub use stuck::{Check, Downloads, Owner, Stuck, check};
 
 /// The annotation on a Velero Backup or Restore that bounds its PodVolumeBackups or PodVolumeRestores while nacre is

@@ -3,7 +3,7 @@
 use api::velero::{
     Backup, DataDownload, DataUpload, PodVolumeBackup, PodVolumeRestore, Restore, VolumeOperation,
 };
-use api::{Kind, RestoredPod};
+use api::{ContainerState, Kind, RestoredPod};
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 
@@ -68,7 +68,9 @@ pub enum PodState {
     NotScheduled(String),
     /// It has a node, but its first container does not run, and why.
     NotStarted(String),
-    /// It waits for its data, or runs already.
+    /// It does not wait for its data, and why: Velero never begins to write into such a pod.
+    DoesNotWait(&'static str),
+    /// It waits for its data.
     Ready,
 }
 
@@ -145,8 +147,14 @@ fn pod<K: WatchedKind + VolumeOperation>(view: &State, object: &K) -> Option<Pod
 /// Whether a pod that exists can receive data.
 fn pod_state(pod: &RestoredPod) -> PodState {
     let status = &pod.status;
-    if matches!(status.phase.as_deref(), Some("Running" | "Succeeded" | "Failed")) {
-        return PodState::Ready;
+    // A finalizer can hold such a pod for any time.
+    if pod.metadata.deletion_timestamp.is_some() {
+        return PodState::DoesNotWait("it is being deleted");
+    }
+    match status.phase.as_deref() {
+        Some("Succeeded" | "Failed") => return PodState::DoesNotWait("it has ended"),
+        Some("Running") => return PodState::DoesNotWait("it runs already"),
+        _ => {}
     }
     if pod.spec.node_name.is_none() {
         let scheduled = status.conditions.iter().find(|condition| condition.type_ == "PodScheduled");
@@ -156,9 +164,14 @@ fn pod_state(pod: &RestoredPod) -> PodState {
     let waits = |name: &str| WAIT_CONTAINERS.contains(&name);
     match status.init_container_statuses.iter().find(|container| waits(&container.name)) {
         None => PodState::NotStarted(String::new()),
-        Some(container) => match &container.state.waiting {
-            None => PodState::Ready,
-            Some(waiting) => PodState::NotStarted(waiting.reason.clone().unwrap_or_default()),
+        Some(container) => match &container.state {
+            ContainerState { waiting: Some(waiting), .. } => {
+                PodState::NotStarted(waiting.reason.clone().unwrap_or_default())
+            }
+            ContainerState { terminated: Some(_), .. } => {
+                PodState::DoesNotWait("its init container restore-wait has ended")
+            }
+            _ => PodState::Ready,
         },
     }
 }

@@ -169,12 +169,15 @@ fn waits_for(operation: &Operation) -> Option<String> {
     let because = |why: &str| if why.is_empty() { String::new() } else { format!(": {why}") };
     match &pod.state {
         PodState::Gone => Some(format!("pod {name:?} is gone")),
+        PodState::DoesNotWait(why) if operation.is_new() => {
+            Some(format!("pod {name:?} does not wait for it: {why}"))
+        }
         PodState::NotScheduled(why) => Some(format!("pod {name:?} has no node{}", because(why))),
         PodState::NotStarted(why) if why.contains("Image") => Some(format!(
             "the image of Velero's init container in pod {name:?} cannot be pulled{}",
             because(why)
         )),
-        PodState::NotStarted(_) | PodState::Unknown | PodState::Ready => None,
+        PodState::NotStarted(_) | PodState::DoesNotWait(_) | PodState::Unknown | PodState::Ready => None,
     }
 }
 

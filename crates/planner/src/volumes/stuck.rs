@@ -106,6 +106,8 @@ pub enum Stuck {
     TooLong(Duration),
     /// The pod it waits for does not exist.
     PodGone(String),
+    /// The pod that should wait for the data does not, and why.
+    PodDoesNotWait(String, &'static str),
     /// The pod it waits for does not start, and why.
     PodPending(String, String),
     /// No bytes were written for so long.
@@ -120,6 +122,7 @@ impl Stuck {
             Self::OwnerOver => "Velero went on without it".to_owned(),
             Self::TooLong(limit) => format!("it took longer than {}, which the policy allows", span(*limit)),
             Self::PodGone(pod) => format!("pod {pod:?}, into which the data was to be written, is gone"),
+            Self::PodDoesNotWait(pod, why) => format!("pod {pod:?} does not wait for the data: {why}"),
             Self::PodPending(pod, why) if why.is_empty() => format!("pod {pod:?} does not start"),
             Self::PodPending(pod, why) => format!("pod {pod:?} does not start: {why}"),
             Self::NoProgress(limit) => format!("there was no progress for {}", span(*limit)),
@@ -169,6 +172,12 @@ pub fn check(operation: &Operation, owner: &Owner, limits: &VolumePolicy, now: T
         match &pod.state {
             PodState::Gone if overdue(operation.created, limits.pod_gone()) => {
                 return Check::Stuck(Stuck::PodGone(pod.name.clone()));
+            }
+            // One that is being written to may be read by its pod already.
+            PodState::DoesNotWait(why)
+                if operation.is_new() && overdue(operation.created, limits.pod_gone()) =>
+            {
+                return Check::Stuck(Stuck::PodDoesNotWait(pod.name.clone(), why));
             }
             PodState::NotScheduled(why) | PodState::NotStarted(why) if operation.is_new() => {
                 let since = match owner.downloads {

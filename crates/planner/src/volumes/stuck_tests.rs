@@ -72,6 +72,18 @@ fn a_volume_does_not_wait_for_a_pod_that_is_gone() {
     assert_eq!(stuck_after(&accepted, &owner()), Some((2, Stuck::PodGone("db".to_owned()))));
 }
 
+/// H14: a pod that its owner keeps from receiving data: Velero's only worker would wait for it for hours
+#[test]
+fn h14_a_volume_does_not_wait_for_a_pod_that_does_not_wait_for_it() {
+    let held = waits_for(PodState::DoesNotWait("it is being deleted"));
+    let stuck = Stuck::PodDoesNotWait("db".to_owned(), "it is being deleted");
+    assert_eq!(stuck.why(), "pod \"db\" does not wait for the data: it is being deleted");
+    assert_eq!(stuck_after(&held, &owner()), Some((2, stuck)));
+    // What is being written goes on.
+    let written = Operation { phase: "InProgress".to_owned(), ..held };
+    assert_eq!(stuck_after(&written, &owner()), Some((30, Stuck::NoProgress(minutes(30)))));
+}
+
 #[test]
 fn a_volume_waits_longer_for_a_pod_that_may_still_start() {
     let why = "0/1 nodes are available".to_owned();

@@ -4,26 +4,23 @@ use api::condition::{self, Status};
 use api::{ClaimState, ClaimStatus};
 
 use super::outcome::{Outcome, still_running};
+use super::progress::VolumeBytes;
 
 /// How many claims a sentence names.
 const NAMED: usize = 3;
+const STILL_RUNNING: &str = "Velero has not ended the restore yet";
 
-/// While Velero has not ended the restore: what does not go on by itself is named.
+/// While Velero has not ended the restore: what does not go on by itself is named, else how far it is.
 pub(super) fn running(claims: Vec<ClaimStatus>) -> Outcome {
-    // Only these are listed, and without bytes: the list is written together with the message or not at all.
-    let waiting =
-        claims.into_iter().filter(|claim| claim.state == ClaimState::Waiting && claim.message.is_some());
-    let claims: Vec<ClaimStatus> =
-        waiting.take(NAMED).map(|claim| ClaimStatus { bytes: None, total_bytes: None, ..claim }).collect();
     let reason =
         |claim: &ClaimStatus| Some(format!("claim {:?} waits: {}", claim.name, claim.message.as_ref()?));
-    let reasons: Vec<String> = claims.iter().filter_map(reason).collect();
-    let message = if reasons.is_empty() {
-        "Velero has not ended the restore yet".to_owned()
-    } else {
-        reasons.join("; ")
-    };
-    still_running(message, claims)
+    let waiting = claims.iter().filter(|claim| claim.state == ClaimState::Waiting);
+    let reasons: Vec<String> = waiting.filter_map(reason).take(NAMED).collect();
+    match VolumeBytes::of(&claims) {
+        _ if !reasons.is_empty() => still_running(reasons.join("; "), claims),
+        Some(bytes) => still_running(format!("{STILL_RUNNING}: {} is written", bytes.sentence()), claims),
+        None => still_running(STILL_RUNNING.to_owned(), Vec::new()),
+    }
 }
 
 /// The outcome of a restore that is over.

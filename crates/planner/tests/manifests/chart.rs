@@ -188,6 +188,11 @@ type Without = [(Vec<Object>, &'static str); 3];
 
 /// When an object is there, if not always.
 fn condition(object: &Object, without: &Without) -> Option<&'static str> {
+    if super::is_mutation(object) {
+        return Some(
+            ".Capabilities.APIVersions.Has \"admissionregistration.k8s.io/v1/MutatingAdmissionPolicy\"",
+        );
+    }
     let place = |object: &Object| (object.kind, object.namespace().to_owned(), object.name().to_owned());
     let same = |other: &Object| place(other) == place(object);
     without.iter().find(|(world, _)| !world.iter().any(same)).map(|(_, condition)| *condition)

@@ -26,10 +26,18 @@ fn the_shipped_manifests_are_current() {
         admission.iter().any(|other| other.kind == object.kind && other.name() == object.name())
     };
     let (admission, rest): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_admission);
+    let (mutations, admission): (Vec<_>, Vec<_>) = admission.into_iter().partition(is_mutation);
     is_current("nacre.yaml", rest);
     is_current("admission.yaml", admission);
+    // Only for API servers that know such policies.
+    is_current("requester.yaml", mutations);
     // Only for clusters in which tenants are to use Velero's own tools.
     is_current("velero-view.yaml", planner::velero_view::roles::objects("velero", &UserRole::ALL));
+}
+
+/// Whether an object is a policy that changes objects, or the binding of one.
+fn is_mutation(object: &Object) -> bool {
+    matches!(object.kind, Kind::MutatingAdmissionPolicy | Kind::MutatingAdmissionPolicyBinding)
 }
 
 fn is_current(name: &str, objects: Vec<Object>) {

@@ -70,3 +70,8 @@ fn a_bucket_to_be_approved() {
 fn everything_at_once() {
     all_is_well(setups::everything(), [700, 120_000]);
 }
+
+#[test]
+fn a_schedule_with_runs_and_retention() {
+    all_is_well(setups::schedule(), [300, 300]);
+}

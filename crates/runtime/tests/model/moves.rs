@@ -248,7 +248,12 @@ fn works(world: &World) -> Vec<Work> {
 fn do_work(world: &mut World, work: &Work) {
     match work {
         Work::Start(name) => world.velero_starts(name),
-        Work::Complete(name) => world.velero_completes(name),
+        Work::Complete(name) => {
+            let progress = json!({"totalItems": 1, "itemsBackedUp": 1});
+            let is_backup = world.has(&format!("backup {name}"));
+            let more = if is_backup { json!({"progress": progress}) } else { json!({}) };
+            world.velero_ends(name, "Completed", more);
+        }
         Work::Delete => world.velero_deletes(),
         Work::Tidy => world.velero_tidies(),
         Work::Reach(name) => world.edit(&format!("bsl {name}"), json!({"status": {"phase": "Available"}})),

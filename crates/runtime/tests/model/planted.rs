@@ -160,3 +160,27 @@ fn reaching_for_another_namespace() {
         plan
     });
 }
+
+#[test]
+fn making_a_run_before_saying_so() {
+    let left = Left { faults: 1, wishes: 1, minutes: 1, ..NOTHING };
+    assert_found("2 times", setups::schedule(), left, |_, key, plan| match key.kind {
+        Kind::NonAdminSchedule => behind(plan, is_status, is_create),
+        _ => plan,
+    });
+}
+
+#[test]
+fn deleting_the_last_good_run() {
+    let left = Left { minutes: 1, ..NOTHING };
+    assert_found("the last good run is deleted", setups::schedule(), left, |state, key, plan| {
+        let runs = state.runs_of(&key.namespace, &key.name);
+        match runs.first().filter(|run| key.kind == Kind::NonAdminSchedule && run.status.is_some()) {
+            Some(run) => plan.then(Action::Patch(
+                planner::Target::of(Kind::NonAdminBackup, &run.metadata),
+                json!({"spec": {"deleteBackup": true}}),
+            )),
+            None => plan,
+        }
+    });
+}

@@ -25,6 +25,9 @@ fn text(json: &Value) -> &str {
 pub(crate) fn wrong_to_send(state: &State, step: &Move) -> Option<String> {
     let Move::Write(about, _) = step else { return None };
     let (uid, action) = state.split.next_write(about)?;
+    if about.kind == Kind::NonAdminSchedule {
+        return wrong_to_schedule(&state.split.real, action);
+    }
     let asked = state.asked.contains(uid);
     let with_data = state.asked_with_data.contains(uid);
     let right = match action {
@@ -43,6 +46,28 @@ pub(crate) fn wrong_to_send(state: &State, step: &Move) -> Option<String> {
         _ => true,
     };
     (!right).then(|| format!("nobody asked for this: {}", short(&format!("{action:?}"))))
+}
+
+/// A schedule deletes only backups that are not its last good one: there must be a newer one that stays. Of runs that never
+/// started, it may delete the request alone.
+fn wrong_to_schedule(world: &World, action: &Action) -> Option<String> {
+    let target = match action {
+        Action::Patch(target, body) if body["spec"]["deleteBackup"] == json!(true) => target,
+        Action::Delete(target) if target.kind == Kind::NonAdminBackup => target,
+        _ => return None,
+    };
+    let run = world.get(&format!("nab {}/{}", target.namespace, target.name));
+    let began = |run: &Value| text(&run["status"]["veleroBackup"]["status"]["startTimestamp"]).to_owned();
+    let is_newer = |other: &Value| {
+        other["metadata"]["labels"][labels::NAS_NAME] == run["metadata"]["labels"][labels::NAS_NAME]
+            && other["status"]["veleroBackup"]["status"]["phase"] == "Completed"
+            && other["spec"]["deleteBackup"] != json!(true)
+            && other["metadata"]["deletionTimestamp"].is_null()
+            && began(other) > began(&run)
+    };
+    let has_data = !began(&run).is_empty();
+    let newer = world.everything().any(|(key, other)| key.kind == Kind::NonAdminBackup && is_newer(other));
+    (has_data && !newer).then(|| format!("the last good run is deleted: {}", target.name))
 }
 
 /// What is wrong with a state, whatever comes next.

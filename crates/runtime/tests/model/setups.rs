@@ -337,3 +337,51 @@ pub(crate) fn everything() -> Setup {
     let left = left([0, 1, 1, 0, 0], [1, 0, 1, 1, 0]);
     Setup { name: "everything at once", start, steps, left, bystander: None, may_leave: true }
 }
+
+/// The runs of the schedule that are there.
+fn first_run(world: &World) -> Option<String> {
+    let names = world.names(Kind::NonAdminBackup).into_iter();
+    names.map(|name| format!("nab {name}")).find(|name| is_staying(world, name))
+}
+
+/// A schedule that has made a run and has another one due, keeps one of them, and whose owner changes their mind.
+pub(crate) fn schedule() -> Setup {
+    let mut start = World::with(&["shop"]);
+    start.policy(|policy| policy.schedules.spread = "0".into());
+    let spec =
+        json!({"schedule": "1,2 0 1 1 *", "template": {"backupSpec": {}}, "retention": {"keepLast": 1}});
+    start.apply(object(Kind::NonAdminSchedule, "shop/s", json!({ "spec": spec })));
+    start.pass(std::time::Duration::from_mins(1));
+    let name = start.velero_name("nab shop/s-20260101000100");
+    start.velero_starts(&name);
+    start.velero_ends(&name, "Completed", json!({"progress": {"totalItems": 1, "itemsBackedUp": 1}}));
+    start.settle();
+    let steps = vec![
+        wish("shop deletes a run", |w| first_run(w).is_some(), |w| w.delete(&first_run(w).unwrap())),
+        wish(
+            "shop deletes the new run",
+            |w| is_staying(w, "nab shop/s-20260101000200"),
+            |w| w.delete("nab shop/s-20260101000200"),
+        ),
+        wish(
+            "shop pauses the schedule",
+            |w| has(w, "nas shop/s"),
+            |w| w.edit("nas shop/s", json!({"spec": {"paused": true}})),
+        ),
+        wish("shop deletes the schedule", |w| has(w, "nas shop/s"), |w| w.delete("nas shop/s")),
+        wish(
+            "shop keeps two",
+            |w| has(w, "nas shop/s"),
+            |w| w.edit("nas shop/s", json!({"spec": {"retention": {"keepLast": 2}}})),
+        ),
+    ];
+    let left = left([1, 0, 0, 1, 1], [1, 1, 0, 2, 1]);
+    Setup {
+        name: "a schedule with runs and retention",
+        start,
+        steps,
+        left,
+        bystander: None,
+        may_leave: false,
+    }
+}

@@ -71,6 +71,18 @@ fn a_backup_with_all_its_claims_is_protected_and_good() {
     assert_eq!(why(&world), "");
 }
 
+#[test]
+fn how_far_the_volumes_are_is_shown_while_velero_saves_them() {
+    let mut world = running(json!({}));
+    save(&mut world, "shop/logs", "Completed");
+    let half = json!({"phase": "InProgress", "progress": {"bytesDone": 4, "totalBytes": 8}});
+    world.volume_saved(Kind::PodVolumeBackup, BACKUP, "shop/data", half);
+    world.settle();
+    let said = "Unknown/StillRunning: the backup is not over yet: 75 % of 16 B of volume data is saved";
+    assert_eq!(protected(&world), said);
+    assert_eq!(claims(&world), json!([["data", "Waiting", 4], ["logs", "Saved", 8]]));
+}
+
 /// Together with Velero's phase, in one write; and nothing is written when claims come and go later.
 #[test]
 fn it_is_decided_once_and_in_the_write_that_shows_the_phase() {

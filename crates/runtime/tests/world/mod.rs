@@ -6,6 +6,7 @@
 
 pub(crate) mod manifests;
 mod nacre;
+pub(crate) mod people;
 mod rejected_writes;
 mod replay;
 mod rules;
@@ -46,10 +47,14 @@ pub(crate) struct World {
     version: u64,
     /// The last uid given out, by kind: so that one of another kind more or less changes no name.
     births: BTreeMap<Kind, u32>,
-    /// How many Velero objects were ever made for a request, by its uid.
+    /// How many Velero objects were ever made for a request, by its uid, and how many runs of a schedule by their name.
     made_for: BTreeMap<String, usize>,
     /// Whether nacre looks after tenants' locations and what is found in storage.
     minds_storage: bool,
+    /// What people may do.
+    permissions: people::Permissions,
+    /// How many reviews were made.
+    reviews: usize,
     nacre: Nacre,
     recording: Recording,
     trace: Vec<String>,
@@ -79,6 +84,8 @@ impl World {
             births: BTreeMap::new(),
             made_for: BTreeMap::new(),
             minds_storage: false,
+            permissions: people::Permissions::new(),
+            reviews: 0,
             nacre: Nacre::default(),
             recording: Recording::default(),
             trace: Vec::new(),
@@ -241,6 +248,7 @@ fn key(object: &str) -> Key {
         "restore" => Kind::Restore,
         "bsl" => Kind::BackupStorageLocation,
         "nadr" => Kind::NonAdminDownloadRequest,
+        "nas" => Kind::NonAdminSchedule,
         "dr" => Kind::DownloadRequest,
         "dbr" => Kind::DeleteBackupRequest,
         "ns" => return Key::new(Kind::Namespace, "", place),

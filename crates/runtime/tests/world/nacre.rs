@@ -336,6 +336,9 @@ impl World {
         }
         let now = self.moment();
         self.nacre.runtime.finish(flight, now);
+        let mut runtime = std::mem::replace(&mut self.nacre.runtime, Runtime::new(ADMIN));
+        self.reviews += self.answer_asks(&mut runtime);
+        self.nacre.runtime = runtime;
     }
 
     fn report(&mut self, flight: &Flight, reported: usize) -> usize {
@@ -390,6 +393,7 @@ impl World {
             Kind::NonAdminBackup
             | Kind::NonAdminRestore
             | Kind::NonAdminDownloadRequest
+            | Kind::NonAdminSchedule
             | Kind::DownloadRequest => true,
             Kind::NonAdminBackupStorageLocation | Kind::Backup => self.minds_storage,
             _ => false,

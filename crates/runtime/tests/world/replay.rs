@@ -4,7 +4,7 @@
 //!
 //! `NACRE_FAULTS` says how many seeds, `NACRE_FAULT_SEED` replays a single one and prints what happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +45,7 @@ pub(super) enum Op {
     Remove(Key),
     Policy(Option<Arc<Policy>>),
     Jump(Duration),
+    May(String, BTreeSet<String>),
     MindStorage,
     SeeNamespaces(bool),
     Collect,
@@ -184,6 +185,7 @@ impl Player {
                 self.split.real.policy.clone_from(&policy);
                 self.split.read_policy();
             }
+            Op::May(user, given) => _ = self.split.real.permissions.insert(user, given),
             Op::MindStorage => {
                 self.split.mind_storage();
             }

@@ -31,6 +31,13 @@ impl World {
     }
 
     fn wrong_to_create(&self, about: &Key, kind: Kind, body: &Value) -> Option<&'static str> {
+        if about.kind == Kind::NonAdminSchedule {
+            return wrong_to_run(about, kind, body);
+        }
+        if about.kind == Kind::Namespace {
+            let right = kind == Kind::NonAdminSchedule && body["metadata"]["namespace"] == json!(about.name);
+            return (!right).then_some("makes something that is not a schedule of the namespace");
+        }
         if body["metadata"]["namespace"] != ADMIN && about.namespace != ADMIN {
             return wrong_to_show(about, kind, body);
         }
@@ -145,6 +152,7 @@ impl World {
         let place = self.objects.get(&Key::new(Kind::BackupStorageLocation, ADMIN, place));
         let tenant = place.and_then(|place| annotation(&place.json, labels::NABSL_NAMESPACE));
         let origin = match key.kind {
+            Kind::Schedule => labels::NAS_NAMESPACE,
             Kind::Restore => labels::NAR_NAMESPACE,
             Kind::DownloadRequest => labels::NADR_NAMESPACE,
             _ => labels::NAB_NAMESPACE,
@@ -159,6 +167,16 @@ impl World {
             .is_none_or(|uid| Some(uid.as_str()) == space_uid);
         said.as_deref() == Some(namespace) && same_space
     }
+}
+
+/// A schedule makes backup requests in its own namespace, named after itself, and nothing else.
+fn wrong_to_run(about: &Key, kind: Kind, body: &Value) -> Option<&'static str> {
+    let named = body["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(&about.name));
+    let right = kind == Kind::NonAdminBackup
+        && named
+        && body["metadata"]["namespace"] == json!(about.namespace)
+        && body["metadata"]["labels"][labels::NAS_NAME] == json!(about.name);
+    (!right).then_some("makes something that is not a run of the schedule")
 }
 
 /// In a tenant's namespace, a plan about an object of Velero's kinds there makes that object, or the request it is.

@@ -88,6 +88,10 @@ impl World {
         }
         let text = |field: &str| json["metadata"][field].as_str().unwrap_or_default();
         let key = Key::new(kind, text("namespace"), text("name"));
+        if kind == Kind::NonAdminBackup && json["metadata"]["labels"][labels::NAS_NAME].is_string() {
+            // The time of a run is in its name.
+            *self.made_for.entry(format!("run {}/{}", key.namespace, key.name)).or_default() += 1;
+        }
         self.put(&key, json);
         key
     }

@@ -5,12 +5,13 @@ use planner::{Action, Event, Target};
 use serde_json::Value;
 
 /// Kinds whose uids stand in names, by the letter that stands for them in a trace; a NonAdminBackup needs none.
-const LETTERS: [(Kind, &str); 5] = [
+const LETTERS: [(Kind, &str); 6] = [
     (Kind::NonAdminBackup, ""),
     (Kind::NonAdminRestore, "r"),
     (Kind::NonAdminBackupStorageLocation, "l"),
     (Kind::NonAdminDownloadRequest, "d"),
     (Kind::Namespace, "n"),
+    (Kind::NonAdminSchedule, "s"),
 ];
 /// What all uids have in the middle: they are version-4 UUIDs in shape.
 const MIDDLE: &str = "-0000-4000-8000-";

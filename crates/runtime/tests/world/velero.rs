@@ -25,7 +25,9 @@ impl World {
         });
         let given = self.objects[&key].json["spec"].clone();
         spec.as_object_mut().unwrap().retain(|field, _| given[field].is_null());
-        let expiration = self.later(720);
+        let ttl = given["ttl"].as_str().unwrap_or(DEFAULT_TTL);
+        let kept = api::Duration::from(ttl).to_std().unwrap().as_secs() / 3600;
+        let expiration = self.later(kept.try_into().unwrap());
         self.merge(
             &key,
             &json!({"spec": spec, "status": {

@@ -62,6 +62,7 @@ impl Play {
             rejected_write: None,
             velero_version: Some("v1.18.3".to_owned()),
             takes_native_snapshots: Some(false),
+            access: crate::requester::Access::default(),
             policy: None,
             admin_namespace: "velero".to_owned(),
             now: "2026-01-01T00:00:00Z".parse().unwrap(),

@@ -64,6 +64,29 @@ fn h14_a_restore_whose_pod_is_gone_ends_soon_and_the_neighbours_goes_on() {
     assert_eq!(volume(&world, OTHER), neighbour);
 }
 
+/// H14: a restored pod that its owner deletes and holds by a finalizer, ends, or starts without its data
+#[test]
+fn h14_a_pod_that_never_receives_its_data_holds_nobody_up() {
+    let done = json!([{"name": "restore-wait", "state": {"terminated": {"exitCode": 0}}}]);
+    for (change, why) in [
+        (json!({"metadata": {"finalizers": ["x.example/y"]}}), "it is being deleted"),
+        (json!({"status": {"phase": "Failed"}}), "it has ended"),
+        (json!({"status": {"phase": "Running"}}), "it runs already"),
+        (json!({"status": {"initContainerStatuses": done}}), "its init container restore-wait has ended"),
+    ] {
+        let mut world = restoring();
+        world.edit("Pod shop/db", change.clone());
+        if change["metadata"].is_object() {
+            world.delete("Pod shop/db");
+        }
+        world.pass(Duration::from_mins(2));
+        let reason = volume(&world, RESTORE)["status"]["message"].clone();
+        let expected = format!("cancelled by nacre: pod \"db\" does not wait for the data: {why}");
+        assert_eq!(reason, json!(expected));
+        assert_eq!(volume(&world, OTHER)["spec"]["cancel"], json!(null));
+    }
+}
+
 #[test]
 fn what_waits_in_the_queue_of_a_node_is_left_alone() {
     let mut world = restoring();

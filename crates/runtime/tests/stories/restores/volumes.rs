@@ -54,6 +54,33 @@ fn data_overwritten_in_place_is_not_restored_and_that_is_told() {
 }
 
 #[test]
+fn how_far_the_data_is_costs_a_write_for_a_percent_and_none_for_less() {
+    let mut world = restoring(json!({}));
+    world.delete("PersistentVolumeClaim shop/data");
+    world.pass(Duration::from_secs(5));
+    let claim = world.claim("shop/data", Some(RESTORE));
+    let pod = world.restored_pod("shop/db", RESTORE);
+    world.velero_writes(RESTORE, "shop", &pod, &claim);
+    let total = 1 << 30;
+    let mut moves = |done: i64| {
+        let progress = json!({"bytesDone": done, "totalBytes": total});
+        world.volume_is(RESTORE, json!({"phase": "InProgress", "progress": progress}));
+        world.settle();
+        let writes = world.trace().matches("status ").count();
+        (writes, world.condition("nar shop/again", DATA), claims(&world))
+    };
+    let (writes, said, claims) = moves(total / 2);
+    assert_eq!(writes, 1);
+    assert_snapshot!(said, @"Unknown/StillRunning: Velero has not ended the restore yet: 50 % of 1 GiB of volume data is written");
+    assert_eq!(
+        claims,
+        json!([{"name": "data", "state": "Waiting", "bytes": total / 2, "totalBytes": total}])
+    );
+    assert_eq!(moves(total / 2 + 1).0, 0, "less than a percent");
+    assert_eq!(moves(total / 100 * 52).0, 1);
+}
+
+#[test]
 fn what_came_back_is_reported_in_the_same_write_as_the_end() {
     let mut world = restoring(json!({}));
     world.delete("PersistentVolumeClaim shop/data");

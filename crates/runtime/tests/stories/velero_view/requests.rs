@@ -10,6 +10,7 @@ use serde_json::json;
 use super::{asked, brief, copies, with_a_backup, world};
 use crate::world::World;
 use crate::world::manifests::object;
+use crate::world::people::asked_by;
 
 #[test]
 fn a_backup_made_with_velero_is_a_request() {
@@ -196,4 +197,19 @@ fn a_request_that_starts_by_itself_stays_new_and_says_why() {
     world.relent();
     world.pass(Duration::from_mins(10));
     assert_eq!(world.get("nar shop/back")["status"]["phase"], "Created");
+}
+
+/// E1: Secrets that one may not read are copied into a bucket of one's own, by asking with Velero's own command line
+#[test]
+fn e1_whoever_asks_with_velero_asks_as_themselves() {
+    let mut world = world();
+    world.tenant_storage("shop/bucket");
+    world.may("eve", &["get configmaps", "list configmaps"]);
+    world.apply(asked_by("eve", asked("shop/asked", json!({"storageLocation": "bucket"}))));
+    world.settle();
+    let record = world.get("nab shop/asked")["metadata"]["annotations"][labels::REQUESTER].clone();
+    assert!(record.as_str().is_some_and(|record| record.contains("\"eve\"")), "{record}");
+    let velero = world.velero_name("nab shop/asked");
+    let excluded = world.get(&format!("backup {velero}"))["spec"]["excludedResources"].clone();
+    assert!(excluded.as_array().is_some_and(|all| all.contains(&json!("secrets"))), "{excluded}");
 }

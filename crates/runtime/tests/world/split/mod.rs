@@ -165,6 +165,7 @@ impl Split {
         if flight.is_done() {
             self.runtime.finish(flight, now);
             self.flights.remove(&about);
+            self.real.answer_asks(&mut self.runtime);
         } else {
             let fingerprint = fingerprint::of_plan(flight.progress().0);
             self.flights.insert(about, (flight, uid, fingerprint));

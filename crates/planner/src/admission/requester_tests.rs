@@ -1,0 +1,180 @@
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Variable};
+use kube::core::ObjectMeta;
+use serde_json::{Value, json};
+
+use super::{deletion, finalizers, marks, record, requester};
+use crate::requester::{Identity, Requester, of};
+use crate::vap::harness::Ask;
+
+const NACRE: &str = "system:serviceaccount:velero:non-admin-controller";
+const RECORD: &str = "nacre.dev/requester";
+
+fn own() -> ValidatingAdmissionPolicy {
+    requester::own("velero")
+}
+
+fn variables() -> Vec<Variable> {
+    record::requester("velero").spec.unwrap().variables.unwrap()
+}
+
+fn backup() -> Value {
+    json!({ "metadata": { "name": "daily" }, "spec": { "backupSpec": {} } })
+}
+
+fn edited(object: &Value, change: impl FnOnce(&mut Value)) -> Value {
+    let mut edited = object.clone();
+    change(&mut edited);
+    edited
+}
+
+fn about(ask: Ask) -> Ask {
+    ask.of("oadp.openshift.io", "nonadminbackups")
+}
+
+/// What the API server writes for this request.
+fn written(ask: &Ask) -> String {
+    ask.variable(&variables(), "written")
+}
+
+/// An object with the record of this user.
+fn of_user(user: &Value) -> Value {
+    let record = written(&about(Ask::create(backup())).by_user(user.clone()));
+    edited(&backup(), |object| object["metadata"]["annotations"] = json!({ RECORD: record }))
+}
+
+fn named(user: &str) -> Value {
+    of_user(&json!({"username": user}))
+}
+
+fn read(record: &str) -> Requester {
+    let annotations = Some([(RECORD.to_owned(), record.to_owned())].into());
+    match of(&ObjectMeta { annotations, ..ObjectMeta::default() }) {
+        Identity::Known(requester) => (*requester).clone(),
+        other => panic!("{record}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_record_says_who_asked_whatever_they_are_called() {
+    let scopes = "scopes.authorization.openshift.io";
+    let user = json!({"username": "a\"b\\c,\"]}'", "uid": "u-1", "groups": ["x\",\"y", "system:authenticated", "\\"],
+        "extra": {scopes: ["user:full"], "secret": ["s"]}});
+    let record = written(&about(Ask::create(backup())).by_user(user));
+    assert!(!record.contains("secret"), "of the extra fields only the scopes are recorded: {record}");
+    let read = read(&record);
+    assert_eq!(read.user, "a\"b\\c,\"]}'");
+    assert_eq!(read.uid, "u-1");
+    assert_eq!(read.groups, ["x\",\"y", "system:authenticated", "\\"]);
+    assert_eq!(read.scopes, ["user:full"]);
+}
+
+#[test]
+fn too_many_groups_are_cut_off_between_two_of_them() {
+    let groups: Vec<String> = (0..2000).map(|number| format!("group-\"{number}\"-of-many")).collect();
+    let record = written(&about(Ask::create(backup())).by_user(json!({"username": "ann", "groups": groups})));
+    assert!(record.len() < 16 * 1024, "{}", record.len());
+    let read = read(&record).groups;
+    assert!(read.len() > 100 && groups.starts_with(&read), "{}", read.len());
+}
+
+#[test]
+fn what_cannot_be_read_is_nobody() {
+    let record = written(&about(Ask::create(backup())).by_user(json!({"username": "a\u{1}b"})));
+    let annotations = Some([(RECORD.to_owned(), record)].into());
+    assert_eq!(of(&ObjectMeta { annotations, ..ObjectMeta::default() }), Identity::Unreadable);
+}
+
+#[test]
+fn on_creation_only_the_own_record_passes() {
+    let policy = own();
+    assert!(about(Ask::create(named("ann"))).passes(&policy));
+    assert!(about(Ask::create(backup())).passes(&policy), "where nobody writes one, there is none");
+    assert!(!about(Ask::create(named("ann"))).by("eve").passes(&policy));
+    assert!(!about(Ask::create(of_user(&json!({"username": "ann", "groups": ["admins"]})))).passes(&policy));
+    assert!(about(Ask::create(named("ann"))).by(NACRE).passes(&policy), "nacre asks for others");
+}
+
+#[test]
+fn later_it_stays_unless_what_is_asked_for_changes() {
+    let policy = own();
+    let old = named("ann");
+    let labelled = edited(&old, |object| object["metadata"]["labels"] = json!({"app": "shop"}));
+    assert!(about(Ask::update(old.clone(), labelled)).by("eve").passes(&policy));
+    for forged in [backup(), named("eve"), named("root")] {
+        assert!(!about(Ask::update(old.clone(), forged.clone())).by("eve").passes(&policy), "{forged}");
+        assert!(!about(Ask::update(old.clone(), forged.clone())).by("root").passes(&policy), "{forged}");
+    }
+    let changed =
+        |user: &str| edited(&named(user), |object| object["spec"]["backupSpec"]["ttl"] = json!("2h"));
+    assert!(about(Ask::update(old.clone(), changed("eve"))).by("eve").passes(&policy));
+    assert!(!about(Ask::update(old.clone(), changed("ann"))).by("eve").passes(&policy), "acts as another");
+    assert!(!about(Ask::update(backup(), named("ann"))).passes(&policy), "an old object gets none by hand");
+    let unrecorded = edited(&backup(), |object| object["spec"]["backupSpec"]["ttl"] = json!("2h"));
+    assert!(about(Ask::update(backup(), unrecorded)).passes(&policy));
+}
+
+#[test]
+fn whoever_deletes_the_data_is_recorded_apart() {
+    let (policy, old) = (own(), named("ann"));
+    let deleting = edited(&old, |object| object["spec"]["deleteBackup"] = json!(true));
+    let ask = about(Ask::update(old.clone(), deleting.clone())).by("eve");
+    assert_eq!(ask.variable(&variables(), "written"), "", "the backup stays ann's");
+    let record = ask.variable(&variables(), "deletion_written");
+    assert_eq!(read(&record).user, "eve");
+    let with = |record: &str| {
+        edited(&deleting, |object| {
+            object["metadata"]["annotations"]["nacre.dev/deletion-requester"] = json!(record);
+        })
+    };
+    assert!(about(Ask::update(old.clone(), with(&record))).by("eve").passes(&policy));
+    assert!(!about(Ask::update(old, with(&record))).by("root").passes(&policy));
+    assert!(!about(Ask::update(with(&record), deleting)).by("eve").passes(&policy), "it stays");
+}
+
+#[test]
+fn whoever_replaces_an_object_keeps_its_record() {
+    let ask = about(Ask::update(named("ann"), backup())).by("eve");
+    assert_eq!(read(&written(&ask)).user, "ann");
+    let changed = edited(&backup(), |object| object["spec"]["backupSpec"]["ttl"] = json!("2h"));
+    assert_eq!(read(&written(&about(Ask::update(named("ann"), changed)).by("eve"))).user, "eve");
+    let status = about(Ask::update(named("ann"), named("ann"))).by("eve");
+    assert_eq!(written(&status), "", "nothing is written where nothing changes");
+}
+
+#[test]
+fn the_record_is_no_reserved_mark_but_everything_else_is() {
+    let policy = marks::reserved();
+    assert!(about(Ask::create(named("ann"))).passes(&policy));
+    let other =
+        edited(&backup(), |object| object["metadata"]["annotations"] = json!({"nacre.dev/requesters": "x"}));
+    assert!(!about(Ask::create(other)).passes(&policy));
+    let label = edited(&backup(), |object| object["metadata"]["labels"] = json!({ RECORD: "x" }));
+    assert!(!about(Ask::create(label)).passes(&policy));
+}
+
+#[test]
+fn deleting_data_takes_the_permission_to_delete_the_request() {
+    let policy = deletion::data("velero");
+    let deleting = edited(&backup(), |object| object["spec"]["deleteBackup"] = json!(true));
+    let ask = about(Ask::update(backup(), deleting.clone()));
+    assert!(!ask.passes(&policy));
+    assert!(ask.clone().holding(deletion::MAY_DELETE).passes(&policy));
+    assert!(ask.by(NACRE).passes(&policy));
+    let label = edited(&deleting, |object| object["metadata"]["labels"] = json!({"app": "shop"}));
+    assert!(about(Ask::update(deleting.clone(), label)).passes(&policy), "it was set before");
+    assert!(about(Ask::update(deleting, backup())).passes(&policy), "anybody may change their mind");
+}
+
+#[test]
+fn each_kind_gets_its_own_finalizer() {
+    let variables = finalizers::finalizers().spec.unwrap().variables.unwrap();
+    let own = |plural: &'static str| {
+        Ask::create(backup()).of("oadp.openshift.io", plural).variable(&variables, "own")
+    };
+    assert_eq!(own("nonadminbackups"), "nonadminbackup.oadp.openshift.io/finalizer");
+    assert_eq!(own("nonadminrestores"), "nonadminrestore.oadp.openshift.io/finalizer");
+    assert_eq!(
+        own("nonadminbackupstoragelocations"),
+        "nonadminbackupstoragelocation.oadp.openshift.io/finalizer"
+    );
+}

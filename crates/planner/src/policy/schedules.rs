@@ -1,0 +1,207 @@
+//! What an administrator allows of schedules, and which schedules namespaces get.
+
+use std::time::Duration as Wait;
+
+use api::velero::BackupSpec;
+use api::{Duration, Retention};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Selector, SelectorExt};
+use serde::{Deserialize, Serialize};
+
+use super::Policy;
+use super::problem::Severity::Error;
+use super::rules::{Finding, duration, enforced_backup, finding};
+use crate::schedule::cron::{Cron, Setting};
+use crate::schedule::{find_zone, retention};
+
+/// What is allowed of schedules.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SchedulePolicy {
+    /// The longest time by which starts are shifted, so that schedules with the same time do not start at once; 0 means
+    /// not at all.
+    pub spread: Duration,
+    /// The shortest time between two runs; 0 means any.
+    pub min_interval: Duration,
+    /// How many schedules a namespace may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_per_namespace: Option<usize>,
+    /// When runs may start, as `22:00-06:00`, with a time zone behind it if it is not UTC; empty for any time.
+    pub windows: Vec<String>,
+    /// How much is kept at least and at most.
+    pub retention: RetentionBounds,
+    /// Schedules for namespaces that have none of their own.
+    pub defaults: Vec<DefaultSchedule>,
+}
+
+/// How much is kept at least and at most.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetentionBounds {
+    /// Nobody keeps less.
+    pub min: Retention,
+    /// Nobody keeps more, of what is set here.
+    pub max: Retention,
+}
+
+/// A schedule for namespaces that have none of their own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DefaultSchedule {
+    /// Its name.
+    pub name: String,
+    /// Which namespaces get it, by their labels.
+    pub selector: LabelSelector,
+    /// When it runs.
+    pub schedule: String,
+    /// The time zone of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// What is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+    /// What is backed up, and how.
+    pub backup_spec: BackupSpec,
+}
+
+impl Default for SchedulePolicy {
+    fn default() -> Self {
+        Self {
+            spread: Duration::from("5m"),
+            min_interval: Duration::from("0"),
+            max_per_namespace: None,
+            windows: Vec::new(),
+            retention: RetentionBounds::default(),
+            defaults: Vec::new(),
+        }
+    }
+}
+
+impl SchedulePolicy {
+    /// The longest time by which starts are shifted.
+    pub fn spread(&self) -> Wait {
+        self.spread.to_std().unwrap_or_default()
+    }
+
+    /// The shortest time between two runs; none if any will do.
+    pub fn min_interval(&self) -> Option<Wait> {
+        self.min_interval.to_std().filter(|least| !least.is_zero())
+    }
+
+    /// Whether a run may start at this time.
+    pub fn allows_start(&self, at: Timestamp) -> bool {
+        self.windows.is_empty()
+            || self.windows.iter().filter_map(|text| Window::read(text)).any(|one| one.holds(at))
+    }
+}
+
+impl DefaultSchedule {
+    /// Whether a namespace with these labels gets it.
+    pub fn fits(&self, labels: &std::collections::BTreeMap<String, String>) -> bool {
+        Selector::try_from(self.selector.clone()).is_ok_and(|selector| selector.matches(labels))
+    }
+}
+
+/// A part of each day, which may go past midnight.
+#[derive(Clone, Debug)]
+struct Window {
+    from: u32,
+    until: u32,
+    zone: TimeZone,
+}
+
+impl Window {
+    /// Reads `22:00-06:00` or `22:00-06:00 Europe/Berlin`.
+    fn read(text: &str) -> Option<Self> {
+        let (times, zone) = text.split_once(' ').unwrap_or((text, "UTC"));
+        let (from, until) = times.split_once('-')?;
+        Some(Self { from: minutes(from)?, until: minutes(until)?, zone: find_zone(zone.trim()).ok()? })
+    }
+
+    fn holds(&self, at: Timestamp) -> bool {
+        let time = at.to_zoned(self.zone.clone());
+        let minute = u32::from(time.hour().unsigned_abs()) * 60 + u32::from(time.minute().unsigned_abs());
+        if self.from < self.until {
+            (self.from..self.until).contains(&minute)
+        } else {
+            minute >= self.from || minute < self.until
+        }
+    }
+}
+
+fn minutes(text: &str) -> Option<u32> {
+    let (hour, minute) = text.split_once(':')?;
+    let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.len() == 2);
+    let (hour, minute) = (number(hour)?, number(minute)?);
+    (hour < 24 && minute < 60 || (hour, minute) == (24, 0)).then_some(hour * 60 + minute)
+}
+
+/// What makes no sense in what a policy says about schedules.
+pub(super) fn problems(policy: &Policy) -> Vec<Finding> {
+    let SchedulePolicy { spread, min_interval, max_per_namespace: _, windows, retention, defaults } =
+        &policy.schedules;
+    let mut found: Vec<_> = duration("schedules.spread", spread).into_iter().collect();
+    found.extend(duration("schedules.minInterval", min_interval));
+    for (at, text) in windows.iter().enumerate().filter(|(_, text)| Window::read(text).is_none()) {
+        let message = format!(
+            "{text:?} is not a part of a day; write for example 22:00-06:00 or 22:00-06:00 Europe/Berlin"
+        );
+        found.push(finding(Error, format!("schedules.windows[{at}]"), message));
+    }
+    for (bound, of) in [("min", &retention.min), ("max", &retention.max)] {
+        found.extend(kept(&format!("schedules.retention.{bound}"), of));
+    }
+    found.extend(bounds_contradict(retention));
+    for (at, default) in defaults.iter().enumerate() {
+        found.extend(of_default(&format!("schedules.defaults[{at}]"), default, policy));
+    }
+    found
+}
+
+fn kept(path: &str, of: &Retention) -> Option<Finding> {
+    let text = of.keep_within.as_ref().filter(|text| retention::within(text).is_none())?;
+    let message = format!("{text:?} is not a time; write for example 30d, 2w or 36h");
+    Some(finding(Error, format!("{path}.keepWithin"), message))
+}
+
+fn bounds_contradict(RetentionBounds { min, max }: &RetentionBounds) -> Vec<Finding> {
+    let numbers = [
+        ("keepLast", min.keep_last, max.keep_last),
+        ("keepHourly", min.keep_hourly, max.keep_hourly),
+        ("keepDaily", min.keep_daily, max.keep_daily),
+        ("keepWeekly", min.keep_weekly, max.keep_weekly),
+        ("keepMonthly", min.keep_monthly, max.keep_monthly),
+        ("keepYearly", min.keep_yearly, max.keep_yearly),
+    ];
+    let over = numbers.into_iter().filter(|(_, min, max)| min.zip(*max).is_some_and(|(min, max)| min > max));
+    let message = "is more than schedules.retention.max allows: no schedule could satisfy both";
+    over.map(|(name, ..)| finding(Error, format!("schedules.retention.min.{name}"), message)).collect()
+}
+
+fn of_default(path: &str, default: &DefaultSchedule, policy: &Policy) -> Vec<Finding> {
+    let DefaultSchedule { name, selector, schedule, time_zone, retention, backup_spec } = default;
+    let mut found = Vec::new();
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let named = name.len() <= 63
+        && name.starts_with(plain)
+        && name.ends_with(plain)
+        && name.chars().all(|c| plain(c) || c == '-');
+    if !named {
+        let message = format!("{name:?} is not a name; at most 63 small letters, digits and dashes are");
+        found.push(finding(Error, format!("{path}.name"), message));
+    }
+    if Selector::try_from(selector.clone()).is_err() {
+        let message =
+            "cannot be understood; an operator is In or NotIn, with values, or Exists or DoesNotExist";
+        found.push(finding(Error, format!("{path}.selector"), message));
+    }
+    let setting = Setting { time_zone: time_zone.as_deref(), hashed: "", anchor: Timestamp::UNIX_EPOCH };
+    if let Err(why) = Cron::read(schedule, &setting) {
+        found.push(finding(Error, format!("{path}.schedule"), why.to_string()));
+    }
+    found.extend(retention.as_ref().and_then(|of| kept(&format!("{path}.retention"), of)));
+    found.extend(enforced_backup(&format!("{path}.backupSpec"), backup_spec, policy.backup.forbid_hooks));
+    found
+}

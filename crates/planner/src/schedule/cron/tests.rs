@@ -1,0 +1,256 @@
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::{Cron, Setting, Unreadable};
+
+fn setting(time_zone: Option<&str>) -> Setting<'_> {
+    let anchor = "2026-01-01T00:00:30Z".parse().unwrap();
+    Setting { time_zone, hashed: "0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f", anchor }
+}
+
+fn cron(text: &str) -> Cron {
+    Cron::read(text, &setting(None)).unwrap()
+}
+
+/// The next times after a moment.
+fn times(text: &str, after: &str, many: usize) -> Vec<String> {
+    let cron = cron(text);
+    let first = cron.next(after.parse().unwrap());
+    let next = |due: &Timestamp| cron.next(*due);
+    std::iter::successors(first, next).take(many).map(|due| due.to_string()).collect()
+}
+
+#[test]
+fn words_stand_for_what_they_stand_for_with_velero() {
+    let first = |text| times(text, "2026-03-10T10:20:30Z", 1).remove(0);
+    assert_eq!(first("@hourly"), "2026-03-10T11:00:00Z");
+    assert_eq!(first("@daily"), "2026-03-11T00:00:00Z");
+    assert_eq!(first("@midnight"), "2026-03-11T00:00:00Z");
+    assert_eq!(first("@weekly"), "2026-03-15T00:00:00Z");
+    assert_eq!(first("@monthly"), "2026-04-01T00:00:00Z");
+    assert_eq!(first("@yearly"), "2027-01-01T00:00:00Z");
+    assert_eq!(first("@annually"), "2027-01-01T00:00:00Z");
+    assert_eq!(first("CRON_TZ=Asia/Tokyo @daily"), "2026-03-10T15:00:00Z");
+    assert_eq!(first("TZ=Asia/Tokyo 30 6 * * *"), "2026-03-10T21:30:00Z");
+    assert_eq!(first("TZ=Local 0 0 * * *"), "2026-03-11T00:00:00Z");
+}
+
+#[test]
+fn every_counts_from_when_the_schedule_was_created() {
+    assert_eq!(
+        times("@every 6h", "2026-01-01T05:00:00Z", 2),
+        ["2026-01-01T06:00:30Z", "2026-01-01T12:00:30Z"]
+    );
+    assert_eq!(times("@every 1h30m", "2025-12-01T00:00:00Z", 1), ["2026-01-01T01:30:30Z"], "never before it");
+    assert_eq!(times("@every 10ms", "2026-01-01T00:00:30Z", 1), ["2026-01-01T00:00:31Z"]);
+}
+
+#[test]
+fn a_star_decides_whether_one_field_for_days_must_fit_or_both_as_with_robfig() {
+    let days = |text: &str| -> Vec<String> {
+        times(text, "2026-06-01T12:00:00Z", 4).iter().map(|time| time[5..10].to_owned()).collect()
+    };
+    assert_eq!(days("0 0 15 * 1"), ["06-08", "06-15", "06-22", "06-29"], "either, and the 15th is a Monday");
+    assert_eq!(days("0 0 */10 * 1"), ["06-08", "06-11", "06-15", "06-21"], "a star with a step is no star");
+    assert_eq!(days("0 0 1,* * 1"), ["06-08", "06-15", "06-22", "06-29"], "a star in a list is one");
+    assert_eq!(days("0 0 ? * MON"), ["06-08", "06-15", "06-22", "06-29"]);
+    assert_eq!(days("0 0 */1 * 1"), ["06-08", "06-15", "06-22", "06-29"]);
+    assert_eq!(days("0 0 * * 7"), ["06-07", "06-14", "06-21", "06-28"], "Sunday");
+    assert_eq!(days("0 0 L * *"), ["06-30", "07-31", "08-31", "09-30"], "the library's own");
+}
+
+#[test]
+fn what_robfig_refuses_is_refused_with_what_would_do() {
+    for text in [
+        "",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * 32 * *",
+        "* * * 13 *",
+        "* * * * 8",
+        "5-1 * * * *",
+        "*/0 * * * *",
+        "a * * * *",
+        "-1 * * * *",
+        "1- * * * *",
+        "@reboot",
+        "@every",
+        "@every soon",
+        "@every -1h",
+        "TZ=UTC",
+        "TZ=Mars/Base 0 0 * * *",
+        "1,,2 * * * *",
+    ] {
+        let refused = Cron::read(text, &setting(None)).map(|_| ()).unwrap_err();
+        assert!(
+            matches!(&refused, Unreadable::Expression(why) if why.contains(';')),
+            "{text:?}: {refused:?}"
+        );
+    }
+}
+
+#[test]
+fn h_is_chosen_by_the_namespace_and_stays() {
+    let uid = |uid: &str| Cron::read("H H * * *", &Setting { hashed: uid, ..setting(None) }).unwrap();
+    let at = |cron: &Cron| cron.next("2026-01-01T00:00:00Z".parse().unwrap()).unwrap();
+    let first = at(&uid("a"));
+    assert_eq!(first, at(&uid("a")));
+    let others: std::collections::BTreeSet<_> = (0..100).map(|one| at(&uid(&format!("{one}")))).collect();
+    assert!(others.len() > 50, "{} of 100 differ", others.len());
+    assert!(uid("a").is_spread() && !cron("0 0 * * *").is_spread());
+}
+
+#[test]
+fn when_clocks_change_nothing_is_lost_and_nothing_runs_twice() {
+    let berlin = |text: &str, after: &str, many| times(&format!("TZ=Europe/Berlin {text}"), after, many);
+    // On 29 March 2026 clocks go from 02:00 to 03:00, at 01:00 UTC.
+    assert_eq!(
+        berlin("30 2 * * *", "2026-03-28T00:00:00Z", 3),
+        ["2026-03-28T01:30:00Z", "2026-03-29T01:30:00Z", "2026-03-30T00:30:00Z"]
+    );
+    assert_eq!(
+        berlin("0 * * * *", "2026-03-29T00:00:00Z", 3),
+        ["2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z", "2026-03-29T03:00:00Z"]
+    );
+    // On 25 October 2026 clocks go from 03:00 back to 02:00, at 01:00 UTC.
+    assert_eq!(
+        berlin("30 2 * * *", "2026-10-24T12:00:00Z", 2),
+        ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]
+    );
+    assert_eq!(
+        berlin("*/30 * * * *", "2026-10-25T00:00:00Z", 4),
+        ["2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"]
+    );
+    assert_eq!(
+        berlin("0 3 * * *", "2026-10-25T00:00:00Z", 1),
+        ["2026-10-25T02:00:00Z"],
+        "the hour after it is not repeated"
+    );
+    // Half an hour, and clocks that change at midnight.
+    let howe = times("TZ=Australia/Lord_Howe 15 2 * * *", "2026-10-03T00:00:00Z", 2);
+    assert_eq!(howe, ["2026-10-03T15:45:00Z", "2026-10-04T15:15:00Z"]);
+}
+
+#[test]
+fn the_latest_time_is_found_however_many_there_were() {
+    let every_minute = cron("* * * * *");
+    let (start, now) = ("2020-01-01T00:00:00Z".parse().unwrap(), "2026-01-01T00:00:59Z".parse().unwrap());
+    assert_eq!(every_minute.latest(start, now).unwrap().to_string(), "2026-01-01T00:00:00Z");
+    let yearly = cron("@yearly");
+    assert_eq!(yearly.latest(start, now).unwrap().to_string(), "2026-01-01T00:00:00Z");
+    assert_eq!(yearly.latest(now, now), None);
+    let leap = cron("0 0 29 2 *");
+    assert_eq!(leap.latest(start, now).unwrap().to_string(), "2024-02-29T00:00:00Z");
+    assert_eq!(leap.next(now).unwrap().to_string(), "2028-02-29T00:00:00Z");
+    assert_eq!(cron("0 0 31 2 *").next(now), None);
+}
+
+/// An oracle that shares nothing with the library: it reads a field by hand and tries minute after minute.
+mod oracle {
+    use jiff::Timestamp;
+    use jiff::tz::TimeZone;
+
+    #[derive(Clone, Debug)]
+    pub(super) struct Part {
+        pub(super) low: u32,
+        pub(super) high: u32,
+        pub(super) step: u32,
+        pub(super) star: bool,
+    }
+
+    fn fits(parts: &[Part], number: i8) -> bool {
+        let number = u32::from(number.unsigned_abs());
+        parts
+            .iter()
+            .any(|part| (part.low..=part.high).contains(&number) && (number - part.low) % part.step == 0)
+    }
+
+    fn star(parts: &[Part]) -> bool {
+        parts.iter().any(|part| part.star && part.step == 1)
+    }
+
+    pub(super) fn next(fields: &[Vec<Part>], after: Timestamp, minutes: u32) -> Option<Timestamp> {
+        let first = after.as_second().div_euclid(60) * 60 + 60;
+        (0..minutes).find_map(|minute| {
+            let at = Timestamp::from_second(first + i64::from(minute) * 60).ok()?;
+            let time = at.to_zoned(TimeZone::UTC);
+            let week = time.weekday().to_sunday_zero_offset();
+            let (month_day, week_day) = (fits(&fields[2], time.day()), fits(&fields[4], week));
+            let day = if star(&fields[2]) || star(&fields[4]) {
+                month_day && week_day
+            } else {
+                month_day || week_day
+            };
+            let fine = day
+                && fits(&fields[0], time.minute())
+                && fits(&fields[1], time.hour())
+                && fits(&fields[3], time.month());
+            fine.then_some(at)
+        })
+    }
+}
+
+fn part(min: u32, max: u32) -> impl Strategy<Value = (String, (u32, u32, u32, bool))> {
+    (min..=max, min..=max, 1..7_u32, 0..5_u8).prop_map(move |(one, other, step, shape)| {
+        let (low, high) = (one.min(other), one.max(other));
+        match shape {
+            0 => ("*".to_owned(), (min, max, 1, true)),
+            1 => (format!("*/{step}"), (min, max, step, true)),
+            2 => (format!("{low}-{high}/{step}"), (low, high, step, false)),
+            3 => (format!("{low}/{step}"), (low, max, step, false)),
+            _ => (low.to_string(), (low, low, 1, false)),
+        }
+    })
+}
+
+fn field(min: u32, max: u32) -> impl Strategy<Value = (String, Vec<oracle::Part>)> {
+    proptest::collection::vec(part(min, max), 1..3).prop_map(|parts| {
+        let text = parts.iter().map(|(text, _)| text.clone()).collect::<Vec<_>>().join(",");
+        let parts =
+            parts.into_iter().map(|(_, (low, high, step, star))| oracle::Part { low, high, step, star });
+        (text, parts.collect())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Against minutes that are tried one by one.
+    #[test]
+    fn times_are_those_of_an_independent_oracle(
+        fields in (field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 6)),
+        second in 1_700_000_000_i64..1_800_000_000,
+    ) {
+        let (minute, hour, day, month, week) = fields;
+        let text = [&minute.0, &hour.0, &day.0, &month.0, &week.0].map(String::as_str).join(" ");
+        let parts = [minute.1, hour.1, day.1, month.1, week.1];
+        let after = Timestamp::from_second(second).unwrap();
+        let minutes = 40 * 24 * 60;
+        let expected = oracle::next(&parts, after, minutes);
+        let end = Timestamp::from_second(second + i64::from(minutes) * 60).unwrap();
+        let found = cron(&text).next(after).filter(|due| *due <= end);
+        prop_assert_eq!(found, expected, "{}", text);
+    }
+
+    /// In any time zone: times rise, and the latest is the last of them.
+    #[test]
+    fn times_rise_in_every_zone(
+        zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu"]),
+        text in prop::sample::select(vec!["30 2 * * *", "*/15 * * * *", "0 1-3 * * *", "0 0 1 * *", "59 23 * * 0", "0 */2 * * *"]),
+        second in 1_700_000_000_i64..1_800_000_000,
+    ) {
+        let cron = Cron::read(text, &setting(Some(zone))).unwrap();
+        let start = Timestamp::from_second(second).unwrap();
+        let mut last = start;
+        for _ in 0..40 {
+            let next = cron.next(last).unwrap();
+            prop_assert!(next > last);
+            prop_assert_eq!(cron.latest(last, next), Some(next));
+            last = next;
+        }
+        prop_assert_eq!(cron.latest(start, last), Some(last));
+    }
+}

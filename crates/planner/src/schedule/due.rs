@@ -1,0 +1,82 @@
+//! Which run is due, when it starts, and until when it may still start.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::cron::{Cron, hash};
+
+/// The times of a schedule, as nacre keeps them.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// When it is due.
+    pub cron: Cron,
+    /// The longest time by which starts are shifted, so that not everybody starts at once.
+    pub spread: Duration,
+    /// What the shift is chosen by: the same for one schedule always, and another one for others.
+    pub seed: u64,
+    /// How late a run may start; none for half of the time until the next one.
+    pub deadline: Option<Duration>,
+}
+
+/// A run that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// The time it is due, by the schedule alone. It is known by this time.
+    pub due: Timestamp,
+    /// When it starts.
+    pub start: Timestamp,
+    /// Whether others were due before it, and were neither made nor skipped.
+    pub missed: bool,
+}
+
+/// What the shift of a schedule is chosen by.
+pub(super) fn seed(namespace_uid: &str, name: &str) -> u64 {
+    hash(format!("{namespace_uid}/{name}").as_bytes())
+}
+
+impl Times {
+    /// When the run of this time starts: shifted by less than the spread, and by less than half of the time until the
+    /// next run, so that runs start in their order.
+    pub fn start(&self, due: Timestamp) -> Timestamp {
+        let longest = self.half_of_interval(due).map_or(self.spread, |half| half.min(self.spread));
+        if self.cron.is_spread() || longest.as_secs() == 0 {
+            return due;
+        }
+        due.checked_add(Duration::from_secs(self.seed % longest.as_secs())).unwrap_or(due)
+    }
+
+    fn half_of_interval(&self, due: Timestamp) -> Option<Duration> {
+        let next = self.cron.next(due)?;
+        Some(next.duration_since(due).unsigned_abs() / 2)
+    }
+
+    /// The next run after this time, and when it starts.
+    pub fn next(&self, after: Timestamp) -> Option<Due> {
+        let due = self.cron.next(after)?;
+        Some(Due { due, start: self.start(due), missed: false })
+    }
+
+    /// The latest run that was due after `last` and has started or should have by now.
+    pub fn latest(&self, last: Timestamp, now: Timestamp) -> Option<Due> {
+        let first = self.next(last).filter(|first| first.start <= now)?;
+        let latest = self.cron.latest(last, now)?;
+        let due = if self.start(latest) <= now {
+            latest
+        } else {
+            // It is due and has not started: the one before it has, since starts are in order.
+            self.cron.latest(last, latest - SignedDuration::from_secs(1))?
+        };
+        Some(Due { due, start: self.start(due), missed: due != first.due })
+    }
+
+    /// Whether the run of this time may still start.
+    pub fn in_time(&self, due: &Due, now: Timestamp) -> bool {
+        let late = now.duration_since(due.start).unsigned_abs();
+        let longest = self.deadline.or_else(|| self.half_of_interval(due.due));
+        longest.is_none_or(|longest| late <= longest.max(SHORTEST))
+    }
+}
+
+/// A run is never too late within this time, however short its interval is: deciding takes a moment.
+const SHORTEST: Duration = Duration::from_secs(30);

@@ -1,0 +1,312 @@
+//! NonAdminSchedule: backups that are made by themselves, and kept as long as they should be.
+//!
+//! nacre runs schedules itself: at the time a schedule is due (`cron`, `due`) it makes a NonAdminBackup (`run`), which
+//! takes the ordinary way. So today's policy, limits and locations hold for each run.
+//!
+//! A run is made once for each time: its name is made of the schedule's name and the time, and the schedule's status
+//! says that the run is made before it is made (`step`). That write fails if the status was changed meanwhile, so two
+//! leaders cannot both do it; and a run that the status names and that is not there is made again under its name. A run
+//! has nacre's finalizer from the beginning, and keeps it until its schedule has seen it: so one that somebody deletes
+//! at once is not taken for one that was never made.
+
+mod admit;
+mod check;
+pub mod cron;
+mod defaults;
+mod due;
+mod keep;
+mod preview;
+pub mod retention;
+mod run;
+mod runs;
+mod status;
+mod step;
+mod takeover;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::condition;
+use api::velero::Schedule as VeleroSchedule;
+use api::{Kind, NonAdminBackup, NonAdminSchedule, NonAdminScheduleStatus, Phase, labels};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::core::ObjectMeta;
+use serde_json::json;
+
+pub(crate) use admit::admit;
+pub use check::{check, times};
+pub(crate) use cron::find_zone;
+pub use defaults::decide as decide_defaults;
+pub(crate) use defaults::may_want as may_want_defaults;
+pub use due::{Due, Times};
+pub use keep::effective;
+pub use preview::{Preview, preview};
+pub use run::{backup, label_value, name};
+pub use runs::Run;
+pub(crate) use takeover::{is_left, origin};
+
+use crate::ownership::label;
+use crate::rejected_write;
+use crate::request::{Request, wait_for_namespace};
+use crate::state::State;
+use crate::view::Seen;
+use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
+use runs::Progress;
+use step::Step;
+
+/// The longest time between two decisions about a schedule that runs: somebody may set the clock.
+const LOOK_AGAIN: Duration = Duration::from_hours(1);
+
+/// Everything a decision about one schedule reads.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The schedule.
+    pub schedule: Arc<NonAdminSchedule>,
+    /// Why the schedule could not be parsed; none if it could.
+    pub unreadable: Option<Arc<str>>,
+    /// Its namespace.
+    pub namespace: Option<Arc<Namespace>>,
+    /// Its runs that are there.
+    pub runs: Vec<Run>,
+    /// When it runs, or why that cannot be read; none while the policy is unknown.
+    pub times: Option<Result<Times, Refusal>>,
+    /// The name of the run that is due, if a NonAdminBackup has it already, a run or not.
+    pub taken: Option<String>,
+    /// The Velero Schedule that the Go controller made for it, if that is still there.
+    pub velero_schedule: Option<Arc<VeleroSchedule>>,
+    /// How many older schedules the namespace has.
+    pub older: usize,
+    /// The last write for this object that the API server rejected.
+    pub rejected_write: Option<Arc<RejectedWrite>>,
+    /// The policy for the namespace; none while it is unknown.
+    pub policy: Option<Arc<Policy>>,
+    /// Velero's namespace.
+    pub admin_namespace: String,
+    /// The current time, given by the caller.
+    pub now: Timestamp,
+}
+
+/// What a finished run is for retention, as far as somebody can tell who sees nothing but its request.
+pub fn finished(backup: &NonAdminBackup) -> Option<retention::Finished> {
+    let run = Run {
+        backup: Arc::new(backup.clone()),
+        velero: None,
+        storage: crate::last_good::Storage::Unknown,
+        in_use: false,
+    };
+    run.finished()
+}
+
+/// Gathers what a decision about this schedule reads; none if there is no such schedule.
+pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
+    Some(gather(view, view.schedule(namespace, name)?, namespace, name))
+}
+
+/// The same for an object that is not stored yet, or is about to change.
+pub(crate) fn gather(
+    view: &State,
+    Seen { object: schedule, unreadable }: Seen<NonAdminSchedule>,
+    namespace: &str,
+    name: &str,
+) -> Observed {
+    let age = |meta: &ObjectMeta| {
+        (meta.creation_timestamp.as_ref().map_or(Timestamp::MAX, |time| time.0), meta.name.clone())
+    };
+    let own = age(&schedule.metadata);
+    let others = view.schedules_in(namespace).into_iter().map(|seen| seen.object);
+    let others = others.filter(|other| other.metadata.name.as_deref() != Some(name));
+    let older = others.filter(|other| age(&other.metadata) < own).count();
+    let (space, policy) = (view.namespace(namespace), view.policy(namespace));
+    let uid = space.as_deref().and_then(|space| space.metadata.uid.as_deref()).unwrap_or_default();
+    let mut seen = Observed {
+        times: policy.as_deref().map(|policy| times(&schedule, uid, policy, view.now())),
+        namespace: space,
+        runs: runs::gather(view, namespace, name),
+        taken: None,
+        velero_schedule: view.velero_schedule_for(namespace, name),
+        older,
+        rejected_write: rejected_write::persistent(
+            view,
+            &Key::of(Kind::NonAdminSchedule, &schedule.metadata),
+        ),
+        policy,
+        admin_namespace: view.admin_namespace().to_owned(),
+        now: view.now(),
+        schedule,
+        unreadable,
+    };
+    seen.taken = seen.name_of_next_run().filter(|name| view.backup(namespace, name).is_some());
+    seen
+}
+
+/// The schedule that a NonAdminBackup says it is a run of.
+pub(crate) fn of_run(backup: &ObjectMeta) -> Option<&str> {
+    label(backup, labels::NAS_NAME).filter(|name| !name.is_empty())
+}
+
+/// Whether this is a run that its schedule is yet to see. If it went before, it would be made a second time.
+pub(crate) fn awaits(view: &State, backup: &ObjectMeta) -> bool {
+    let (Some(namespace), Some(name)) = (backup.namespace.as_deref(), backup.name.as_deref()) else {
+        return false;
+    };
+    of_run(backup).is_some()
+        && view
+            .schedules_in(namespace)
+            .iter()
+            .any(|seen| unseen_runs(&seen.object).any(|unseen| unseen == name))
+}
+
+/// The runs that a schedule's status names and that it is yet to see.
+pub(crate) fn unseen_runs(schedule: &NonAdminSchedule) -> impl Iterator<Item = &str> {
+    let status = schedule.status.as_ref().filter(|_| schedule.metadata.deletion_timestamp.is_none());
+    let recent = status.map(|status| status.recent_backups.as_slice()).unwrap_or_default();
+    recent.iter().filter(|run| run.phase.is_none()).map(|run| run.name.as_str())
+}
+
+impl Observed {
+    fn name(&self) -> &str {
+        self.schedule.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    fn target(&self) -> Target {
+        Target::of(Kind::NonAdminSchedule, &self.schedule.metadata)
+    }
+
+    fn reported(&self) -> Option<&NonAdminScheduleStatus> {
+        self.schedule.status.as_ref()
+    }
+
+    fn status(&self) -> NonAdminScheduleStatus {
+        self.schedule.status.clone().unwrap_or_default()
+    }
+
+    fn is_paused(&self) -> bool {
+        self.schedule.spec.paused == Some(true)
+    }
+
+    /// It was paused when its status was last written, and is not any more.
+    fn resumes(&self) -> bool {
+        let was_paused = |status: &NonAdminScheduleStatus| {
+            status.phase == Some(Phase::Created) && status.next_run.is_none()
+        };
+        !self.is_paused() && self.reported().is_some_and(was_paused)
+    }
+
+    /// The time of the run that was skipped last, or is to be skipped.
+    fn to_be_skipped(&self) -> Option<Timestamp> {
+        let velero = self.reported()?.velero_schedule.as_ref()?;
+        velero.status.as_ref()?.last_skipped.as_ref().map(|time| time.0)
+    }
+
+    /// Whether there is a NonAdminBackup of this name, a run or not.
+    fn name_exists(&self, name: &str) -> bool {
+        self.runs.iter().any(|run| run.name() == name) || self.taken.as_deref() == Some(name)
+    }
+
+    fn name_of_next_run(&self) -> Option<String> {
+        let times = self.times.as_ref()?.as_ref().ok()?;
+        let due = times.latest(step::last(self), self.now)?;
+        Some(name(self.name(), due.due))
+    }
+
+    /// Why it is refused until somebody changes the schedule or the policy.
+    fn refusal(&self, policy: &Policy) -> Option<Refusal> {
+        if let Some(error) = &self.unreadable {
+            return Some(Refusal::new("spec", format!("cannot be read: {error}")));
+        }
+        match self.times.as_ref()? {
+            Ok(times) => check(&self.schedule, times, &self.admin_namespace, policy, self.now),
+            Err(refusal) => Some(refusal.clone()),
+        }
+    }
+}
+
+impl Request for Observed {
+    const NOUN: &'static str = "schedule";
+    const FINALIZER: Option<&'static str> = Some(labels::NAS_FINALIZER);
+    const LOST: Option<&'static str> = None;
+
+    fn object(&self) -> (Kind, &ObjectMeta) {
+        (Kind::NonAdminSchedule, &self.schedule.metadata)
+    }
+
+    fn reported(&self) -> (Option<Phase>, &[Condition]) {
+        let status = self.schedule.status.as_ref();
+        status.map_or((None, [].as_slice()), |status| (status.phase, status.conditions.as_slice()))
+    }
+
+    fn refusal_write(&self, reason: &'static str, message: &str) -> Option<Action> {
+        status::patch(self, &status::refused(self, reason, message))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+}
+
+/// Decides what to do about one schedule.
+pub fn decide(seen: &Observed) -> Plan {
+    if seen.is_deleting() {
+        // Only the Go controller puts its finalizer there.
+        return seen.drop_finalizer(Plan::done()).because("it is being deleted: its backups stay");
+    }
+    if seen.namespace.is_none() {
+        return wait_for_namespace();
+    }
+    let (Some(policy), Some(times)) = (&seen.policy, &seen.times) else {
+        return seen.wait_for_policy();
+    };
+    let refusal = seen.refusal(policy).or_else(|| check::over_limit(seen, policy));
+    match (refusal, times) {
+        (None, Ok(times)) => run_and_keep(seen, policy, times),
+        (Some(refusal), _) => refuse(seen, &refusal),
+        (None, Err(refusal)) => refuse(seen, refusal),
+    }
+}
+
+fn refuse(seen: &Observed, refusal: &Refusal) -> Plan {
+    seen.refuse(condition::INVALID_SCHEDULE_SPEC, &refusal.condition_message())
+}
+
+/// Makes the run that is due, and deletes what is not kept.
+fn run_and_keep(seen: &Observed, policy: &Policy, times: &Times) -> Plan {
+    if let Some(velero) = &seen.velero_schedule {
+        return takeover::decide(seen, velero, policy, times);
+    }
+    let step = if seen.is_paused() { Step::Wait } else { step::next(seen, times, policy) };
+    let (status, events) = status::after(seen, times, policy, &step);
+    let reset = seen.schedule.spec.skip_immediately == Some(true) && !seen.is_paused();
+    let reset = reset.then(|| Action::Patch(seen.target(), json!({"spec": {"skipImmediately": false}})));
+    let mut plan = Plan::done().then_if(status::patch(seen, &status)).then_if(reset);
+    plan.events.extend(events);
+    plan = match &step {
+        Step::Make(due) => {
+            let plan = never_started(seen).fold(plan, Plan::then);
+            make(seen, policy, due.due, plan).because("a run is due")
+        }
+        Step::Finish(due) => make(seen, policy, *due, plan).because("a run was begun and is not there"),
+        Step::Skip(..) => plan.again_at_once().because("a run is skipped"),
+        Step::Known(_) => plan.again_at_once().because("the run that is due is there already"),
+        Step::Wait if seen.is_paused() => plan.because("it is paused"),
+        Step::Wait => plan.because("no run is due"),
+    };
+    plan = keep::extend(seen, keep::delete(seen, policy, times.cron.zone(), plan));
+    match status.next_run.as_ref().map(|next| next.0.duration_since(seen.now)) {
+        Some(wait) if wait.is_positive() => plan.requeue_after(wait.unsigned_abs().min(LOOK_AGAIN)),
+        Some(_) => plan.requeue_after(Duration::from_secs(1)),
+        None => plan,
+    }
+}
+
+fn make(seen: &Observed, policy: &Policy, due: Timestamp, plan: Plan) -> Plan {
+    let run = backup(&seen.schedule, due, policy);
+    plan.then(Action::Create(Object::of(Kind::NonAdminBackup, &run))).again_at_once()
+}
+
+/// Runs that were refused and never started: the new one takes their place, with what the schedule says now.
+fn never_started(seen: &Observed) -> impl Iterator<Item = Action> {
+    let refused = seen.runs.iter().filter(|run| matches!(run.progress(), Progress::Refused(_)));
+    refused.map(|run| Action::Delete(Target::of(Kind::NonAdminBackup, &run.backup.metadata)))
+}

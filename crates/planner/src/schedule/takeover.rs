@@ -1,0 +1,55 @@
+//! Taking over from the Go controller, which had Velero make the backups by a Velero Schedule.
+//!
+//! That Velero Schedule is deleted once, and its Backups stay. When Velero last made one is written down first, so that
+//! no run is made twice; and what was due since and was not made is made up for, so that none is lost.
+
+use std::time::Duration;
+
+use api::velero::Schedule;
+use api::{Kind, labels};
+use jiff::SignedDuration;
+use kube::core::ObjectMeta;
+
+use super::due::Times;
+use super::step::Step;
+use super::{Observed, status};
+use crate::ownership::{annotation, label};
+use crate::state::State;
+use crate::{Action, Key, Plan, Policy, Target};
+
+/// Velero writes down that it made a backup after it has made it. Around a time that is due, the two may differ.
+const BEFORE: SignedDuration = SignedDuration::from_secs(30);
+const AFTER: SignedDuration = SignedDuration::from_mins(2);
+/// How long to wait for that.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// The schedule that a Velero Schedule was made for; none if it is not one of ours.
+pub(crate) fn origin(velero: &ObjectMeta) -> Option<Key> {
+    let ours = label(velero, labels::MANAGED_BY) == Some(labels::MANAGED_BY_VALUE)
+        && label(velero, labels::NAS_NACUUID).is_some();
+    let (namespace, name) =
+        (annotation(velero, labels::NAS_NAMESPACE)?, annotation(velero, labels::NAS_NAME)?);
+    ours.then(|| Key::new(Kind::NonAdminSchedule, namespace, name))
+}
+
+/// Whether the schedule that a Velero Schedule was made for is gone: it would run for ever.
+pub(crate) fn is_left(view: &State, velero: &ObjectMeta) -> bool {
+    origin(velero).is_some_and(|key| view.schedule(&key.namespace, &key.name).is_none())
+}
+
+/// Writes down when Velero last made a backup, and deletes the Velero Schedule. If Velero makes another one meanwhile, the
+/// Velero Schedule is changed, and the deletion fails.
+pub(super) fn decide(seen: &Observed, velero: &Schedule, policy: &Policy, times: &Times) -> Plan {
+    let around = |due: super::Due| due.due < seen.now + BEFORE;
+    if times.next(seen.now - AFTER).is_some_and(around) {
+        return Plan::done().requeue_after(WAIT).because("Velero may be making a run of its Velero Schedule");
+    }
+    let (status, events) = status::after(seen, times, policy, &Step::Wait);
+    let mut plan = Plan::done().then_if(status::patch(seen, &status));
+    plan.events.extend(events);
+    if velero.metadata.deletion_timestamp.is_none() {
+        plan = plan.then(Action::DeleteUnchanged(Target::of(Kind::Schedule, &velero.metadata)));
+    }
+    plan.requeue_after(WAIT)
+        .because("nacre runs it: the Velero Schedule of the Go controller goes, its Backups stay")
+}
