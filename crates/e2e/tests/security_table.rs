@@ -21,21 +21,11 @@ const OTHER_PROGRAMS: [&str; 2] = ["e2e/tests/load/long.rs", "e2e/tests/outages/
 const SKIPPED: [(&str, &str); 2] = [("SKIP_LONG", "slow"), ("SKIP_LONG_NODE", "node")];
 
 /// Scenarios without a test: what is tried, and why there is none.
-const WITHOUT_TEST: [(Id, &str, &str); 5] = [
+const WITHOUT_TEST: [(Id, &str, &str); 3] = [
     (
         ('A', 11),
         "forged tarball: millions of objects, or gigabytes of zeros",
         "not defended by nacre: Velero reads it; limit the memory of its pod",
-    ),
-    (
-        ('C', 16),
-        "a Secret of the namespace as credential by somebody who may not read it",
-        "not defended: it is used, and never shown; grant requests to whoever may read the namespace's Secrets",
-    ),
-    (
-        ('E', 4),
-        "Roles or RoleBindings that were removed on purpose are restored from the administrators' storage",
-        "not defended: see \"the person behind a request\" below",
     ),
     (
         ('F', 4),

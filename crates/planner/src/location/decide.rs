@@ -166,11 +166,11 @@ fn verdict(seen: &Observed, policy: &Policy) -> LocationDecision {
     if let Some(refusal) = refusal(seen, policy) {
         return LocationDecision::Refused(refusal);
     }
-    if seen.endangers_snapshots(policy).is_none() {
-        return LocationDecision::Wait;
-    }
     if let Some(withdrawn) = withdrawn(seen, policy) {
         return withdrawn;
+    }
+    if seen.endangers_snapshots(policy).is_none() {
+        return LocationDecision::Wait;
     }
     // Before the Secret is read: what is wrong with it is for those to know who may read it.
     if let Some(not_permitted) = not_permitted(seen, policy) {
