@@ -80,7 +80,11 @@ pub struct NonAdminBackupStatus {
     /// message names the field and what would be accepted); NamespaceLimitReached (waits until another backup of the
     /// namespace is finished or deleted, or the limit is raised); PolicyUnavailable (waits until the administrators
     /// have corrected the policy); HandOverFailed (the API server rejected the Velero Backup, nacre retries);
+    /// RequesterNotPermitted (waits until whoever asked has the permission that the message names);
     /// VeleroBackupNotFound (the Velero Backup is gone and will not be created again).
+    ///
+    /// RequesterPermitted: False if whoever asked lacks permissions for some of it. Reasons: ResourcesLeftOut (the
+    /// message names what was left out); NotEnforced (the policy only warns, nothing was left out).
     ///
     /// Queued: whether Velero has the backup. Reason: BackupScheduled.
     ///

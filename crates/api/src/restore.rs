@@ -70,7 +70,11 @@ pub struct NonAdminRestoreStatus {
     /// Accepted: whether the restore is allowed. Reasons: RestoreAccepted; InvalidRestoreSpec (refused or waiting, the
     /// message names the field and what would be accepted); PolicyUnavailable (waits until the administrators have
     /// corrected the policy); HandOverFailed (the API server rejected the Velero Restore, nacre retries);
+    /// RequesterNotPermitted (waits until whoever asked has the permission that the message names);
     /// VeleroRestoreNotFound (the Velero Restore is gone and will not run again).
+    ///
+    /// RequesterPermitted: False if whoever asked lacks permissions for some of it. Reasons: ResourcesLeftOut (the
+    /// message names what was left out); NotEnforced (the policy only warns, nothing was left out).
     ///
     /// Queued: whether Velero has the restore. Reason: RestoreScheduled.
     ///

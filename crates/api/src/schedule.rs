@@ -104,7 +104,18 @@ pub struct NonAdminScheduleStatus {
     /// How far nacre has got with it: BackingOff if it is refused, Created if it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What is so and why.
+    /// What is known about the schedule, by type. Each reason is a word for programs, and each message a sentence for
+    /// people.
+    ///
+    /// Accepted: whether the schedule runs. Reasons: ScheduleAccepted; InvalidScheduleSpec (the message names the field
+    /// and what would be accepted); PolicyUnavailable (waits until the administrators have corrected the policy).
+    ///
+    /// RunsOnTime: whether the latest run was made as it was due. Reasons: RunCreated; RunSkipped (the message says
+    /// which and why); RunRefused (the latest run is refused or waits, the message is its own).
+    ///
+    /// Retained: whether the schedule keeps what it is to keep, and nothing else. Reasons: RetentionApplied;
+    /// RetentionStuck (backups could not be deleted for a day); TtlEnforced (backups expire earlier than the retention
+    /// says). Each backup that is deleted is an Event with reason BackupNotKept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
