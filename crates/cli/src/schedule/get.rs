@@ -84,8 +84,8 @@ mod tests {
         let now = "2026-11-15T13:00:00Z".parse().unwrap();
         let shown = table(&found, Format::Wide, false, now).to_string();
         insta::assert_snapshot!(anstream::adapter::strip_str(&shown).to_string(), @r"
-        NAME      SCHEDULE    STATUS    NEXT-RUN   LAST-RUN    LAST-GOOD   AGE   TIME-ZONE   KEEPS               LAST-BACKUP
-        nightly   0 2 * * *   Enabled   in 13h     Completed   10h         14d   -           7 daily, within 2d  nightly-20261115020000
+        NAME      SCHEDULE    STATUS    NEXT-RUN   LAST-RUN    LAST-GOOD   AGE   TIME-ZONE   KEEPS                LAST-BACKUP
+        nightly   0 2 * * *   Enabled   in 13h     Completed   10h         14d   -           7 daily, within 2d   nightly-20261115020000
         ");
     }
 }
