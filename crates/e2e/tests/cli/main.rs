@@ -35,6 +35,7 @@ overrides:
     storageLocations: { requireApproval: false }
   - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [preview, preview-update] }] }
     downloads: { platformStorage: all }
+    requester: { rolesFromPlatformStorage: true }
   - selector: { matchLabels: { kubernetes.io/metadata.name: preview-names } }
     downloads: { platformStorage: logs }
 ";
