@@ -35,7 +35,6 @@ overrides:
     storageLocations: { requireApproval: false }
   - selector: { matchExpressions: [{ key: kubernetes.io/metadata.name, operator: In, values: [preview, preview-update] }] }
     downloads: { platformStorage: all }
-    requester: { rolesFromPlatformStorage: true }
   - selector: { matchLabels: { kubernetes.io/metadata.name: preview-names } }
     downloads: { platformStorage: logs }
 ";
