@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use api::NonAdminBackup;
+use api::velero::RestoreSpec;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -11,9 +13,12 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::Api;
 use kube::api::PostParams;
+use kube::core::ObjectMeta;
+use planner::Policy;
 use planner::requester::{
-    Abilities, Access, Answer, Answers, Ask, Attributes, Identity, Requester, abilities, create_role,
+    self, Abilities, Access, Answer, Answers, Ask, Attributes, Identity, Requester, abilities, create_role,
 };
+use planner::served::Served;
 use serde::Serialize;
 
 use crate::{
@@ -68,6 +73,45 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
         }
     }
     bail!("the API server does not say what you may do")
+}
+
+/// The kinds that a restore of the caller's would leave out; none where the API server does not record who asks.
+pub(crate) async fn not_restorable(
+    session: &Session,
+    served: &[Served],
+    spec: &RestoreSpec,
+    policy: &Policy,
+    trusted: bool,
+) -> Result<Vec<String>> {
+    let Some(identity) = recorded(session).await? else { return Ok(Vec::new()) };
+    let mut access = Access {
+        identity,
+        namespace: session.namespace.clone(),
+        served: Some(served.into()),
+        now: Timestamp::now(),
+        ..Access::default()
+    };
+    for _ in 0..ROUNDS {
+        match requester::not_restorable(&access, spec, policy, trusted) {
+            Ok(names) => return Ok(names),
+            Err(asks) => learn(session, &mut access, asks).await?,
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The caller as the API server would record it; none if it does not.
+async fn recorded(session: &Session) -> Result<Option<Identity>> {
+    let probe = NonAdminBackup {
+        metadata: ObjectMeta { generate_name: Some("whoami-".to_owned()), ..ObjectMeta::default() },
+        ..NonAdminBackup::default()
+    };
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    match session.api::<NonAdminBackup>().create(&dry, &probe).await {
+        Ok(made) => Ok(Some(requester::of(&made.metadata)).filter(|who| *who != Identity::Unrecorded)),
+        Err(kube::Error::Api(status)) if status.code < 500 => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Who the API server takes the caller for.

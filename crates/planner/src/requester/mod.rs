@@ -34,6 +34,7 @@ pub use identity::{Identity, Requester, of, of_deletion};
 pub(crate) use location::of_location;
 pub(crate) use message::{NEEDS_REVIEW, fill_condition, news, refusal, warnings};
 pub use message::{create_role, permission_lines};
+pub use restore::not_restorable;
 pub(crate) use restore::of_restore;
 pub(crate) use verdict::{LeftOut, Verdict};
 

@@ -37,6 +37,8 @@ pub enum LeftOutBy {
     Request(&'static str),
     /// Velero never restores it, and why.
     Velero(&'static str),
+    /// Whoever asks may not create it.
+    NotPermitted,
     /// It is cluster-scoped.
     ClusterScoped,
     /// The cluster does not serve its kind.
@@ -46,7 +48,7 @@ pub enum LeftOutBy {
 impl LeftOutBy {
     /// Whether somebody who asked for a restore would expect the object to come back.
     pub(super) const fn is_surprise(&self) -> bool {
-        matches!(self, Self::Policy(_) | Self::NotServed)
+        matches!(self, Self::Policy(_) | Self::NotPermitted | Self::NotServed)
     }
 }
 
@@ -57,6 +59,9 @@ impl fmt::Display for LeftOutBy {
             Self::Policy(field) => write!(out, "the administrators' policy, {field}"),
             Self::Request(field) => write!(out, "the request, {field}"),
             Self::Velero(why) => write!(out, "Velero: {why}"),
+            Self::NotPermitted => out.write_str(
+                "you do not have the permission to create it; `kubectl nacre whoami` shows what is missing",
+            ),
             Self::ClusterScoped => out.write_str("it is cluster-scoped"),
             Self::NotServed => out.write_str("the cluster does not serve this kind"),
         }
@@ -85,6 +90,9 @@ pub(super) fn by_resource(seen: &Observed<'_>, resource: &str, served: &Served) 
     }
     if leaves_out(requested) {
         return Some(LeftOutBy::Request("includedResources"));
+    }
+    if seen.not_permitted.iter().any(|name| name == resource) {
+        return Some(LeftOutBy::NotPermitted);
     }
     if listed(spec.excluded_resources.as_deref().unwrap_or_default()) {
         let guard_rail = listed(&policy.excluded_from_platform_storage);

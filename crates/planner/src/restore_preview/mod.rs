@@ -87,6 +87,8 @@ pub struct Observed<'a> {
     pub policy: &'a Policy,
     /// Whether the backup is in storage that the tenant can write to.
     pub from_tenant_storage: bool,
+    /// Kinds that the requester may not create, as group-resources.
+    pub not_permitted: &'a [String],
     /// What is in the backup.
     pub items: &'a [Item],
     /// What the cluster serves.

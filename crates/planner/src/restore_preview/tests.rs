@@ -89,6 +89,7 @@ impl World {
             requested: &self.requested,
             spec: &self.spec,
             policy: &Policy::default(),
+            not_permitted: &[],
             from_tenant_storage: self.from_tenant_storage,
             items: &self.items,
             served: &served(),

@@ -25,7 +25,7 @@ use crate::{
     connect::Session,
     download::{Fetching, contents, logs::whole},
     explain::RestoreVerdict,
-    list, resources,
+    list, resources, whoami,
 };
 
 /// How many resources are listed at a time.
@@ -55,6 +55,7 @@ pub(in crate::restore) struct Gathered {
     spec: RestoreSpec,
     policy: std::sync::Arc<Policy>,
     from_tenant_storage: bool,
+    not_permitted: Vec<String>,
 }
 
 /// Reads what a preview needs; none if somebody pressed Ctrl-C.
@@ -70,16 +71,21 @@ pub(in crate::restore) async fn gather(
         resources::served(session).await.context("the cluster does not say which resources it serves")?;
     let Some(files) = BackupFiles::fetch(session, &found, fetching).await? else { return Ok(None) };
     let existing = existing(session, &files, &served).await?;
+    // What would be refused is shown as if it passed without a policy: the objects are the same.
+    let spec = verdict.spec.clone().unwrap_or_else(|| requested.clone());
+    let from_tenant_storage = found.spec.backup_spec.storage_location.is_some();
+    let not_permitted =
+        whoami::not_restorable(session, &served, &spec, &verdict.policy, !from_tenant_storage).await?;
     Ok(Some(Gathered {
         files,
         existing,
         served,
         namespace: session.namespace.clone(),
         requested: requested.clone(),
-        // What would be refused is shown as if it passed without a policy: the objects are the same.
-        spec: verdict.spec.clone().unwrap_or_else(|| requested.clone()),
+        spec,
         policy: verdict.policy.clone(),
-        from_tenant_storage: found.spec.backup_spec.storage_location.is_some(),
+        from_tenant_storage,
+        not_permitted,
     }))
 }
 
@@ -108,6 +114,7 @@ impl Gathered {
             spec: &self.spec,
             policy: &self.policy,
             from_tenant_storage: self.from_tenant_storage,
+            not_permitted: &self.not_permitted,
             items: self.files.items.as_deref().unwrap_or_default(),
             served: &self.served,
             existing: &self.existing,
