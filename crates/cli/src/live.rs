@@ -63,7 +63,7 @@ fn of_progress(progress: &RequestProgress<'_>) -> Moment {
     Moment {
         word: progress.word().to_owned(),
         sentence: printable(&progress.sentence()),
-        amount: bytes.or(items.filter(|_| progress.state() == State::Running)),
+        amount: bytes.or_else(|| items.filter(|_| progress.state() == State::Running)),
         bytes: bytes.map(|(done, _)| done),
         outcome: progress.outcome(),
     }
