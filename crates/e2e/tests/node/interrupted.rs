@@ -143,7 +143,7 @@ async fn h14_a_pod_that_its_owner_holds_by_a_finalizer_holds_nobody_up() -> Resu
     let Some(cluster) = alone().await? else { return Ok(()) };
     cluster.set_policy("volumes: {podGone: 10s}").await?;
     let (hostile, neighbour) =
-        (cluster.tenant("holder", "hal").await?, cluster.tenant("beside", "bea").await?);
+        (cluster.tenant("holder", "hal").await?, cluster.tenant("adjacent", "bea").await?);
     // Two volumes, one after the other: the second is new for as long as the first moves.
     hostile.start_deployment("db", BYTES).await?;
     hostile.start_deployment("second", SMALL).await?;

@@ -167,7 +167,7 @@ fn report_refused_run(seen: &Observed, status: &mut NonAdminScheduleStatus) {
     let run = seen.runs.iter().find(|run| Some(run.name()) == latest.as_deref());
     let rejected = seen.rejected_write.as_deref().filter(|rejected| rejected.kind == Kind::NonAdminBackup);
     if let Some(rejected) = rejected.filter(|_| run.is_none()) {
-        let message = format!("the latest run could not be made: {}; it is tried again", rejected.why());
+        let message = format!("the latest run could not be made: {}; nacre retries", rejected.why());
         return find(
             seen,
             status,
