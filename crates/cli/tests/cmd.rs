@@ -35,6 +35,7 @@ Usage: kubectl nacre [OPTIONS] <COMMAND>
 For the owner of a namespace:
   backup      Create, list, download and delete backups of a namespace
   restore     Restore a backup, and see the result
+  schedule    Back up the namespace at set times, and decide how long backups are kept
   location    Use your own storage for backups
   status      Show the status of a namespace's backups on one screen
   explain     Show what nacre would do with a request, before it is sent
@@ -102,6 +103,8 @@ Options:
           Labels for the object: app=shop,tier=gold
       --annotations <KEY=VALUE,...>
           Annotations for the object
+      --from-schedule <SCHEDULE>
+          Back up as this schedule does, now. The backup is not one of its runs: it stays until you delete it or it expires
       --ttl <DURATION>
           How long to keep it, such as 72h or 720h. Default: the policy's or Velero's
       --storage-location <LOCATION>
@@ -135,7 +138,7 @@ Volumes:
       --snapshot-volumes[=<BOOL>]
           Whether to take snapshots of volumes [possible values: true, false]
       --snapshot-move-data[=<BOOL>]
-          Whether to move snapshot data into the storage. Required to restore volumes from your own storage [possible values: true, false]
+          Whether to move snapshot data into the storage. Required to restore snapshots from your own storage [possible values: true, false]
       --default-volumes-to-fs-backup[=<BOOL>]
           Whether to save volumes file by file [possible values: true, false]
       --data-mover <NAME>
@@ -162,6 +165,7 @@ Examples:
   kubectl nacre backup create --ttl 72h --storage-location mine
   kubectl nacre backup create --include-resources deployments,configmaps -l app=shop
   kubectl nacre backup create daily --dry-run -o yaml > daily.yaml
+  kubectl nacre backup create --from-schedule nightly  as the schedule does, now
 
 A backup covers the namespace it is made in, and nothing cluster-scoped but the volumes of its claims.
 With --wait the exit code is Velero's outcome: 0 Completed, 3 PartiallyFailed or 0 items, 1 Failed or refused.

@@ -133,7 +133,7 @@ struct Volumes {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     snapshot_volumes: Option<bool>,
 
-    /// Whether to move snapshot data into the storage. Required to restore volumes from your own storage.
+    /// Whether to move snapshot data into the storage. Required to restore snapshots from your own storage.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     snapshot_move_data: Option<bool>,
 

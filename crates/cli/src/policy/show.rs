@@ -235,6 +235,10 @@ mod tests {
           restore.fromTenantStorage.pods                  auto                          default
           restore.hookTimeout                             10m                           default
           restore.hooks                                   exec                          default
+          schedules.defaults                              none                          default
+          schedules.minInterval                           0                             default
+          schedules.spread                                5m                            default
+          schedules.windows                               none                          default
           storageLocations.allowInsecureSkipTLSVerify     false                         default
           storageLocations.endpoints.allow                none                          default
           storageLocations.endpoints.deny                 none                          default

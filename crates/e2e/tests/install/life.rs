@@ -164,7 +164,7 @@ async fn uninstalled(bed: &Bed) -> Result<()> {
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     backups.patch("stays", &PatchParams::default(), &free).await?;
     let (done, _) = well(bed, &["uninstall", "--crds", "--yes"]).await?;
-    ensure!(done.lines().count() == 5 && !done.contains("dataprotectionapplications"), "{done}");
+    ensure!(done.lines().count() == 6 && !done.contains("dataprotectionapplications"), "{done}");
     let left = Api::<CustomResourceDefinition>::all(bed.client().await?);
     bed::eventually("the definitions to be gone", std::time::Duration::from_secs(30), async || {
         let names: Vec<_> =

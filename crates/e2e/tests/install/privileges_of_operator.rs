@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use api::{
-    DataProtectionApplication, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, labels,
+    DataProtectionApplication, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore,
+    NonAdminSchedule, labels,
 };
 use bed::eventually;
 use e2e::{Rights, Tenant, TestCluster, VELERO, deploy};
@@ -87,6 +88,9 @@ pub(crate) async fn every_right_is_used_and_none_is_missing(
     held::<NonAdminRestore>(test_cluster, shop, "held", spec, labels::NAR_FINALIZER).await?;
     let spec = json!({"spec": {"backupStorageLocationSpec": {"provider": "aws", "objectStorage": {"bucket": "held"}}}});
     held::<NonAdminBackupStorageLocation>(test_cluster, shop, "held", spec, labels::NABSL_FINALIZER).await?;
+    // As the Go controller holds it.
+    let spec = json!({"spec": {"schedule": "@yearly", "template": {"backupSpec": {}}}});
+    held::<NonAdminSchedule>(test_cluster, shop, "held", spec, labels::NAS_FINALIZER).await?;
 
     ask(test_cluster, json!({"nonAdmin": {"enable": true}, "unsupportedOverrides": {"nonAdminControllerImageFqin": "mine:1"}})).await?;
     image(test_cluster, "mine:1").await?;
@@ -98,8 +102,9 @@ pub(crate) async fn every_right_is_used_and_none_is_missing(
         shop.api::<NonAdminBackup>().get("held").await?.finalizers().len(),
         shop.api::<NonAdminRestore>().get("held").await?.finalizers().len(),
         shop.api::<NonAdminBackupStorageLocation>().get("held").await?.finalizers().len(),
+        shop.api::<NonAdminSchedule>().get("held").await?.finalizers().len(),
     ];
-    ensure!(finalizers == [0, 0, 0], "{finalizers:?}");
+    ensure!(finalizers == [0; 4], "{finalizers:?}");
     ensure!(operator.process.terminate(TIMEOUT).await? == Some(0));
     drop(operator);
 
