@@ -22,8 +22,9 @@ const BYTES: u64 = 512 << 20;
 const SMALL: u64 = 1 << 20;
 /// What a neighbour may have to wait, whatever a tenant does.
 const WORST: Duration = Duration::from_mins(7);
-/// What a neighbour may have to wait after a request was deleted, its own restore included.
-const FREED: Duration = Duration::from_mins(1);
+/// What a neighbour may have to wait after a request was deleted, its own restore included. Velero's pod that moves the
+/// data can miss that it was cancelled: then nacre ends it after a minute.
+const FREED: Duration = Duration::from_mins(3);
 const BACK_UP: [&str; 4] = ["backup", "create", "good", "--wait"];
 const BACK: [&str; 7] = ["restore", "create", "back", "--from-backup", "good", "--wait", "--timeout=10m"];
 
@@ -180,7 +181,7 @@ async fn h14_a_pod_that_its_owner_holds_by_a_finalizer_holds_nobody_up() -> Resu
 }
 
 #[tokio::test]
-async fn deleting_a_restore_while_its_volume_moves_frees_velero_within_a_minute() -> Result<()> {
+async fn deleting_a_restore_while_its_volume_moves_frees_velero_soon() -> Result<()> {
     let Some(cluster) = alone().await? else { return Ok(()) };
     let (shop, neighbour) =
         (cluster.tenant("undecided", "una").await?, cluster.tenant("waits", "wes").await?);

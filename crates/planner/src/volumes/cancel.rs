@@ -14,6 +14,8 @@ use crate::{Action, Event, Plan, RejectedWrite};
 
 /// How long Velero may take to obey before nacre writes the final phase. In phase Accepted Velero takes five minutes.
 const OBEYS_WITHIN: Duration = Duration::from_mins(6);
+/// The same once a node agent has begun to cancel it: that takes seconds, unless the pod that moves the data missed it.
+const CANCELS_WITHIN: Duration = Duration::from_mins(1);
 /// How long to wait between two looks at an operation that Velero should be cancelling.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -110,7 +112,8 @@ fn write(operation: &Operation, message: &str, velero: &Velero, now: Timestamp) 
     let too_old = velero.cannot_cancel(kind);
     let obeys = || {
         let asked = operation.cancelling_since.unwrap_or(now);
-        Duration::try_from(now.duration_since(asked)).unwrap_or_default() < OBEYS_WITHIN
+        let limit = if operation.phase == "Canceling" { CANCELS_WITHIN } else { OBEYS_WITHIN };
+        Duration::try_from(now.duration_since(asked)).unwrap_or_default() < limit
     };
     if velero.without_agent || too_old || (operation.is_cancelling && !obeys()) {
         let phase = if too_old { "Failed" } else { "Canceled" };

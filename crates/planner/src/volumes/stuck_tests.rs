@@ -172,6 +172,15 @@ fn where_nobody_obeys_nacre_writes_the_final_phase() {
     assert_eq!(written(&asked, &without_agent), std::slice::from_ref(&both));
     let waited = Operation { is_cancelling: true, cancelling_since: Some(at(50)), ..asked.clone() };
     assert_eq!(written(&waited, &Velero::default()), [both]);
+    // A node agent that has begun to cancel it is waited for a minute.
+    let begun = |since| Operation {
+        phase: "Canceling".to_owned(),
+        is_cancelling: true,
+        cancelling_since: Some(at(since)),
+        ..asked.clone()
+    };
+    assert_eq!(written(&begun(59), &Velero::default()).len(), 1);
+    assert_eq!(written(&begun(60), &Velero::default()), Vec::<Value>::new());
     // Before 1.17 there is neither the field nor the phase, except for data movers.
     let old = Velero { without_agent: false, version: Some("v1.16.2".to_owned()) };
     assert_eq!(written(&asked, &old), [json!({"status": ended("Failed")})]);
