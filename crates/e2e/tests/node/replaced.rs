@@ -42,28 +42,6 @@ async fn a_stateful_set_of_three_goes_back_with_each_replicas_own_bytes() -> Res
 }
 
 #[tokio::test]
-async fn only_the_chosen_claim_goes_back_and_without_a_safety_backup_where_that_is_said() -> Result<()> {
-    let Some(cluster) = cluster().await? else { return Ok(()) };
-    let tenant = cluster.tenant("back-one", "olaf").await?;
-    tenant.start_deployment("other", BYTES).await?;
-    tenant.start_deployment("db", BYTES).await?;
-    let written = overwritten(&tenant).await?;
-    tenant.overwrite_data("other").await?;
-    let (kept, uid) =
-        (tenant.checksum("other").await?, ["get", "pvc", "other", "-o", "jsonpath={.metadata.uid}"]);
-    let same = tenant.kubectl(&uid).await?.ok()?;
-
-    let chosen = [&REPLACE[..], &["--only-claim", "db", "--no-safety-backup"]].concat();
-    tenant.cli(&chosen).await?.with_code(0)?;
-    assert_eq!(tenant.checksum("db").await?, written);
-    assert_eq!(tenant.checksum("other").await?, kept);
-    assert_eq!(tenant.kubectl(&uid).await?.ok()?, same, "the other claim was replaced");
-    let backups = tenant.kubectl(&["get", "nonadminbackups", "-o", "name"]).await?.ok()?;
-    ensure!(!backups.contains("before-good"), "a safety backup was taken: {backups}");
-    Ok(())
-}
-
-#[tokio::test]
 async fn a_deployment_that_was_changed_since_goes_back_to_how_it_was() -> Result<()> {
     let Some(cluster) = cluster().await? else { return Ok(()) };
     let tenant = cluster.tenant("back-changed", "chen").await?;
