@@ -37,9 +37,9 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	else \
 	  echo "== The tests with a node were not run: they need Linux and root."; \
 	fi
-	@# Alone, since they measure.
+	@# Alone, and one at a time, since they measure.
 	cargo test --package e2e --test live_migration -- quick
-	cargo test --package e2e --test load --test speed -- --nocapture
+	RUST_TEST_THREADS=1 cargo test --package e2e --test load --test speed -- --nocapture
 	@echo "== All tests passed."
 
 .PHONY: long
@@ -54,13 +54,18 @@ long: tools build ## Run the long stories at full size (half an hour)
 # Stories that take minutes run in `make long` only. Key rotation and takeover from the Go controller are also tested
 # in memory, by the runtime's stories.
 SKIP_LONG := --skip rotation:: --skip takeover::
-SKIP_LONG_NODE := --skip choices:: --skip demo:: --skip disturbed:: --skip interrupted:: --skip other_installs:: --skip own_bucket:: --skip replaced:: --skip verify:: --skip volumes::
+SKIP_LONG_NODE := --skip choices:: --skip demo:: --skip disturbed:: --skip fenced:: --skip flood:: --skip interrupted:: --skip other_installs:: --skip own_bucket:: --skip replaced:: --skip upgraded:: --skip verify:: --skip volumes::
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
 .PHONY: units stories slow kubevirt cli-attacks
 units:
 	RUST_TEST_THREADS=2 nice -n 4 cargo test $(UNITS)
+ifeq ($(origin KUBECONFIG),command line)
+stories: build ## Run the tenants' stories in the cluster of KUBECONFIG=FILE, with Velero and nacre in it (NAME=... for some of them)
+	tools/stories.sh $(KUBECONFIG) $(NAME)
+else
 stories:
 	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
+endif
 slow:
 	RUST_TEST_THREADS=2 cargo test --package e2e --test slow -- $(SKIP)
 kubevirt:
@@ -77,6 +82,16 @@ bench: tools ## Measure nacre under load, N="100 1000 10000", compared with PEER
 	@# What is measured is what images hold.
 	@cargo build --profile dist --package controller
 	@NACRE_BIN=$${NACRE_BIN:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/dist/nacre} target/release/bench $(N)
+
+# Which seeds `make siege` makes hostile buckets of.
+SEEDS := 0..2000
+.PHONY: siege
+siege: tools build ## Restore hostile buckets through real Velero and look at the whole cluster after each, SEEDS=0..2000 (hours)
+	SEEDS=$(SEEDS) RUST_TEST_THREADS=1 cargo test --package e2e --test stories -- --nocapture siege::
+
+.PHONY: costs
+costs: tools build ## Measure what the fence costs a restore, and what Velero without its cache costs (a quarter of an hour; part of `make long`)
+	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture costs::
 
 .PHONY: model
 model: ## Run the model checker completely, and print the number of states (minutes)
@@ -154,6 +169,14 @@ node: tools node-tools build ## Test nacre in pods on a real node, with volumes;
 .PHONY: long-node
 long-node: tools node-tools build image ## Run all stories on a node with the image that ships; part of `make long`
 	NACRE_IMAGE=$$(realpath $(IMAGE)) RUST_TEST_THREADS=3 cargo test --package e2e --test node -- --nocapture
+
+# The release that `make upgrade` starts from, and its folder.
+FROM := HEAD~100
+PREVIOUS := $${CARGO_TARGET_DIR:-$(CURDIR)/target}/previous-release
+.PHONY: upgrade
+upgrade: tools node-tools build ## Upgrade from FROM=COMMIT to this release on a node, by the command line, Helm and OADP's way, with requests arriving
+	tools/previous.sh $(FROM) $(PREVIOUS)
+	NACRE_PREVIOUS=$(PREVIOUS) RUST_TEST_THREADS=1 cargo test --package e2e --test node -- --nocapture upgraded::
 
 .PHONY: up
 up: tools build ## Start a real cluster with Velero and nacre in the background, in .bed/; with NODE=1 one that runs pods (Linux and root)

@@ -1,6 +1,6 @@
 //! NonAdminBackup: a namespace owner asks for a backup.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,7 @@ use crate::{ClaimStatus, DataMoverCounts, Phase, PodVolumeCounts, VeleroResults}
     type_ = "string",
     json_path = ".status.conditions[?(@.type=='DataProtected')].status"
 ))]
+#[kube(printcolumn(name = "Starts", type_ = "string", json_path = ".status.queueInfo.estimatedStart"))]
 #[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename_all = "camelCase")]
@@ -84,7 +85,11 @@ pub struct NonAdminBackupStatus {
     /// VeleroBackupNotFound (the Velero Backup is gone and will not be created again).
     ///
     /// RequesterPermitted: False if whoever asked lacks permissions for some of it. Reasons: ResourcesLeftOut (the
-    /// message names what was left out); NotEnforced (the policy only warns, nothing was left out).
+    /// message names what was left out); NotEnforced (the policy only warns, nothing was left out);
+    /// NotRecorded (the API server did not record who asked, so the permissions are not known).
+    ///
+    /// WaitingForTurn: whether it waits for its turn to be given to Velero. Reasons: OthersFirst (the message says when it
+    /// starts, most likely, and how many are ahead); HeldByAdministrator (waits until an administrator releases it).
     ///
     /// Queued: whether Velero has the backup. Reason: BackupScheduled.
     ///
@@ -97,7 +102,8 @@ pub struct NonAdminBackupStatus {
     /// ResultsRead: whether Velero's errors and warnings could be read. Reasons: ErrorsReported; WarningsReported;
     /// NothingToShow; ResultsNotReadable.
     ///
-    /// Deleting: whether the backup is being deleted. Reason: DeletionPending.
+    /// Deleting: whether the backup is being deleted. Reason: DeletionPending. A backup that retention had deleted, and
+    /// that became the last good one of its schedule meanwhile, stays: the Event BackupKept reports it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -142,9 +148,19 @@ pub struct VeleroDeleteBackupRequest {
 }
 
 /// How long the queue before a request is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueInfo {
-    /// 0 when finished, 1 when running or next, else one more than what is ahead in Velero.
+    /// 0 when finished, 1 when running or next, else one more than what is ahead. While it waits for its turn, the number
+    /// may rise: a namespace that has used less goes first.
     pub estimated_queue_position: i64,
+    /// When it starts, most likely. Only while it waits for its turn, and once any has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_start: Option<Time>,
+    /// It most likely does not start before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest_start: Option<Time>,
+    /// It most likely does not start after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_start: Option<Time>,
 }

@@ -20,6 +20,9 @@ pub struct ClaimStatus {
     /// How many bytes there are in all, as far as Velero knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<i64>,
+    /// Backup: how many of them were new or changed since the previous backup of the claim, if Velero reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_bytes: Option<i64>,
     /// Why, and what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

@@ -7,6 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 pub const ACCEPTED: &str = "Accepted";
 /// Whether Velero has it.
 pub const QUEUED: &str = "Queued";
+/// Whether it waits for its turn to be given to Velero. Only ever True.
+pub const WAITING_FOR_TURN: &str = "WaitingForTurn";
 /// Whether the object is being deleted.
 pub const DELETING: &str = "Deleting";
 /// Whether an edit made after Velero got the request could still be honoured. Only ever False.
@@ -35,6 +37,8 @@ pub const DATA_RESTORED: &str = "DataRestored";
 pub const RESULTS_READ: &str = "ResultsRead";
 /// Whether the latest run of a schedule was made as it was due.
 pub const RUNNING_ON_TIME: &str = "RunsOnTime";
+/// Whether the record of who asks for the runs of a schedule is recent enough.
+pub const REQUESTER_CONFIRMED: &str = "RequesterConfirmed";
 /// Whether a schedule keeps what it is to keep, and nothing else.
 pub const RETAINED: &str = "Retained";
 /// Whether whoever asked has the permissions for all of it. Only ever False.
@@ -53,6 +57,10 @@ pub const NAMESPACE_LIMIT_REACHED: &str = "NamespaceLimitReached";
 pub const VELERO_BACKUP_NOT_FOUND: &str = "VeleroBackupNotFound";
 /// Velero has the backup.
 pub const BACKUP_SCHEDULED: &str = "BackupScheduled";
+/// Others are given to Velero first; the message says how many, and when it starts, most likely.
+pub const OTHERS_FIRST: &str = "OthersFirst";
+/// An administrator holds it back. It goes on once an administrator releases it.
+pub const HELD_BY_ADMINISTRATOR: &str = "HeldByAdministrator";
 /// Deletion was asked for and is not finished.
 pub const DELETION_PENDING: &str = "DeletionPending";
 /// The spec was edited after Velero got it. The edit changes nothing: a new object is needed.
@@ -72,14 +80,24 @@ pub const RUN_REFUSED: &str = "RunRefused";
 pub const BACKUP_NOT_KEPT: &str = "BackupNotKept";
 /// Backups that are no longer kept could not be deleted for a day; the message names them.
 pub const RETENTION_STUCK: &str = "RetentionStuck";
+/// Who asks for the runs of a schedule was recorded recently enough.
+pub const RECENTLY_CONFIRMED: &str = "RecentlyConfirmed";
+/// Somebody has to confirm the schedule soon.
+pub const CONFIRMATION_DUE: &str = "ConfirmationDue";
+/// Nobody confirmed the schedule in time.
+pub const CONFIRMATION_OVERDUE: &str = "ConfirmationOverdue";
 /// What is to be kept is kept, and nothing else.
 pub const RETENTION_APPLIED: &str = "RetentionApplied";
 /// Backups expire earlier than the retention says, because the administrators enforce a ttl.
 pub const TTL_ENFORCED: &str = "TtlEnforced";
+/// Retention does not delete a backup after all, since it is the last good one now.
+pub const BACKUP_KEPT: &str = "BackupKept";
 /// Whoever asked lacks permissions for some of it, which was left out; the message names it.
 pub const RESOURCES_LEFT_OUT: &str = "ResourcesLeftOut";
 /// Whoever asked lacks permissions for some of it. The policy only warns, so nothing was left out.
 pub const NOT_ENFORCED: &str = "NotEnforced";
+/// Nobody recorded who asked, so no permissions were checked.
+pub const REQUESTER_NOT_RECORDED: &str = "NotRecorded";
 /// Whoever asked lacks a permission without which the request makes no sense. It starts once the permission is there.
 pub const REQUESTER_NOT_PERMITTED: &str = "RequesterNotPermitted";
 

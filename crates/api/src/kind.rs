@@ -86,6 +86,8 @@ kinds! {
     DataDownload = "velero.io" / "v2alpha1" / "datadownloads", Namespaced;
     /// A claim to a volume.
     PersistentVolumeClaim = "" / "v1" / "persistentvolumeclaims", Namespaced;
+    /// A volume.
+    PersistentVolume = "" / "v1" / "persistentvolumes", Cluster;
     /// A pod.
     Pod = "" / "v1" / "pods", Namespaced;
     /// A program that runs on every node.
@@ -120,6 +122,8 @@ kinds! {
     ValidatingAdmissionPolicyBinding = "admissionregistration.k8s.io" / "v1" / "validatingadmissionpolicybindings", Cluster;
     /// Who is asked before an object is accepted.
     ValidatingWebhookConfiguration = "admissionregistration.k8s.io" / "v1" / "validatingwebhookconfigurations", Cluster;
+    /// Who changes an object before it is accepted.
+    MutatingWebhookConfiguration = "admissionregistration.k8s.io" / "v1" / "mutatingwebhookconfigurations", Cluster;
     /// A kind, described.
     CustomResourceDefinition = "apiextensions.k8s.io" / "v1" / "customresourcedefinitions", Cluster;
     /// A change the API server makes to every object of a kind as it comes in.

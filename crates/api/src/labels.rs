@@ -16,6 +16,9 @@ pub const PART_OF: &str = "app.kubernetes.io/part-of";
 /// The whole that it is part of.
 pub const PART_OF_VALUE: &str = "nacre";
 
+/// On the RoleBinding in a tenant's namespace that gives a Velero for tenants alone its permissions there.
+pub const VELERO_ACCESS: &str = "nacre.dev/velero-access";
+
 /// Names the Velero object's own name on a Velero Backup or DeleteBackupRequest.
 pub const NAB_NACUUID: &str = "openshift.io/oadp-nab-origin-nacuuid";
 /// The same on a Velero Restore.
@@ -48,9 +51,15 @@ pub const NAS_NAME: &str = "openshift.io/oadp-nas-origin-name";
 pub const NAS_NAMESPACE: &str = "openshift.io/oadp-nas-origin-namespace";
 /// The time for which a NonAdminBackup was made by a schedule.
 pub const SCHEDULED_FOR: &str = "nacre.dev/scheduled-for";
+/// On a run of a schedule with a retention: the ttl it has once that schedule is gone.
+pub const TTL_AFTER_SCHEDULE: &str = "nacre.dev/ttl-after-schedule";
+/// On a Velero Backup whose schedule is gone: when it would have expired with it.
+pub const EXPIRATION_BEFORE: &str = "nacre.dev/expiration-before";
 /// On a NonAdminSchedule that nacre made because the policy has a default for the namespace; its value is the name of that
 /// default.
 pub const DEFAULT_SCHEDULE: &str = "nacre.dev/default-schedule";
+/// On the same: a digest of what the policy said of it. Where it does not fit the spec, the owners have changed that.
+pub const DEFAULT_DIGEST: &str = "nacre.dev/default-digest";
 /// Which NonAdminDownloadRequest a Velero object was made for.
 pub const NADR_NAME: &str = "openshift.io/oadp-nadr-origin-name";
 /// And where it lives.
@@ -65,10 +74,21 @@ pub const ORIGIN_NAMESPACE_UID: &str = "nacre.dev/origin-namespace-uid";
 pub const REQUESTER: &str = "nacre.dev/requester";
 /// Who asked for the data of a backup to be deleted, likewise.
 pub const DELETION_REQUESTER: &str = "nacre.dev/deletion-requester";
+/// On the configuration of the webhook that records who asked: which extra fields of users it records, as a JSON list of keys.
+pub const REQUESTER_EXTRA: &str = "nacre.dev/requester-extra";
 /// On a Velero Backup or Restore: the resources that were left out because the requester lacks permissions.
 pub const LEFT_OUT: &str = "nacre.dev/left-out";
-/// The same where the policy only warns: the resources that would have been left out.
+/// On the same: nobody recorded who asked, and the policy warns of that.
+pub const NOT_RECORDED: &str = "nacre.dev/requester-not-recorded";
+/// The same as what is left out where the policy only warns: the resources that would have been left out.
 pub const NOT_PERMITTED: &str = "nacre.dev/not-permitted";
+/// On a NonAdminBackup or NonAdminRestore that waits: an administrator moved it to the front of the queue
+/// ([`QUEUE_FRONT`]) or holds it ([`QUEUE_HOLD`]). Admission lets nobody else write it.
+pub const QUEUE: &str = "nacre.dev/queue";
+/// It is next.
+pub const QUEUE_FRONT: &str = "front";
+/// It waits until it is released.
+pub const QUEUE_HOLD: &str = "hold";
 /// An administrator's word that tenants may name this ConfigMap; its value is `true`.
 pub const TENANT_USABLE: &str = "nacre.dev/tenant-usable";
 
@@ -88,6 +108,11 @@ pub const VELERO_VIEW: &str = "nacre.dev/velero-view";
 /// On what nacre keeps of Velero's kinds in a tenant's namespace: [`SHOWN_COPY`] or [`SHOWN_REFUSED`]. Tenants can write
 /// it too, and all that does is to have the object removed.
 pub const SHOWN: &str = "nacre.dev/shown";
+/// On the copy of a schedule: whether the schedule was paused when the copy was last written. A copy that says otherwise was
+/// changed by its owner.
+pub const SHOWN_PAUSED: &str = "nacre.dev/shown-paused";
+/// Keeps the copy of a schedule until nacre has seen that its owner deletes it.
+pub const VELERO_VIEW_FINALIZER: &str = "nacre.dev/velero-view";
 /// A copy of an object of Velero's.
 pub const SHOWN_COPY: &str = "copy";
 /// Somebody's request that was refused.

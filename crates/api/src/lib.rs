@@ -55,15 +55,16 @@ pub use naming::{NAMESPACE_UID_IN_NAME, RestoredFrom, restore_name, restore_name
 pub use restore::{NonAdminRestore, NonAdminRestoreSpec, NonAdminRestoreStatus, VeleroRestore};
 pub use retention::Retention;
 pub use schedule::{
-    Concurrency, NonAdminSchedule, NonAdminScheduleSpec, NonAdminScheduleStatus, ScheduleTemplate,
-    ScheduledBackup, VeleroSchedule,
+    Concurrency, Confirmation, NonAdminSchedule, NonAdminScheduleSpec, NonAdminScheduleStatus,
+    ScheduleTemplate, ScheduledBackup, VeleroSchedule,
 };
 pub use secret::{Hidden, HiddenSecret};
 pub use velero_results::{MOST_MESSAGES, VeleroResults};
 pub use workload::{
-    Claim, ClaimPhase, ClaimSource, ClaimSpec, ContainerState, ContainerStatus, DataSource, NodeAgent,
-    NodeAgentContainer, NodeAgentPodSpec, NodeAgentSpec, NodeAgentStatus, NodeAgentTemplate, PodCondition,
-    PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Terminated, Waiting,
+    Claim, ClaimPhase, ClaimRef, ClaimSource, ClaimSpec, ContainerState, ContainerStatus, DataSource,
+    HostPath, NodeAgent, NodeAgentContainer, NodeAgentPodSpec, NodeAgentSpec, NodeAgentStatus,
+    NodeAgentTemplate, PodCondition, PodVolume, RestoredPod, RestoredPodSpec, RestoredPodStatus, Terminated,
+    Volume, VolumeSpec, Waiting,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

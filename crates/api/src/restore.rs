@@ -25,6 +25,7 @@ use crate::{ClaimStatus, DataMoverCounts, Phase, PodVolumeCounts, QueueInfo, Vel
     type_ = "string",
     json_path = ".status.conditions[?(@.type=='DataRestored')].status"
 ))]
+#[kube(printcolumn(name = "Starts", type_ = "string", json_path = ".status.queueInfo.estimatedStart"))]
 #[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename_all = "camelCase")]
@@ -74,7 +75,12 @@ pub struct NonAdminRestoreStatus {
     /// VeleroRestoreNotFound (the Velero Restore is gone and will not run again).
     ///
     /// RequesterPermitted: False if whoever asked lacks permissions for some of it. Reasons: ResourcesLeftOut (the
-    /// message names what was left out); NotEnforced (the policy only warns, nothing was left out).
+    /// message names what was left out); NotEnforced (the policy only warns, nothing was left out);
+    /// NotRecorded (the API server did not record who asked, so the permissions are not known).
+    ///
+    /// WaitingForTurn: whether it waits for its turn to be given to Velero. Reasons: OthersFirst (the message says when it
+    /// starts, most likely, and how many are ahead); HeldByAdministrator (waits until an administrator releases it);
+    /// NamespaceLimitReached (waits until another restore of the namespace has ended).
     ///
     /// Queued: whether Velero has the restore. Reason: RestoreScheduled.
     ///

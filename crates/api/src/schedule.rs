@@ -54,6 +54,10 @@ pub struct NonAdminScheduleSpec {
     /// Without it, each backup is kept for the ttl in the template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
+    /// When somebody last confirmed the schedule, as `kubectl nacre schedule confirm` writes it. It has no meaning of its
+    /// own: whoever changes any field of the spec is recorded again as the one who asks for the runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_at: Option<Time>,
 }
 
 /// What each run is made of. It has no metadata, on purpose.
@@ -101,6 +105,10 @@ pub struct NonAdminScheduleStatus {
     /// The time up to which every run that was due has been made or skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_due: Option<Time>,
+    /// Since when it is known who asks for the runs, and until when that is good for. None where nobody recorded it, or
+    /// the policy sets no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<Confirmation>,
     /// How far nacre has got with it: BackingOff if it is refused, Created if it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
@@ -116,8 +124,24 @@ pub struct NonAdminScheduleStatus {
     /// Retained: whether the schedule keeps what it is to keep, and nothing else. Reasons: RetentionApplied;
     /// RetentionStuck (backups could not be deleted for a day); TtlEnforced (backups expire earlier than the retention
     /// says). Each backup that is deleted is an Event with reason BackupNotKept.
+    ///
+    /// RequesterConfirmed: whether the record of who asks for the runs is recent enough. Reasons: RecentlyConfirmed;
+    /// ConfirmationDue (it has to be confirmed soon); ConfirmationOverdue (runs that need permissions of that person are
+    /// skipped until somebody confirms it).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// Since when it is known who asks for the runs of a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Confirmation {
+    /// The generation of the spec that somebody made.
+    pub generation: i64,
+    /// When nacre first saw that generation.
+    pub time: Time,
+    /// Until when it is to be confirmed.
+    pub until: Time,
 }
 
 /// What Velero's tools show of a schedule.

@@ -2,7 +2,7 @@
 //! read are kept.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::Resource;
 use kube::core::ObjectMeta;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct ClaimSpec {
     /// Its PersistentVolume, once it is bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volume_name: Option<String>,
+    /// Filesystem, which is the default, or Block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume_mode: Option<String>,
     /// What its volume is made from, for example a VolumeSnapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_source: Option<DataSource>,
@@ -52,6 +55,50 @@ pub struct ClaimPhase {
     /// Pending, Bound or Lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
+}
+
+/// A PersistentVolume.
+#[derive(Resource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[resource(inherit = PersistentVolume)]
+#[serde(default)]
+pub struct Volume {
+    /// Its name.
+    pub metadata: ObjectMeta,
+    /// Where the data is.
+    pub spec: VolumeSpec,
+}
+
+/// Where the data of a volume is, and whose it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VolumeSpec {
+    /// That it is a folder of a node, if it is: Velero saves no such volume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_path: Option<HostPath>,
+    /// The claim that it is bound to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim_ref: Option<ClaimRef>,
+}
+
+/// A folder of a node. Which one is of no interest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPath {}
+
+/// The claim that a volume is bound to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClaimRef {
+    /// Its uid: a name can be given again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+}
+
+impl Volume {
+    /// The uid of the claim whose data is in a folder of a node.
+    pub fn host_path_of(&self) -> Option<&str> {
+        self.spec.host_path?;
+        self.spec.claim_ref.as_ref()?.uid.as_deref()
+    }
 }
 
 /// A Pod that Velero restored: nacre looks at no other.

@@ -71,8 +71,8 @@ fn names_are_those_released_clients_use() {
     assert_eq!(
         names,
         [
-            "oadp.openshift.io nonadminbackups nab [Request-Phase Velero-Phase Data-Protected Age]",
-            "oadp.openshift.io nonadminrestores nar [Request-Phase Velero-Phase Data-Restored Age]",
+            "oadp.openshift.io nonadminbackups nab [Request-Phase Velero-Phase Data-Protected Starts Age]",
+            "oadp.openshift.io nonadminrestores nar [Request-Phase Velero-Phase Data-Restored Starts Age]",
             "oadp.openshift.io nonadminbackupstoragelocations nabsl [Request-Approved Request-Phase Velero-Phase Age]",
             "oadp.openshift.io nonadminbackupstoragelocationrequests nabslrequest \
              [Request-Phase Request-Namespace Request-Name Age]",

@@ -28,6 +28,9 @@ const LEASES: &str = "leases";
 /// The user agent of the requests by which we learn how far the log has come.
 const FENCE: &str = "bed-fence/";
 
+/// How long a program may take to write all it has to.
+const SETTLES: Duration = Duration::from_mins(2);
+
 /// How long the log may lag behind the answers.
 const LAG: Duration = Duration::from_secs(10);
 
@@ -181,6 +184,12 @@ impl Audit<'_> {
             writes.tally()
         );
         Ok(())
+    }
+
+    /// Waits until a program has written nothing for so long.
+    pub async fn until_quiet(self, user_agent: &str, window: Duration) -> Result<()> {
+        eventually("nothing to be written any more", SETTLES, async || self.quiet(user_agent, window).await)
+            .await
     }
 
     /// Sends a request that changes nothing and waits for it in the log. What was answered before it was

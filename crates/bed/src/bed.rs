@@ -1,6 +1,7 @@
 //! The bed as a whole: what to start, and what it offers once it runs.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -24,6 +25,7 @@ const TRIES: usize = 3;
 pub struct Bed {
     // Dropped from top to bottom: whoever needs something goes before it.
     velero: Option<Velero>,
+    more_veleros: Mutex<Vec<Velero>>,
     store: Option<Store>,
     pub(crate) control_plane: ControlPlane,
     pub(crate) binaries: Binaries,
@@ -38,6 +40,7 @@ pub struct Builder {
     velero_is_idle: bool,
     velero_namespace: String,
     velero_flags: Vec<String>,
+    velero_disk: Option<usize>,
     folder: Option<PathBuf>,
     control_plane: Settings,
 }
@@ -75,6 +78,14 @@ impl Builder {
     #[must_use]
     pub fn velero_flag(mut self, flag: &str) -> Self {
         self.velero_flags.push(flag.to_owned());
+        self
+    }
+
+    /// A temporary folder of so many bytes for Velero, as a limit of ephemeral storage gives its pod. It is empty again
+    /// after a restart.
+    #[must_use]
+    pub fn velero_disk(mut self, bytes: usize) -> Self {
+        self.velero_disk = Some(bytes);
         self
     }
 
@@ -126,10 +137,11 @@ impl Builder {
         let (control_plane, store, definitions) = tokio::try_join!(control_plane, store, definitions)?;
         let velero = match &store {
             Some(store) if self.velero => {
-                let (namespace, flags) = (&self.velero_namespace, self.velero_flags.clone());
+                let (place, flags) = ((self.velero_namespace.as_str(), ""), self.velero_flags.clone());
                 let access = &control_plane.access;
                 let velero =
-                    Velero::install(binaries, path, access, store, namespace, flags, &definitions).await?;
+                    Velero::install(binaries, path, access, store, place, flags, &definitions).await?;
+                let velero = velero.on_small_disk(self.velero_disk);
                 let client = access.admin_client().await?;
                 if self.velero_is_idle {
                     velero.stay_idle(&client).await?;
@@ -140,7 +152,14 @@ impl Builder {
             }
             _ => None,
         };
-        Ok(Bed { velero, store, control_plane, binaries: binaries.clone(), folder })
+        Ok(Bed {
+            velero,
+            more_veleros: Mutex::default(),
+            store,
+            control_plane,
+            binaries: binaries.clone(),
+            folder,
+        })
     }
 }
 
@@ -153,6 +172,7 @@ impl Bed {
             velero_is_idle: false,
             velero_namespace: "velero".to_owned(),
             velero_flags: Vec::new(),
+            velero_disk: None,
             folder: None,
             control_plane: Settings::default(),
         }
@@ -242,6 +262,17 @@ impl Bed {
     /// Kills Velero's server, for instance to play Velero by hand.
     pub fn velero_stop(&self) -> Result<()> {
         self.velero()?.stop();
+        Ok(())
+    }
+
+    /// Starts a Velero in another namespace, with its own backups below a prefix of that name in the same bucket.
+    pub async fn another_velero(&self, namespace: &str, flags: &[&str]) -> Result<()> {
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let (access, place) = (&self.control_plane.access, (namespace, namespace));
+        let velero =
+            Velero::install(&self.binaries, self.folder(), access, self.store()?, place, flags, &[]).await?;
+        velero.start(&self.client().await?).await?;
+        self.more_veleros.lock().unwrap_or_else(PoisonError::into_inner).push(velero);
         Ok(())
     }
 

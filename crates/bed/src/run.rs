@@ -59,22 +59,26 @@ impl Bed {
     }
 
     async fn run(&self, program: &str, kubeconfig: &Path, args: &[&str]) -> Result<Output> {
-        let output = Command::new(self.binaries.path(program))
-            .args(args)
+        let mut command = Command::new(self.binaries.path(program));
+        command
             .env("KUBECONFIG", kubeconfig)
             // Both keep caches and settings there, by the server's address: those of another bed must not be met.
             .env("HOME", self.folder())
             .env("KUBECACHEDIR", self.folder().join("kubectl-cache"))
             .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await?;
-        Ok(Output {
-            command: format!("{program} {}", args.join(" ")),
-            success: output.status.success(),
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        })
+            .kill_on_drop(true);
+        output(command, program, args).await
     }
+}
+
+/// Runs a command with these arguments; `name` is for messages.
+pub(crate) async fn output(mut command: Command, name: &str, args: &[&str]) -> Result<Output> {
+    let output = command.args(args).output().await?;
+    Ok(Output {
+        command: format!("{name} {}", args.join(" ")),
+        success: output.status.success(),
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
 }

@@ -24,6 +24,9 @@ use crate::wait::wait_until;
 pub const BUCKET: &str = "platform";
 const TIMEOUT: Duration = Duration::from_mins(1);
 
+/// Puts a disk of so many bytes in place of a folder, and starts the rest of its arguments. It ends with them.
+const SMALL_DISK: &str = r#"set -e; mount -t tmpfs -o "size=$2" small "$1"; shift 2; exec "$@""#;
+
 /// Velero as installed on a bed; the server may be stopped and started.
 #[derive(Debug)]
 pub(crate) struct Velero {
@@ -33,6 +36,8 @@ pub(crate) struct Velero {
     kubeconfig: PathBuf,
     namespace: String,
     flags: Vec<String>,
+    /// How many bytes its temporary folder holds, if that is limited.
+    disk: Option<usize>,
 }
 
 /// Velero's custom resource definitions as the real program prints them. Needs no cluster.
@@ -47,9 +52,15 @@ pub(crate) async fn definitions(binaries: &Binaries) -> Result<Vec<DynamicObject
 }
 
 /// Everything that Velero's own installer creates besides the CRDs, with a default location in `store`.
-fn objects(namespace: &str, store: &Store) -> Vec<Value> {
+fn objects(namespace: &str, store: &Store, flags: &[String], prefix: &str) -> Vec<Value> {
     let metadata = |name: &str| json!({ "name": name, "namespace": namespace });
     let labels = json!({ "component": "velero" });
+    let place = if prefix.is_empty() {
+        json!({ "bucket": BUCKET })
+    } else {
+        json!({ "bucket": BUCKET, "prefix": prefix })
+    };
+    let args: Vec<_> = ["server"].into_iter().chain(flags.iter().map(String::as_str)).collect();
     vec![
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }),
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata("velero") }),
@@ -72,7 +83,7 @@ fn objects(namespace: &str, store: &Store) -> Vec<Value> {
                     "metadata": { "labels": labels },
                     "spec": {
                         "serviceAccountName": "velero",
-                        "containers": [{ "name": "velero", "image": "velero/velero:v1.18.3" }],
+                        "containers": [{ "name": "velero", "image": "velero/velero:v1.18.3", "args": args }],
                     },
                 },
             },
@@ -90,7 +101,7 @@ fn objects(namespace: &str, store: &Store) -> Vec<Value> {
             "spec": {
                 "provider": "aws",
                 "default": true,
-                "objectStorage": { "bucket": BUCKET },
+                "objectStorage": place,
                 "credential": { "name": "cloud-credentials", "key": "cloud" },
                 "config": { "region": REGION, "s3ForcePathStyle": "true", "s3Url": store.url() },
             },
@@ -99,23 +110,25 @@ fn objects(namespace: &str, store: &Store) -> Vec<Value> {
 }
 
 impl Velero {
-    /// Installs Velero without starting it.
+    /// Installs Velero without starting it, with its own backups below a prefix of the bucket.
     pub(crate) async fn install(
         binaries: &Binaries,
         folder: &Path,
         access: &Access,
         store: &Store,
-        namespace: &str,
+        (namespace, prefix): (&str, &str),
         flags: Vec<String>,
         definitions: &[DynamicObject],
     ) -> Result<Self> {
         store.make_bucket(BUCKET)?;
         let client = access.admin_client().await?;
         apply(&client, definitions).await?;
-        let objects: Vec<DynamicObject> =
-            objects(namespace, store).into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+        let objects: Vec<DynamicObject> = objects(namespace, store, &flags, prefix)
+            .into_iter()
+            .map(serde_json::from_value)
+            .collect::<Result<_, _>>()?;
         apply(&client, &objects).await?;
-        let folder = folder.join("velero");
+        let folder = folder.join(if prefix.is_empty() { "velero" } else { prefix });
         // Velero runs every file it finds in its plugin folder.
         let plugins = folder.join("plugins");
         fs::create_dir_all(&plugins)?;
@@ -129,7 +142,13 @@ impl Velero {
             kubeconfig: access.service_account_kubeconfig(namespace, "velero").await?,
             namespace: namespace.to_owned(),
             flags,
+            disk: None,
         })
+    }
+
+    /// The same, with a temporary folder of so many bytes.
+    pub(crate) fn on_small_disk(self, bytes: Option<usize>) -> Self {
+        Self { disk: bytes, ..self }
     }
 
     /// Says of the default location what the server would say, which is not started.
@@ -168,7 +187,7 @@ impl Velero {
     fn program(&self) -> Result<Program> {
         let [metrics, profiler] = free_ports()?;
         // Velero keeps credentials under the temporary folder and repositories under the home: beds must not share.
-        Ok(Program::new(&self.program, self.folder.join("server.log"))
+        let program = Program::new(&self.program, self.folder.join("server.log"))
             .env("KUBECONFIG", self.kubeconfig.display().to_string())
             .env("HOME", self.folder.display().to_string())
             .env("TMPDIR", self.folder.join("tmp").display().to_string())
@@ -181,7 +200,11 @@ impl Velero {
             .arg(format!("--plugin-dir={}", self.folder.join("plugins").display()))
             .arg(format!("--metrics-address=127.0.0.1:{metrics}"))
             .arg(format!("--profiler-address=127.0.0.1:{profiler}"))
-            .args(&self.flags))
+            .args(&self.flags);
+        let Some(bytes) = self.disk else { return Ok(program) };
+        let starter = ["unshare", "--mount", "--map-root-user", "bash", "-c", SMALL_DISK, "small disk"];
+        let folder = self.folder.join("tmp").display().to_string();
+        Ok(program.within(starter.map(String::from).into_iter().chain([folder, bytes.to_string()])))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Process>> {

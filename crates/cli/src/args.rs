@@ -8,7 +8,7 @@ use crate::{
     connect::{Connection, Session},
     doctor, explain, help, install, live_migration, location,
     output::{EXIT_CODES, Format, Outcome},
-    policy, request, restore, schedule, status, verify, whoami,
+    policy, queue, relocate, request, restore, schedule, status, usage, verify, whoami,
 };
 
 /// Backups, restores and live-migration permissions for namespace owners.
@@ -44,6 +44,8 @@ enum Command {
     Location(location::Args),
     /// Show the status of a namespace's backups on one screen.
     Status(status::Status),
+    /// Show what a namespace, or each, uses: backups, storage and Velero's time.
+    Usage(usage::Args),
     /// Show what nacre would do with a request, before it is sent.
     Explain(explain::Explain),
     /// Show who you are to nacre, and what you could back up and restore.
@@ -51,10 +53,14 @@ enum Command {
     /// Approve or reject storage that tenants want to use.
     #[command(visible_alias = "nabsl-request", alias = "requests")]
     Request(request::Args),
+    /// See in which order Velero and nacre work, move a request to the front, or hold it.
+    Queue(queue::Args),
     /// Show what tenants may request and which source sets it, or check a policy before it is applied.
     Policy(policy::Args),
     /// Give the backups of a deleted namespace to the namespace that was re-created under its name.
     Adopt(adopt::Adopt),
+    /// Move the backups of tenants to another Velero, which is theirs alone.
+    Relocate(relocate::Relocate),
     /// Check that the cluster is ready for nacre, and show how to fix what is not.
     Doctor(doctor::Doctor),
     /// Back up, lose and restore a volume in a scratch namespace, to see that nacre works.
@@ -113,11 +119,14 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         Command::Schedule(args) => Box::pin(schedule::run(&session, args)).await,
         Command::Location(args) => Box::pin(location::run(&session, args)).await,
         Command::Status(_) => Box::pin(status::run(&session)).await,
+        Command::Usage(args) => Box::pin(usage::run(&session, &args)).await,
         Command::Explain(args) => Box::pin(explain::run(&session, &args)).await,
         Command::Whoami(_) => Box::pin(whoami::run(&session)).await,
         Command::Request(args) => Box::pin(request::run(&session, args, given)).await,
+        Command::Queue(args) => Box::pin(queue::run(&session, args, given)).await,
         Command::Policy(args) => Box::pin(policy::run(&session, args, given)).await,
         Command::Adopt(verb) => Box::pin(adopt::run(&session, &verb)).await,
+        Command::Relocate(verb) => Box::pin(relocate::run(&session, &verb)).await,
         Command::Install(verb) => {
             Box::pin(install::install(&session, &verb, args.connection.installation()?)).await
         }

@@ -1,10 +1,14 @@
 //! Deleting what was asked for, after asking back.
 
+use std::fmt::Debug;
+
 use anyhow::{Result, bail};
 use kube::{
-    Resource,
+    Api, Resource,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
+use planner::requester::{self, Identity};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::{
@@ -118,10 +122,7 @@ async fn send<K: ShowsProgress>(session: &Session, object: &K, how: How) -> Resu
             let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
             api.delete(name, &params).await.map(|_| ())
         }
-        How::WithData => {
-            let change = json!({"metadata": {"uid": uid}, "spec": {"deleteBackup": true}});
-            api.patch(name, &PatchParams::default(), &Patch::Merge(change)).await.map(|_| ())
-        }
+        How::WithData => delete_with_data(&api, object).await,
     };
     match done {
         // Somebody was faster.
@@ -131,6 +132,22 @@ async fn send<K: ShowsProgress>(session: &Session, object: &K, how: How) -> Resu
         }
         done => Ok(done?),
     }
+}
+
+/// Asks for the data of a backup to be deleted. What retention asked for is asked for again: nacre may take its own word back.
+pub(crate) async fn delete_with_data<K>(api: &Api<K>, object: &K) -> kube::Result<()>
+where
+    K: Resource + Clone + Debug + DeserializeOwned,
+{
+    let asks: &[bool] = match requester::of_deletion(object.meta()) {
+        Identity::Policy => &[false, true],
+        _ => &[true],
+    };
+    for ask in asks {
+        let change = json!({"metadata": {"uid": object.meta().uid}, "spec": {"deleteBackup": ask}});
+        api.patch(name_of(object), &PatchParams::default(), &Patch::Merge(change)).await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,11 +8,23 @@ use clap::Command;
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "For the owner of a namespace",
-        &["backup", "restore", "schedule", "location", "status", "explain", "whoami"],
+        &["backup", "restore", "schedule", "location", "status", "usage", "explain", "whoami"],
     ),
     (
         "For administrators",
-        &["request", "policy", "adopt", "doctor", "verify", "install", "upgrade", "uninstall", "render"],
+        &[
+            "request",
+            "queue",
+            "policy",
+            "adopt",
+            "relocate",
+            "doctor",
+            "verify",
+            "install",
+            "upgrade",
+            "uninstall",
+            "render",
+        ],
     ),
     ("For those who live-migrate KubeVirt machines", &["migration"]),
     ("Other", &["completion", "man", "help"]),

@@ -30,6 +30,9 @@ use crate::{
 /// Failures in a row after which watching is given up.
 const MAX_READ_ERRORS: usize = 5;
 
+/// How soon an object is looked at again that does not change.
+const LOOK_AGAIN: Duration = Duration::from_secs(20);
+
 /// How an object looks at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
@@ -135,16 +138,25 @@ pub(crate) async fn until<K: Readable, T>(
         let states = watcher::watch_object(api, name).default_backoff();
         let mut states = std::pin::pin!(states);
         let mut failures = 0;
-        while let Some(state) = states.next().await {
-            match state {
-                Ok(object) => {
-                    failures = 0;
-                    let object = object.map(|object| serde_json::to_value(&object)).transpose()?;
-                    if let Some(seen) = look(object.map(|object| view::read(&object).0))? {
+        let mut last = None;
+        loop {
+            match tokio::time::timeout(LOOK_AGAIN, states.next()).await {
+                // Nothing changed but the time, which some sentences depend on.
+                Err(_) => {
+                    let object = last.as_ref().map(|object| view::read(object).0);
+                    if let Some(seen) = object.map(|object| look(Some(object))).transpose()?.flatten() {
                         return Ok(seen);
                     }
                 }
-                Err(error) => {
+                Ok(None) => break,
+                Ok(Some(Ok(object))) => {
+                    failures = 0;
+                    last = object.map(|object| serde_json::to_value(&object)).transpose()?;
+                    if let Some(seen) = look(last.as_ref().map(|object| view::read(object).0))? {
+                        return Ok(seen);
+                    }
+                }
+                Ok(Some(Err(error))) => {
                     failures += 1;
                     if failures >= MAX_READ_ERRORS || is_final(&error) {
                         return Err(error.into());

@@ -25,8 +25,10 @@ mod output;
 mod policy;
 mod preview;
 mod progress;
+mod queue;
 #[cfg(test)]
 mod reference;
+mod relocate;
 mod request;
 mod resources;
 mod restore;
@@ -37,6 +39,7 @@ mod status;
 mod style;
 mod table;
 mod text;
+mod usage;
 mod verify;
 mod wait;
 mod warnings;

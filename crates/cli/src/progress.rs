@@ -7,6 +7,7 @@ use kube::core::ObjectMeta;
 use planner::{
     healed_by, last_good,
     queue::{Stage, stage},
+    turns::Estimate,
     volumes::VolumeBytes,
 };
 
@@ -40,6 +41,10 @@ pub(crate) struct RequestProgress<'a> {
     pub(crate) conditions: &'a [Condition],
     /// Its position in Velero's queue: 0 when finished, 1 when running or next.
     pub(crate) position: Option<i64>,
+    /// When it is expected to start, while it waits for its turn. OADP's CRDs have no field for it.
+    pub(crate) starts: Option<Estimate>,
+    /// The time it is looked at.
+    pub(crate) now: Timestamp,
     /// What became of the data of its claims so far.
     pub(crate) claims: &'a [ClaimStatus],
     /// It is being deleted, with or without its data.
@@ -75,6 +80,10 @@ pub(crate) enum State<'a> {
     Waiting(&'a str),
     /// The Velero object is gone.
     Gone(&'a str),
+    /// It waits for its turn, with so many ahead.
+    Turn(i64),
+    /// An administrator holds it back.
+    Held(&'a str),
     /// Velero has it, with so many ahead.
     Queued(i64),
     /// Velero is at work.
@@ -108,12 +117,15 @@ impl<'a> From<&'a NonAdminBackup> for RequestProgress<'a> {
         let status = backup.status.as_ref();
         let velero_status = status.and_then(|status| status.velero_backup.as_ref()?.status.as_ref());
         let progress = velero_status.and_then(|velero_status| velero_status.progress.as_ref());
+        let queue = status.and_then(|status| status.queue_info.as_ref());
         Self {
             what: What::Backup,
             meta: &backup.metadata,
             phase: status.and_then(|status| status.phase),
             conditions: status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
-            position: status.and_then(|status| Some(status.queue_info?.estimated_queue_position)),
+            position: queue.map(|info| info.estimated_queue_position),
+            starts: queue.and_then(Estimate::shown),
+            now: Timestamp::now(),
             claims: status.map(|status| status.claims.as_slice()).unwrap_or_default(),
             is_deleting: backup.metadata.deletion_timestamp.is_some()
                 || backup.spec.delete_backup == Some(true),
@@ -139,12 +151,15 @@ impl<'a> From<&'a NonAdminRestore> for RequestProgress<'a> {
         let status = restore.status.as_ref();
         let velero_status = status.and_then(|status| status.velero_restore.as_ref()?.status.as_ref());
         let progress = velero_status.and_then(|velero_status| velero_status.progress.as_ref());
+        let queue = status.and_then(|status| status.queue_info.as_ref());
         Self {
             what: What::Restore,
             meta: &restore.metadata,
             phase: status.and_then(|status| status.phase),
             conditions: status.map(|status| status.conditions.as_slice()).unwrap_or_default(),
-            position: status.and_then(|status| Some(status.queue_info?.estimated_queue_position)),
+            position: queue.map(|info| info.estimated_queue_position),
+            starts: queue.and_then(Estimate::shown),
+            now: Timestamp::now(),
             claims: status.map(|status| status.claims.as_slice()).unwrap_or_default(),
             is_deleting: restore.metadata.deletion_timestamp.is_some(),
             velero: velero_status.map_or_else(Velero::default, |velero_status| Velero {
@@ -177,9 +192,24 @@ impl<'a> RequestProgress<'a> {
             return State::Deleting(deleting.map_or("", |deleting| deleting.message.as_str()));
         }
         match self.phase {
-            None | Some(Phase::New) => State::New,
+            None => State::New,
+            Some(Phase::New) => match self.position {
+                Some(position) if condition::is_true(self.conditions, condition::ACCEPTED) => {
+                    self.turn(position)
+                }
+                _ => State::New,
+            },
             Some(Phase::BackingOff) => self.refused(),
             Some(Phase::Created | Phase::Deleting) => self.at_velero(),
+        }
+    }
+
+    fn turn(&self, position: i64) -> State<'a> {
+        let turn = condition::get(self.conditions, condition::WAITING_FOR_TURN);
+        match turn.map(|turn| (turn.reason.as_str(), turn.message.as_str())) {
+            Some((condition::HELD_BY_ADMINISTRATOR, message)) => State::Held(message),
+            Some((condition::NAMESPACE_LIMIT_REACHED, message)) => State::Waiting(message),
+            _ => State::Turn(position.max(1) - 1),
         }
     }
 
@@ -252,7 +282,8 @@ impl<'a> RequestProgress<'a> {
             State::Refused(_) => "Refused",
             State::Waiting(_) => "Waiting",
             State::Gone(_) => "Gone",
-            State::Queued(_) => "Queued",
+            State::Turn(_) | State::Queued(_) => "Queued",
+            State::Held(_) => "Held",
             State::Finished(End::DataMissing) if self.what == What::Backup => "NotProtected",
             State::Finished(End::DataMissing) => "DataMissing",
             State::Running | State::Finishing | State::Finished(_) => self.velero.phase,
@@ -268,7 +299,12 @@ impl<'a> RequestProgress<'a> {
             State::Finished(End::Failed | End::DataMissing) | State::Refused(_) | State::Gone(_) => {
                 style::BAD
             }
-            State::New | State::Queued(_) | State::Running | State::Finishing => style::BUSY,
+            State::New
+            | State::Turn(_)
+            | State::Held(_)
+            | State::Queued(_)
+            | State::Running
+            | State::Finishing => style::BUSY,
             State::Deleting(_) => style::QUIET,
         };
         Cell::painted(style, self.word())
@@ -288,7 +324,13 @@ impl<'a> RequestProgress<'a> {
             State::Finished(End::Failed) | State::Refused(_) | State::Gone(_) | State::Deleting(_) => {
                 Some(Outcome::Failed)
             }
-            State::New | State::Waiting(_) | State::Queued(_) | State::Running | State::Finishing => None,
+            State::New
+            | State::Waiting(_)
+            | State::Turn(_)
+            | State::Held(_)
+            | State::Queued(_)
+            | State::Running
+            | State::Finishing => None,
         }
     }
 }

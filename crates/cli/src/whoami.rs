@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use api::NonAdminBackup;
-use api::velero::RestoreSpec;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -16,7 +15,8 @@ use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use planner::Policy;
 use planner::requester::{
-    self, Abilities, Access, Answer, Answers, Ask, Attributes, Identity, Requester, abilities, create_role,
+    self, Abilities, Access, Answer, Answers, Ask, Attributes, Foretold, Identity, Requester, Wish,
+    abilities, create_role,
 };
 use planner::served::Served;
 use serde::Serialize;
@@ -40,7 +40,7 @@ const SCOPES: &str = "scopes.authorization.openshift.io";
   kubectl nacre whoami                                    what you could back up and bring back here
   kubectl nacre whoami -n shop --as jane                  the same for somebody else, if you may impersonate
 
-Where the API server records who asks, nacre gives nobody more than they could do themselves. What you lack is left out
+Where it is recorded who asks, nacre gives nobody more than they could do themselves. What you lack is left out
 of restores, and of backups into storage of your own.")]
 pub(crate) struct Whoami {}
 
@@ -75,15 +75,14 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
     bail!("the API server does not say what you may do")
 }
 
-/// The kinds that a restore of the caller's would leave out; none where the API server does not record who asks.
-pub(crate) async fn not_restorable(
+/// What the caller would not get of a request; nothing where nobody records who asks.
+pub(crate) async fn foretell(
     session: &Session,
     served: &[Served],
-    spec: &RestoreSpec,
+    wish: Wish<'_>,
     policy: &Policy,
-    trusted: bool,
-) -> Result<Vec<String>> {
-    let Some(identity) = recorded(session).await? else { return Ok(Vec::new()) };
+) -> Result<Foretold> {
+    let Some(identity) = recorded(session).await? else { return Ok(Foretold::default()) };
     let mut access = Access {
         identity,
         namespace: session.namespace.clone(),
@@ -92,12 +91,12 @@ pub(crate) async fn not_restorable(
         ..Access::default()
     };
     for _ in 0..ROUNDS {
-        match requester::not_restorable(&access, spec, policy, trusted) {
-            Ok(names) => return Ok(names),
+        match requester::foretell(&access, wish, policy) {
+            Ok(foretold) => return Ok(foretold),
             Err(asks) => learn(session, &mut access, asks).await?,
         }
     }
-    Ok(Vec::new())
+    Ok(Foretold::default())
 }
 
 /// The caller as the API server would record it; none if it does not.
@@ -127,6 +126,7 @@ pub(crate) async fn caller(session: &Session) -> Result<Requester> {
         uid: user.uid.unwrap_or_default(),
         groups: user.groups.unwrap_or_default(),
         scopes: user.extra.and_then(|mut extra| extra.remove(SCOPES)).unwrap_or_default(),
+        ..Requester::default()
     })
 }
 

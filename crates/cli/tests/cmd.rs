@@ -38,13 +38,16 @@ For the owner of a namespace:
   schedule    Back up the namespace at set times, and decide how long backups are kept
   location    Use your own storage for backups
   status      Show the status of a namespace's backups on one screen
+  usage       Show what a namespace, or each, uses: backups, storage and Velero's time
   explain     Show what nacre would do with a request, before it is sent
   whoami      Show who you are to nacre, and what you could back up and restore
 
 For administrators:
   request     Approve or reject storage that tenants want to use
+  queue       See in which order Velero and nacre work, move a request to the front, or hold it
   policy      Show what tenants may request and which source sets it, or check a policy before it is applied
   adopt       Give the backups of a deleted namespace to the namespace that was re-created under its name
+  relocate    Move the backups of tenants to another Velero, which is theirs alone
   doctor      Check that the cluster is ready for nacre, and show how to fix what is not
   verify      Back up, lose and restore a volume in a scratch namespace, to see that nacre works
   install     Install nacre in Velero's namespace, or update an installation
@@ -276,7 +279,7 @@ policy: from the file
 not checked: how volumes are saved: the claims of the namespace cannot be read
 
 "#]]).stderr_eq(str![[r#"
-policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete
+policy: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, maxBytesPerNamespace, maxWorkPerDay, atLimit, hooks, hookTimeout, volumes, delete
 
 "#]]);
 }
@@ -329,7 +332,7 @@ fn a_policy_is_checked_with_its_place_and_field() {
         .assert()
         .code(1)
         .stdout_eq(str![[r#"
-policy.yaml:2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete
+policy.yaml:2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, maxBytesPerNamespace, maxWorkPerDay, atLimit, hooks, hookTimeout, volumes, delete
 policy.yaml:3:17: sync.period: "soon" is not a duration; write for example 72h or 1h30m
 
 "#]])
@@ -351,7 +354,7 @@ policy.yaml:3:17: sync.period: "soon" is not a duration; write for example 72h o
       "field": "backup.tll",
       "line": 2,
       "column": 3,
-      "message": "there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete"
+      "message": "there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, maxBytesPerNamespace, maxWorkPerDay, atLimit, hooks, hookTimeout, volumes, delete"
     },
     {
       "severity": "error",

@@ -1,30 +1,33 @@
-//! The validating webhook: checks requests before the API server stores them. Its certificate is made and renewed here.
+//! The webhook: checks requests before the API server stores them, and records who asks where the API server cannot do
+//! that by itself. Its certificate is made and renewed here.
 //!
-//! It is optional. Without its ValidatingWebhookConfiguration, which the installation creates, or without permission to
-//! read it, nacre does not listen. The controllers then report the same refusals in the status of the request.
+//! It is optional. Without its configurations, which the installation creates, or without permission to read them, nacre
+//! does not listen. The controllers then report the same refusals in the status of the request.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use api::{HiddenSecret, Kind};
+use api::{HiddenSecret, Kind, labels};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{MethodRouter, post};
 use engine::{
     CertificateSlot, Cluster, Executor, Presenter, Supervisor, chain, find_out, make_certificate, validity,
     with_credential,
 };
 use jiff::Timestamp;
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use kube::{Api, Client};
-use planner::admission::certificate::{self, Observed, SECRET, Validity};
-use planner::admission::{webhook, wire};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::{Api, Client, ResourceExt as _};
+use planner::admission::certificate::{self, Configuration, Observed, SECRET, Validity};
+use planner::admission::{Recorder, listed_keys, webhook, wire};
 use planner::{Key, Plan};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -84,7 +87,10 @@ pub(crate) struct Webhook {
     bind: Bind,
     lifetime: Duration,
     namespace: String,
-    configurations: Api<ValidatingWebhookConfiguration>,
+    reviewing: Api<ValidatingWebhookConfiguration>,
+    recording: Api<MutatingWebhookConfiguration>,
+    /// Which extra fields of users are recorded.
+    extra: ExtraKeys,
     secrets: Api<HiddenSecret>,
     cluster: Arc<Cluster>,
     client: Client,
@@ -109,7 +115,9 @@ impl Webhook {
             bind: args.webhook_bind_address,
             lifetime: args.webhook_certificate_lifetime,
             namespace: namespace.to_owned(),
-            configurations: Api::all(client.clone()),
+            reviewing: Api::all(client.clone()),
+            recording: Api::all(client.clone()),
+            extra: ExtraKeys::default(),
             secrets: Api::namespaced(client.clone(), namespace),
             cluster: cluster.clone(),
             client: client.clone(),
@@ -146,11 +154,11 @@ impl Webhook {
 
     /// One round: observe, decide, execute. Standbys decide too; the gate in `Leadership` keeps them from writing.
     async fn round(&mut self) -> Result<Option<Duration>> {
-        let found = self.configurations.get_opt(webhook::CONFIGURATION).await;
-        let Some(configuration) = found.context("cannot read its configuration")? else {
+        let configurations = self.configurations().await?;
+        if configurations.is_empty() {
             return Ok(None);
-        };
-        let names = certificate::names(&configuration);
+        }
+        let names = certificate::names(&configurations);
         anyhow::ensure!(!names.is_empty(), "its configuration has neither service nor url");
         let secret = self.secrets.get_opt(SECRET).await.context("cannot read its certificate")?;
         let judged = |which| {
@@ -171,12 +179,31 @@ impl Webhook {
             secret: secret.as_ref(),
             current,
             next,
-            configuration: &configuration,
+            configurations: &configurations,
             fresh: fresh.as_ref(),
             settle: SETTLE.min(self.lifetime / 12),
             now: Timestamp::now(),
         };
         self.execute_plan(&certificate::decide(&seen)).await
+    }
+
+    /// Whom the API server asks, as far as nacre may look.
+    async fn configurations(&self) -> Result<Vec<Configuration>> {
+        let reviewing = self.reviewing.get_opt(webhook::CONFIGURATION).await;
+        let reviewing = reviewing.context("cannot read its configuration")?;
+        // Where the API server records by itself there is none. With OADP's role nacre is not permitted to look.
+        let recording = match self.recording.get_opt(webhook::RECORDER).await {
+            Err(kube::Error::Api(status)) if status.code == 403 => None,
+            other => other.context("cannot read the configuration by which it records who asks")?,
+        };
+        if let Some(found) = &recording {
+            let listed = found.annotations().get(labels::REQUESTER_EXTRA).map(String::as_str);
+            self.extra.set(listed_keys(listed));
+        }
+        let reviewing =
+            reviewing.map(|found| Configuration::of(Kind::ValidatingWebhookConfiguration, &found));
+        let recording = recording.map(|found| Configuration::of(Kind::MutatingWebhookConfiguration, &found));
+        Ok(reviewing.into_iter().chain(recording).collect())
     }
 
     async fn execute_plan(&self, plan: &Plan) -> Result<Option<Duration>> {
@@ -202,7 +229,13 @@ impl Webhook {
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         let listener = secured(listener, self.presenter.acceptor()?, &self.supervisor)?;
-        let routes = routes(Reviewer { cluster: self.cluster.clone(), client: Some(self.client.clone()) });
+        let reviewer = Reviewer {
+            cluster: self.cluster.clone(),
+            client: Some(self.client.clone()),
+            namespace: self.namespace.as_str().into(),
+            extra: self.extra.clone(),
+        };
+        let routes = routes(&reviewer);
         self.supervisor.spawn("webhook server", async move {
             // Serving ends only with the process.
             let _ = axum::serve(listener, routes).await;
@@ -227,15 +260,39 @@ fn too_large(request: &Request) -> bool {
     length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > LARGEST)
 }
 
+/// The keys of extra fields of users that are recorded.
+#[derive(Clone, Debug, Default)]
+struct ExtraKeys(Arc<Mutex<Arc<[String]>>>);
+
+impl ExtraKeys {
+    fn set(&self, keys: Vec<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = keys.into();
+    }
+
+    fn get(&self) -> Arc<[String]> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Answers the API server.
 #[derive(Clone)]
 struct Reviewer {
     cluster: Arc<Cluster>,
     /// None in tests: then no credential is fetched.
     client: Option<Client>,
+    /// Velero's namespace.
+    namespace: Arc<str>,
+    extra: ExtraKeys,
 }
 
-fn routes(reviewer: Reviewer) -> Router {
+/// Each path has its own places: a review may wait for other answers, and a record that waits is lost.
+fn routes(reviewer: &Reviewer) -> Router {
+    let review = in_turn(webhook::PATH, post(answer), reviewer);
+    review.merge(in_turn(webhook::RECORDER_PATH, post(record), reviewer))
+}
+
+/// A path where so many are read and answered at a time.
+fn in_turn(path: &str, method: MethodRouter<Reviewer>, reviewer: &Reviewer) -> Router {
     let places = Arc::new(Semaphore::new(AT_A_TIME));
     let in_turn = move |request: Request, next: Next| {
         let places = places.clone();
@@ -253,13 +310,23 @@ fn routes(reviewer: Reviewer) -> Router {
         }
     };
     Router::new()
-        .route(webhook::PATH, post(answer))
+        .route(path, method)
         .layer(DefaultBodyLimit::max(LARGEST))
         .layer(from_fn(in_turn))
-        .with_state(reviewer)
+        .with_state(reviewer.clone())
 }
 
-async fn answer(State(Reviewer { cluster, client }): State<Reviewer>, body: Bytes) -> Response {
+/// Records who asks.
+async fn record(State(Reviewer { namespace, extra, .. }): State<Reviewer>, body: Bytes) -> Response {
+    let question = match wire::read(&body) {
+        Ok(question) => question,
+        Err(why) => return (StatusCode::BAD_REQUEST, why).into_response(),
+    };
+    let recorder = Recorder { admin_namespace: &namespace, extra: &extra.get() };
+    ([(header::CONTENT_TYPE, "application/json")], question.record(&recorder).to_string()).into_response()
+}
+
+async fn answer(State(Reviewer { cluster, client, .. }): State<Reviewer>, body: Bytes) -> Response {
     let question = match wire::read(&body) {
         Ok(question) => question,
         Err(why) => return (StatusCode::BAD_REQUEST, why).into_response(),
@@ -301,25 +368,39 @@ mod tests {
     use std::sync::Arc;
 
     use engine::Cluster;
+    use k8s_openapi::ByteString;
     use serde_json::{Value, json};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::{LARGEST, Reviewer, routes};
+    use super::{ExtraKeys, LARGEST, Reviewer, routes};
 
     async fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let routes = routes(Reviewer { cluster: Arc::new(Cluster::new("velero")), client: None });
+        let extra = ExtraKeys::default();
+        extra.set(vec!["team".into()]);
+        let cluster = Arc::new(Cluster::new("velero"));
+        let routes = routes(&Reviewer { cluster, client: None, namespace: "velero".into(), extra });
         tokio::spawn(async move { axum::serve(listener, routes).await });
         address
     }
 
     /// Sends this and returns the answer's head and body.
     async fn send(address: SocketAddr, method: &str, length: usize, body: &[u8]) -> (String, String) {
+        send_to("/review", address, method, length, body).await
+    }
+
+    async fn send_to(
+        path: &str,
+        address: SocketAddr,
+        method: &str,
+        length: usize,
+        body: &[u8],
+    ) -> (String, String) {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head = format!(
-            "{method} /review HTTP/1.1\r\nhost: nacre\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: nacre\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
         // Whoever is turned away may not be listened to until the end.
@@ -352,6 +433,31 @@ mod tests {
         let garbage = b"\x00\xff{";
         assert!(send(address, "POST", garbage.len(), garbage).await.0.starts_with("HTTP/1.1 400"));
         assert!(send(address, "GET", 0, b"").await.0.starts_with("HTTP/1.1 405"));
+    }
+
+    #[tokio::test]
+    async fn who_asks_is_recorded_as_a_patch() {
+        let address = server().await;
+        let mut asked: Value =
+            serde_json::from_slice(&question(&json!({"metadata": {}, "spec": {}}))).unwrap();
+        asked["request"]["userInfo"] =
+            json!({"username": "ann", "groups": ["g"], "extra": {"team": ["a"], "other": ["b"]}});
+        let asked = asked.to_string().into_bytes();
+        let (head, body) = send_to("/record", address, "POST", asked.len(), &asked).await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let answer: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            (&answer["response"]["allowed"], &answer["response"]["patchType"]),
+            (&json!(true), &json!("JSONPatch"))
+        );
+        let patch: ByteString = serde_json::from_value(answer["response"]["patch"].clone()).unwrap();
+        let patch: Value = serde_json::from_slice(&patch.0).unwrap();
+        let record = r#"{"user":"ann","uid":"","groups":["g"],"scopes":[],"extra":{"team":["a"]}}"#;
+        assert_eq!(
+            patch[1],
+            json!({"op": "add", "path": "/metadata/annotations/nacre.dev~1requester", "value": record})
+        );
+        assert!(send_to("/record", address, "POST", 1, b"{").await.0.starts_with("HTTP/1.1 400"));
     }
 
     #[tokio::test]

@@ -43,6 +43,10 @@ pub(crate) struct Args {
     #[arg(long, env = "WEBHOOK_CERTIFICATE_LIFETIME", default_value = "2160h", value_parser = lifetime)]
     pub(crate) webhook_certificate_lifetime: Duration,
 
+    /// Velero is for tenants alone and not cluster-admin: give it its permissions in tenants' namespaces
+    #[arg(long, env = "FENCE", num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    pub(crate) fence: bool,
+
     /// Number of objects reconciled at the same time
     #[arg(long, default_value_t = 32)]
     pub(crate) workers: usize,

@@ -56,25 +56,35 @@ pub(crate) async fn collect(cluster: Arc<Cluster>, executor: Executor, leadershi
     loop {
         sleep(INTERVAL).await;
         leadership.until_leader().await;
-        let leftovers = {
+        let (leftovers, outlived) = {
             let look = cluster.look();
             let period = look.policy("").and_then(|policy| policy.garbage_collection.every());
             if period.is_none_or(|period| last.is_some_and(|last| last.elapsed() < period)) {
                 continue;
             }
-            gc::leftovers(&look)
+            (gc::leftovers(&look), gc::outlived(&look))
         };
         last = Some(Instant::now());
-        for target in leftovers {
-            info!(
-                kind = target.kind.name(),
-                name = target.name,
-                "garbage collection: deleting object whose owner is gone"
-            );
-            let about = Key::new(target.kind, &target.namespace, &target.name);
-            let plan = Plan::done().then(Action::Delete(target));
+        let gone = leftovers.into_iter().map(|target| (target, None));
+        for (target, change) in gone.chain(outlived.into_iter().map(|(target, body)| (target, Some(body)))) {
+            let (kind, name) = (target.kind.name(), &target.name);
+            let about = Key::new(target.kind, &target.namespace, name);
+            let action = match change {
+                None => {
+                    info!(kind, name, "garbage collection: deleting object whose owner is gone");
+                    Action::Delete(target)
+                }
+                Some(body) => {
+                    info!(
+                        kind,
+                        name, "garbage collection: moving the expiration, since the schedule is gone"
+                    );
+                    Action::Patch(target, body)
+                }
+            };
+            let plan = Plan::done().then(action);
             if let Err(failure) = executor.execute(&about, &plan).await {
-                warn!(failure = %chain(&failure), "garbage collection: delete failed; retrying at the next collection");
+                warn!(failure = %chain(&failure), "garbage collection: write failed; retrying at the next collection");
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::live_migration::{
-    Seen, VIRT_OPERATOR, execute_plan, grants, is_configured, knows_mutating_policies,
+    Seen, VIRT_OPERATOR, execute_plan, grants, is_configured, knows_mutating_policies, rbac,
 };
 use engine::{Degraded, EventRecorder, Failure, Leadership, Retry, chain, everything};
 use futures::stream::{BoxStream, SelectAll};
@@ -24,16 +24,18 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::core::PartialObjectMeta as Meta;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
-use live_migration::{contest::counted, expiry, grant::GRANT, guard, reconcile, settings};
+use live_migration::{audit, contest::counted, expiry, grant::GRANT, guard, reconcile, settings};
 use planner::{Action, Plan};
 use thiserror::Error;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
+use crate::metrics::Metrics;
+
 /// Debounce: an upgrade changes several roles at once.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// Resync period, for changes that a watch missed.
-const SAFETY_NET: Duration = Duration::from_mins(10);
+/// Resync period, for changes that a watch missed, and for RoleBindings in tenants' namespaces, which are not watched.
+const SAFETY_NET: Duration = Duration::from_mins(5);
 /// How often to check whether the feature is configured and permitted. Until then it is disabled.
 const OFF: Duration = Duration::from_mins(1);
 /// Repairs older than this do not count as a conflict with another controller.
@@ -41,6 +43,8 @@ const MEMORY: Duration = Duration::from_mins(30);
 
 /// Shown in `/readyz` while the permissions are missing.
 const ROLES_NOT_MAINTAINED: &str = "KubeVirt live-migration roles are not maintained";
+/// Shown in `/readyz` while nacre may not read all of RBAC.
+const RIGHTS_NOT_WATCHED: &str = "changes of who can live-migrate machines are not reported";
 
 /// Why a round failed.
 #[derive(Debug, Error)]
@@ -59,6 +63,7 @@ pub(crate) async fn keep(
     recorder: EventRecorder,
     leadership: Leadership,
     degraded: Arc<Degraded>,
+    metrics: Metrics,
 ) {
     wait_for_permissions(&client, &degraded).await;
     let mut changes = watch_all(&client).await;
@@ -70,6 +75,7 @@ pub(crate) async fn keep(
             Ok(requeue_after) => {
                 failures = 0;
                 degraded.enable(ROLES_NOT_MAINTAINED);
+                watch_rights(&client, &recorder, &degraded, &metrics).await;
                 requeue_after.unwrap_or(SAFETY_NET).min(SAFETY_NET)
             }
             Err(round_error) => {
@@ -134,6 +140,37 @@ async fn round(
         }
     }
     Ok(plans.iter().filter_map(planner::Plan::delay).min())
+}
+
+/// Reports who can migrate, if that has changed. A failure is no reason to leave roles and guard alone.
+async fn watch_rights(client: &Client, recorder: &EventRecorder, degraded: &Degraded, metrics: &Metrics) {
+    match report_rights(client, recorder, metrics).await {
+        Ok(()) => degraded.enable(RIGHTS_NOT_WATCHED),
+        Err(error) => {
+            if let Some(why) = error.missing_permission() {
+                degraded.disable(RIGHTS_NOT_WATCHED, why);
+            }
+            warn!(error = %chain(&error), "live migration: who can migrate is not known; retrying in the next round");
+        }
+    }
+}
+
+async fn report_rights(
+    client: &Client,
+    recorder: &EventRecorder,
+    metrics: &Metrics,
+) -> Result<(), RoundError> {
+    let Some(config) = Seen::config(client).await? else { return Ok(()) };
+    let found = audit::audit(&rbac(client).await?);
+    metrics.can_migrate(found.everywhere, found.in_namespaces);
+    let plan = audit::decide(&config, &found);
+    execute_plan(client, &plan).await?;
+    for event in &plan.events {
+        info!(reason = event.reason, "{}", event.note);
+        recorder.record(api::Kind::ConfigMap, &config.metadata, event);
+        metrics.rights_changed();
+    }
+    Ok(())
 }
 
 /// Records repairs and drops old ones.

@@ -11,6 +11,7 @@ mod measures;
 mod metrics;
 mod policy;
 mod queue;
+mod records;
 mod run;
 mod telemetry;
 mod tls;

@@ -1,11 +1,13 @@
 //! Metrics computed at each scrape: requests per namespace, age of the last completed backup, waiting time, and
 //! counters.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use engine::{Cluster, Writes};
 use jiff::Timestamp;
+use planner::usage::Usage;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelSet, EncodeMetric,
@@ -63,12 +65,20 @@ impl Collector for Measured {
         let every = measures.schedules.iter().map(|(of, found)| (of_schedule(of), found.interval));
         let help = "The time between the latest run that was due and the next one of a schedule";
         gauges(all, "nacre_schedule_interval_seconds", help, every)?;
+        let confirm = measures
+            .schedules
+            .iter()
+            .filter_map(|(of, found)| Some((of_schedule(of), found.confirm_by?.as_second())));
+        let help =
+            "Until when somebody has to confirm a schedule, since the record of who asks for its runs ages";
+        gauges(all, "nacre_schedule_confirm_by_timestamp_seconds", help, confirm)?;
         let waits = measures.waiting_since.iter().map(|((namespace, kind), since)| {
             let waited = now.duration_since(*since).as_secs_f64().max(0.0);
             ([("namespace", namespace.as_str()), ("kind", kind.name())], waited)
         });
         let help = "How long the request that waits longest for Velero has been waiting";
         gauges(all, "nacre_queue_wait_seconds", help, waits)?;
+        usage(all, &measures.usage)?;
         let help = "Problems of the policy as written; the last valid one stays in effect";
         gauge(all, "nacre_policy_problems", help, problems)?;
         let help = "Sources of the policy that vanished; what they said stays in force for ten minutes";
@@ -83,6 +93,11 @@ impl Collector for Measured {
             tallies.seconds.iter().map(|(namespace, spent)| ([("namespace", namespace.as_str())], *spent));
         let help = "Time spent deciding about a namespace's requests and carrying the decisions out";
         counters(all, "nacre_namespace_decision_seconds", help, seconds)?;
+        let asked = tallies.asked.iter().map(|((namespace, kind, reason), count)| {
+            ([("namespace", namespace.as_str()), ("kind", kind), ("reason", reason)], *count)
+        });
+        let help = "What Velero was given for a namespace: backups, restores, downloads and deletions";
+        counters(all, "nacre_asked", help, asked)?;
         let refusals = tallies.refusals.iter().map(|((namespace, kind, reason), count)| {
             ([("namespace", namespace.as_str()), ("kind", kind), ("reason", reason)], *count)
         });
@@ -94,6 +109,37 @@ impl Collector for Measured {
             .map(|((namespace, kind), count)| ([("namespace", namespace.as_str()), ("kind", kind)], *count));
         counters(all, "nacre_velero_failures", "Backups and restores that Velero ended badly", failed)
     }
+}
+
+/// One figure of what a namespace uses.
+type Figure = fn(&Usage) -> u64;
+
+/// What each namespace uses, for charging back and for alerts before a limit is reached.
+fn usage(all: &mut DescriptorEncoder<'_>, usage: &BTreeMap<String, Usage>) -> fmt::Result {
+    let each: [(&str, &str, Figure); 4] = [
+        ("nacre_namespace_backups", "Backups of a namespace that Velero has", |used| used.backups),
+        (
+            "nacre_namespace_unfinished",
+            "Backups and restores of a namespace that Velero is not done with",
+            |used| used.unfinished,
+        ),
+        (
+            "nacre_namespace_storage_bytes",
+            "Estimated volume data of a namespace in the cluster's own storage",
+            |used| used.bytes,
+        ),
+        (
+            "nacre_namespace_work_today_seconds",
+            "How long Velero has worked for a namespace since midnight UTC",
+            |used| used.work_seconds,
+        ),
+    ];
+    for (name, help, figure) in each {
+        let values =
+            usage.iter().map(|(namespace, used)| ([("namespace", namespace.as_str())], figure(used)));
+        gauges(all, name, help, values)?;
+    }
+    Ok(())
 }
 
 fn gauge<V: EncodeGaugeValue + Copy>(

@@ -6,21 +6,27 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::Kind;
+use api::{Kind, condition};
 use engine::Writes;
 use kube::core::ObjectMeta;
+use planner::requester::{DELETION_REQUESTED, DOWNLOAD_REQUESTED};
 use planner::{Event, Key};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 /// Failures of Velero are not counted as refusals.
 const ENDED_BADLY: [&str; 2] = ["BackupFailed", "RestoreFailed"];
+
+/// The Events that name who asked. Metrics have no user names.
+const ASKED: [&str; 4] =
+    [condition::BACKUP_SCHEDULED, condition::RESTORE_SCHEDULED, DOWNLOAD_REQUESTED, DELETION_REQUESTED];
 
 /// The counters of this process.
 #[derive(Clone, Debug)]
@@ -29,6 +35,8 @@ pub(crate) struct Metrics {
     failures: Counter,
     ignored: Counter,
     reviews: Counter,
+    rights_changes: Counter,
+    can_migrate: Family<[(&'static str, &'static str); 1], Gauge>,
     seconds: Family<[(&'static str, &'static str); 1], Histogram>,
     by_namespace: Arc<Mutex<Tallies>>,
 }
@@ -38,6 +46,8 @@ pub(crate) struct Metrics {
 pub(crate) struct Tallies {
     /// Time spent reconciling its requests.
     pub(crate) seconds: BTreeMap<String, f64>,
+    /// What Velero was given, by kind and by the reason of the Event that names who asked.
+    pub(crate) asked: BTreeMap<(String, &'static str, &'static str), u64>,
     /// Refusals, by kind and reason.
     pub(crate) refusals: BTreeMap<(String, &'static str, &'static str), u64>,
     /// Backups and restores that failed in Velero, by kind.
@@ -52,6 +62,8 @@ impl Metrics {
             failures: Counter::default(),
             ignored: Counter::default(),
             reviews: Counter::default(),
+            rights_changes: Counter::default(),
+            can_migrate: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 4.0, 8))),
             by_namespace: Arc::default(),
         };
@@ -67,6 +79,10 @@ impl Metrics {
         registry.register("nacre_ignored_backups", help, metrics.ignored.clone());
         let help = "SubjectAccessReviews made to find out what requesters are permitted";
         registry.register("nacre_access_reviews", help, metrics.reviews.clone());
+        let help = "Subjects of RBAC that can live-migrate machines, as the leader last read it";
+        registry.register("nacre_migration_subjects", help, metrics.can_migrate.clone());
+        let help = "How often it changed who can live-migrate machines";
+        registry.register("nacre_migration_subjects_changes", help, metrics.rights_changes.clone());
         let help = "Time to decide about a request and carry the decision out";
         registry.register("nacre_decision_seconds", help, metrics.seconds.clone());
         metrics
@@ -82,6 +98,20 @@ impl Metrics {
         self.reviews.inc();
     }
 
+    /// Notes how many subjects can live-migrate machines in all namespaces, and in some.
+    pub(crate) fn can_migrate(&self, everywhere: usize, in_namespaces: usize) {
+        for (scope, subjects) in [("cluster", everywhere), ("namespace", in_namespaces)] {
+            self.can_migrate
+                .get_or_create(&[("scope", scope)])
+                .set(i64::try_from(subjects).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Counts a change of who they are.
+    pub(crate) fn rights_changed(&self) {
+        self.rights_changes.inc();
+    }
+
     /// Counts one reconcile.
     pub(crate) fn decided(&self, key: &Key, took: Duration, well: bool) {
         self.decisions.inc();
@@ -92,14 +122,16 @@ impl Metrics {
         }
     }
 
-    /// Counts an Event, if it is a refusal or a failure.
+    /// Counts an Event, if it is about what somebody asked for, a refusal or a failure.
     pub(crate) fn reported(&self, kind: Kind, about: &ObjectMeta, event: &Event) {
-        if !event.warning {
+        if !event.warning && !ASKED.contains(&event.reason) {
             return;
         }
         let (namespace, kind) = (about.namespace.clone().unwrap_or_default(), kind.name());
         let mut tallies = self.tallies();
-        *if ENDED_BADLY.contains(&event.reason) {
+        *if !event.warning {
+            tallies.asked.entry((namespace, kind, event.reason)).or_default()
+        } else if ENDED_BADLY.contains(&event.reason) {
             tallies.failed.entry((namespace, kind)).or_default()
         } else {
             tallies.refusals.entry((namespace, kind, event.reason)).or_default()
@@ -116,6 +148,7 @@ impl Tallies {
     /// Forgets namespaces that are gone.
     pub(crate) fn forget(&mut self, is_gone: impl Fn(&str) -> bool) {
         self.seconds.retain(|namespace, _| !is_gone(namespace));
+        self.asked.retain(|(namespace, ..), _| !is_gone(namespace));
         self.refusals.retain(|(namespace, ..), _| !is_gone(namespace));
         self.failed.retain(|(namespace, _), _| !is_gone(namespace));
     }

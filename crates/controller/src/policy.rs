@@ -5,19 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{DataProtectionApplication, Kind};
-use engine::{Cluster, EventRecorder, Executor, Leadership, Retry, chain};
+use engine::{Cluster, EventRecorder, Leadership};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ObjectMeta;
-use planner::policy::{CONFIG_MAP, IN_FORCE, Problem, Source, Vanished, WHEN_VANISHED};
+use planner::policy::{CONFIG_MAP, Problem, Source, Vanished, WHEN_VANISHED};
 use planner::state::WatchedKind;
-use planner::{Action, Event, Key, Plan, State};
-use tokio::time::{Instant, sleep};
+use planner::{Event, State};
+use tokio::time::sleep;
 
 /// How often to check for new problems.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long to wait before the same copy of the policy is written again for which the permission was missing.
-const WITHOUT_PERMISSION: Duration = Duration::from_mins(10);
 /// Event reason: the policy as written is not in effect.
 const BROKEN: &str = "PolicyBroken";
 /// Event reason: the policy as written is in effect again.
@@ -91,42 +89,6 @@ pub(crate) async fn end_vanished(cluster: Arc<Cluster>) {
     }
 }
 
-/// Keeps a copy of the policy in force, so that it survives a restart after its source vanished. It is written when
-/// the policy changes, and at no other time.
-pub(crate) async fn keep_copy(cluster: Arc<Cluster>, executor: Executor, leadership: Leadership) {
-    const OFF: &str = "a policy that vanishes is not in force after a restart of nacre";
-    let mut failures = 0_u32;
-    // What nacre has no permission to write, and until when it does not try again.
-    let mut refused: Option<(Action, Instant)> = None;
-    loop {
-        sleep(INTERVAL).await;
-        leadership.until_leader().await;
-        let (about, write) = {
-            let look = cluster.look();
-            let about = Key::new(Kind::ConfigMap, look.admin_namespace(), IN_FORCE);
-            (about, look.policy_copy_write())
-        };
-        let known = |write: &Action| {
-            refused.as_ref().is_some_and(|(action, until)| action == write && Instant::now() < *until)
-        };
-        let Some(write) = write.filter(|write| !known(write)) else { continue };
-        let Err(failure) = executor.execute(&about, &Plan::done().then(write.clone())).await else {
-            (failures, refused) = (0, None);
-            cluster.degraded().enable(OFF);
-            continue;
-        };
-        failures = failures.saturating_add(1);
-        if failure.retry() == Retry::BackOff {
-            let why = format!("its copy, ConfigMap {IN_FORCE}, is not written: {}", chain(&failure));
-            cluster.degraded().disable(OFF, &why);
-        }
-        match failure.status().map(|status| status.code) {
-            Some(403) => refused = Some((write, Instant::now() + WITHOUT_PERMISSION)),
-            _ => sleep(failure.retry().delay(failures).unwrap_or(INTERVAL)).await,
-        }
-    }
-}
-
 /// The object that vanished, or the one that took its place.
 fn gone(look: &State, vanished: &Vanished) -> (Kind, ObjectMeta) {
     let (kind, found) = place(look, vanished.source);
@@ -143,7 +105,7 @@ fn gone(look: &State, vanished: &Vanished) -> (Kind, ObjectMeta) {
 fn place(look: &State, source: Source) -> (Kind, ObjectMeta) {
     let (kind, found) = match source {
         Source::ConfigMap => {
-            let map: Option<Arc<ConfigMap>> = look.config_map(CONFIG_MAP);
+            let map: Option<Arc<ConfigMap>> = look.admin::<ConfigMap>(CONFIG_MAP);
             (Kind::ConfigMap, map.map(|map| map.metadata.clone()))
         }
         Source::DataProtectionApplication => {

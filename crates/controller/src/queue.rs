@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Cluster, Leadership};
+use jiff::Timestamp;
 use planner::refresh::Publisher;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -16,7 +17,7 @@ pub(crate) async fn keep_fresh(cluster: Arc<Cluster>, leadership: Leadership) {
         pace.tick().await;
         leadership.until_leader().await;
         let look = cluster.look();
-        let keys = publisher.next(&look, look.waiting());
+        let keys = publisher.next(&look, look.waiting(), Timestamp::now());
         drop(look);
         if !keys.is_empty() {
             cluster.publish_positions(keys);

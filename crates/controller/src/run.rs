@@ -13,11 +13,12 @@ use api::velero::{
 use api::{
     Claim, DataProtectionApplication, HiddenSecret, Kind, NodeAgent, NonAdminBackup,
     NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
-    NonAdminRestore, NonAdminSchedule, RestoredPod,
+    NonAdminRestore, NonAdminSchedule, RestoredPod, Volume,
 };
 use engine::{Cluster, EventRecorder, Executor, Leadership, Progress, Supervisor, chain, watch};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Client;
 use planner::state::WatchedKind;
 use planner::{Key, sync};
@@ -38,6 +39,7 @@ use crate::measures::Measured;
 use crate::metrics::{self, Metrics, Written};
 use crate::policy;
 use crate::queue;
+use crate::records;
 
 /// The kinds that own what is collected when they are gone.
 const OWNERS: [Kind; 5] = [
@@ -72,9 +74,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let unreachable = "cannot reach the API server";
     let client = engine::connect_behind(&leadership).await.context(unreachable)?;
     let lease_client = engine::connect().await.context(unreachable)?;
-    let cluster = Arc::new(Cluster::new(&namespace));
-    cluster
-        .reached_at(&engine::api_server().await.context("cannot determine the address of the API server")?);
+    let cluster = nothing_seen(&namespace, args.fence).await?;
     let executor = Executor::new(client.clone(), cluster.clone());
     let supervisor = Supervisor::new(args.panic_task.as_deref());
 
@@ -97,7 +97,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         .await?;
 
     // Standbys watch as well, so that they can start at once when they become leader.
-    let watches = start_watches(&client, &namespace, &cluster, &supervisor);
+    let watches = start_watches(&client, &namespace, &cluster, &supervisor, args.fence);
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "listing objects");
     let unwatched = tokio::select! {
         unwatched = all_known(watches) => unwatched,
@@ -131,11 +131,11 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     supervisor
         .spawn("policy", policy::report_problems(cluster.clone(), recorder.clone(), leadership.clone()));
     supervisor.spawn("vanished policy", policy::end_vanished(cluster.clone()));
-    supervisor.spawn("policy copy", policy::keep_copy(cluster.clone(), executor.clone(), leadership.clone()));
+    records::keep_all(&supervisor, &cluster, &executor, &leadership);
     let degraded = cluster.degraded().clone();
     supervisor.spawn(
         "live migration",
-        live_migration::keep(client.clone(), recorder, leadership.clone(), degraded),
+        live_migration::keep(client.clone(), recorder, leadership.clone(), degraded, context.metrics.clone()),
     );
     supervisor.spawn("queue positions", queue::keep_fresh(cluster.clone(), leadership.clone()));
     supervisor
@@ -174,6 +174,15 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     outcome
 }
 
+/// The cluster of which nothing is known but how it is reached, and whether Velero is for tenants alone.
+async fn nothing_seen(namespace: &str, fence: bool) -> Result<Arc<Cluster>> {
+    let api_server = engine::api_server().await.context("cannot determine the address of the API server")?;
+    let cluster = Cluster::new(namespace);
+    cluster.reached_at(&api_server);
+    cluster.set_dedicated(fence);
+    Ok(Arc::new(cluster))
+}
+
 /// Reads periodically what changes rarely. Every replica does, since the webhook needs it too.
 fn poll(supervisor: &Supervisor, client: &Client, namespace: &str, cluster: &Arc<Cluster>) {
     let (client, namespace) = (|| client.clone(), || namespace.to_owned());
@@ -208,9 +217,11 @@ fn start_watches(
     namespace: &str,
     cluster: &Arc<Cluster>,
     supervisor: &Supervisor,
+    fence: bool,
 ) -> Vec<(Kind, channel::Receiver<Progress>)> {
     let starter = Starter { client, cluster, supervisor, namespace };
-    vec![
+    let bindings = fence.then(|| starter.everywhere::<RoleBinding>());
+    let mut watches = vec![
         starter.everywhere::<Namespace>(),
         starter.everywhere::<NonAdminBackup>(),
         starter.everywhere::<NonAdminRestore>(),
@@ -232,9 +243,12 @@ fn start_watches(
         starter.in_namespace::<DataUpload>(),
         starter.in_namespace::<DataDownload>(),
         starter.everywhere::<Claim>(),
+        starter.everywhere::<Volume>(),
         starter.everywhere::<RestoredPod>(),
         starter.in_namespace::<NodeAgent>(),
-    ]
+    ];
+    watches.extend(bindings);
+    watches
 }
 
 struct Starter<'a> {

@@ -6,7 +6,10 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use api::{NonAdminBackup, labels};
 use bed::eventually;
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
@@ -36,24 +39,31 @@ impl TestCluster {
     /// Puts the policies and the webhook's configuration into the cluster, and waits until the policies are in force.
     pub async fn admission(&self) -> Result<()> {
         self.bed.apply_path(&deploy("admission.yaml")).await?;
-        let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(
-            self.bed.client_as("nobody", &["probe"]).await?,
-        );
+        self.until_policies_are_in_force().await
+    }
+
+    /// Waits until the API server enforces every policy that was created before this call.
+    ///
+    /// It learns of policies, and of their bindings, in the order in which they were created. So one more policy is
+    /// created: when that one refuses, all the others do.
+    pub async fn until_policies_are_in_force(&self) -> Result<()> {
         self.bed
             .apply_yaml(
-                "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: probe}\nrules:\n\
-                 - {apiGroups: [''], resources: [namespaces], verbs: [create]}\n---\n\
-                 apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: probe}\n\
-                 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: probe}\n\
-                 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: probe}]\n",
+                "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n\
+                 metadata: {name: last}\nspec:\n  \
+                 matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [namespaces], \
+                 operations: [CREATE]}]}\n  \
+                 matchConditions: [{name: probe, expression: \"object.metadata.name == 'probe'\"}]\n  \
+                 validations: [{expression: 'false'}]\n---\n\
+                 apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+                 metadata: {name: last}\nspec: {policyName: last, validationActions: [Deny]}\n",
             )
             .await?;
-        // The last of them is compiled in the same pass as the others.
-        let probe = json!({"metadata": {"name": "probe", "labels": {"nacre.dev/probe": ""}}});
-        let probe = serde_json::from_value(probe)?;
+        let namespaces = Api::<Namespace>::all(self.bed.client().await?);
+        let probe = serde_json::from_value(json!({"metadata": {"name": "probe"}}))?;
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         eventually("the policies to be in force", TIMEOUT, async || {
-            refused_by("nacre-namespace-marks", namespaces.create(&dry, &probe).await)
+            refused_by("last", namespaces.create(&dry, &probe).await)
         })
         .await
     }
@@ -61,6 +71,16 @@ impl TestCluster {
     /// Has the API server record who asks, and waits until it does.
     pub async fn record_requesters(&self) -> Result<()> {
         self.bed.apply_path(&deploy("requester.yaml")).await?;
+        self.until_recorded().await
+    }
+
+    /// Has nacre's webhook record who asks, once it answers ([`Self::until_recorded`]).
+    pub async fn record_by_webhook(&self) -> Result<()> {
+        self.bed.apply_path(&deploy("requester-webhook.yaml")).await
+    }
+
+    /// Waits until it is recorded who asks.
+    pub async fn until_recorded(&self) -> Result<()> {
         let requests = Api::<NonAdminBackup>::namespaced(self.bed.client().await?, "default");
         let probe = json!({
             "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
@@ -79,15 +99,23 @@ impl TestCluster {
 
     /// Lets the API server ask at an address of this machine, since there are no pods for a Service to find.
     pub async fn ask_at(&self, address: SocketAddr) -> Result<()> {
-        let configurations = Api::<ValidatingWebhookConfiguration>::all(self.bed.client().await?);
+        let client = self.bed.client().await?;
+        let reviewing = Api::<ValidatingWebhookConfiguration>::all(client.clone());
+        let recording = Api::<MutatingWebhookConfiguration>::all(client);
         // nacre writes there too: what it wrote meanwhile must not be taken back.
         eventually("the configuration to be changed", TIMEOUT, async || {
-            let mut found = configurations.get("nacre").await?;
+            let mut found = reviewing.get("nacre").await?;
             for webhook in found.webhooks.iter_mut().flatten() {
                 webhook.client_config.service = None;
                 webhook.client_config.url = Some(format!("https://{address}/review"));
             }
-            configurations.replace("nacre", &PostParams::default(), &found).await?;
+            reviewing.replace("nacre", &PostParams::default(), &found).await?;
+            let Some(mut found) = recording.get_opt("nacre-requester").await? else { return Ok(()) };
+            for webhook in found.webhooks.iter_mut().flatten() {
+                webhook.client_config.service = None;
+                webhook.client_config.url = Some(format!("https://{address}/record"));
+            }
+            recording.replace("nacre-requester", &PostParams::default(), &found).await?;
             anyhow::Ok(())
         })
         .await

@@ -41,6 +41,16 @@ impl TestCluster {
         Ok(())
     }
 
+    /// Everything is handed over at once: where Velero stands still, nothing else would make room.
+    pub async fn hand_over_at_once(&self) -> Result<()> {
+        self.set_policy("queue: { inFlight: 0 }\n").await
+    }
+
+    /// The queue is as it is without a policy: Velero is given a few at a time.
+    pub async fn queue_by_default(&self) -> Result<()> {
+        self.set_policy("queue: {}\n").await
+    }
+
     /// An administrator decides about a location: approve, reject or pending.
     pub async fn decide(&self, request: &str, decision: &str) -> Result<()> {
         let requests = self.admin::<NonAdminBackupStorageLocationRequest>().await?;

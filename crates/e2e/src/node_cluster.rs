@@ -33,17 +33,19 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 use crate::test_cluster::program;
-use crate::{NodeTenant, VELERO, command_line};
+use crate::{NodeTenant, Site, VELERO, command_line};
 
 /// How long a busy machine may take.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
+/// The label of stories' namespaces, by which they are found and removed.
+const STORY: &str = "nacre.dev/story";
 /// The label of nacre's pods.
 const PODS: &str = "control-plane=non-admin-controller";
 
-/// A node with Velero, its node agent, and nacre in pods. Dropping it ends everything.
+/// A cluster with Velero, its node agent, and nacre in pods. Dropping it ends what was started for it.
 pub struct NodeCluster {
-    /// The cluster.
-    pub node: Node,
+    /// Where it runs.
+    pub site: Site,
     /// The image that nacre was installed with.
     pub image: String,
 }
@@ -51,6 +53,11 @@ pub struct NodeCluster {
 impl NodeCluster {
     /// Whether a node can run here; if not, standard error says why. With `CI=true` it must.
     pub fn can_run() -> Result<bool> {
+        if Site::is_existing_named() {
+            // Past the test runner, which keeps to itself what a passing test prints.
+            writeln!(std::io::stderr(), "skipped, it would disturb a cluster that exists")?;
+            return Ok(false);
+        }
         let Err(reason) = Node::check_ready() else { return Ok(true) };
         ensure!(
             std::env::var("CI").as_deref() != Ok("true"),
@@ -59,6 +66,20 @@ impl NodeCluster {
         // Past the test runner, which keeps to itself what a passing test prints.
         writeln!(std::io::stderr(), "skipped, no node can run here: {reason:#}")?;
         Ok(false)
+    }
+
+    /// The cluster that exists, if one was named. nacre must be installed in it.
+    pub async fn existing() -> Result<Option<Self>> {
+        let Some(site) = Site::existing()? else { return Ok(None) };
+        let cluster = Self { site, image: String::new() };
+        let kinds = ["get", "customresourcedefinition", "nonadminbackups.oadp.openshift.io", "--output=name"];
+        cluster
+            .site
+            .kubectl(&kinds)
+            .await?
+            .ok()
+            .context("nacre is not installed there: kubectl nacre install")?;
+        Ok(Some(cluster))
     }
 
     /// Starts a node, loads nacre's image, and installs nacre.
@@ -73,7 +94,7 @@ impl NodeCluster {
         let node = Node::start().await?;
         let (archive, image) = image_archive(&node)?;
         node.load_image(&archive).await.with_context(|| format!("loading {}", archive.display()))?;
-        Ok(Self { node, image })
+        Ok(Self { site: Site::Node(Box::new(node)), image })
     }
 
     /// Installs nacre as an administrator does, and waits until its pods are available and the webhook answers.
@@ -84,12 +105,12 @@ impl NodeCluster {
             "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
             "metadata": { "name": "probe" }, "spec": { "backupSpec": { "includeClusterResources": true } },
         });
-        let file = self.node.folder().join("probe.json");
+        let file = self.site.folder().join("probe.json");
         std::fs::write(&file, probe.to_string())?;
         let file = format!("--filename={}", file.display());
         eventually("the webhook to be asked through its Service", PATIENCE, async || {
             let asked =
-                self.node.kubectl(&["create", "--dry-run=server", "--namespace=default", &file]).await?;
+                self.site.kubectl(&["create", "--dry-run=server", "--namespace=default", &file]).await?;
             ensure!(asked.stderr.contains("requests.nacre.dev"), "not refused by the webhook: {asked:?}");
             Ok(())
         })
@@ -99,21 +120,23 @@ impl NodeCluster {
 
     /// Runs `kubectl nacre` as an administrator.
     pub async fn cli(&self, args: &[&str]) -> Result<Output> {
-        self.node.run_as(&self.node.kubeconfig(), command_line()?, args).await
+        self.site.run_as(&self.site.kubeconfig(), command_line()?, args).await
     }
 
     /// Makes a namespace, and a user who has the `edit` role in it and no other permission.
     pub async fn tenant(&self, namespace: &str, user: &str) -> Result<NodeTenant<'_>> {
-        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        let namespace = &self.site.namespace(namespace);
+        let metadata = json!({ "name": namespace, "labels": { STORY: "true" } });
+        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata });
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
             "metadata": { "name": format!("edit-{user}"), "namespace": namespace },
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit" },
             "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
         });
-        self.node.apply(&[serde_json::from_value(object)?, serde_json::from_value(binding)?]).await?;
+        self.site.apply(&[serde_json::from_value(object)?, serde_json::from_value(binding)?]).await?;
         // Without it no pod can be made.
-        let accounts = Api::<ServiceAccount>::namespaced(self.node.client().await?, namespace);
+        let accounts = Api::<ServiceAccount>::namespaced(self.site.client().await?, namespace);
         wait_until("the default ServiceAccount", PATIENCE, accounts, "default", |account| {
             account.map(|_| ())
         })
@@ -132,12 +155,12 @@ impl NodeCluster {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "nacre-policy", "namespace": VELERO },
             "data": { "policy.yaml": if text.is_empty() { "{}" } else { text } },
         });
-        self.node.apply(&[serde_json::from_value(policy)?]).await
+        self.site.apply(&[serde_json::from_value(policy)?]).await
     }
 
     /// Sets or removes (`None`) a label of a namespace, as an administrator.
     pub async fn label_namespace(&self, namespace: &str, label: &str, value: Option<&str>) -> Result<()> {
-        let namespaces = Api::<Namespace>::all(self.node.client().await?);
+        let namespaces = Api::<Namespace>::all(self.site.client().await?);
         let change = Patch::Merge(json!({ "metadata": { "labels": { label: value } } }));
         namespaces.patch(namespace, &PatchParams::default(), &change).await?;
         Ok(())
@@ -148,7 +171,7 @@ impl NodeCluster {
     pub async fn tidy_up(&self) -> Result<()> {
         self.set_policy("").await?;
         self.label_namespace(VELERO, "pod-security.kubernetes.io/enforce", None).await?;
-        let deployments = Api::<Deployment>::namespaced(self.node.client().await?, VELERO);
+        let deployments = Api::<Deployment>::namespaced(self.site.client().await?, VELERO);
         if deployments.get_opt("non-admin-controller").await?.is_none() {
             self.install().await?;
         }
@@ -159,8 +182,8 @@ impl NodeCluster {
     /// Removes what waits at Velero, and waits for what it works on: it does one thing after the other, and a story after
     /// this one would wait for all of it.
     async fn empty_velero_queue(&self) -> Result<()> {
-        let backups = Api::<Backup>::namespaced(self.node.client().await?, VELERO);
-        let restores = Api::<Restore>::namespaced(self.node.client().await?, VELERO);
+        let backups = Api::<Backup>::namespaced(self.site.client().await?, VELERO);
+        let restores = Api::<Restore>::namespaced(self.site.client().await?, VELERO);
         let waits =
             |phase: Option<&str>| matches!(phase, None | Some("" | "New" | "Queued" | "ReadyToStart"));
         let works = |phase: Option<&str>| {
@@ -190,7 +213,7 @@ impl NodeCluster {
 
     /// nacre's pods that are not being deleted.
     pub async fn nacre_pods(&self) -> Result<Vec<Pod>> {
-        let pods = Api::<Pod>::namespaced(self.node.client().await?, VELERO);
+        let pods = Api::<Pod>::namespaced(self.site.client().await?, VELERO);
         let found = pods.list(&ListParams::default().labels(PODS)).await?.items;
         Ok(found.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect())
     }
@@ -208,7 +231,7 @@ impl NodeCluster {
 
     /// The pod that is leader.
     pub async fn leader(&self) -> Result<String> {
-        let leases = Api::<Lease>::namespaced(self.node.client().await?, "kube-system");
+        let leases = Api::<Lease>::namespaced(self.site.client().await?, "kube-system");
         let lease = leases.get("nacre").await?;
         let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
         // It is "namespace/pod_random".

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use api::velero::Backup;
 use api::{NonAdminBackup, Phase, labels};
-use bed::{BUSYBOX, Output, STORAGE_CLASS, wait_until};
+use bed::{Output, wait_until};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{ListParams, PostParams};
 use kube::core::NamespaceResourceScope;
@@ -15,6 +15,7 @@ use kube::{Api, Client, Resource, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::node_cluster::{PATIENCE, is_ready};
+use crate::site::{storage_class, workload_image};
 use crate::{NodeCluster, VELERO, command_line};
 
 /// What a tenant loses with everything in a namespace. Requests to nacre stay, or nothing could be restored.
@@ -48,19 +49,29 @@ impl<'a> NodeTenant<'a> {
             cluster,
             namespace: namespace.to_owned(),
             user: user.to_owned(),
-            kubeconfig: cluster.node.kubeconfig_as(user, namespace)?,
-            client: cluster.node.client_as(user, &[]).await?,
+            kubeconfig: cluster.site.kubeconfig_as(user, namespace)?,
+            client: cluster.site.client_as(user).await?,
         })
     }
 
     /// Runs `kubectl nacre` as the tenant; the namespace is the tenant's.
     pub async fn cli(&self, args: &[&str]) -> Result<Output> {
-        self.cluster.node.run_as(&self.kubeconfig, command_line()?, args).await
+        self.cluster.site.run_as(&self.kubeconfig, command_line()?, args).await
+    }
+
+    /// Types a command into a terminal as the tenant, `kubectl nacre` included, and answers its question with yes.
+    pub async fn type_and_confirm(&self, command: &str) -> Result<Output> {
+        let plugin = command_line()?;
+        let plugins = plugin.parent().context("the command line is in no folder")?.display();
+        let typed =
+            format!("PATH={plugins}:$PATH; echo y | script --quiet --return --command '{command}' /dev/null");
+        let enter = self.cluster.site.node()?.folder().join("enter");
+        self.cluster.site.run_as(&self.kubeconfig, enter, &["sh", "-c", &typed]).await
     }
 
     /// Runs kubectl as the tenant; the namespace is the tenant's.
     pub async fn kubectl(&self, args: &[&str]) -> Result<Output> {
-        self.cluster.node.run_as(&self.kubeconfig, "kubectl", args).await
+        self.cluster.site.run_as(&self.kubeconfig, "kubectl", args).await
     }
 
     /// A kind in the tenant's namespace, with the tenant's permissions.
@@ -213,7 +224,7 @@ impl<'a> NodeTenant<'a> {
         let claims = self.api::<PersistentVolumeClaim>().list(&ListParams::default()).await?.items.len();
         self.kubectl(&["delete", CONTENTS, "--all", "--wait", "--timeout=3m"]).await?.ok()?;
         // A deleted claim uses up its volume.
-        self.cluster.node.add_volumes(claims).await
+        self.cluster.site.add_volumes(claims).await
     }
 
     /// Asks for a backup of everything, and waits for nothing.
@@ -238,7 +249,7 @@ impl<'a> NodeTenant<'a> {
 
     /// The names of the requests that Velero has a Backup for, one for each Backup, sorted; read as an administrator.
     pub async fn velero_backups(&self) -> Result<Vec<String>> {
-        let backups = Api::<Backup>::namespaced(self.cluster.node.client().await?, VELERO);
+        let backups = Api::<Backup>::namespaced(self.cluster.site.client().await?, VELERO);
         let all = backups.list(&ListParams::default()).await?.items;
         let origin = |backup: &Backup, key: &str| backup.annotations().get(key).cloned();
         let own = all
@@ -255,14 +266,14 @@ fn random_bytes(bytes: u64) -> String {
     format!("head -c {bytes} /dev/urandom > {DATA}/bytes && sync")
 }
 
-/// A claim of the node's StorageClass.
+/// A claim of the StorageClass that stories use.
 pub fn claim(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": { "name": name, "labels": { "app": name } },
         "spec": {
             "accessModes": ["ReadWriteOnce"],
-            "storageClassName": STORAGE_CLASS,
+            "storageClassName": storage_class(),
             "resources": { "requests": { "storage": "1Gi" } },
         },
     })
@@ -275,7 +286,7 @@ pub fn pod_spec(claim: &str) -> Value {
         "terminationGracePeriodSeconds": 0,
         "containers": [{
             "name": "main",
-            "image": BUSYBOX,
+            "image": workload_image(),
             "args": ["-c", "sleep 1000000"],
             "volumeMounts": [{ "name": "data", "mountPath": DATA }],
         }],

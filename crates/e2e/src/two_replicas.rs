@@ -99,6 +99,9 @@ impl TestCluster {
         };
         let objects = [
             json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": SECOND}}),
+            // No Velero works there, so nothing would make room for what waits.
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "nacre-policy", "namespace": SECOND},
+                "data": {"policy.yaml": "queue: { inFlight: 0 }\n"}}),
             json!({"apiVersion": version, "kind": "Role", "metadata": {"name": "nacre", "namespace": SECOND},
                 "rules": role.rules}),
             binding("RoleBinding", json!(SECOND), "Role"),

@@ -21,23 +21,11 @@ const OTHER_PROGRAMS: [&str; 2] = ["e2e/tests/load/long.rs", "e2e/tests/outages/
 const SKIPPED: [(&str, &str); 2] = [("SKIP_LONG", "slow"), ("SKIP_LONG_NODE", "node")];
 
 /// Scenarios without a test: what is tried, and why there is none.
-const WITHOUT_TEST: [(Id, &str, &str); 3] = [
-    (
-        ('A', 11),
-        "forged tarball: millions of objects, or gigabytes of zeros",
-        "not defended by nacre: Velero reads it; limit the memory of its pod",
-    ),
-    (
-        ('F', 4),
-        "a volume with so many files that a node agent has no memory left",
-        "up to Velero: see its capacity below",
-    ),
-    (
-        ('G', 6),
-        "the right to migrate is handed out unnoticed",
-        "nothing watches it: `kubectl nacre migration who-can` and `doctor` say who has it",
-    ),
-];
+const WITHOUT_TEST: [(Id, &str, &str); 1] = [(
+    ('F', 4),
+    "a volume with so many files that a node agent has no memory left",
+    "up to Velero: see its capacity below",
+)];
 
 /// An id: the letter of its section, and a number.
 type Id = (char, u32);

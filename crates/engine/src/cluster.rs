@@ -126,6 +126,11 @@ impl Cluster {
         self.drive(|runtime, _| runtime.state.set_api_server(hosts));
     }
 
+    /// Takes whether Velero is for tenants alone.
+    pub fn set_dedicated(&self, dedicated: bool) {
+        self.drive(|runtime, _| runtime.state.set_dedicated(dedicated));
+    }
+
     /// Everything was listed once: the policy can be read.
     pub fn read_policy(&self) {
         self.drive(|runtime, now| {

@@ -3,7 +3,7 @@ use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use api::Kind;
+use api::{Kind, NonAdminBackup};
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
@@ -64,12 +64,15 @@ async fn after_any_write_without_an_answer_it_is_looked_at_what_is_there() {
         let cluster = Arc::new(Cluster::new("velero"));
         let executor = Executor::new(Client::new(Mute, "velero"), cluster.clone());
         assert!(executor.reconcile(&about).await.1.is_none());
-        assert!(cluster.look().backup("shop", "daily").is_none(), "nothing is fetched without a reason");
+        assert!(
+            cluster.look().get::<NonAdminBackup>("shop", "daily").is_none(),
+            "nothing is fetched without a reason"
+        );
         executor.execute(&about, &Plan::done().then(action.clone())).await.unwrap_err();
         executor.reconcile(&about).await;
-        let found = cluster.look().backup("shop", "daily");
+        let found = cluster.look().get::<NonAdminBackup>("shop", "daily");
         let found = found.unwrap_or_else(|| panic!("nobody looked after {action:?}"));
-        assert_eq!(found.object.status.as_ref().unwrap().phase, Some(api::Phase::Created));
+        assert_eq!(found.status.as_ref().unwrap().phase, Some(api::Phase::Created));
     }
 }
 

@@ -15,7 +15,8 @@ use kube::core::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt as _};
 use planner::install::uninstall::{FINALIZERS, left_behind};
 use planner::install::{
-    CONTROLLER, Found, KINDS, LEASE, LEASE_NAMESPACE, OPERATOR, RECORD, Settings, objects,
+    CONTROLLER, DEPLOYMENT, Found, KINDS, LEASE, LEASE_NAMESPACE, OPERATOR, RECORD, SINCE_1_36, Settings,
+    VeleroFound, objects, recorder,
 };
 use planner::velero_view::COPIED;
 use planner::{Action, Key, Object, Plan, Target};
@@ -31,12 +32,13 @@ const PAGE: u32 = 500;
 /// namespace if it is there.
 pub async fn found(client: &Client, namespace: &str) -> Result<Vec<Found>, kube::Error> {
     let mut found = marked(client).await?;
-    let settings = Settings { namespace: namespace.to_owned(), velero_view: true, ..Settings::default() };
+    let settings =
+        Settings { namespace: namespace.to_owned(), velero_view: true, fence: true, ..Settings::default() };
     let more = [
         (Kind::Namespace, String::new(), namespace.to_owned()),
         (Kind::ConfigMap, namespace.to_owned(), RECORD.to_owned()),
     ];
-    let wanted = objects(&settings).into_iter();
+    let wanted = objects(&settings).into_iter().chain(recorder(&settings));
     let names = wanted.map(|object| (object.kind, object.namespace().to_owned(), object.name().to_owned()));
     let unknown = names.chain(more).filter(|(kind, namespace, name)| {
         !found.iter().any(|one| one.kind == *kind && one.namespace() == namespace && one.name() == name)
@@ -47,12 +49,21 @@ pub async fn found(client: &Client, namespace: &str) -> Result<Vec<Found>, kube:
     Ok(found)
 }
 
+/// Velero's Deployment, and every ClusterRoleBinding, some of which may be Velero's.
+pub async fn velero(client: &Client, namespace: &str) -> Result<VeleroFound, kube::Error> {
+    let (kind, name) = (Kind::Deployment, DEPLOYMENT.to_owned());
+    Ok(VeleroFound {
+        deployment: get(client, kind, namespace.to_owned(), name).await?,
+        bindings: list(client, Kind::ClusterRoleBinding, ListParams::default()).await?,
+    })
+}
+
 /// The kinds of an installation that this API server does not know.
 pub async fn unserved(client: &Client) -> Result<Vec<Kind>, kube::Error> {
     if crate::live_migration::knows_mutating_policies(client).await? {
         return Ok(Vec::new());
     }
-    Ok(vec![Kind::MutatingAdmissionPolicy, Kind::MutatingAdmissionPolicyBinding])
+    Ok(SINCE_1_36.to_vec())
 }
 
 /// Every object with nacre's labels.
@@ -85,8 +96,12 @@ pub async fn copies(client: &Client, namespace: &str) -> Result<Vec<Target>, kub
     let elsewhere = format!("metadata.namespace!={namespace}");
     let marked = ListParams::default().labels(labels::SHOWN).fields(&elsewhere);
     let all = listed(client, COPIED.into_iter(), &marked).await?;
-    // Objects that are being deleted need nothing more.
-    let stay = all.iter().filter(|(_, meta)| meta.deletion_timestamp.is_none());
+    // Objects that are being deleted need nothing more, unless nacre holds them.
+    let held = |meta: &ObjectMeta| {
+        let mut finalizers = meta.finalizers.iter().flatten();
+        finalizers.any(|finalizer| finalizer == labels::VELERO_VIEW_FINALIZER)
+    };
+    let stay = all.iter().filter(|(_, meta)| meta.deletion_timestamp.is_none() || held(meta));
     Ok(stay.map(|(kind, meta)| Target::of(*kind, meta)).collect())
 }
 

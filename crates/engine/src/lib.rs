@@ -19,6 +19,7 @@ mod lease;
 mod link;
 pub mod live_migration;
 mod native_snapshots;
+mod poll;
 mod results;
 mod reviews;
 mod snapshot_classes;

@@ -48,9 +48,8 @@ pub struct Seen {
 impl Seen {
     /// Reads everything.
     pub async fn now(client: &Client) -> Result<Self, kube::Error> {
-        let configs = Api::<ConfigMap>::namespaced(client.clone(), settings::NAMESPACE);
         let (config, cluster_roles, cluster_role_bindings, virt_operator, policies, bindings, mutating) = tokio::try_join!(
-            configs.get_opt(settings::NAME),
+            Self::config(client),
             Box::pin(list(client)),
             Box::pin(list(client)),
             Box::pin(virt_operator(client)),
@@ -59,6 +58,11 @@ impl Seen {
             Box::pin(mutating(client)),
         )?;
         Ok(Self { config, cluster_roles, cluster_role_bindings, virt_operator, policies, bindings, mutating })
+    }
+
+    /// The settings ConfigMap alone.
+    pub async fn config(client: &Client) -> Result<Option<ConfigMap>, kube::Error> {
+        Api::<ConfigMap>::namespaced(client.clone(), settings::NAMESPACE).get_opt(settings::NAME).await
     }
 
     /// The settings, if there are any and they are valid.
@@ -132,8 +136,7 @@ pub async fn execute_plan(client: &Client, plan: &Plan) -> Result<(), Failure> {
 
 /// Whether live migration is configured.
 pub async fn is_configured(client: &Client) -> Result<bool, kube::Error> {
-    let configs = Api::<ConfigMap>::namespaced(client.clone(), settings::NAMESPACE);
-    Ok(configs.get_opt(settings::NAME).await?.is_some())
+    Ok(Seen::config(client).await?.is_some())
 }
 
 /// Whether the API server knows mutating policies at all.

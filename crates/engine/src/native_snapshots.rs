@@ -6,41 +6,24 @@ use std::time::Duration;
 
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client, ResourceExt};
-use tokio::time::sleep;
-use tracing::debug;
+use planner::State;
 
 use crate::cluster::Cluster;
-use crate::degraded::is_missing_permission;
 use crate::error::status;
+use crate::poll::Poll;
 
-/// How long what was read is good for. Somebody who removes one waits for the locations to come back.
-const PERIOD: Duration = Duration::from_secs(15);
-const SECOND: Duration = Duration::from_secs(1);
-/// Name of the disabled feature if they may not be listed.
-const UNKNOWN: &str = "storage that tenants bring is not refused where Velero has a VolumeSnapshotLocation, since \
-                       VolumeSnapshotLocations may not be listed";
-
-/// Reads them once a tenant has storage of its own, and periodically again. Every replica does, since the webhook warns.
+/// Reads them once a tenant has storage of its own. Every replica does, since the webhook warns.
 pub async fn poll_native_snapshots(client: Client, namespace: String, cluster: Arc<Cluster>) {
-    loop {
-        while !cluster.look().has_locations() {
-            sleep(SECOND).await;
-        }
-        match snapshot_locations(&client, &namespace).await {
-            Ok(found) => {
-                cluster.degraded().enable(UNKNOWN);
-                cluster.change(|state| state.set_takes_native_snapshots(!found.is_empty()));
-            }
-            Err(error) => {
-                debug!(%error, "VolumeSnapshotLocations could not be read; retrying");
-                if let Some(answer) = status(&error).filter(|status| is_missing_permission(status)) {
-                    cluster.degraded().disable(UNKNOWN, &answer.message);
-                    cluster.change(|state| state.set_takes_native_snapshots(false));
-                }
-            }
-        }
-        sleep(PERIOD).await;
-    }
+    let poll = Poll {
+        what: "VolumeSnapshotLocations",
+        disabled: "storage that tenants bring is not refused where Velero has a VolumeSnapshotLocation, since \
+                   VolumeSnapshotLocations may not be listed",
+        // Somebody who removes one waits for the locations to come back.
+        period: Duration::from_secs(15),
+        is_needed: State::has_locations,
+        set: |state, found: Vec<String>| state.set_takes_native_snapshots(!found.is_empty()),
+    };
+    poll.run(cluster, || snapshot_locations(&client, &namespace)).await;
 }
 
 /// The names of Velero's VolumeSnapshotLocations.

@@ -59,14 +59,14 @@ async fn a_storage_that_never_answers_is_given_up_and_the_request_is_deleted() {
     // Connections are taken by the kernel, and nobody reads them.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/results.gz", silent.local_addr().unwrap());
-    let (read, deleted) = read_from(Some(url)).await;
+    let (read, deleted) = Box::pin(read_from(Some(url))).await;
     assert_eq!(read.unwrap_err(), "Velero or the storage did not answer");
     assert_eq!(deleted, 1);
 }
 
 #[tokio::test]
 async fn so_is_a_velero_that_never_gives_a_link() {
-    let (read, deleted) = read_from(None).await;
+    let (read, deleted) = Box::pin(read_from(None)).await;
     assert_eq!(read.unwrap_err(), "Velero or the storage did not answer");
     assert_eq!(deleted, 1);
 }

@@ -95,15 +95,16 @@ pub async fn read_served(client: &Client) -> kube::Result<Vec<Served>> {
 /// Whether the API server permits it.
 pub async fn is_allowed(client: &Client, review: &Review) -> kube::Result<bool> {
     let Review { requester, namespace, attributes } = review;
-    let Requester { user, uid, groups, scopes } = &**requester;
+    let Requester { user, uid, groups, scopes, extra } = &**requester;
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let extra = (!scopes.is_empty()).then(|| BTreeMap::from([(SCOPES.to_owned(), scopes.clone())]));
+    let scopes = (!scopes.is_empty()).then(|| (SCOPES.to_owned(), scopes.clone()));
+    let extra: BTreeMap<_, _> = extra.clone().into_iter().chain(scopes).collect();
     let asked = SubjectAccessReview {
         spec: SubjectAccessReviewSpec {
             user: Some(user.clone()),
             uid: some(uid),
             groups: Some(groups.clone()),
-            extra,
+            extra: (!extra.is_empty()).then_some(extra),
             resource_attributes: Some(ResourceAttributes {
                 namespace: Some(namespace.clone()),
                 verb: Some(attributes.verb.to_owned()),

@@ -8,44 +8,26 @@ use std::time::Duration;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client, ResourceExt};
+use planner::State;
 use planner::backup::SnapshotClasses;
-use tokio::time::sleep;
-use tracing::debug;
 
 use crate::cluster::Cluster;
-use crate::degraded::is_missing_permission;
 use crate::error::status;
+use crate::poll::Poll;
 
-/// How long what was read is good for.
-const PERIOD: Duration = Duration::from_mins(1);
-const SECOND: Duration = Duration::from_secs(1);
 /// The label by which Velero finds the class to use for a driver.
 const LABEL: &str = "velero.io/csi-volumesnapshot-class";
-/// Name of the disabled feature if the classes may not be listed.
-const UNKNOWN: &str =
-    "no CSI snapshots are chosen for backups, since storage or snapshot classes may not be listed";
 
-/// Reads the classes once there is a claim, and periodically again. Every replica does, since the webhook warns of claims
-/// that nothing saves.
+/// Reads the classes once there is a claim. Every replica does, since the webhook warns of claims that nothing saves.
 pub async fn poll_snapshot_classes(client: Client, cluster: Arc<Cluster>) {
-    loop {
-        while !cluster.look().has_claims() {
-            sleep(SECOND).await;
-        }
-        match read_snapshot_classes(&client).await {
-            Ok(classes) => {
-                cluster.degraded().enable(UNKNOWN);
-                cluster.change(|state| state.set_snapshot_classes(classes));
-            }
-            Err(error) => {
-                debug!(%error, "storage and snapshot classes could not be read; retrying");
-                if let Some(answer) = status(&error).filter(|status| is_missing_permission(status)) {
-                    cluster.degraded().disable(UNKNOWN, &answer.message);
-                }
-            }
-        }
-        sleep(PERIOD).await;
-    }
+    let poll = Poll {
+        what: "storage and snapshot classes",
+        disabled: "no CSI snapshots are chosen for backups, since storage or snapshot classes may not be listed",
+        period: Duration::from_mins(1),
+        is_needed: State::has_claims,
+        set: State::set_snapshot_classes,
+    };
+    poll.run(cluster, || read_snapshot_classes(&client)).await;
 }
 
 /// Which drivers can take snapshots now.

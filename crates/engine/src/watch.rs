@@ -48,6 +48,8 @@ pub async fn watch<K: WatchedKind>(
         Kind::Secret => everything().labels(labels::NABSL_NACUUID),
         // Of pods, only those that Velero restored.
         Kind::Pod => everything().labels(labels::VELERO_RESTORE_NAME),
+        // Of RoleBindings, only those that nacre created for Velero.
+        Kind::RoleBinding => everything().labels(labels::VELERO_ACCESS),
         _ => everything(),
     };
     loop {

@@ -91,6 +91,8 @@ pub fn rules() -> Vec<PolicyRule> {
     let infrastructure = [INFRASTRUCTURE.to_owned()];
     let mut rules = vec![
         rule(&[RBAC], &["clusterroles", "clusterrolebindings", "rolebindings"], &["list", "watch"]),
+        // Who can migrate is answered by all of RBAC.
+        rule(&[RBAC], &["roles"], &["list"]),
         by_name(RBAC, "clusterroles", &kept, &["create", "patch", "escalate"]),
         // Whoever may bind a role must not be able to escalate it: that would be everything. So the controller holds the
         // one verb that this role gives, and can write and bind no other.

@@ -10,6 +10,7 @@
 //! | `bridge` | the temporary roles that keep an upgrade from disrupting anyone |
 //! | `grant` | grants and revocations; `expiry` ends them |
 //! | `who_can`, `indirect` | every subject with a live-migration permission, and by which path |
+//! | `audit` | watches that answer, and reports when it changes |
 //! | `preview`, `explain`, `report` | who would lose what; why somebody is refused; how far the roles have got |
 //! | `guard` | admission policies for what RBAC cannot say |
 //! | `access` | what the controller itself has to be allowed |
@@ -20,6 +21,7 @@
 pub mod access;
 #[cfg(test)]
 mod aggregation_tests;
+pub mod audit;
 pub mod bridge;
 pub mod contest;
 pub mod expiry;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore, Schedule};
 use api::{
     Claim, DataProtectionApplication, Kind, NodeAgent, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule, Phase, RestoredPod, labels,
+    NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule, Phase, RestoredPod, Volume, labels,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Resource;
@@ -17,7 +17,7 @@ use crate::backup::{is_next, next_in_line};
 use crate::ownership::{annotation, label};
 use crate::queue::{Queued, Stage};
 use crate::state::State;
-use crate::{Key, download, policy, restore, schedule as schedules, sync};
+use crate::{Key, dedicated, download, policy, restore, schedule as schedules, sync};
 
 /// A backup request: itself, and the restores that wait for it. One that is deleted, or comes to nothing, leaves its
 /// place under the namespace limit to those that wait.
@@ -31,6 +31,12 @@ pub fn backup(view: &State, before: Option<&NonAdminBackup>, after: Option<&NonA
     if after.is_none() || (waits(before) && !waits(after)) {
         keys.extend(next_in_line(view, namespace));
     }
+    let goes = |backup: &NonAdminBackup| {
+        backup.metadata.deletion_timestamp.is_some() || backup.spec.delete_backup == Some(true)
+    };
+    if before.is_some_and(|before| !goes(before)) && after.is_none_or(goes) {
+        keys.extend(marked_siblings(view, namespace, &backup.metadata));
+    }
     keys.extend(schedule_of(view, before.map(|backup| &backup.metadata)));
     keys.extend(schedule_of(view, after.map(|backup| &backup.metadata)));
     if after.is_none() {
@@ -40,11 +46,19 @@ pub fn backup(view: &State, before: Option<&NonAdminBackup>, after: Option<&NonA
     keys
 }
 
+/// The runs of the same schedule that go because there is a newer one: this may be that one.
+fn marked_siblings(view: &State, namespace: &str, run: &ObjectMeta) -> Vec<Key> {
+    let Some(named) = schedules::of_run(run) else { return Vec::new() };
+    let siblings = view.runs_labelled(namespace, named).into_iter();
+    let marked = siblings.filter(|sibling| schedules::is_marked(sibling));
+    marked.map(|sibling| Key::of(Kind::NonAdminBackup, &sibling.metadata)).collect()
+}
+
 /// The schedule that a backup request says it is a run of.
 fn schedule_of(view: &State, backup: Option<&ObjectMeta>) -> Option<Key> {
     let namespace = backup?.namespace.as_deref()?;
     let named = schedules::of_run(backup?)?;
-    let all = view.schedules_in(namespace).into_iter().map(|seen| seen.object);
+    let all = view.list::<NonAdminSchedule>(namespace).into_iter();
     let mut fitting = all
         .filter(|one| one.metadata.name.as_deref().is_some_and(|name| schedules::label_value(name) == named));
     fitting.next().map(|one| Key::of(Kind::NonAdminSchedule, &one.metadata))
@@ -82,7 +96,7 @@ pub fn restore(view: &State, before: Option<&NonAdminRestore>, after: Option<&No
     let Some(restore) = after.or(before) else { return Vec::new() };
     let (namespace, name) = place(&restore.metadata);
     let named = restore.spec.restore_spec.backup_name.as_deref();
-    let going = named.and_then(|name| view.backup(namespace, name)).map(|seen| seen.object);
+    let going = named.and_then(|name| view.get::<NonAdminBackup>(namespace, name));
     let going = going.filter(|backup| backup.spec.delete_backup == Some(true));
     let mut keys = vec![Key::of(Kind::NonAdminRestore, &restore.metadata)];
     keys.extend(going.map(|backup| Key::of(Kind::NonAdminBackup, &backup.metadata)));
@@ -100,7 +114,7 @@ pub fn download(
         return vec![Key::of(Kind::NonAdminDownloadRequest, &request.metadata)];
     }
     let uid = before.and_then(|request| request.metadata.uid.as_deref());
-    let velero = uid.and_then(|uid| view.download_request(&download::velero_name(uid)));
+    let velero = uid.and_then(|uid| view.admin::<DownloadRequest>(&download::velero_name(uid)));
     velero.map(|velero| Key::of(Kind::DownloadRequest, &velero.metadata)).into_iter().collect()
 }
 
@@ -156,8 +170,8 @@ pub fn velero_backup(view: &State, before: Option<&Backup>, after: Option<&Backu
         |velero: Option<&Backup>| velero.and_then(|velero| velero.status.as_ref()?.expiration.clone());
     if expires(before) != expires(after) {
         // The last good backup of a schedule must not expire.
-        let runs = keys.iter().filter_map(|key| view.backup(&key.namespace, &key.name));
-        let runs: Vec<_> = runs.filter_map(|seen| schedule_of(view, Some(&seen.object.metadata))).collect();
+        let runs = keys.iter().filter_map(|key| view.get::<NonAdminBackup>(&key.namespace, &key.name));
+        let runs: Vec<_> = runs.filter_map(|run| schedule_of(view, Some(&run.metadata))).collect();
         keys.extend(runs);
     }
     // Velero keeps updating finished objects; that affects nobody else.
@@ -225,6 +239,11 @@ pub fn volume<K: Resource>(view: &State, before: Option<&K>, after: Option<&K>) 
 
 /// A claim: nobody. Whether its data is safe is decided when the backup or the restore that is about it changes.
 pub fn claim(_: &State, _: Option<&Claim>, _: Option<&Claim>) -> Vec<Key> {
+    Vec::new()
+}
+
+/// A volume: nobody, for the same reason.
+pub fn persistent_volume(_: &State, _: Option<&Volume>, _: Option<&Volume>) -> Vec<Key> {
     Vec::new()
 }
 
@@ -317,23 +336,28 @@ fn refused_locations(view: &State) -> impl Iterator<Item = Key> {
 pub fn namespace(view: &State, before: Option<&Namespace>, after: Option<&Namespace>) -> Vec<Key> {
     let Some(namespace) = after.or(before) else { return Vec::new() };
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
-    let downloads = view.downloads_in(name).into_iter();
-    let downloads = downloads.map(|seen| Key::of(Kind::NonAdminDownloadRequest, &seen.object.metadata));
-    let locations = view.locations_in(name).into_iter();
-    let locations = locations.map(|seen| Key::of(Kind::NonAdminBackupStorageLocation, &seen.object.metadata));
+    let downloads = view.list::<NonAdminDownloadRequest>(name).into_iter();
+    let downloads = downloads.map(|found| Key::of(Kind::NonAdminDownloadRequest, &found.metadata));
+    let locations = view.list::<NonAdminBackupStorageLocation>(name).into_iter();
+    let locations = locations.map(|found| Key::of(Kind::NonAdminBackupStorageLocation, &found.metadata));
     let backups = view.unsettled_in(Kind::NonAdminBackup, name);
     let restores = view.unsettled_in(Kind::NonAdminRestore, name);
-    let scheduled = view.schedules_in(name).into_iter();
-    let scheduled = scheduled.map(|seen| Key::of(Kind::NonAdminSchedule, &seen.object.metadata));
+    let scheduled = view.list::<NonAdminSchedule>(name).into_iter();
+    let scheduled = scheduled.map(|found| Key::of(Kind::NonAdminSchedule, &found.metadata));
     let mut keys: Vec<_> =
         backups.chain(restores).chain(downloads).chain(locations).chain(scheduled).collect();
-    keys.extend(schedules::may_want_defaults(view, name));
+    keys.extend(namespace_itself(view, name));
     if before.is_none() {
         // Velero may have found its backups before it was made.
         let found = view.velero_backups_for(name).into_iter();
         keys.extend(found.map(|name| Key::new(Kind::Backup, view.admin_namespace(), &name)));
     }
     keys
+}
+
+/// A namespace, if anything is decided about namespaces: which schedule it gets, and what Velero may do there.
+fn namespace_itself(view: &State, name: &str) -> Option<Key> {
+    schedules::may_want_defaults(view, name).or_else(|| dedicated::key(view, name))
 }
 
 /// A ConfigMap of the administrators: if it is the policy, or one that requests may name, whoever was refused.
@@ -361,10 +385,10 @@ pub fn application(
 /// judged for as long as they are there, and what was held back.
 fn judged_anew(view: &State) -> Vec<Key> {
     let refused = view.backing_off().into_iter();
-    let defaults = view.namespace_names().into_iter();
-    let defaults = defaults.filter_map(|name| schedules::may_want_defaults(view, &name));
-    let judged = view.locations().into_iter().chain(view.schedules()).chain(defaults);
-    refused.chain(judged).chain(all_velero_backups(view)).collect()
+    let namespaces = view.namespace_names().into_iter();
+    let namespaces = namespaces.filter_map(|name| namespace_itself(view, &name));
+    let judged = view.locations().into_iter().chain(view.schedules()).chain(namespaces);
+    refused.chain(judged).chain(all_velero_backups(view)).chain(view.next_turns()).collect()
 }
 
 fn place(meta: &ObjectMeta) -> (&str, &str) {
@@ -374,8 +398,8 @@ fn place(meta: &ObjectMeta) -> (&str, &str) {
 fn naming_location(view: &State, namespace: &str, name: &str) -> Vec<Key> {
     let unsettled = view.unsettled_in(Kind::NonAdminBackup, namespace);
     let names_it = |key: &Key| {
-        let backup = view.backup(namespace, &key.name);
-        backup.is_some_and(|seen| seen.object.spec.backup_spec.storage_location.as_deref() == Some(name))
+        let backup = view.get::<NonAdminBackup>(namespace, &key.name);
+        backup.is_some_and(|backup| backup.spec.backup_spec.storage_location.as_deref() == Some(name))
     };
     unsettled.filter(names_it).collect()
 }
@@ -392,7 +416,7 @@ fn waiting_downloads(
     name: &str,
     of_kind: fn(&str) -> bool,
 ) -> impl Iterator<Item = Key> {
-    let requests = view.downloads_in(namespace).into_iter().map(|seen| seen.object);
+    let requests = view.list::<NonAdminDownloadRequest>(namespace).into_iter();
     let waiting = requests.filter(move |request| {
         let target = &request.spec.target;
         let answered = request.status.as_ref().and_then(|status| status.phase) == Some(Phase::Created);

@@ -3,9 +3,15 @@
 //! Owners are identified by uid. Nothing goes whose owner lives, nothing that waits for an administrator, and nothing
 //! that would be found in storage again.
 
-use api::velero::Backup;
-use api::{Kind, labels};
+use std::sync::Arc;
+
+use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore, Schedule};
+use api::{
+    HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
+    NonAdminRestore, labels,
+};
 use kube::core::ObjectMeta;
+use serde_json::Value;
 
 use crate::ownership::{Storage, annotation, label, made_for, storage};
 use crate::queue::{Queued, Stage};
@@ -20,14 +26,14 @@ pub fn leftovers(view: &State) -> Vec<Target> {
             found.push(Target::of(kind, meta));
         }
     };
-    for velero in view.velero_backups() {
+    for velero in view.all::<Backup>() {
         left(Kind::Backup, &velero.metadata, is_left_backup(view, &velero));
     }
-    for velero in view.velero_restores() {
+    for velero in view.all::<Restore>() {
         let owner = origin(&velero.metadata, labels::NAR_NAMESPACE, labels::NAR_NAME);
         let gone = owner.is_some_and(|(namespace, name)| {
-            view.restore(namespace, name).is_none_or(|restore| {
-                let owner = &restore.object.metadata;
+            view.get::<NonAdminRestore>(namespace, name).is_none_or(|restore| {
+                let owner = &restore.metadata;
                 !made_for(&velero.metadata, owner, labels::NAR_NAME, labels::NAR_NAMESPACE)
             })
         });
@@ -35,26 +41,34 @@ pub fn leftovers(view: &State) -> Vec<Target> {
         let at_work = matches!(velero.stage(), Stage::Running | Stage::Finalizing);
         left(Kind::Restore, &velero.metadata, gone && !at_work);
     }
-    for storage in view.storage_locations() {
+    for storage in view.all::<BackupStorageLocation>() {
         left(Kind::BackupStorageLocation, &storage.metadata, lost_its_location(view, &storage.metadata));
     }
-    for copy in view.secret_copies() {
+    for copy in view.all::<HiddenSecret>() {
         left(Kind::Secret, &copy.metadata, lost_its_location(view, &copy.metadata));
     }
-    for velero in view.velero_schedules() {
+    for velero in view.all::<Schedule>() {
         left(Kind::Schedule, &velero.metadata, schedule::is_left(view, &velero.metadata));
     }
-    for request in view.location_requests() {
-        let meta = &request.object.metadata;
+    for request in view.all::<NonAdminBackupStorageLocationRequest>() {
+        let meta = &request.metadata;
         left(Kind::NonAdminBackupStorageLocationRequest, meta, lost_its_location(view, meta));
     }
-    for request in view.all_delete_requests() {
+    for request in view.all::<DeleteBackupRequest>() {
         let done = request.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Processed");
-        let gone = view.velero_backup(&request.spec.backup_name).is_none();
+        let gone = view.admin::<Backup>(&request.spec.backup_name).is_none();
         let meta = &request.metadata;
         left(Kind::DeleteBackupRequest, meta, (done || gone) && lost_its_backup(view, meta));
     }
     found
+}
+
+/// The Velero Backups that outlived their schedule, and what moves their expiration.
+pub fn outlived(view: &State) -> Vec<(Target, Value)> {
+    let ours =
+        |velero: &Arc<Backup>| is_ours(&velero.metadata) && velero.metadata.deletion_timestamp.is_none();
+    let all = view.all::<Backup>().into_iter().filter(ours);
+    all.filter_map(|velero| schedule::shorten(view, &velero)).collect()
 }
 
 /// Made by nacre or by the Go controller.
@@ -70,19 +84,17 @@ fn origin<'a>(meta: &'a ObjectMeta, namespace: &str, name: &str) -> Option<(&'a 
 fn lost_its_location(view: &State, meta: &ObjectMeta) -> bool {
     label(meta, labels::NABSL_NACUUID).is_some()
         && origin(meta, labels::NABSL_NAMESPACE, labels::NABSL_NAME).is_some_and(|(namespace, name)| {
-            let owner = view.location(namespace, name);
+            let owner = view.get::<NonAdminBackupStorageLocation>(namespace, name);
             owner.is_none_or(|owner| {
-                !made_for(meta, &owner.object.metadata, labels::NABSL_NAME, labels::NABSL_NAMESPACE)
+                !made_for(meta, &owner.metadata, labels::NABSL_NAME, labels::NABSL_NAMESPACE)
             })
         })
 }
 
 fn lost_its_backup(view: &State, meta: &ObjectMeta) -> bool {
     origin(meta, labels::NAB_NAMESPACE, labels::NAB_NAME).is_some_and(|(namespace, name)| {
-        let owner = view.backup(namespace, name);
-        owner.is_none_or(|owner| {
-            !made_for(meta, &owner.object.metadata, labels::NAB_NAME, labels::NAB_NAMESPACE)
-        })
+        let owner = view.get::<NonAdminBackup>(namespace, name);
+        owner.is_none_or(|owner| !made_for(meta, &owner.metadata, labels::NAB_NAME, labels::NAB_NAMESPACE))
     })
 }
 
@@ -95,14 +107,15 @@ fn is_left_backup(view: &State, velero: &Backup) -> bool {
     }
     let Some(owner) = annotation(&velero.metadata, labels::NAB_NAMESPACE) else { return false };
     let referred = view.backups_of(name).into_iter().filter(|key| key.namespace == owner).any(|key| {
-        let request = view.backup(&key.namespace, &key.name);
+        let request = view.get::<NonAdminBackup>(&key.namespace, &key.name);
         request.is_some_and(|request| {
-            label(&request.object.metadata, labels::SYNCED_FROM) == Some(name)
-                || backup::velero_of(view, &request.object)
+            label(&request.metadata, labels::SYNCED_FROM) == Some(name)
+                || backup::velero_of(view, &request)
                     .is_some_and(|found| found.metadata.name.as_deref() == Some(name))
         })
     });
-    let location = velero.spec.storage_location.as_deref().and_then(|name| view.storage_location(name));
+    let location =
+        velero.spec.storage_location.as_deref().and_then(|name| view.admin::<BackupStorageLocation>(name));
     let completed = velero.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some());
     let unknown = storage(velero, location.as_deref()) == Storage::Unknown;
     !referred && (unknown || !completed)

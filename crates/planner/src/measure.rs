@@ -12,6 +12,7 @@ use kube::Resource;
 use kube::core::ObjectMeta;
 
 use crate::last_good;
+use crate::usage::Usage;
 
 /// What the requests in a cluster come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Measures {
     pub waiting_since: BTreeMap<(String, Kind), Timestamp>,
     /// The schedules that run, by namespace and name.
     pub schedules: BTreeMap<(String, String), Scheduled>,
+    /// What each namespace uses.
+    pub usage: BTreeMap<String, Usage>,
 }
 
 /// How a schedule that runs is doing.
@@ -33,6 +36,8 @@ pub struct Scheduled {
     pub last_good: Timestamp,
     /// The seconds between the latest time it was due and the next run.
     pub interval: i64,
+    /// Until when somebody has to confirm it, if ever.
+    pub confirm_by: Option<Timestamp>,
 }
 
 /// The totals over all requests, brought up to date with every change, so that nobody has to read all of them.
@@ -105,6 +110,7 @@ impl Totals {
             last_good: last_good.collect(),
             waiting_since: longest.collect(),
             schedules: self.schedules.clone(),
+            usage: BTreeMap::new(),
         }
     }
 }
@@ -226,6 +232,7 @@ impl Measured for NonAdminSchedule {
         Some(Scheduled {
             last_good: status.last_good_time.as_ref().map_or(created, |good| good.0),
             interval: next.duration_since(last).as_secs(),
+            confirm_by: status.confirmation.as_ref().map(|confirmation| confirmation.until.0),
         })
     }
 }

@@ -9,6 +9,7 @@ use kube::core::ObjectMeta;
 use serde_json::Value;
 
 use crate::requester::{Ask, NEEDS_REVIEW};
+use crate::turns::Turn;
 
 /// The plan for one object. It leaves no choice to the executor.
 #[derive(Clone, Debug, Default)]
@@ -19,16 +20,18 @@ pub struct Plan {
     pub events: Vec<Event>,
     /// Facts that have to be found out before more can be decided; the object is decided about again when they are.
     pub asks: Vec<Ask>,
+    /// What becomes of the turn of the request it is about; none if it does not want one.
+    pub turn: Option<Turn>,
     /// When to decide again.
     pub again: Again,
     /// The reason for the actions, or for doing nothing: for the debug log and for `kubectl nacre explain`.
     pub because: Cow<'static, str>,
 }
 
-/// Two plans that do the same are equal, whatever their reasons.
+/// Two plans that do the same are equal, whatever their reasons, and whether or not they wait for a turn.
 impl PartialEq for Plan {
     fn eq(&self, other: &Self) -> bool {
-        let Self { actions, events, asks, again, because: _ } = self;
+        let Self { actions, events, asks, again, turn: _, because: _ } = self;
         (actions, events, asks, again) == (&other.actions, &other.events, &other.asks, &other.again)
     }
 }
@@ -151,6 +154,24 @@ impl Plan {
         self
     }
 
+    /// Adds another plan for the same object.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        let Self { actions, events, asks, turn, again, because } = other;
+        self.turn = self.turn.or(turn);
+        if !actions.is_empty() && self.actions.is_empty() {
+            self.because = because;
+        }
+        self.actions.extend(actions);
+        self.events.extend(events);
+        self.asks.extend(asks);
+        match again {
+            Again::OnChange => self,
+            Again::After(delay) => self.requeue_after(delay),
+            Again::AtOnce => self.again_at_once(),
+        }
+    }
+
     /// Gives the reason. If there is one, it stays: what was decided further down is more precise.
     #[must_use]
     pub fn because(mut self, reason: impl Into<Cow<'static, str>>) -> Self {
@@ -182,6 +203,13 @@ impl Plan {
             Again::After(earlier) => Again::After(earlier.min(delay)),
             Again::AtOnce => Again::AtOnce,
         };
+        self
+    }
+
+    /// It takes its turn, or waits for it.
+    #[must_use]
+    pub(crate) fn with_turn(mut self, turn: Turn) -> Self {
+        self.turn = Some(turn);
         self
     }
 

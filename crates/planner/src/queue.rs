@@ -128,12 +128,14 @@ pub trait Queued {
     fn meta(&self) -> &ObjectMeta;
     /// Velero's phase; empty if Velero has not processed it yet.
     fn phase(&self) -> &str;
-    /// Whether it has a completionTimestamp.
-    fn completed(&self) -> bool;
+    /// When Velero started it.
+    fn started(&self) -> Option<Timestamp>;
+    /// When Velero ended it.
+    fn ended(&self) -> Option<Timestamp>;
 
     /// Its stage or phase.
     fn stage(&self) -> Stage {
-        stage(self.phase(), self.completed())
+        stage(self.phase(), self.ended().is_some())
     }
 }
 
@@ -146,8 +148,12 @@ impl Queued for Backup {
         self.phase()
     }
 
-    fn completed(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some())
+    fn started(&self) -> Option<Timestamp> {
+        Some(self.status.as_ref()?.start_timestamp.as_ref()?.0)
+    }
+
+    fn ended(&self) -> Option<Timestamp> {
+        Some(self.status.as_ref()?.completion_timestamp.as_ref()?.0)
     }
 }
 
@@ -160,8 +166,12 @@ impl Queued for Restore {
         self.phase()
     }
 
-    fn completed(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| status.completion_timestamp.is_some())
+    fn started(&self) -> Option<Timestamp> {
+        Some(self.status.as_ref()?.start_timestamp.as_ref()?.0)
+    }
+
+    fn ended(&self) -> Option<Timestamp> {
+        Some(self.status.as_ref()?.completion_timestamp.as_ref()?.0)
     }
 }
 

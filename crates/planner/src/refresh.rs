@@ -1,10 +1,13 @@
-//! Updates the queue positions in the status of waiting requests, with a budget.
+//! Updates the queue positions and the estimated start times in the status of waiting requests, with a budget.
 
-use api::QueueInfo;
+use api::velero::{Backup, Restore};
+use api::{Kind, NonAdminBackup, NonAdminRestore, QueueInfo};
+use jiff::Timestamp;
 
 use crate::Key;
 use crate::queue::{Queue, Queued, Stage, never_rising, position};
 use crate::state::State;
+use crate::turns::{self, Estimate, Turns};
 
 /// Maximum number of positions to publish per second.
 const BUDGET: usize = 10;
@@ -23,6 +26,8 @@ pub struct Publisher {
     /// The number of queue changes one second ago.
     seen: u64,
     skipped_rounds: u32,
+    /// When the first of the shown estimates is over, as of when every shown position was correct.
+    estimates_until: Option<Timestamp>,
 }
 
 /// The load in the current second.
@@ -39,17 +44,27 @@ struct Load {
 impl Publisher {
     /// The requests whose position is to be published in this second: those that are most out of date, within the
     /// budget. While many requests come in, decisions about them go first. `ready` is the length of the work queue.
-    pub fn next(&mut self, view: &State, ready: usize) -> Vec<Key> {
+    pub fn next(&mut self, view: &State, ready: usize, now: Timestamp) -> Vec<Key> {
         let queues = [view.backup_queue(), view.restore_queue()];
+        let turns = [Kind::NonAdminBackup, Kind::NonAdminRestore].map(|kind| view.turns(kind));
         let load = Load {
-            changes: queues.iter().map(|queue| queue.changes()).sum(),
-            queued: queues.iter().map(|queue| queue.queue_length()).sum(),
+            changes: queues.iter().map(|queue| queue.changes()).chain(turns.map(Turns::changes)).sum(),
+            queued: queues
+                .iter()
+                .map(|queue| queue.queue_length())
+                .chain(turns.map(Turns::number_waiting))
+                .sum(),
             ready,
         };
+        if self.estimates_until.is_some_and(|until| until < now) {
+            // Nothing happened for longer than was expected: that is news as well.
+            (self.settled_at, self.estimates_until) = (None, None);
+        }
         if !self.is_due(load) {
             return Vec::new();
         }
-        let keys = out_of_date(view, BUDGET);
+        let (keys, until) = out_of_date(view, BUDGET, now);
+        self.estimates_until = until;
         if keys.is_empty() {
             self.settled_at = Some(load.changes);
         }
@@ -72,23 +87,30 @@ impl Publisher {
     }
 }
 
-/// The requests whose shown position is most out of date, at most so many. Looking costs one pass over the queue,
-/// so it is done now and then and only while positions change, never for each event.
-fn out_of_date(view: &State, most: usize) -> Vec<Key> {
+/// The requests whose shown position is most out of date, at most so many, and when the first estimate of the others is
+/// over. Looking costs one pass over the queue, so it is done now and then and only while positions change, never for each
+/// event.
+fn out_of_date(view: &State, most: usize, now: Timestamp) -> (Vec<Key>, Option<Timestamp>) {
     let backups = wrong(view.backup_queue(), |name| {
-        let stage = view.velero_backup(name)?.stage();
+        let stage = view.admin::<Backup>(name)?.stage();
         let keys = view.backups_of(name).into_iter();
-        Some((stage, keys.filter_map(|key| Some((shown_backup(view, &key)?, key))).collect()))
+        Some((stage, keys.filter_map(|key| Some((position_of(&shown_backup(view, &key)?), key))).collect()))
     });
     let restores = wrong(view.restore_queue(), |name| {
-        let stage = view.velero_restore(name)?.stage();
+        let stage = view.admin::<Restore>(name)?.stage();
         let keys = view.restores_of(name).into_iter();
-        Some((stage, keys.filter_map(|key| Some((shown_restore(view, &key)?, key))).collect()))
+        Some((stage, keys.filter_map(|key| Some((position_of(&shown_restore(view, &key)?), key))).collect()))
     });
-    let mut all: Vec<_> = backups.chain(restores).collect();
+    let waiting = [(Kind::NonAdminBackup, shown_backup as Shown), (Kind::NonAdminRestore, shown_restore)];
+    let mut until = None;
+    let waiting: Vec<_> = waiting
+        .into_iter()
+        .flat_map(|(kind, shown)| wrong_while_waiting(view, kind, shown, now, &mut until))
+        .collect();
+    let mut all: Vec<_> = backups.chain(restores).chain(waiting).collect();
     all.sort_by_key(|(off, _)| std::cmp::Reverse(*off));
     all.truncate(most);
-    all.into_iter().map(|(_, key)| key).collect()
+    (all.into_iter().map(|(_, key)| key).collect(), until)
 }
 
 /// Each request in a queue that shows a position it no longer has, and by how much it is off.
@@ -107,16 +129,41 @@ fn wrong(
     )
 }
 
-fn shown_backup(view: &State, key: &Key) -> Option<i64> {
-    shown(view.backup(&key.namespace, &key.name)?.object.status.as_ref()?.queue_info)
+/// What a request shows.
+type Shown = fn(&State, &Key) -> Option<QueueInfo>;
+
+/// The same of those that Velero does not have yet. Their position may rise.
+fn wrong_while_waiting(
+    view: &State,
+    kind: Kind,
+    shown: Shown,
+    now: Timestamp,
+    until: &mut Option<Timestamp>,
+) -> Vec<(u64, Key)> {
+    let mut wrong = Vec::new();
+    for (waiter, place) in view.turns(kind).places(view.capacity(kind), now) {
+        let key = &waiter.arrival.1;
+        let Some(shown) = shown(view, key) else { continue };
+        if let Some(off) = turns::off(place, &shown, now) {
+            wrong.push((off, key.clone()));
+        } else {
+            let latest = Estimate::shown(&shown).map(|shown| shown.latest);
+            *until = latest.into_iter().chain(*until).min();
+        }
+    }
+    wrong
 }
 
-fn shown_restore(view: &State, key: &Key) -> Option<i64> {
-    shown(view.restore(&key.namespace, &key.name)?.object.status.as_ref()?.queue_info)
+fn shown_backup(view: &State, key: &Key) -> Option<QueueInfo> {
+    view.get::<NonAdminBackup>(&key.namespace, &key.name)?.status.as_ref()?.queue_info.clone()
 }
 
-fn shown(info: Option<QueueInfo>) -> Option<i64> {
-    info.map(|info| info.estimated_queue_position)
+fn shown_restore(view: &State, key: &Key) -> Option<QueueInfo> {
+    view.get::<NonAdminRestore>(&key.namespace, &key.name)?.status.as_ref()?.queue_info.clone()
+}
+
+fn position_of(info: &QueueInfo) -> i64 {
+    info.estimated_queue_position
 }
 
 #[cfg(test)]

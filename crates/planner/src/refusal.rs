@@ -5,6 +5,8 @@ use std::fmt;
 use api::condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::policy::AtLimit;
+
 /// What has to happen before a request that is not accepted can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealedBy {
@@ -41,7 +43,10 @@ pub fn healed_by(condition: &Condition) -> Option<HealedBy> {
         (condition::ACCEPTED, condition::VELERO_BACKUP_NOT_FOUND | condition::VELERO_RESTORE_NOT_FOUND) => {
             None
         }
-        (condition::ACCEPTED, condition::NAMESPACE_LIMIT_REACHED) => Some(HealedBy::Limit),
+        (condition::ACCEPTED, condition::NAMESPACE_LIMIT_REACHED) => {
+            let refused = Frees::ALL.iter().any(|frees| condition.message.ends_with(frees.then_again()));
+            Some(if refused { HealedBy::Spec } else { HealedBy::Limit })
+        }
         // Roles and bindings are objects too.
         (condition::ACCEPTED, condition::POLICY_UNAVAILABLE | condition::REQUESTER_NOT_PERMITTED) => {
             Some(HealedBy::OtherObject)
@@ -60,7 +65,7 @@ fn by_message(message: &str) -> HealedBy {
     };
     if starts(BACKUP) || starts(RESTORE) || message.ends_with(GOES_ON) {
         HealedBy::OtherObject
-    } else if message.ends_with(DELETE_ONE) || message.ends_with(ONE_DONE) {
+    } else if Frees::ALL.iter().any(|frees| message.ends_with(frees.by_itself())) {
         HealedBy::Limit
     } else {
         HealedBy::Spec
@@ -73,10 +78,47 @@ pub(crate) const BACKUP: &str = "backup";
 pub(crate) const RESTORE: &str = "restore";
 /// The end of the message of a location that waits for another object.
 const GOES_ON: &str = ", and the location goes on by itself";
-/// The end of the message of a request that waits until another one is deleted.
-const DELETE_ONE: &str = "; delete one to make room";
-/// The end of the message of a request that waits until another one is finished.
-const ONE_DONE: &str = "; this one starts when one of them is done";
+
+/// What makes a limit of a namespace allow a request again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frees {
+    /// Another one is deleted.
+    Deletion,
+    /// Another one is finished.
+    End,
+    /// The next day, in UTC.
+    NextDay,
+}
+
+impl Frees {
+    const ALL: [Self; 3] = [Self::Deletion, Self::End, Self::NextDay];
+
+    /// How the message ends.
+    pub(crate) const fn end(self, then: AtLimit) -> &'static str {
+        match then {
+            AtLimit::Wait => self.by_itself(),
+            AtLimit::Refuse => self.then_again(),
+        }
+    }
+
+    /// The end of the message of a request that waits for it.
+    const fn by_itself(self) -> &'static str {
+        match self {
+            Self::Deletion => "; delete one to make room",
+            Self::End => "; this one starts when one of them is done",
+            Self::NextDay => "; this one starts after midnight UTC",
+        }
+    }
+
+    /// The end of the message of a request that is refused.
+    const fn then_again(self) -> &'static str {
+        match self {
+            Self::Deletion => "; delete one, then create this one again",
+            Self::End => "; create this one again when one of them is done",
+            Self::NextDay => "; create this one again after midnight UTC",
+        }
+    }
+}
 
 /// How the message ends of a backup or restore that waits for another object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,12 +183,21 @@ impl Refusal {
 
     /// Lets a request wait until one object less counts for a limit.
     pub(crate) fn over_limit(field: impl Into<String>, message: impl fmt::Display) -> Self {
-        Self { healed_by: HealedBy::Limit, ..Self::new(field, format!("{message}{DELETE_ONE}")) }
+        Self::at_limit(field, message, Frees::Deletion, AtLimit::Wait)
     }
 
-    /// Lets a request wait until one object less is unfinished.
-    pub(crate) fn too_busy(field: impl Into<String>, message: impl fmt::Display) -> Self {
-        Self { healed_by: HealedBy::Limit, ..Self::new(field, format!("{message}{ONE_DONE}")) }
+    /// Lets a request wait until a limit allows it, or refuses it.
+    pub(crate) fn at_limit(
+        field: impl Into<String>,
+        message: impl fmt::Display,
+        frees: Frees,
+        then: AtLimit,
+    ) -> Self {
+        let healed_by = match then {
+            AtLimit::Wait => HealedBy::Limit,
+            AtLimit::Refuse => HealedBy::Spec,
+        };
+        Self { healed_by, ..Self::new(field, format!("{message}{}", frees.end(then))) }
     }
 
     /// What would heal it.

@@ -1,7 +1,8 @@
 use api::condition::{self, Finding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{BACKUP, HealedBy, RESTORE, Refusal, StartsWhen, healed_by};
+use super::{BACKUP, Frees, HealedBy, RESTORE, Refusal, StartsWhen, healed_by};
+use crate::policy::AtLimit;
 
 fn condition(type_: &'static str, reason: &'static str, message: &str) -> Condition {
     let mut conditions = Vec::new();
@@ -21,7 +22,11 @@ fn what_heals_a_refusal_is_read_back_from_its_condition() {
         Refusal::new("spec.backupSpec.ttl", "the backup starts when it is").together(),
         Refusal::goes_on("spec.x", "there is no Secret; create it"),
         Refusal::over_limit("metadata.namespace", "this namespace has 3"),
-        Refusal::too_busy("metadata.namespace", "this namespace has 3"),
+        Refusal::at_limit("metadata.namespace", "this namespace has 3", Frees::End, AtLimit::Wait),
+        Refusal::at_limit("metadata.namespace", "this namespace has 3", Frees::NextDay, AtLimit::Wait),
+        Refusal::at_limit("metadata.namespace", "this namespace has 3", Frees::Deletion, AtLimit::Refuse),
+        Refusal::at_limit("metadata.namespace", "this namespace has 3", Frees::End, AtLimit::Refuse),
+        Refusal::at_limit("metadata.namespace", "this namespace has 3", Frees::NextDay, AtLimit::Refuse),
     ];
     for when in StartsWhen::ALL {
         refusals.push(Refusal::until("spec.x", "it is not there", BACKUP, when));

@@ -5,6 +5,7 @@
 //! the same file names: `check` refuses, `generate` makes Velero's object, `status` is what the tenant is shown, `admit`
 //! is the webhook's answer.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use api::{Kind, Phase, condition};
@@ -15,7 +16,8 @@ use kube::core::ObjectMeta;
 use crate::queue::{Queued, Stage};
 use crate::rejected_write::{retry_after, since};
 use crate::requester::FRESH;
-use crate::{Action, Event, Plan, Refusal, Target};
+use crate::turns::{Place, Turn};
+use crate::{Action, Event, Plan, Refusal, RejectedWrite, Target};
 
 /// Requeue delay until the watch has reported the request's namespace.
 const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
@@ -23,6 +25,13 @@ const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
 /// The plan while the watch has not reported the request's namespace: nobody owns anything yet.
 pub(crate) fn wait_for_namespace() -> Plan {
     Plan::done().requeue_after(NAMESPACE_RETRY).because("waiting for the watch to report its namespace")
+}
+
+/// Whether removing this Velero object takes longer than the request to do so: then the tenant is shown that it is being
+/// deleted. Otherwise it is gone before anybody could look, and the status would be a write for nothing.
+pub(crate) fn removal_lasts(velero: &ObjectMeta, at_work: bool, rejected: Option<&RejectedWrite>) -> bool {
+    let held = velero.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
+    at_work || held || velero.deletion_timestamp.is_some() || rejected.is_some()
 }
 
 /// The reason to show what Velero reports, and to do nothing else.
@@ -105,6 +114,22 @@ pub(crate) trait Request {
             None => plan,
             Some(write) => plan.then(write).with_event(Event::warning(reason, message)),
         }
+    }
+
+    /// It passed every check, and others go first: says so, and waits for its turn.
+    fn wait_for_turn(&self, place: Option<Place>, write: Option<Action>) -> Plan {
+        let because = match place {
+            Some(Place::OnHold) => {
+                Cow::from("an administrator holds it back: nacre waits until it is released")
+            }
+            Some(Place::AtLimit(most)) => {
+                format!("it waits until its namespace has fewer than {most} that are not over").into()
+            }
+            Some(place) => format!("it waits for its turn: {} go before it", place.position() - 1).into(),
+            None => Cow::from("it waits for its turn"),
+        };
+        let plan = Plan::done().then_if(write).because(because);
+        if place == Some(Place::OnHold) { plan } else { plan.with_turn(Turn::Waits) }
     }
 
     /// The API server rejects what Velero is to be given: reports that, and retries later.

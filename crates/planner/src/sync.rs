@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::velero::{Backup, BackupSpec, BackupStorageLocation};
-use api::{Kind, NonAdminBackup, NonAdminBackupSpec, labels};
+use api::{Kind, NonAdminBackup, NonAdminBackupSpec, NonAdminBackupStorageLocation, labels};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::ObjectMeta;
 use serde_json::json;
@@ -41,13 +41,13 @@ pub enum Finding {
 
 /// Which Velero Backups to decide about, for a look at everything.
 pub fn candidates(view: &State) -> Vec<Key> {
-    let over = view.velero_backups().into_iter().filter(|velero| is_over(velero));
+    let over = view.all::<Backup>().into_iter().filter(|velero| is_over(velero));
     over.map(|velero| Key::of(Kind::Backup, &velero.metadata)).collect()
 }
 
 /// Decides about one Velero Backup, and says about what the Events of the plan are; none if it is gone.
 pub fn decide(view: &State, name: &str) -> Option<(Key, Plan)> {
-    let velero = view.velero_backup(name)?;
+    let velero = view.admin::<Backup>(name)?;
     let this = Key::of(Kind::Backup, &velero.metadata);
     Some(match find(view, &velero) {
         Finding::Settled => (this, Plan::done().because("it is not over, is nobody's, or has its request")),
@@ -77,7 +77,8 @@ pub fn find(view: &State, velero: &Backup) -> Finding {
     if !is_over(velero) {
         return Finding::Settled;
     }
-    let location = velero.spec.storage_location.as_deref().and_then(|name| view.storage_location(name));
+    let location =
+        velero.spec.storage_location.as_deref().and_then(|name| view.admin::<BackupStorageLocation>(name));
     match (storage(velero, location.as_deref()), &location) {
         (Storage::Tenant(owner), Some(location)) => in_tenant_storage(view, velero, location, owner),
         (Storage::Platform, _) => in_platform_storage(view, velero),
@@ -107,9 +108,10 @@ fn in_tenant_storage(
     owner: &str,
 ) -> Finding {
     let Some(name) = annotation(&location.metadata, labels::NABSL_NAME) else { return Finding::Settled };
-    let Some(seen) = view.location(owner, name) else { return Finding::Settled };
-    let ours =
-        made_for(&location.metadata, &seen.object.metadata, labels::NABSL_NAME, labels::NABSL_NAMESPACE);
+    let Some(request) = view.get::<NonAdminBackupStorageLocation>(owner, name) else {
+        return Finding::Settled;
+    };
+    let ours = made_for(&location.metadata, &request.metadata, labels::NABSL_NAME, labels::NABSL_NAMESPACE);
     let Some(namespace) = open_namespace(view, owner).filter(|_| ours) else { return Finding::Settled };
     if !is_marked(velero) {
         return Finding::Settled;
@@ -174,7 +176,7 @@ fn is_adopted(view: &State, namespace: &Namespace) -> bool {
     if view.policy(name).is_some_and(|policy| policy.sync.adoption == Adoption::Name) {
         return true;
     }
-    is_given(view.config_map(ADOPTIONS).as_deref(), namespace)
+    is_given(view.admin::<ConfigMap>(ADOPTIONS).as_deref(), namespace)
 }
 
 /// Whether an administrator has written down that this very namespace gets what earlier ones of its name have left.
@@ -218,7 +220,7 @@ fn wanted(
     let cut =
         |room: usize| origin.get(..origin.len().min(room)).unwrap_or(origin).trim_end_matches(['-', '.']);
     let names = [origin.to_owned(), format!("{}-{short}", cut(200)), format!("{}-{uid}", cut(200))];
-    let Some(name) = names.into_iter().find(|name| view.backup(owner, name).is_none()) else {
+    let Some(name) = names.into_iter().find(|name| view.get::<NonAdminBackup>(owner, name).is_none()) else {
         return Finding::Settled;
     };
     let mut spec = velero.spec.clone();
@@ -254,9 +256,10 @@ fn labels_of(velero: &Backup, own: &str) -> BTreeMap<String, String> {
 fn refers(view: &State, namespace: &str, velero: &Backup) -> bool {
     let name = velero.metadata.name.as_deref();
     let keys = view.backups_of(name.unwrap_or_default()).into_iter();
-    let requests =
-        keys.filter(|key| key.namespace == namespace).filter_map(|key| view.backup(namespace, &key.name));
-    requests.map(|seen| seen.object).any(|request| {
+    let mut requests = keys
+        .filter(|key| key.namespace == namespace)
+        .filter_map(|key| view.get::<NonAdminBackup>(namespace, &key.name));
+    requests.any(|request| {
         label(&request.metadata, labels::SYNCED_FROM) == name
             || backup::velero_of(view, &request).is_some_and(|found| found.metadata.name.as_deref() == name)
     })

@@ -1,8 +1,8 @@
 //! What the statuses of all kinds share, and the Events of backups and restores.
 
 use api::velero::{BackupStatus, RestoreStatus};
-use api::{NonAdminBackupStatus, NonAdminRestoreStatus, QueueInfo};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use api::{NonAdminBackupStatus, NonAdminRestoreStatus, QueueInfo, condition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -21,17 +21,27 @@ pub(crate) fn status<S: Serialize>(target: Target, found: Option<&S>, wanted: &S
 pub(crate) trait Placed: Clone + PartialEq {
     /// The place.
     fn queue_info(&mut self) -> &mut Option<QueueInfo>;
+    /// The conditions, of which one is about the place.
+    fn conditions(&mut self) -> &mut Vec<Condition>;
 }
 
 impl Placed for NonAdminBackupStatus {
     fn queue_info(&mut self) -> &mut Option<QueueInfo> {
         &mut self.queue_info
     }
+
+    fn conditions(&mut self) -> &mut Vec<Condition> {
+        &mut self.conditions
+    }
 }
 
 impl Placed for NonAdminRestoreStatus {
     fn queue_info(&mut self) -> &mut Option<QueueInfo> {
         &mut self.queue_info
+    }
+
+    fn conditions(&mut self) -> &mut Vec<Condition> {
+        &mut self.conditions
     }
 }
 
@@ -40,13 +50,22 @@ pub(crate) fn only_position_changed<S: Placed>(found: &S, wanted: &S) -> bool {
     let (mut found, mut wanted) = (found.clone(), wanted.clone());
     let places = (found.queue_info().take(), wanted.queue_info().take());
     let waits = |info: Option<QueueInfo>| info.is_some_and(|info| info.estimated_queue_position > 1);
+    let reason = |status: &mut S| {
+        let turn = condition::get(status.conditions(), condition::WAITING_FOR_TURN);
+        let reason = turn.map(|turn| turn.reason.clone());
+        condition::remove(status.conditions(), condition::WAITING_FOR_TURN);
+        reason
+    };
+    if reason(&mut found) != reason(&mut wanted) {
+        return false;
+    }
     waits(places.0) && waits(places.1) && found == wanted
 }
 
 /// The queue position to show, which never rises.
-pub(crate) fn position(shown: Option<QueueInfo>, position: i64) -> QueueInfo {
+pub(crate) fn position(shown: Option<&QueueInfo>, position: i64) -> QueueInfo {
     let shown = shown.map(|info| info.estimated_queue_position);
-    QueueInfo { estimated_queue_position: queue::never_rising(shown, position) }
+    QueueInfo { estimated_queue_position: queue::never_rising(shown, position), ..QueueInfo::default() }
 }
 
 /// The status fields that Velero's Backup and Restore share.

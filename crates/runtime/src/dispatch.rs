@@ -2,7 +2,7 @@
 
 use api::Kind;
 use kube::core::ObjectMeta;
-use planner::{Key, Plan, State, backup, download, location, restore, schedule, sync};
+use planner::{Key, Plan, State, backup, dedicated, download, location, restore, schedule, sync};
 
 /// A plan, and the object its Events are about.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub fn decide(state: &State, key: &Key, publish_position: bool) -> Option<Decisi
         }
         Kind::Namespace => {
             let (meta, plan) = schedule::decide_defaults(state, name)?;
-            decided(&meta, plan)
+            decided(&meta, plan.and(dedicated::decide(state, name)))
         }
         Kind::DownloadRequest => {
             let seen = download::observe_leftover(state, name)?;

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use api::Kind;
 use planner::state::{Incoming, Moment, Update};
+use planner::turns::Turn;
 use planner::{Action, Key, Plan, State, Target};
 use serde_json::json;
 
@@ -139,6 +140,7 @@ impl Runtime {
     fn decide(&mut self, flight: &mut Flight) {
         let publish = self.publish.remove(&flight.about);
         let Some(mut decision) = decide(&self.state, &flight.about, publish) else {
+            self.turn_decided(&flight.about, None);
             flight.stage = Stage::Done;
             return;
         };
@@ -147,8 +149,15 @@ impl Runtime {
             decision.plan = bug(&self.state, &flight.about, decision.plan);
         }
         self.state.want(&flight.about, &decision.plan.asks);
+        self.turn_decided(&flight.about, decision.plan.turn.as_ref());
         flight.load(decision.plan, Some((decision.kind, decision.meta)));
         self.advance(flight);
+    }
+
+    /// Notes what became of the turn of a request, and wakes whose turn it is now.
+    fn turn_decided(&mut self, about: &Key, turn: Option<&Turn>) {
+        let due = self.state.turn_decided(about, turn);
+        self.work.enqueue(due);
     }
 
     /// The next request to send; none once there is nothing more to do.
@@ -327,6 +336,10 @@ impl Runtime {
     /// The object goes back to the work queue: settled, with the timer its plan asked for, or to be retried.
     pub fn finish(&mut self, flight: Flight, now: Moment) -> Outcome {
         let outcome = flight.outcome();
+        // A turn is free again if nothing came of it, and only then: what has an unknown outcome may be at Velero.
+        if outcome.failure.is_some() && !self.unknown.contains_key(&outcome.about) {
+            self.turn_decided(&outcome.about, None);
+        }
         let failures = self.work.done(&outcome.about, outcome.failure.is_none());
         let requeue_after = match &outcome.failure {
             Some(failure) => (self.delay)(failure.retry(), failures),

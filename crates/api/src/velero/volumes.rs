@@ -114,6 +114,12 @@ pub trait VolumeOperation: Resource<DynamicType = ()> {
         VolumeProgress { done: bytes("bytesDone"), total: bytes("totalBytes") }
     }
 
+    /// How many of the bytes were new or changed since the previous backup of the volume. Velero reports it since 1.18,
+    /// and not at all if there were none.
+    fn new_bytes(&self) -> Option<i64> {
+        self.volume_status()?.rest.get("incrementalBytes")?.as_i64()
+    }
+
     /// When it was started.
     fn started(&self) -> Option<Timestamp> {
         self.volume_status()?.rest.get("startTimestamp")?.as_str()?.parse().ok()

@@ -127,6 +127,11 @@ impl Node {
         store::root_credentials()
     }
 
+    /// The folder of the bucket that Velero's default location uses.
+    pub fn platform_bucket(&self) -> PathBuf {
+        store::buckets(self.folder()).join(crate::velero::BUCKET)
+    }
+
     /// Makes a bucket in the store.
     pub fn make_bucket(&self, name: &str) -> Result<()> {
         Ok(std::fs::create_dir_all(store::buckets(self.folder()).join(name))?)

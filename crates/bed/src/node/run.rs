@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 use anyhow::{Context as _, Result};
 use tokio::process::Command;
 
-use crate::run::Output;
+use crate::run::{Output, output};
 
 use super::{Node, volumes};
 
@@ -114,15 +114,4 @@ impl Node {
         }
         Ok(())
     }
-}
-
-async fn output(mut command: Command, name: &str, args: &[&str]) -> Result<Output> {
-    let output = command.args(args).output().await?;
-    Ok(Output {
-        command: format!("{name} {}", args.join(" ")),
-        success: output.status.success(),
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    })
 }

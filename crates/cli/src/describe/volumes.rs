@@ -13,7 +13,7 @@ use crate::{progress::RequestProgress, text::count};
 /// What became of the data of each claim.
 pub(super) fn claims(claims: &[ClaimStatus], not_listed: Option<u32>) -> Vec<String> {
     let told = |claim: &ClaimStatus| {
-        let ClaimStatus { name, state, bytes, total_bytes, message } = claim;
+        let ClaimStatus { name, state, bytes, total_bytes, new_bytes: _, message } = claim;
         let size = match (state, bytes, total_bytes) {
             (ClaimState::Waiting, Some(done), Some(total)) => {
                 format!(", {} of {}", size(*done), size(*total))
@@ -131,6 +131,7 @@ mod tests {
             state,
             bytes,
             total_bytes: Some(9 << 20),
+            new_bytes: None,
             message: message.map(str::to_owned),
         };
         let list = [

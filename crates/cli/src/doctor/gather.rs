@@ -23,8 +23,8 @@ use kube::{
 use planner::{
     Object,
     admission::{
-        certificate::{SECRET, names, stored},
-        webhook::CONFIGURATION,
+        certificate::{Configuration, SECRET, names, stored},
+        webhook::{CONFIGURATION, RECORDER},
     },
     doctor::{Certificate, Observed, wanted},
     install::{CONTROLLER, LEASE, LEASE_NAMESPACE, RECORD},
@@ -66,6 +66,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
     )?;
     let snapshot_locations = snapshot_locations(session).await?;
     let record = object(session, Kind::ConfigMap, namespace, RECORD).await?;
+    let recorder = object(session, Kind::MutatingWebhookConfiguration, "", RECORDER).await?;
     let certificate = certificate(secret, &webhook);
     Ok(Observed {
         namespace: namespace.to_owned(),
@@ -79,6 +80,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         installed,
         record,
         webhook,
+        recorder,
         certificate,
         policy,
         last_policy,
@@ -161,7 +163,7 @@ fn certificate(
     webhook: &Reading<ValidatingWebhookConfiguration>,
 ) -> Reading<Certificate> {
     let names = match webhook {
-        Reading::Found(configuration) => names(configuration),
+        Reading::Found(found) => names(&[Configuration::of(Kind::ValidatingWebhookConfiguration, found)]),
         _ => Vec::new(),
     };
     match secret {

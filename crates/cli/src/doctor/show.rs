@@ -64,7 +64,7 @@ fn heading(area: Area) -> &'static str {
         Area::Storage => "Storage",
         Area::Nacre => "nacre",
         Area::Admission => "Admission",
-        Area::Rights => "Rights",
+        Area::Rights => "Permissions",
         Area::Policy => "Policy",
     }
 }

@@ -6,10 +6,12 @@ mod rule;
 mod server;
 mod show;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use anyhow::{Result, bail};
-use api::{Claim, HiddenSecret, NodeAgent, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{
+    Claim, HiddenSecret, NodeAgent, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Volume,
+};
 use clap::ValueEnum;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
@@ -17,6 +19,7 @@ use kube::{Api, api::ListParams};
 use planner::{
     Action,
     backup::{self, VolumeFacts, VolumeMethod, volume_method},
+    requester::{Foretold, Wish},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -28,7 +31,7 @@ use crate::{
     list,
     output::{Outcome, print, remark},
     preview::{PreviewResult, World, of_backup, of_location, of_restore},
-    wrap,
+    resources, whoami, wrap,
 };
 use manifest::Manifest;
 pub(crate) use restore::{RestoreVerdict, verdict_of_restore};
@@ -101,6 +104,12 @@ struct Explanation {
     /// What of the backup could not be restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_restorable: Option<&'static str>,
+    /// Kinds that would be left out, since the caller lacks permissions for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
+    /// What an administrator would run to permit them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    commands: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     api_server: Option<server::ServerAnswer>,
     not_checked: Vec<String>,
@@ -142,8 +151,9 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
     for manifest in &manifests {
         let world = look_around(session, manifest, &namespace, &allowed).await?;
         let answer = explain(&world, manifest, allowed.source);
+        let answer = with_permissions(session, &world, manifest, answer).await?;
         let api_server = match allowed.source {
-            Source::Unreadable => Some(server::ask(session, manifest).await?),
+            Source::Unreadable => server::ask(session, manifest).await?,
             Source::File | Source::Cluster => None,
         };
         // The status in a file is nobody's.
@@ -161,6 +171,49 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
         all => print(session.format, &all, shown, names)?,
     }
     Ok(Outcome::attention_if(answers.iter().any(Explanation::needs_attention)))
+}
+
+/// Adds what the caller would not get of it for lack of permissions.
+async fn with_permissions(
+    session: &Session,
+    world: &World,
+    manifest: &Manifest,
+    answer: Explanation,
+) -> Result<Explanation> {
+    let (Some(policy), true) =
+        (world.policy.as_deref(), matches!(answer.verdict, "passes" | "needsApproval"))
+    else {
+        return Ok(answer);
+    };
+    let given = answer.velero_spec.clone().unwrap_or_default();
+    let (backup, restore);
+    let wish = match manifest {
+        Manifest::Backup(asked) => {
+            backup = serde_json::from_value(given)?;
+            Wish::Backup(&asked.spec.backup_spec, &backup)
+        }
+        Manifest::Restore(asked) => {
+            restore = serde_json::from_value(given)?;
+            let own = |backup: &NonAdminBackup| backup.spec.backup_spec.storage_location.is_some();
+            Wish::Restore(&asked.spec.restore_spec, &restore, !world.backups.iter().any(own))
+        }
+        Manifest::Location(asked) => {
+            match planner::location::named_key(&asked.spec.backup_storage_location_spec) {
+                Some((secret, _)) => Wish::Location(secret),
+                None => return Ok(answer),
+            }
+        }
+        Manifest::Malformed { .. } => return Ok(answer),
+    };
+    let Some(served) = resources::served(session).await else { return Ok(answer) };
+    let Foretold { left_out, refusal, commands } = whoami::foretell(session, &served, wish, policy).await?;
+    let answer = Explanation { left_out, commands, ..answer };
+    Ok(match refusal {
+        None => answer,
+        Some(why) => {
+            Explanation { verdict: "waits", reason: Some(why), rule: Some("requester.mode"), ..answer }
+        }
+    })
 }
 
 /// What the caller can see that matters for a request, and what is allowed.
@@ -269,9 +322,11 @@ async fn look_around(
 async fn look_at_volumes(session: &Session, world: &mut World) {
     let claims: Api<Claim> = Api::namespaced(session.client.clone(), &session.namespace);
     let agents: Api<NodeAgent> = Api::namespaced(session.client.clone(), &session.velero_namespace);
+    let volumes: Api<Volume> = Api::all(session.client.clone());
     let all = ListParams::default();
     let classes = engine::read_snapshot_classes(&session.client);
-    let (claims, agents, classes) = tokio::join!(claims.list(&all), agents.list(&all), classes);
+    let (claims, agents, volumes, classes) =
+        tokio::join!(claims.list(&all), agents.list(&all), volumes.list(&all), classes);
     let claims = claims.ok().map(|list| list.items.into_iter().map(Arc::new).collect::<Vec<_>>());
     let agents = agents.ok().map(|list| list.items);
     let not_checked = match &claims {
@@ -291,8 +346,14 @@ async fn look_at_volumes(session: &Session, world: &mut World) {
         takes_csi_snapshots,
         // Whoever may not list them learns from the backup's own spec.
         snapshot_classes: Arc::new(classes.unwrap_or_default()),
+        host_paths: volumes.map(|volumes| host_paths(&volumes.items)).unwrap_or_default(),
         ..VolumeFacts::default()
     };
+}
+
+/// The claims whose data is in a folder of a node.
+fn host_paths(volumes: &[Volume]) -> BTreeSet<String> {
+    volumes.iter().filter_map(Volume::host_path_of).map(str::to_owned).collect()
 }
 
 async fn maybe<K: list::Readable>(session: &Session, name: &str) -> Result<Option<K>> {
@@ -352,6 +413,8 @@ fn explain(world: &World, manifest: &Manifest, policy: Source) -> Explanation {
         not_restorable: not_restorable(world, manifest, spec.as_ref()),
         velero_spec: spec,
         volumes,
+        left_out: Vec::new(),
+        commands: Vec::new(),
         api_server: None,
         not_checked: manifest.not_checked(policy).into_iter().chain(world.not_checked.clone()).collect(),
     }

@@ -33,7 +33,7 @@ pub(crate) async fn verdict_of_restore(
     let (world, allowed) = world_of(session, &manifest).await?;
     let answer = explain(&world, &manifest, allowed.source);
     let api_server = match allowed.source {
-        Source::Unreadable => Some(server::ask(session, &manifest).await?),
+        Source::Unreadable => server::ask(session, &manifest).await?,
         Source::File | Source::Cluster => None,
     };
     let denied = api_server.as_ref().and_then(|server| server.denied.as_deref()).map(without_webhook);

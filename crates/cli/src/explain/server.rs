@@ -18,12 +18,13 @@ pub(super) struct ServerAnswer {
     pub(super) webhook: bool,
 }
 
-pub(super) async fn ask(session: &Session, manifest: &Manifest) -> Result<ServerAnswer> {
+/// Asks the API server; none about an object that cannot even be read.
+pub(super) async fn ask(session: &Session, manifest: &Manifest) -> Result<Option<ServerAnswer>> {
     let denied = match manifest {
         Manifest::Backup(object) => dry_run(session, object.as_ref().clone()).await?,
         Manifest::Restore(object) => dry_run(session, object.as_ref().clone()).await?,
         Manifest::Location(object) => dry_run(session, object.as_ref().clone()).await?,
-        Manifest::Malformed { .. } => None,
+        Manifest::Malformed { .. } => return Ok(None),
     };
     // A request that nacre always refuses shows whether its webhook is listening.
     let forbidden =
@@ -34,7 +35,7 @@ pub(super) async fn ask(session: &Session, manifest: &Manifest) -> Result<Server
         status: None,
     };
     let webhook = dry_run(session, probe).await?.is_some_and(|why| why.contains("webhook"));
-    Ok(ServerAnswer { denied, webhook })
+    Ok(Some(ServerAnswer { denied, webhook }))
 }
 
 /// Why the API server would reject an object, if it would.

@@ -35,7 +35,8 @@ pub(super) fn page(answer: &Explanation) -> String {
     rest.extend(answer.api_server.as_ref().map(api_server));
     rest.extend(answer.not_checked.iter().map(|open| format!("not checked: {open}")));
     let passes = matches!(answer.verdict, "passes" | "unknown") && answer.velero_spec.is_some();
-    let changes = if passes { changes(answer) + &volumes(answer) } else { String::new() };
+    let changes =
+        if passes { changes(answer) + &volumes(answer) + &permissions(answer) } else { String::new() };
     format!("{}{changes}{}", lines(top), lines(rest))
 }
 
@@ -91,6 +92,18 @@ fn volumes(answer: &Explanation) -> String {
     let of = |volume: &ClaimMethod| format!("  volume data of claim {:?}: {}", volume.claim, volume.method);
     let warning = answer.not_restorable.map(|lost| format!("  {} {lost}", style::bad("warning:")));
     lines(answer.volumes.iter().map(of).chain(warning))
+}
+
+/// What the caller would not get, and what an administrator would run.
+fn permissions(answer: &Explanation) -> String {
+    if answer.left_out.is_empty() {
+        return String::new();
+    }
+    let names = answer.left_out.join(", ");
+    let what =
+        format!("  {} left out, since you do not have the permissions: {names}", style::bad("warning:"));
+    let commands = answer.commands.iter().map(|line| format!("  an administrator can permit it: {line}"));
+    lines([what].into_iter().chain(commands))
 }
 
 const fn source(policy: Source) -> &'static str {

@@ -148,7 +148,7 @@ fn what_nacre_does_now_is_shown_with_its_reason() {
     let new = answer(Policy::default(), &json!({}), Source::Cluster);
     insta::assert_snapshot!(first_lines(&new), @r"
     backup daily in namespace shop: would pass
-      now: it passed every check: Velero is given the backup
+      now: it passed every check, and it is its turn: Velero is given the backup
     ");
     // Whether it passes is for the policy to say, which cannot be read.
     assert_eq!(answer(Policy::default(), &json!({}), Source::Unreadable).now, None);

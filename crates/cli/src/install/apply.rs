@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use engine::Retry;
-use engine::install::{execute_plan, found, marked, rehearse, unserved};
+use engine::install::{execute_plan, found, marked, rehearse, unserved, velero};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use planner::install::{CONTROLLER, Observed, Settings, Values, decide, place, settle};
@@ -65,7 +65,7 @@ impl Install {
     }
 
     pub(crate) fn rendered(&self, namespace: Option<&str>, format: crate::output::Format) -> Result<Outcome> {
-        super::render::print(&self.wishes.settings(namespace)?, false, format)
+        super::render::print(&self.wishes.settings(namespace)?, &[], false, format)
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn install(
     let namespace = place(namespace, &marked(&session.client).await.context(looking)?);
     let seen = found(&session.client, &namespace).await.context(looking)?;
     // Settled once: what is changed below is not what was there before.
-    let Values { settings, remarks } = match settle(&print_changes, &seen, &namespace) {
+    let Values { settings, mut remarks } = match settle(&print_changes, &seen, &namespace) {
         Ok(values) => values,
         Err(refusals) => bail!("{}", refusals.join("\n       ")),
     };
@@ -87,7 +87,17 @@ pub(crate) async fn install(
     let mut done = Vec::new();
     for round in 0..ROUNDS {
         let seen = found(&session.client, &namespace).await.context(looking)?;
-        let decision = decide(&Observed { settings: &settings, found: &seen, unserved: &unserved });
+        let velero = if settings.fence {
+            Some(velero(&session.client, &namespace).await.context(looking)?)
+        } else {
+            None
+        };
+        let decision = decide(&Observed {
+            settings: &settings,
+            found: &seen,
+            unserved: &unserved,
+            velero: velero.as_ref(),
+        });
         if !decision.refusals.is_empty() {
             bail!("{}", decision.refusals.join("\n       "));
         }
@@ -102,7 +112,7 @@ pub(crate) async fn install(
                 dry_run: install.dry_run,
                 namespace: settings.namespace.clone(),
                 changes: done,
-                remarks: [remarks, decision.remarks].concat(),
+                remarks: with_new(remarks, decision.remarks),
             };
             show(session, &answer)?;
             match (install.egress, install.dry_run) {
@@ -119,13 +129,27 @@ pub(crate) async fn install(
             return Ok(Outcome::Good);
         }
         match execute_plan(&session.client, &settings, &decision.plan).await {
-            Ok(()) => done.extend(changes(&decision.plan, &seen)),
+            Ok(()) => {
+                done.extend(changes(&decision.plan, &seen));
+                // In the next round there may be nothing left that they are about.
+                remarks = with_new(remarks, decision.remarks);
+            }
             // Somebody else is at it too.
             Err(failure) if matches!(failure.retry(), Retry::Now | Retry::WhenItChanges) => {}
             Err(failure) => return Err(failure.into()),
         }
     }
     bail!("something else keeps changing what is installed; nothing more was done after {ROUNDS} rounds")
+}
+
+/// Adds the remarks that are not there yet.
+fn with_new(mut remarks: Vec<String>, more: Vec<String>) -> Vec<String> {
+    for remark in more {
+        if !remarks.contains(&remark) {
+            remarks.push(remark);
+        }
+    }
+    remarks
 }
 
 /// Refuses before anything is half done.

@@ -3,8 +3,9 @@
 use std::io::Write as _;
 
 use anyhow::{Result, bail};
+use api::Kind;
 use planner::Object;
-use planner::install::{Settings, objects};
+use planner::install::{SINCE_1_36, Settings, objects_without};
 use serde_json::{Value, json};
 
 use super::settings::InstallArgs;
@@ -13,7 +14,7 @@ use crate::output::{Format, Outcome, lines};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   kubectl nacre render -n velero > nacre.yaml       for kubectl apply, or a repository
-  kubectl nacre render --no-definitions             without nacre's CRDs
+  kubectl nacre render --no-crds                    without nacre's CRDs
 
 Needs no cluster. Velero's namespace is not among the manifests: deleting them must not delete every backup.")]
 pub(crate) struct Render {
@@ -21,23 +22,33 @@ pub(crate) struct Render {
     wishes: InstallArgs,
 
     /// Leave out nacre's CRDs.
+    #[arg(long, alias = "no-definitions")]
+    no_crds: bool,
+
+    /// For Kubernetes before 1.36: have nacre's webhook record who asks, instead of the API server by itself.
     #[arg(long)]
-    no_definitions: bool,
+    requester_webhook: bool,
 }
 
 pub(crate) fn render(render: &Render, namespace: Option<&str>, format: Format) -> Result<Outcome> {
     let settings = render.wishes.settings(namespace)?;
-    print(&settings, render.no_definitions, format)
+    let unserved = if render.requester_webhook { &SINCE_1_36[..] } else { &[] };
+    print(&settings, unserved, render.no_crds, format)
 }
 
 /// Prints manifests; these are for programs, so a table of them is YAML.
-pub(super) fn print(settings: &Settings, no_definitions: bool, format: Format) -> Result<Outcome> {
+pub(super) fn print(
+    settings: &Settings,
+    unserved: &[Kind],
+    no_crds: bool,
+    format: Format,
+) -> Result<Outcome> {
     let problems = settings.problems();
     if !problems.is_empty() {
         bail!("{}", problems.join("; "));
     }
-    let wanted = |object: &Object| !no_definitions || object.kind != api::Kind::CustomResourceDefinition;
-    let objects: Vec<Object> = objects(settings).into_iter().filter(wanted).collect();
+    let wanted = |object: &Object| !no_crds || object.kind != Kind::CustomResourceDefinition;
+    let objects: Vec<Object> = objects_without(settings, unserved).into_iter().filter(wanted).collect();
     let text = match format {
         Format::Table | Format::Wide | Format::Yaml => {
             let texts: Result<Vec<_>, _> =

@@ -217,6 +217,7 @@ mod tests {
         insta::assert_snapshot!(shown(TEXT, None), @r"
         For all namespaces:
           FIELD                                           VALUE                         FROM
+          backup.atLimit                                  wait                          default
           backup.delete                                   anyone                        default
           backup.hookTimeout                              10m                           default
           backup.hooks                                    allow                         default
@@ -226,12 +227,16 @@ mod tests {
           garbageCollection.period                        24h                           default
           namespaces.excluded                             kube-*, openshift-*           default
           namespaces.included                             *                             default
+          queue.priority                                  0                             default
+          queue.weight                                    100                           default
           requester.maxAge                                2160h                         default
           requester.mode                                  enforce                       default
           requester.notPermitted                          leaveOut                      default
           requester.rolesFromPlatformStorage              false                         default
+          requester.unrecorded                            ignore                        default
           restore.fromPlatformStorage.excludedResources   resourcequotas, limitranges   default
           restore.fromTenantStorage.allowedResources      configmaps and 17 more        default
+          restore.fromTenantStorage.maxItems              100000                        default
           restore.fromTenantStorage.pods                  auto                          default
           restore.hookTimeout                             10m                           default
           restore.hooks                                   exec                          default

@@ -15,6 +15,7 @@ use planner::{
     backup::{self, Others, VolumeFacts},
     location, restore,
     state::{Moment, RawObject, SecretKey, Update, WatchedKind},
+    usage,
     view::Credential,
 };
 use serde_json::json;
@@ -51,6 +52,8 @@ impl World {
         }
         let mut seen = backup::observe(&state, self.tenant(), name(&backup.metadata))?;
         seen.volume_facts = self.volumes.clone();
+        // Tenants see what they use in the statuses of their own requests.
+        seen.others.usage = usage::of_requests(&self.backups, &[], self.now);
         Some(backup::decide(&seen))
     }
 

@@ -1,5 +1,7 @@
 //! The progress of a backup or a restore in sentences, and what its owner can do next.
 
+use jiff::Timestamp;
+use planner::turns::Estimate;
 use planner::volumes::{VolumeBytes, size};
 
 use super::{End, RequestProgress, State, Velero, What};
@@ -17,6 +19,11 @@ impl RequestProgress<'_> {
             State::Gone(why) | State::Deleting(why) if !why.is_empty() => why.to_owned(),
             State::Gone(_) => format!("Velero does not have the {noun} any more"),
             State::Deleting(_) => "being deleted".to_owned(),
+            State::Turn(ahead) => match self.starts {
+                Some(starts) => format!("{}; {ahead} ahead of you", expected(&starts, self.now)),
+                None => format!("waits for its turn, {ahead} ahead of you"),
+            },
+            State::Held(why) => why.to_owned(),
             State::Queued(0) => "next in Velero's queue".to_owned(),
             State::Queued(ahead) => format!("in Velero's queue, {ahead} ahead of it"),
             State::Running if self.waits_for_volumes().is_some() => {
@@ -102,7 +109,15 @@ impl RequestProgress<'_> {
                 see("wait"),
                 "if nothing happens for a minute, ask the administrators whether nacre runs".to_owned(),
             ],
-            (State::Waiting(_) | State::Queued(_) | State::Running | State::Finishing, _) => {
+            (
+                State::Waiting(_)
+                | State::Turn(_)
+                | State::Held(_)
+                | State::Queued(_)
+                | State::Running
+                | State::Finishing,
+                _,
+            ) => {
                 vec![see("wait")]
             }
             (State::Refused(_), _) => vec![
@@ -139,6 +154,23 @@ impl RequestProgress<'_> {
             (State::Deleting(_), _) => vec![format!("{} --wait --yes", see("delete"))],
         }
     }
+}
+
+/// As in `starts in about 12 min (8 to 20)`.
+fn expected(starts: &Estimate, now: Timestamp) -> String {
+    let left = |time: Timestamp| (time.as_second() - now.as_second()).max(0);
+    let (earliest, about, latest) = (left(starts.earliest), left(starts.about), left(starts.latest));
+    if latest == 0 {
+        return "should have started by now".to_owned();
+    }
+    let (unit, name) = match latest {
+        ..=180 => (1, "s"),
+        181..=10_800 => (60, "min"),
+        _ => (3600, "h"),
+    };
+    let about = (about + unit / 2) / unit;
+    let (earliest, latest) = (earliest / unit, (latest + unit - 1) / unit);
+    format!("starts in about {about} {name} ({earliest} to {latest})")
 }
 
 fn problems(velero: &Velero<'_>) -> String {

@@ -39,9 +39,50 @@ fn reported(status: &Value) -> String {
 }
 
 #[test]
+fn one_that_waits_for_its_turn_shows_when_it_starts() {
+    let waits = |info: Value, reason: &str, message: &str| {
+        let of = |type_: &str, reason: &str, message: &str| {
+            json!({"type": type_, "status": "True", "reason": reason,
+            "message": message, "lastTransitionTime": "2026-11-15T12:00:01Z"})
+        };
+        let conditions = [of("Accepted", "BackupAccepted", ""), of("WaitingForTurn", reason, message)];
+        backup(&json!({"phase": "New", "queueInfo": info, "conditions": conditions}))
+    };
+    let sentence = |earliest: &str, about: &str, latest: &str| {
+        let time = |time: &str| format!("2026-11-15T{time}Z");
+        let backup = waits(
+            json!({"estimatedQueuePosition": 4, "estimatedStart": time(about), "earliestStart": time(earliest),
+                "latestStart": time(latest)}),
+            "OthersFirst",
+            "",
+        );
+        let now = "2026-11-15T12:00:00Z".parse().unwrap();
+        RequestProgress { now, ..RequestProgress::from(&backup) }.sentence()
+    };
+    assert_eq!(
+        sentence("12:08:00", "12:12:00", "12:20:00"),
+        "starts in about 12 min (8 to 20); 3 ahead of you"
+    );
+    assert_eq!(
+        sentence("11:59:00", "12:00:30", "12:01:10"),
+        "starts in about 30 s (0 to 70); 3 ahead of you"
+    );
+    assert_eq!(sentence("14:00:00", "15:00:00", "17:30:00"), "starts in about 3 h (2 to 6); 3 ahead of you");
+    assert_eq!(sentence("11:00:00", "11:30:00", "11:59:00"), "should have started by now; 3 ahead of you");
+    let held =
+        waits(json!({"estimatedQueuePosition": 1}), "HeldByAdministrator", "an administrator holds it back");
+    let held = RequestProgress::from(&held);
+    assert_eq!((held.word(), held.sentence().as_str()), ("Held", "an administrator holds it back"));
+}
+
+#[test]
 fn every_state_has_a_word_a_sentence_and_an_outcome() {
+    let in_turn = json!({"phase": "New", "queueInfo": {"estimatedQueuePosition": 4}, "conditions": [{
+        "type": "Accepted", "status": "True", "reason": "BackupAccepted", "message": "",
+        "lastTransitionTime": "2026-11-15T12:00:01Z"}]});
     let states = [
         json!({}),
+        in_turn,
         refused("InvalidBackupSpec", "spec.backupSpec.ttl: too long"),
         refused("NamespaceLimitReached", "metadata.namespace: 3 are running"),
         refused("InvalidRestoreSpec", "it is not finished; the restore starts when it is"),
@@ -68,6 +109,7 @@ fn every_state_has_a_word_a_sentence_and_an_outcome() {
     ];
     insta::assert_snapshot!(states.each_ref().map(reported).join("\n"), @r#"
     New | nacre has not processed it yet | None
+    Queued | waits for its turn, 3 ahead of you | None
     Refused | refused: spec.backupSpec.ttl: too long | Some(Failed)
     Waiting | waiting: metadata.namespace: 3 are running | None
     Waiting | waiting: it is not finished; the restore starts when it is | None

@@ -1,13 +1,14 @@
-//! `schedule pause`, `resume` and `run`.
+//! `schedule pause`, `resume`, `confirm` and `run`.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use api::{NonAdminBackup, NonAdminBackupSpec, NonAdminSchedule};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{
     api::{Patch, PatchParams},
     core::ObjectMeta,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::find;
 use crate::{
@@ -42,6 +43,19 @@ pub(super) struct Resume {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  kubectl nacre schedule confirm nightly
+  kubectl nacre schedule confirm nightly --as jane
+
+From then on you are the one who asks for the runs, with your permissions. Any change of the spec does the same.
+`kubectl nacre schedule describe` shows until when a schedule has to be confirmed.")]
+pub(super) struct Confirm {
+    /// Which schedules.
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<ObjectName>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
   kubectl nacre schedule run nightly
   kubectl nacre schedule run nightly --wait
 
@@ -63,14 +77,39 @@ pub(super) async fn resume(session: &Session, args: &Resume) -> Result<Outcome> 
 }
 
 async fn set_paused(session: &Session, names: &[ObjectName], paused: bool) -> Result<Outcome> {
+    let result = if paused { "paused" } else { "resumed" };
+    change(session, names, &json!({"spec": {"paused": paused}}), result, |_| Ok(())).await
+}
+
+/// The API server records again who asks, since the spec changes.
+pub(super) async fn confirm(session: &Session, args: &Confirm) -> Result<Outcome> {
+    let now = Time(Timestamp::from_second(Timestamp::now().as_second())?);
+    let spec = json!({"spec": {"confirmedAt": now}});
+    let is_stored = |schedule: &NonAdminSchedule| {
+        let stored = schedule.spec.confirmed_at.is_some();
+        ensure!(
+            stored,
+            "spec.confirmedAt: this cluster's CRD does not have the field; change another field of the spec instead"
+        );
+        Ok(())
+    };
+    change(session, &args.names, &spec, "confirmed", is_stored).await
+}
+
+async fn change(
+    session: &Session,
+    names: &[ObjectName],
+    spec: &Value,
+    result: &str,
+    check: impl Fn(&NonAdminSchedule) -> Result<()>,
+) -> Result<Outcome> {
     let mut done = Vec::new();
     for name in names {
         let name = name.of::<NonAdminSchedule>()?;
-        let change = Patch::Merge(json!({"spec": {"paused": paused}}));
-        session.api::<NonAdminSchedule>().patch(name, &PatchParams::default(), &change).await?;
+        let schedules = session.api::<NonAdminSchedule>();
+        check(&schedules.patch(name, &PatchParams::default(), &Patch::Merge(spec)).await?)?;
         done.push(qualified::<NonAdminSchedule>(name));
     }
-    let result = if paused { "paused" } else { "resumed" };
     let table = || lines(done.iter().map(|name| format!("{name} {result}")));
     let format = if session.format == Format::Wide { Format::Table } else { session.format };
     print(format, &done, table, || done.clone())?;

@@ -152,6 +152,7 @@ impl Create {
                 Rule::Allow => Concurrency::Allow,
             }),
             retention: self.keep.retention(),
+            confirmed_at: None,
         };
         Ok(NonAdminSchedule { metadata, spec, status: None })
     }

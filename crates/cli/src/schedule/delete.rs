@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use api::{NonAdminBackup, NonAdminSchedule, labels};
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 use planner::schedule::label_value;
-use serde_json::json;
 
 use super::find;
 use crate::{
     confirm::Consent,
     connect::Session,
+    delete::delete_with_data,
     list::{self, qualified},
     object_name::ObjectName,
     output::{Format, Outcome, lines, print, remark},
@@ -18,10 +18,11 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  kubectl nacre schedule delete nightly                      its backups stay until they expire
+  kubectl nacre schedule delete nightly                      its backups stay for the ttl of the template
   kubectl nacre schedule delete nightly --with-backups       and all of its backups go with their data
 
-Backups that stay are not deleted by retention any more.")]
+Retention ends with the schedule. Backups that stay expire after the ttl in the schedule's template, or 30 days without one,
+counted from the deletion. A new schedule of the same name takes them over again.")]
 pub(super) struct Delete {
     /// Which schedules.
     #[arg(value_name = "NAME", required = true)]
@@ -83,11 +84,9 @@ async fn delete(session: &Session, schedule: &NonAdminSchedule, name: &str) -> R
 }
 
 async fn ask_to_delete(session: &Session, run: &NonAdminBackup) -> Result<()> {
-    let name = run.metadata.name.as_deref().unwrap_or_default();
-    let change = json!({"metadata": {"uid": run.metadata.uid}, "spec": {"deleteBackup": true}});
-    match session.api::<NonAdminBackup>().patch(name, &PatchParams::default(), &Patch::Merge(change)).await {
-        // It is gone already.
+    match delete_with_data(&session.api::<NonAdminBackup>(), run).await {
+        // Somebody was faster.
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        done => Ok(done.map(|_| ())?),
+        done => Ok(done?),
     }
 }

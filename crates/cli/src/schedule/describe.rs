@@ -46,6 +46,11 @@ fn page(schedule: &NonAdminSchedule, now: Timestamp) -> String {
     line("Status:", word(schedule));
     let next = status.next_run.as_ref().map(|next| format!("{}, in {}", next.0, age(now, next.0)));
     line("Next run:", next.as_deref().unwrap_or("none"));
+    if let Some(confirmation) = &status.confirmation {
+        let asked = planner::requester::of(&schedule.metadata);
+        let by = asked.user().unwrap_or("somebody unknown");
+        line("Asked by:", &format!("{by}, to be confirmed until {}", confirmation.until.0));
+    }
     line("Keeps:", &kept(schedule));
     let good = status.last_good_backup.as_deref().zip(status.last_good_time.as_ref());
     let good = good.map(|(name, time)| format!("{name}, completed {} ago", age(time.0, now)));

@@ -1,7 +1,7 @@
 //! `schedule get`: lists schedules.
 
 use anyhow::Result;
-use api::{NonAdminSchedule, Phase};
+use api::{NonAdminSchedule, Phase, condition};
 use jiff::Timestamp;
 
 use super::kept;
@@ -34,9 +34,16 @@ pub(crate) fn word(schedule: &NonAdminSchedule) -> &'static str {
     match schedule.status.as_ref().and_then(|status| status.phase) {
         Some(Phase::BackingOff) => "Refused",
         Some(Phase::Created) if schedule.spec.paused == Some(true) => "Paused",
+        Some(Phase::Created) if to_confirm(schedule) => "Unconfirmed",
         Some(Phase::Created) => "Enabled",
         _ => "New",
     }
+}
+
+/// Whether somebody has to confirm the schedule, soon or already.
+fn to_confirm(schedule: &NonAdminSchedule) -> bool {
+    let conditions = schedule.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    condition::get(conditions, condition::REQUESTER_CONFIRMED).is_some_and(|found| found.status == "False")
 }
 
 fn table(found: &Found<NonAdminSchedule>, format: Format, all: bool, now: Timestamp) -> Table {
@@ -71,6 +78,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_schedule_that_has_to_be_confirmed_is_shown_as_such() {
+        let schedule = |status: &str| -> NonAdminSchedule {
+            let condition = json!({"type": "RequesterConfirmed", "status": status, "reason": "ConfirmationDue",
+                "message": "", "lastTransitionTime": "2026-11-01T00:00:00Z"});
+            let spec = json!({"schedule": "0 2 * * *", "template": {"backupSpec": {}}});
+            let status = json!({"phase": "Created", "conditions": [condition]});
+            serde_json::from_value(json!({"metadata": {"name": "nightly"}, "spec": spec, "status": status}))
+                .unwrap()
+        };
+        assert_eq!((word(&schedule("True")), word(&schedule("False"))), ("Enabled", "Unconfirmed"));
+    }
 
     #[test]
     fn a_glance_shows_the_next_run_and_the_last_good_backup() {

@@ -35,6 +35,8 @@ enum Verb {
     /// Have runs again.
     #[command(alias = "unpause")]
     Resume(change::Resume),
+    /// Confirm schedules: from then on their runs are asked for by you.
+    Confirm(change::Confirm),
     /// Make a backup now, as the schedule does.
     Run(change::Run),
     /// Show which backups there will be after a month, and which go next.
@@ -50,6 +52,7 @@ pub(crate) async fn run(session: &Session, args: Args) -> Result<Outcome> {
         Verb::Describe(verb) => describe::run(session, &verb).await,
         Verb::Pause(verb) => change::pause(session, &verb).await,
         Verb::Resume(verb) => change::resume(session, &verb).await,
+        Verb::Confirm(verb) => change::confirm(session, &verb).await,
         Verb::Run(verb) => change::run_now(session, &verb).await,
         Verb::Preview(verb) => preview::run(session, &verb).await,
         Verb::Delete(verb) => delete::run(session, &verb).await,

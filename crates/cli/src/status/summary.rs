@@ -180,7 +180,9 @@ impl Summary {
             last_was_good: found.good.is_some() && !attention,
             last_good: found.good.map(|good| line(&RequestProgress::from(good))),
             running: which(|state| matches!(state, State::Running | State::Finishing)),
-            queued: which(|state| matches!(state, State::Queued(_) | State::New)),
+            queued: which(|state| {
+                matches!(state, State::Turn(_) | State::Held(_) | State::Queued(_) | State::New)
+            }),
             waiting: stories.iter().filter_map(held).collect(),
             refused: stories.iter().filter_map(refused).collect(),
             failed: not_counted.iter().filter(failed).map(sentence).collect(),
@@ -222,25 +224,33 @@ fn place(location: &NonAdminBackupStorageLocation) -> Line {
 }
 
 fn scheduled(schedule: &NonAdminSchedule, now: Timestamp) -> Line {
+    let name = schedule.metadata.name.clone().unwrap_or_default();
     let status = schedule.status.clone().unwrap_or_default();
     let next = match &status.next_run {
         Some(next) => format!("next run in {}", age(now, next.0)),
         None => schedule::word(schedule).to_lowercase(),
     };
-    let good = status.last_good_backup.zip(status.last_good_time);
+    let good = status.last_good_backup.as_ref().zip(status.last_good_time.as_ref());
     let good = good.map_or_else(
         || "no good backup yet".to_owned(),
         |(name, time)| format!("last good backup {name}, {} ago", age(time.0, now)),
     );
-    let on_time = condition::get(&status.conditions, condition::RUNNING_ON_TIME);
+    let fine =
+        |type_: &str| condition::get(&status.conditions, type_).is_none_or(|found| found.status == "True");
+    let confirm = status.confirmation.as_ref().filter(|_| !fine(condition::REQUESTER_CONFIRMED));
+    let confirm = confirm.map(|found| {
+        format!("; to be confirmed until {}: kubectl nacre schedule confirm {name}", found.until.0)
+    });
     Line {
-        name: schedule.metadata.name.clone().unwrap_or_default(),
         status: schedule::word(schedule).to_owned(),
-        told: format!("{next}; {good}"),
+        told: format!("{next}; {good}{}", confirm.unwrap_or_default()),
         waits_for: None,
         not_good: None,
         ended: None,
         expires: None,
-        good: status.next_run.is_some() && on_time.is_none_or(|found| found.status == "True"),
+        good: status.next_run.is_some()
+            && fine(condition::RUNNING_ON_TIME)
+            && fine(condition::REQUESTER_CONFIRMED),
+        name,
     }
 }

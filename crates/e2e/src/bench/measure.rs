@@ -9,13 +9,15 @@ use api::{NonAdminBackup, NonAdminRestore};
 
 use super::results::{Load, Record, Results, Who};
 use crate::load::{
-    Contender, Cost, LoadKind, Meter, Reached, SHOPS, Ticker, at_rest, bring, burst, delete, drain,
-    finished_backups, in_order, make_namespaces, raw, restart, sample,
+    Contender, Cost, Destination, LoadKind, Meter, People, Reached, SHOPS, Ticker, at_rest, bring, burst,
+    delete, drain, finished_backups, in_order, make_namespaces, raw, restart, sample, turns,
 };
 use crate::{Nacre, TestCluster};
 
 /// How many locations there are.
 const LOCATIONS: usize = 500;
+/// How often two loads are measured in turn that are to be compared closely.
+const ROUNDS: usize = 3;
 /// How long they are measured while idle.
 const AT_REST: Duration = Duration::from_mins(1);
 
@@ -35,8 +37,11 @@ impl Bench {
         let running = nacre.start(&test_cluster).await?;
         let wanted = sample::<NonAdminBackup>(&test_cluster.bed).await?;
         running.process.kill().await?;
-        self.took(Load::Burst, n, raw::create::<NonAdminBackup>(&test_cluster.bed, &wanted, n).await?);
-        self.took(Load::Drain, n, raw::drain::<NonAdminBackup>(&test_cluster.bed, n).await?);
+        let created = raw::create::<NonAdminBackup>(&test_cluster.bed, &wanted, n).await?;
+        let drained = raw::drain::<NonAdminBackup>(&test_cluster.bed, n).await?;
+        self.took(Load::Burst, n, created);
+        self.took(Load::Drain, n, drained);
+        self.took(Load::Turns, n, created + drained);
         self.took(Load::Delete, n, raw::delete::<NonAdminBackup>(&test_cluster.bed, n).await?);
         drop((running, test_cluster));
 
@@ -72,6 +77,16 @@ impl Bench {
         self.over((who, Load::Delete, n), reached, meter).await
     }
 
+    /// Backups in turn, with a Velero that ends them at once.
+    pub async fn turns(&mut self, who: Who, n: usize) -> Result<()> {
+        let test_cluster = self.test_cluster(who, &Contender::Nacre, n, "backups in turn").await?;
+        test_cluster.queue_by_default().await?;
+        let running = Contender::Nacre.start(&test_cluster).await?;
+        let mut meter = Meter::start(&test_cluster, &running).await?;
+        let reached = turns::<NonAdminBackup>(&mut meter, n, self.timeout).await?;
+        self.over((who, Load::Turns, n), reached, meter).await
+    }
+
     /// Many restores of a few backups.
     pub async fn restores(&mut self, who: Who, contender: &Contender, n: usize) -> Result<()> {
         let test_cluster = self.test_cluster(who, contender, n, "restores").await?;
@@ -79,6 +94,55 @@ impl Bench {
         finished_backups(&test_cluster, self.timeout).await?;
         Meter::start(&test_cluster, &running).await?.until_quiet(self.timeout).await?;
         self.burst::<NonAdminRestore>((who, Load::Restores, n), &test_cluster, &running).await
+    }
+
+    /// Backups of a few people, with and without a record of who asks, in turn; then into storage of their own.
+    pub async fn people(&mut self, n: usize) -> Result<()> {
+        let (who, nacre) = (Who::Nacre, &Contender::Nacre);
+        let test_cluster = self.test_cluster(who, nacre, n, "backups of 20 people").await?;
+        test_cluster.admission().await?;
+        let people = People::settle(&test_cluster).await?;
+        let running = nacre.start(&test_cluster).await?;
+        for round in 0..ROUNDS {
+            for (load, recorded) in [(Load::Unrecorded, false), (Load::Recorded, true)] {
+                if recorded {
+                    test_cluster.record_requesters().await?;
+                }
+                let what = (who, load, n);
+                self.of_people(what, &test_cluster, &running, &people, Destination::Platform).await?;
+                if recorded && round + 1 < ROUNDS {
+                    test_cluster.forget_requesters().await?;
+                }
+            }
+        }
+        let mut meter = Meter::start(&test_cluster, &running).await?;
+        test_cluster.give_own_storage(&mut meter, self.timeout).await?;
+        meter.until_quiet(self.timeout).await?;
+        let what = (who, Load::RecordedOwn, n);
+        self.of_people(what, &test_cluster, &running, &people, Destination::Own).await
+    }
+
+    /// One burst of theirs, of which the best counts, and all go.
+    async fn of_people(
+        &mut self,
+        what: What,
+        test_cluster: &TestCluster,
+        running: &Nacre,
+        people: &People,
+        to: Destination,
+    ) -> Result<()> {
+        let mut meter = Meter::start(test_cluster, running).await?;
+        let reached = people.burst(&mut meter, what.2, to, self.timeout).await?;
+        meter.until_quiet(self.timeout).await?;
+        let cost = meter.cost().await?;
+        let before = self.results.find(what.0, what.1, what.2).map(|record| record.seconds);
+        if before.is_none_or(|before| reached.took.as_secs_f64() < before) {
+            self.add(what, reached, cost)?;
+        }
+        let mut meter = Meter::start(test_cluster, running).await?;
+        delete::<NonAdminBackup>(&mut meter, what.2, self.timeout).await?.all()?;
+        meter.until_quiet(self.timeout).await?;
+        Ok(())
     }
 
     /// Many locations, and a minute of rest.

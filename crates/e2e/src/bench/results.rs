@@ -50,25 +50,37 @@ pub enum Load {
     Restart,
     /// All of them are deleted.
     Delete,
+    /// n backups at once, which Velero is given in turn and ends at once.
+    Turns,
     /// n restores at once, until all are `Created`.
     Restores,
     /// Five hundred locations, until Velero has all of them.
     Locations,
     /// A minute in which nothing happens but Velero's looks at them.
     AtRest,
+    /// n backups of twenty people into the administrators' storage, where nobody records who asks.
+    Unrecorded,
+    /// The same where the API server records it.
+    Recorded,
+    /// The same into storage of their own: permissions are checked.
+    RecordedOwn,
 }
 
 impl Load {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::Burst,
         Self::Ticks,
         Self::Drain,
         Self::Restart,
         Self::Delete,
+        Self::Turns,
         Self::Restores,
         Self::Locations,
         Self::AtRest,
+        Self::Unrecorded,
+        Self::Recorded,
+        Self::RecordedOwn,
     ];
 
     /// Whether its cost is shown per object.
@@ -98,6 +110,9 @@ pub struct Record {
     pub conflicts: usize,
     /// Events written.
     pub events: usize,
+    /// SubjectAccessReviews asked for.
+    #[serde(default)]
+    pub reviews: usize,
     /// Seconds of processor time, until it had come to rest.
     pub cpu_seconds: f64,
     /// The largest resident set so far, in bytes.
@@ -116,6 +131,7 @@ impl Record {
             writes: cost.writes,
             conflicts: cost.conflicts,
             events: cost.events,
+            reviews: cost.reviews,
             cpu_seconds: cost.cpu_seconds,
             peak_rss: cost.peak_rss,
         }

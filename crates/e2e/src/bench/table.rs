@@ -24,10 +24,28 @@ fn heading(load: Load) -> (&'static str, &'static str) {
              writes at a start.",
         ),
         Load::Delete => ("Deletion", "All n are deleted, until the last is gone."),
+        Load::Turns => (
+            "In turn",
+            "n backups of 20 tenants at once, with the queue as it is by default: Velero is given a few at a time, and ends each \
+             as fast as the API server takes it. Until the last request shows it. The bare client does all writes at once.",
+        ),
         Load::Restores => {
             ("A storm of restores", "n restores of 20 backups at once, until the last is `Created`.")
         }
         Load::Locations => ("Locations", "500 locations with a Secret each, until Velero has the last."),
+        Load::Unrecorded => (
+            "People whom nobody records",
+            "n backups of 20 people into the administrators' storage, with nacre's admission policies and without the record of \
+             who asks. The best of three rounds, in turn with the next.",
+        ),
+        Load::Recorded => (
+            "People whom the API server records",
+            "The same with the record, and with the finalizer put on by the API server.",
+        ),
+        Load::RecordedOwn => (
+            "People who back up into storage of their own",
+            "The same into storage of the namespaces: nacre asks the API server what each of them may read.",
+        ),
         Load::AtRest => {
             ("Idle locations", "A minute in which Velero notes its looks at 500 locations, each twice.")
         }
@@ -96,7 +114,9 @@ fn kinds(record: &Record) -> String {
             format!("{kind} {count}")
         }
     });
-    shown.collect::<Vec<_>>().join(", ")
+    let reviews = record.each(record.reviews as f64);
+    let reviews = (record.reviews > 0).then(|| format!("and access reviews {reviews:.2}"));
+    shown.chain(reviews).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

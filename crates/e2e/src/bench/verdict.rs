@@ -6,6 +6,12 @@ use super::results::{Load, Record, Results, Who};
 pub const SLACK: f64 = 1.3;
 /// From a new request to `Created`.
 const WRITES_EACH: f64 = 3.01;
+/// From a deleted request to its end: Velero's object, and the finalizer.
+const DELETION_WRITES_EACH: f64 = 2.01;
+/// The same where the API server puts the finalizer on.
+const RECORDED_WRITES_EACH: f64 = 2.01;
+/// How much longer backups into the administrators' storage may take because it is recorded who asks.
+const RECORDED: f64 = 1.02;
 /// Ready again with ten thousand settled objects.
 const RESTART_SECONDS: f64 = 5.0;
 /// Where most is promised.
@@ -60,8 +66,23 @@ fn at_a_thousand(results: &Results, all: &mut Vec<Finding>) {
     if let Some(ratio) = beside_bare(results, Load::Burst, THOUSAND) {
         all.push(at_most("1000 backups Created, times a bare client", SLACK, ratio));
     }
+    for n in [THOUSAND, TEN_THOUSAND] {
+        if let Some(ratio) = beside_bare(results, Load::Turns, n) {
+            all.push(at_most(&format!("{n} backups in turn, times a bare client"), SLACK, ratio));
+        }
+    }
     if let Some(burst) = results.find(Who::Nacre, Load::Burst, THOUSAND) {
         all.push(at_most("1000 backups, writes each", WRITES_EACH, burst.writes_each()));
+    }
+    let done = |load| results.find(Who::Nacre, load, THOUSAND).filter(|record| record.is_done());
+    if let (Some(before), Some(after)) = (done(Load::Unrecorded), done(Load::Recorded)) {
+        let promise = "1000 backups of 20 people with a record of who asks, times without";
+        all.push(at_most(promise, RECORDED, after.seconds / before.seconds));
+        let promise = "1000 backups of 20 people with a record of who asks, writes each";
+        all.push(at_most(promise, RECORDED_WRITES_EACH, after.writes_each()));
+    }
+    if let Some(delete) = results.find(Who::Nacre, Load::Delete, THOUSAND) {
+        all.push(at_most("1000 backups deleted, writes each", DELETION_WRITES_EACH, delete.writes_each()));
     }
 }
 
@@ -126,6 +147,7 @@ pub(super) mod tests {
             writes: BTreeMap::from([("patch things".to_owned(), writes)]),
             conflicts: 0,
             events: 0,
+            reviews: 0,
             cpu_seconds: seconds,
             peak_rss: 20 << 20,
         }
@@ -147,13 +169,18 @@ pub(super) mod tests {
             record(Who::Nacre, Load::Burst, 10_000, 70.0, 30_000),
             record(Who::Nacre, Load::Restart, 10_000, 2.0, 0),
             record(Who::Peer, Load::Burst, 1000, 300.0, 7300),
+            record(Who::Nacre, Load::Delete, 1000, 6.0, 2000),
+            record(Who::BareClient, Load::Turns, 1000, 8.0, 0),
+            record(Who::Nacre, Load::Turns, 1000, 10.0, 5000),
+            record(Who::Nacre, Load::Unrecorded, 1000, 6.0, 3000),
+            record(Who::Nacre, Load::Recorded, 1000, 5.0, 2000),
         ]
     }
 
     #[test]
     fn what_was_not_measured_is_not_judged() {
         assert!(findings(&results(Vec::new())).is_empty());
-        assert_eq!(findings(&results(good())).len(), 10);
+        assert_eq!(findings(&results(good())).len(), 14);
     }
 
     #[test]
@@ -174,6 +201,12 @@ pub(super) mod tests {
         assert!(first(2, |nacre| nacre.cpu_seconds = 80.0).contains("CPU"));
         assert!(first(3, |nacre| nacre.seconds = 5.1).contains("until ready"));
         assert!(first(3, |nacre| nacre.writes = BTreeMap::from([(String::new(), 1)])).contains("writes"));
+        let third = |nacre: &mut Record| nacre.writes = BTreeMap::from([(String::new(), 3000)]);
+        assert!(first(5, third).contains("deleted, writes each"));
+        assert!(first(7, |nacre| nacre.seconds = 10.5).contains("in turn"));
+        assert!(first(9, |nacre| nacre.seconds = 6.2).contains("record of who asks, times without"));
+        let third = |nacre: &mut Record| nacre.writes = BTreeMap::from([(String::new(), 3000)]);
+        assert!(first(9, third).contains("record of who asks, writes each"));
         assert!(first(4, |peer| peer.seconds = 100.0).contains("times faster"));
     }
 }

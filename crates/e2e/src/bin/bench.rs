@@ -110,7 +110,10 @@ async fn nacre(bench: &mut Bench, n: usize) -> Result<()> {
     for attempt in 1..=ATTEMPTS {
         bench.bare(n).await?;
         bench.backups(Who::Nacre, &Contender::Nacre, n).await?;
-        let near = beside_bare(&bench.results, Load::Burst, n).is_some_and(|ratio| ratio <= SLACK);
+        bench.turns(Who::Nacre, n).await?;
+        let near = [Load::Burst, Load::Turns]
+            .into_iter()
+            .all(|load| beside_bare(&bench.results, load, n).is_some_and(|ratio| ratio <= SLACK));
         if near || n != THOUSAND {
             break;
         }
@@ -121,7 +124,11 @@ async fn nacre(bench: &mut Bench, n: usize) -> Result<()> {
             bench.results.notes.push(words);
         }
     }
-    bench.restores(Who::Nacre, &Contender::Nacre, n).await
+    bench.restores(Who::Nacre, &Contender::Nacre, n).await?;
+    if n == THOUSAND {
+        bench.people(n).await?;
+    }
+    Ok(())
 }
 
 /// What one of the others cannot do ends nothing.

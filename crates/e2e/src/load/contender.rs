@@ -21,7 +21,11 @@ impl Contender {
     /// A cluster of its own, as whoever installs it leaves it behind. Velero's server stands still.
     pub async fn test_cluster(&self) -> Result<TestCluster> {
         match self {
-            Self::Nacre => TestCluster::build_with_idle_velero().await,
+            Self::Nacre => {
+                let test_cluster = TestCluster::build_with_idle_velero().await?;
+                test_cluster.hand_over_at_once().await?;
+                Ok(test_cluster)
+            }
             Self::Peer(_) => {
                 let test_cluster = TestCluster::build_as_oadp_on(Bed::builder().with_idle_velero()).await?;
                 // It ends at once if it may not read its configuration yet.

@@ -34,6 +34,8 @@ pub struct Cost {
     pub conflicts: usize,
     /// Events written.
     pub events: usize,
+    /// SubjectAccessReviews asked for, which are no writes: nothing is stored.
+    pub reviews: usize,
     /// Seconds of processor time.
     pub cpu_seconds: f64,
     /// The largest resident set since it was started, in bytes.
@@ -131,7 +133,9 @@ impl<'a> Meter<'a> {
     fn read(&mut self) -> Result<()> {
         for request in &mut self.log {
             let request = request?;
-            if request.user == ACCOUNT && request.is_write() {
+            if request.user == ACCOUNT && request.resource == "subjectaccessreviews" {
+                self.cost.reviews += 1;
+            } else if request.user == ACCOUNT && request.is_write() {
                 self.cost.note(request);
             }
         }

@@ -6,10 +6,12 @@ mod drain;
 mod kinds;
 mod locations;
 mod meter;
+mod people;
 pub mod raw;
 mod requests;
 mod restart;
 mod ticks;
+mod turns;
 
 use anyhow::Result;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -20,11 +22,13 @@ pub use kinds::{
     LoadKind, NAMESPACES, SAMPLE, SHOPS, Sample, done, finished_backups, make_namespaces, namespace,
     numbered, sample, velero_says,
 };
-pub use locations::{AtRest, at_rest, bring};
+pub use locations::{AtRest, at_rest, bring, bring_to, make_available};
 pub use meter::{Cost, Meter, Reached};
+pub use people::{Destination, People};
 pub use requests::{burst, delete};
 pub use restart::restart;
 pub use ticks::Ticker;
+pub use turns::turns;
 
 /// As many as nacre has workers: beyond 16 the API server takes no more in the same time.
 const AT_A_TIME: usize = 32;

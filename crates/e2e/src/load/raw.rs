@@ -66,13 +66,11 @@ pub async fn drain<K: LoadKind>(bed: &Bed, many: usize) -> Result<Duration> {
     .await
 }
 
-/// Four writes for each, after which all is gone: delete, status, Velero's object, finalizer.
+/// Three writes for each, after which all is gone: delete, Velero's object, finalizer.
 pub async fn delete<K: LoadKind>(bed: &Bed, many: usize) -> Result<Duration> {
     timed::<K, _>(bed, many, |number, requests, objects| async move {
         let name = numbered(number);
         requests.delete(&name, &DeleteParams::default()).await?;
-        let leaving = Patch::Merge(json!({"status": {"phase": "Deleting"}}));
-        requests.patch_status(&name, &PatchParams::default(), &leaving).await?;
         objects.delete(&object(number), &DeleteParams::default()).await?;
         let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         requests.patch(&name, &PatchParams::default(), &free).await?;

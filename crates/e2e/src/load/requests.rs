@@ -12,8 +12,8 @@ use super::{LoadKind, Meter, Reached, SAMPLE, SHOPS, each, namespace, numbered};
 /// How soon to count again what is left.
 const COUNT_AGAIN: Duration = Duration::from_millis(100);
 
-/// Submits so many requests and waits until the last is `Created`.
-pub async fn burst<K: LoadKind>(meter: &mut Meter<'_>, many: usize, timeout: Duration) -> Result<Reached> {
+/// Submits so many requests.
+pub(super) async fn submit<K: LoadKind>(meter: &Meter<'_>, many: usize) -> Result<()> {
     let client = meter.test_cluster.bed.client().await?;
     each(many, |number| {
         let requests = Api::<K>::namespaced(client.clone(), &namespace(SHOPS, number));
@@ -23,7 +23,12 @@ pub async fn burst<K: LoadKind>(meter: &mut Meter<'_>, many: usize, timeout: Dur
             Ok(())
         }
     })
-    .await?;
+    .await
+}
+
+/// Submits so many requests and waits until the last is `Created`.
+pub async fn burst<K: LoadKind>(meter: &mut Meter<'_>, many: usize, timeout: Duration) -> Result<Reached> {
+    submit::<K>(meter, many).await?;
     meter.until_shown::<K>(many, timeout, |request| request.created_as().is_some()).await
 }
 

@@ -49,7 +49,8 @@ async fn fence(test_cluster: &TestCluster) -> Result<()> {
     let mut policies = bed::read_manifests(&e2e::deploy("admission.yaml"))?;
     policies.retain(|policy| policy.name_any().starts_with("nacre-tenant-"));
     ensure!(policies.len() == 4, "two policies and their bindings, not {}", policies.len());
-    test_cluster.bed.apply(&policies).await
+    test_cluster.bed.apply(&policies).await?;
+    test_cluster.until_policies_are_in_force().await
 }
 
 impl AttackCluster {

@@ -52,12 +52,12 @@ async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
         "v1.18.3",
         "it looked at its storage",
         "the default location \\\"default\\\" is Available",
-        "definitions are there and current",
+        "CRDs are there and current",
         "roles and bindings are there and current",
         "admission policies are there and current",
         "its certificate fits",
         "velero/nacre_",
-        "said by ConfigMap nacre-policy",
+        "set by ConfigMap nacre-policy",
         "nothing risky",
     ] {
         assert!(fine.iter().any(|message| message.contains(words)), "{words}: {diagnosis:#}");

@@ -12,10 +12,12 @@ mod preview;
 mod program;
 mod released;
 mod replace;
+mod schedules;
 mod screen;
 mod storage;
 mod tenant;
 mod terminal;
+mod usage;
 
 use anyhow::Result;
 use bed::Bed;
@@ -37,6 +39,8 @@ overrides:
     downloads: { platformStorage: all }
   - selector: { matchLabels: { kubernetes.io/metadata.name: preview-names } }
     downloads: { platformStorage: logs }
+  - selector: { matchLabels: { kubernetes.io/metadata.name: timed } }
+    schedules: { spread: 0 }
 ";
 
 /// A cluster with Velero and nacre as an installation sets it up, webhook included, shared by the stories that need both.

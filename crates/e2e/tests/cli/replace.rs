@@ -123,6 +123,14 @@ async fn safety_backup(tenant: &Tenant<'_>) -> Result<String> {
     .await
 }
 
+async fn restore_of(tenant: &Tenant<'_>) -> Result<String> {
+    eventually("the restore", TIMEOUT, async || {
+        let restores = tenant.api::<NonAdminRestore>().list(&ListParams::default()).await?.items;
+        restores.into_iter().find_map(|restore| restore.metadata.name).context("there is none")
+    })
+    .await
+}
+
 async fn there<K>(tenant: &Tenant<'_>, name: &str) -> Result<bool>
 where
     K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
@@ -176,11 +184,7 @@ async fn a_replacement_that_is_killed_at_every_step_is_resumed_by_the_same_comma
     tenant.edit::<PersistentVolumeClaim>("files", json!({"metadata": {"finalizers": null}})).await?;
     tenant.gone::<PersistentVolumeClaim>("files").await?;
     let program = start(&ada)?;
-    let restore = eventually("the restore", TIMEOUT, async || {
-        let restores = tenant.api::<NonAdminRestore>().list(&ListParams::default()).await?.items;
-        restores.into_iter().find_map(|restore| restore.metadata.name).context("there is none")
-    })
-    .await?;
+    let restore = restore_of(tenant).await?;
     kill(program).await?;
 
     // Velero brings everything back.
@@ -234,6 +238,43 @@ async fn nothing_is_removed_without_a_complete_safety_backup() -> Result<()> {
         there::<Deployment>(tenant, "web").await? && there::<PersistentVolumeClaim>(tenant, "files").await?
     );
     assert!(!there::<ConfigMap>(tenant, "nacre-replace-good").await?);
+    downloads.abort();
+    Ok(())
+}
+
+/// The policy changed in between. A restore that is refused would begin if the policy changed back, long after somebody
+/// took the way back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_is_refused_is_deleted_and_the_way_back_is_printed() -> Result<()> {
+    let stage = stage().await?;
+    let ada = Person::new(stage, "undo-refused", "ada").await?;
+    let tenant = &ada.tenant;
+    let downloads = tokio::spawn(refuse_downloads(stage.bed.client().await?, "undo-refused".to_owned()));
+    shop(&ada, &json!({})).await?;
+    let playing = async {
+        let safety = safety_backup(tenant).await?;
+        play::<NonAdminBackup>(tenant, &safety, complete("Completed", "True")).await?;
+        tenant.gone::<Deployment>("web").await?;
+        let deleting =
+            |claim: Option<&PersistentVolumeClaim>| claim?.metadata.deletion_timestamp.as_ref().map(|_| ());
+        wait_until("the claim to be deleted", TIMEOUT, tenant.api(), "files", deleting).await?;
+        tenant.edit::<PersistentVolumeClaim>("files", json!({"metadata": {"finalizers": null}})).await?;
+        let refused =
+            json!({"phase": "BackingOff", "conditions": condition("Accepted", "False", "Forbidden")});
+        play::<NonAdminRestore>(tenant, &restore_of(tenant).await?, refused).await?;
+        anyhow::Ok(safety)
+    };
+    let (ended, safety) = tokio::join!(ada.nacre(&REPLACE), playing);
+    let (ended, safety) = (ended?, safety?);
+    assert_eq!(ended.code, Some(1), "{ended:#?}");
+    for words in ["was refused: because Forbidden", "claim files: removed", "which never began, was deleted"]
+    {
+        assert!(ended.stderr.contains(words), "{words}: {ended:#?}");
+    }
+    let back = "--replace --no-safety-backup --namespace undo-refused";
+    let back = format!("kubectl nacre restore create --from-backup {safety} {back}");
+    assert!(ended.stderr.lines().any(|line| line.trim() == back), "{ended:#?}");
+    assert!(tenant.api::<NonAdminRestore>().list(&ListParams::default()).await?.items.is_empty());
     downloads.abort();
     Ok(())
 }

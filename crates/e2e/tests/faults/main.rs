@@ -18,6 +18,7 @@ const FAULTS: u32 = 14;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_line_changes_nothing_about_the_end() -> Result<()> {
     let test_cluster = TestCluster::build_with_idle_velero().await?;
+    test_cluster.hand_over_at_once().await?;
     let fault_proxy = FaultProxy::open(&test_cluster.account().await?).await?;
     let kubeconfig = fault_proxy.kubeconfig(test_cluster.bed.folder())?;
 

@@ -28,13 +28,18 @@ fn by_name(yaml: &str) -> Result<BTreeMap<String, Value>> {
 
 pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
     let chart = deploy("chart").display().to_string();
-    for (namespace, values, flags) in [
-        ("velero", &[][..], &[][..]),
+    let known = ["--api-versions", MUTATION];
+    for (namespace, known, values, flags) in [
+        ("velero", &known[..], &[][..], &[][..]),
+        // An API server from before 1.36.
+        ("velero", &[][..], &[][..], &["--requester-webhook"][..]),
+        ("velero", &[][..], &["--set", "webhook=false"][..], &["--requester-webhook", "--no-webhook"][..]),
         (
             "backup",
+            &known[..],
             &[
                 "--set",
-                "replicas=1,image=mine:3,logLevel=6,webhook=false,veleroView=true,nodeSelector.disk=fast,aggregateTo={admin}",
+                "replicas=1,image=mine:3,logLevel=6,webhook=false,veleroView=true,fence=true,nodeSelector.disk=fast,aggregateTo={admin},requesterExtra={example.com/team}",
             ][..],
             &[
                 "--replicas",
@@ -45,14 +50,16 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
                 "6",
                 "--no-webhook",
                 "--velero-view",
+                "--fence",
                 "--aggregate-to",
                 "admin",
+                "--requester-extra",
+                "example.com/team",
             ][..],
         ),
     ] {
-        let template =
-            ["template", "nacre", &chart, "-n", namespace, "--include-crds", "--api-versions", MUTATION];
-        let templated = by_name(&bed.helm(&[&template[..], values].concat()).await?.ok()?)?;
+        let template = ["template", "nacre", &chart, "-n", namespace, "--include-crds"];
+        let templated = by_name(&bed.helm(&[&template[..], known, values].concat()).await?.ok()?)?;
         let (success, rendered, words) = nacre(bed, &[&["render", "-n", namespace], flags].concat()).await?;
         ensure!(success, "{words}");
         let mut rendered = by_name(&rendered)?;
@@ -75,7 +82,8 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
     // A release of before there was the value keeps its permissions with --reuse-values.
     let unset = ["template", "nacre", &chart, "-n", "velero", "--set", "aggregateTo=null"];
     let unset = bed.helm(&unset).await?.ok()?;
-    ensure!(unset.contains("aggregate-to-edit: \"true\"") && !unset.contains("\"false\""), "{unset}");
+    let taken = |line: &str| line.contains("aggregate-to-") && line.ends_with("\"false\"");
+    ensure!(unset.contains("aggregate-to-edit: \"true\"") && !unset.lines().any(taken), "{unset}");
 
     bed.helm(&["install", "nacre", &chart, "-n", "velero", "--create-namespace"]).await?.ok()?;
     let deployments = ["get", "deployment", "-n", "velero", "-o", "name"];

@@ -4,6 +4,7 @@
 mod helm;
 mod life;
 mod matrix;
+mod older;
 mod privileges;
 mod privileges_of_live_migration;
 mod privileges_of_operator;

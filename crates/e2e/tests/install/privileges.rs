@@ -25,6 +25,9 @@ use crate::{life, privileges_of_live_migration, privileges_of_operator, privileg
 const TIMEOUT: Duration = Duration::from_secs(90);
 const ENDPOINTS: &str = "endpoints: {allow: ['127.0.0.1']}";
 const VOLUME_POLICY: &str = "nacre-volumes";
+const USAGE: &str = "nacre-usage";
+/// The record of whose turn it is.
+const QUEUE: &str = "nacre-queue";
 const MODIFIERS: [&str; 2] = ["nacre-restore-from-tenant-storage", "nacre-restore-from-tenant-storage-pods"];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,6 +61,7 @@ async fn every_right_is_used_and_none_is_missing() -> Result<()> {
     Box::pin(schedules_are_made_and_taken_over(&test_cluster, &shop)).await?;
     Box::pin(stuck_volumes_are_cancelled(&test_cluster, &shop)).await?;
     Box::pin(privileges_of_view::is_kept_true(&test_cluster, &shop)).await?;
+    Box::pin(what_deleted_backups_used_is_kept(&test_cluster, &shop)).await?;
     Box::pin(things_are_deleted(&test_cluster, &shop)).await?;
     Box::pin(watched::a_broken_policy_is_seen_in_three_places(&test_cluster, &nacre)).await?;
     Box::pin(watched::what_ships_names_what_there_is(&nacre)).await?;
@@ -194,6 +198,37 @@ async fn volumes_can_be_saved(test_cluster: &TestCluster, shop: &Tenant<'_>) -> 
         Ok(())
     };
     eventually("a backup with nacre's volume policy", TIMEOUT, made).await
+}
+
+/// Velero has worked on a backup that is deleted on the same day: that is recorded, and mended if somebody changes it.
+async fn what_deleted_backups_used_is_kept(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
+    shop.back_up("brief").await?;
+    ensure!(shop.backup_ends("brief").await? == "Completed");
+    let backup = shop.api::<NonAdminBackup>().get("brief").await?;
+    let velero = backup.status.and_then(|status| status.velero_backup?.name).context("a Velero Backup")?;
+    // Velero may have been done within the second.
+    let later = json!({"status": {"completionTimestamp": "2100-01-01T00:00:00Z"}});
+    let backups = test_cluster.admin::<Backup>().await?;
+    let velero = backups.patch(&velero, &PatchParams::default(), &Patch::Merge(later)).await?;
+    let start = velero.status.and_then(|status| status.start_timestamp).context("a start")?.0;
+    let worked = async || {
+        ensure!(jiff::Timestamp::now().duration_since(start).as_secs() > 0);
+        Ok(())
+    };
+    eventually("a second of work", TIMEOUT, worked).await?;
+    shop.api::<NonAdminBackup>().delete("brief", &DeleteParams::default()).await?;
+    let maps = test_cluster.admin::<ConfigMap>().await?;
+    let kept = |map: Option<&ConfigMap>| {
+        map.filter(|map| map.data.as_ref().is_some_and(|data| !data.contains_key("odd"))).map(|_| ())
+    };
+    let odd = Patch::Merge(json!({"data": {"odd": "x"}}));
+    // The record of the queue is written at most once a minute.
+    for name in [USAGE, QUEUE] {
+        wait_until("the record", TIMEOUT, maps.clone(), name, kept).await?;
+        maps.patch(name, &PatchParams::default(), &odd).await?;
+        wait_until("the record to be corrected", TIMEOUT, maps.clone(), name, kept).await?;
+    }
+    Ok(())
 }
 
 /// Objects about volumes that nobody works on, of a backup and a restore that are over: nacre cancels them.

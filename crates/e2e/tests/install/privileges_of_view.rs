@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::velero::{DeleteBackupRequest, DownloadRequest, Restore};
-use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, labels};
+use api::velero::{DeleteBackupRequest, DownloadRequest, Restore, Schedule};
+use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule, labels};
 use bed::eventually;
 use e2e::{Tenant, TestCluster, VELERO};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// Every kind, and the copy of it.
-const COPIES: [(&str, &str); 8] = [
+const COPIES: [(&str, &str); 9] = [
     ("backups", "daily"),
     ("restores", "back"),
     ("backupstoragelocations", "bucket"),
@@ -23,6 +23,7 @@ const COPIES: [(&str, &str); 8] = [
     ("datauploads", "two"),
     ("podvolumerestores", "three"),
     ("datadownloads", "four"),
+    ("schedules", "yearly"),
 ];
 
 pub(crate) async fn label(test_cluster: &TestCluster, value: Value) -> Result<()> {
@@ -86,6 +87,8 @@ pub(crate) async fn is_kept_true(test_cluster: &TestCluster, shop: &Tenant<'_>) 
     };
     let (backup_uid, restore_uid) = (uid("Backup", &backup).await?, uid("Restore", &restore).await?);
     play(test_cluster, (&backup, &backup_uid), (&restore, &restore_uid)).await?;
+    let yearly = json!({"spec": {"schedule": "0 3 1 1 *", "template": {"backupSpec": {}}}});
+    shop.create::<NonAdminSchedule>("yearly", yearly.clone()).await?;
     label(test_cluster, json!("true")).await?;
     shown(test_cluster, "copies of every kind", |copy| {
         copy["metadata"]["labels"]["nacre.dev/shown"] == "copy"
@@ -132,13 +135,20 @@ pub(crate) async fn is_kept_true(test_cluster: &TestCluster, shop: &Tenant<'_>) 
     shop.gone::<NonAdminDownloadRequest>("log").await?;
     test_cluster.bed.velero_start().await?;
 
-    // All of it goes with the label.
+    // Deleted as Velero's command line does it.
+    shop.delete::<Schedule>("yearly").await?;
+    shop.gone::<NonAdminSchedule>("yearly").await?;
+
+    // All of it goes with the label, also the copy of a schedule that stays.
+    shop.create::<NonAdminSchedule>("rare", yearly).await?;
+    shop.wait("its copy", "rare", |copy: Option<&Schedule>| copy.map(|_| ())).await?;
     label(test_cluster, json!(null)).await?;
     test_cluster.gone_from_velero::<ConfigMap>("nacre-velero-view").await?;
     for (kind, _) in COPIES {
         let left = test_cluster.bed.kubectl(&["get", kind, "-n", "shop", "-o", "name"]).await?.ok()?;
         ensure!(left.trim().is_empty(), "{left}");
     }
+    shop.delete::<NonAdminSchedule>("rare").await?;
     test_cluster
         .admin::<DeleteBackupRequest>()
         .await?

@@ -129,7 +129,18 @@ async fn drift_is_repaired_foreign_labels_stay_and_then_there_is_silence() -> Re
 
     // Nobody else's role is touched, whatever its name.
     migration(bed, &["bridge", "create"]).await?.with(0)?;
+    let changed = bed.audit().mark().await?;
     change(bed, "kubevirt.io:upgrademigrate", &json!({ "rules": null })).await?;
+    // Who can migrate is another answer now, and nacre writes it down.
+    bed.audit().until_quiet(NACRE, Duration::from_secs(5)).await?;
+    let touched = bed
+        .audit()
+        .since(changed)
+        .await?
+        .writes()
+        .by(NACRE)
+        .only(|request| request.resource == "clusterroles");
+    assert!(touched.is_empty(), "{:#?}", touched.tally());
 
     let mark = bed.audit().mark().await?;
     bed.audit().quiet("kubectl-nacre/", at_length(Duration::from_secs(10), Duration::from_mins(1))).await?;

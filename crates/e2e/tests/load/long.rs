@@ -2,11 +2,15 @@
 
 #![expect(clippy::print_stdout, reason = "measured figures belong in the output of a test run")]
 
+mod costs;
 mod drain;
 mod measure;
 mod new_cluster;
+mod people;
 mod rest;
+mod schedules;
 mod ticks;
+mod turns;
 mod witness;
 
 use std::time::Duration;
@@ -31,6 +35,19 @@ async fn and_then<K: LoadKind + Send + 'static>(test_cluster: &TestCluster, nacr
     rest::after_all::<K>(test_cluster, &nacre, MANY).await
 }
 
+/// Holding requests back costs little where Velero is fast.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_turn_and_all_at_once_take_about_as_long() -> Result<()> {
+    let mut ratio = f64::INFINITY;
+    for _ in 0..ATTEMPTS {
+        ratio = ratio.min(turns::with_a_fast_velero(MANY).await?);
+        if ratio <= SLACK {
+            return Ok(());
+        }
+    }
+    bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_backups_from_the_first_to_the_last() -> Result<()> {
     let mut ratio = f64::INFINITY;
@@ -43,6 +60,29 @@ async fn a_thousand_backups_from_the_first_to_the_last() -> Result<()> {
         }
     }
     bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")
+}
+
+/// A machine that is busy with something else only ever makes it worse.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_of_twenty_people_take_no_longer_because_they_are_recorded() -> Result<()> {
+    let mut ratio = f64::INFINITY;
+    for _ in 0..ATTEMPTS {
+        ratio = ratio.min(people::who_are_recorded(MANY).await?);
+        if ratio <= 1.02 {
+            return Ok(());
+        }
+    }
+    bail!("{ratio:.3} times as long as without a record of who asks, after {ATTEMPTS} attempts")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_thousand_schedules_that_wait_cost_nothing() -> Result<()> {
+    schedules::idle(5000, Duration::from_mins(2)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn five_hundred_schedules_due_at_once_start_spread() -> Result<()> {
+    schedules::due_at_once(500, 60).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

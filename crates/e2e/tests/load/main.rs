@@ -6,7 +6,10 @@
 
 mod drain;
 mod measure;
+mod people;
 mod rest;
+#[expect(dead_code, reason = "what is due at once takes minutes, and is measured by long.rs")]
+mod schedules;
 mod ticks;
 mod witness;
 
@@ -35,6 +38,18 @@ async fn a_thousand_at_once_cost_little_more_than_their_writes_and_nothing_at_re
         }
     }
     bail!("{ratio:.2} times what a bare client needs, after {ATTEMPTS} attempts")
+}
+
+/// The times of so few say little; what is counted does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_of_who_asks_saves_a_write_and_costs_no_review_in_the_administrators_storage() -> Result<()>
+{
+    people::who_are_recorded(100).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_that_wait_cost_nothing() -> Result<()> {
+    schedules::idle(500, std::time::Duration::from_secs(20)).await
 }
 
 /// Restores, watched from the first to the last, and nacre is killed in between: nobody is sent back.

@@ -16,6 +16,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 /// A cluster with tenants in it, and with Velero standing still.
 pub(crate) async fn crowded() -> Result<TestCluster> {
     let test_cluster = TestCluster::build_with_idle_velero().await?;
+    test_cluster.hand_over_at_once().await?;
     make_namespaces(&test_cluster.bed, e2e::load::SHOPS).await?;
     Ok(test_cluster)
 }

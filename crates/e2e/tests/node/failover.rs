@@ -23,7 +23,7 @@ async fn a_request_right_after_the_leaders_pod_was_killed_is_created_within_seco
     cluster.label_namespace(VELERO, "pod-security.kubernetes.io/enforce", Some("restricted")).await?;
 
     let leader = cluster.leader().await?;
-    let pods = Api::<Pod>::namespaced(cluster.node.client().await?, VELERO);
+    let pods = Api::<Pod>::namespaced(cluster.site.client().await?, VELERO);
     pods.delete(&leader, &DeleteParams::default().grace_period(0)).await?;
     let killed = Instant::now();
     tenant.request_backup("right-after").await?;

@@ -7,12 +7,12 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use serde_json::Value;
 
-use crate::cluster;
+use crate::cluster_of_bed;
 
 #[tokio::test]
 async fn two_pods_are_ready_with_probes_limits_and_a_disruption_budget_and_doctor_finds_nothing() -> Result<()>
 {
-    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let Some(cluster) = cluster_of_bed().await? else { return Ok(()) };
     cluster.nacre_pods_ready(2).await?;
     for pod in cluster.nacre_pods().await? {
         let spec = pod.spec.context("no spec")?;
@@ -24,7 +24,7 @@ async fn two_pods_are_ready_with_probes_limits_and_a_disruption_budget_and_docto
         assert!(started.iter().all(|status| status.restart_count == 0), "{started:#?}");
     }
     // The budget selects the pods: the disruption controller counts them.
-    let budgets = Api::<PodDisruptionBudget>::namespaced(cluster.node.client().await?, VELERO);
+    let budgets = Api::<PodDisruptionBudget>::namespaced(cluster.site.client().await?, VELERO);
     let budget = budgets.get("non-admin-controller").await?.status.context("no status")?;
     assert_eq!(
         (budget.current_healthy, budget.expected_pods, budget.disruptions_allowed),

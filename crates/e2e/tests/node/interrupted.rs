@@ -1,7 +1,6 @@
 //! Velero is killed while volumes are moving, and a tenant does everything to keep Velero's only worker busy. Part of
 //! `make long`.
 
-use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use kube::ResourceExt as _;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::json;
 
-use crate::alone;
+use crate::{alone, say};
 
 const PATIENCE: Duration = Duration::from_mins(4);
 /// So many bytes that Velero is still busy with them when something happens.
@@ -31,7 +30,7 @@ const BACK: [&str; 7] = ["restore", "create", "back", "--from-backup", "good", "
 /// Waits until the node agent works on a volume of this tenant.
 async fn in_progress(tenant: &NodeTenant<'_>, kind: &str) -> Result<()> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("velero.io", "v1", kind));
-    let client = tenant.cluster.node.client().await?;
+    let client = tenant.cluster.site.client().await?;
     let volumes = Api::<DynamicObject>::namespaced_with(client, VELERO, &resource);
     eventually("the volume to move", PATIENCE, async || {
         let all = volumes.list(&ListParams::default()).await?.items;
@@ -45,15 +44,11 @@ async fn in_progress(tenant: &NodeTenant<'_>, kind: &str) -> Result<()> {
 
 /// Kills Velero's pod, not the node agent's.
 async fn kill_velero(cluster: &NodeCluster) -> Result<()> {
-    let pods = Api::<Pod>::namespaced(cluster.node.client().await?, VELERO);
+    let pods = Api::<Pod>::namespaced(cluster.site.client().await?, VELERO);
     let velero = pods.list(&ListParams::default().labels("deploy=velero")).await?.items;
     let name = velero.first().context("no pod of Velero")?.name_any();
     pods.delete(&name, &DeleteParams::default().grace_period(0)).await?;
     Ok(())
-}
-
-fn say(text: &str) -> Result<()> {
-    Ok(writeln!(std::io::stderr(), "{text}")?)
 }
 
 #[tokio::test]

@@ -3,11 +3,16 @@
 //! One cluster serves all stories, each story has a namespace of its own. A story calls [`cluster`], which is `None` where
 //! no node can run. Stories run in parallel, so one that disturbs nacre or Velero calls [`alone`] instead. Whatever it
 //! leaves behind, also if it fails, is tidied up before the next story: their order makes no difference.
+//!
+//! `make stories KUBECONFIG=...` runs those that disturb nobody in a cluster that exists.
 
+mod arriving;
 mod choices;
 mod demo;
 mod disturbed;
 mod failover;
+mod fenced;
+mod flood;
 mod installed;
 mod interrupted;
 mod other_installs;
@@ -17,9 +22,11 @@ mod replaced;
 mod roundtrip;
 mod saved_by_default;
 mod stuck;
+mod upgraded;
 mod verify;
 mod volumes;
 
+use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,6 +48,11 @@ impl<Guard> std::ops::Deref for Shared<Guard> {
     }
 }
 
+/// Prints past the test runner, which keeps to itself what a passing test prints.
+fn say(text: &str) -> Result<()> {
+    Ok(writeln!(std::io::stderr(), "{text}")?)
+}
+
 /// Held for reading by stories next to each other, for writing by one that wants to be alone.
 fn turns() -> &'static RwLock<()> {
     static TURNS: OnceLock<RwLock<()>> = OnceLock::new();
@@ -52,6 +64,9 @@ static DISTURBED: AtomicBool = AtomicBool::new(false);
 
 /// The cluster, shared with other stories.
 async fn cluster() -> Result<Option<Shared<RwLockReadGuard<'static, ()>>>> {
+    if let Some(cluster) = existing().await? {
+        return Ok(Some(Shared { cluster, _guard: turns().read().await }));
+    }
     let Some(cluster) = started().await? else { return Ok(None) };
     loop {
         let guard = turns().read().await;
@@ -61,6 +76,11 @@ async fn cluster() -> Result<Option<Shared<RwLockReadGuard<'static, ()>>>> {
         drop(guard);
         drop(tidied(cluster).await?);
     }
+}
+
+/// The same for what only a node of the bed can do.
+async fn cluster_of_bed() -> Result<Option<Shared<RwLockReadGuard<'static, ()>>>> {
+    if NodeCluster::can_run()? { cluster().await } else { Ok(None) }
 }
 
 /// The cluster, with no other story on it meanwhile.
@@ -87,4 +107,10 @@ async fn started() -> Result<Option<&'static NodeCluster>> {
         return Ok(None);
     }
     CLUSTER.get_or_try_init(NodeCluster::start).await.map(Some)
+}
+
+/// The cluster that exists, if one was named.
+async fn existing() -> Result<Option<&'static NodeCluster>> {
+    static CLUSTER: OnceCell<Option<NodeCluster>> = OnceCell::const_new();
+    Ok(CLUSTER.get_or_try_init(NodeCluster::existing).await?.as_ref())
 }

@@ -8,6 +8,8 @@ use bed::eventually;
 use e2e::{NodeCluster, VELERO, deploy};
 use serde_json::json;
 
+use crate::upgraded::with_image;
+
 const PATIENCE: Duration = Duration::from_mins(4);
 const BYTES: u64 = 1 << 20;
 
@@ -29,7 +31,7 @@ async fn the_chart_installs_what_brings_a_volume_back_and_removes_it() -> Result
         return Ok(());
     }
     let cluster = NodeCluster::start_without_nacre().await?;
-    let helm = async |args: &[&str]| cluster.node.run_as(&cluster.node.kubeconfig(), "helm", args).await;
+    let helm = async |args: &[&str]| cluster.site.run_as(&cluster.site.kubeconfig(), "helm", args).await;
     let (chart, image) = (deploy("chart").display().to_string(), format!("image={}", cluster.image));
     helm(&["install", "nacre", &chart, "-n", VELERO, "--set", &image, "--wait", "--timeout", "4m"])
         .await?
@@ -52,20 +54,14 @@ async fn an_application_that_names_the_image_has_nacre_run_it() -> Result<()> {
     }
     let cluster = NodeCluster::start_without_nacre().await?;
     let folder = deploy("crds").display().to_string();
-    cluster.node.kubectl(&["apply", "--server-side", "--filename", &folder]).await?.ok()?;
+    cluster.site.kubectl(&["apply", "--server-side", "--filename", &folder]).await?.ok()?;
     let operator = std::fs::read_to_string(deploy("operator.yaml"))?;
-    let lines = operator.lines().map(|line| match line.split_once("image: ") {
-        Some((before, _)) if !line.trim_start().starts_with('#') => {
-            format!("{before}image: {}", cluster.image)
-        }
-        _ => line.to_owned(),
-    });
-    cluster.node.apply_yaml(&lines.collect::<Vec<_>>().join("\n")).await?;
+    cluster.site.node()?.apply_yaml(&with_image(&operator, &cluster.image)).await?;
     let overrides = json!({"nonAdminControllerImageFqin": cluster.image});
     let application = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
         "metadata": {"name": "velero", "namespace": VELERO},
         "spec": {"nonAdmin": {"enable": true}, "unsupportedOverrides": overrides}});
-    cluster.node.apply(&[serde_json::from_value(application)?]).await?;
+    cluster.site.apply(&[serde_json::from_value(application)?]).await?;
     eventually("nacre's pods", PATIENCE, async || {
         let pods = cluster.nacre_pods().await?;
         let images = pods.iter().filter_map(|pod| pod.spec.as_ref()?.containers.first()?.image.clone());

@@ -53,7 +53,7 @@ async fn data_that_was_overwritten_in_place_comes_back_with_one_command() -> Res
     assert_ne!(shop.checksum("db").await?, written);
 
     // A claim that is deleted uses up its volume.
-    cluster.node.add_volumes(1).await?;
+    cluster.site.add_volumes(1).await?;
     shop.cli(&["restore", "create", "--from-backup", "good", "--replace", "--yes"]).await?.with_code(0)?;
     assert_eq!(shop.checksum("db").await?, written);
     Ok(())

@@ -13,8 +13,8 @@ const LOSE: [&str; 5] =
 #[tokio::test]
 async fn a_volume_comes_back_from_the_tenants_own_bucket() -> Result<()> {
     let Some(cluster) = alone().await? else { return Ok(()) };
-    let (url, keys) = (cluster.node.store_url(), cluster.node.store_credentials());
-    cluster.node.make_bucket("own-bucket")?;
+    let (url, keys) = (cluster.site.node()?.store_url(), cluster.site.node()?.store_credentials());
+    cluster.site.node()?.make_bucket("own-bucket")?;
     let host = url.trim_start_matches("http://").split(':').next().unwrap_or_default().to_owned();
     cluster
         .set_policy(&format!(
@@ -50,17 +50,17 @@ async fn a_volume_comes_back_from_the_tenants_own_bucket() -> Result<()> {
     let back_up = ["backup", "create", "one", "--storage-location", "mine", "--wait"];
     tenant.cli(&back_up).await?.with_code(0)?;
     tenant.kubectl(&LOSE).await?.ok()?;
-    cluster.node.add_volumes(1).await?;
+    cluster.site.add_volumes(1).await?;
     tenant.cli(&["restore", "create", "--from-backup", "one", "--wait"]).await?.with_code(0)?;
     assert_eq!(tenant.checksum("db").await?, written);
 
     // The same for three replicas, each with a claim of its own.
     tenant.kubectl(&LOSE).await?.ok()?;
-    cluster.node.add_volumes(3).await?;
+    cluster.site.add_volumes(3).await?;
     let written = tenant.start_stateful_set("web", BYTES, &json!({})).await?;
     tenant.cli(&["backup", "create", "three", "--storage-location", "mine", "--wait"]).await?.with_code(0)?;
     tenant.kubectl(&LOSE).await?.ok()?;
-    cluster.node.add_volumes(3).await?;
+    cluster.site.add_volumes(3).await?;
     tenant.cli(&["restore", "create", "--from-backup", "three", "--wait"]).await?.with_code(0)?;
     assert_eq!(tenant.checksums_of_replicas("web").await?, written);
 

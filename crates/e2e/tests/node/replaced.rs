@@ -8,7 +8,7 @@ use bed::eventually;
 use e2e::NodeTenant;
 use serde_json::{Value, json};
 
-use crate::cluster;
+use crate::{alone, cluster, cluster_of_bed, say};
 
 const BYTES: u64 = 2 << 20;
 const PATIENCE: Duration = Duration::from_mins(4);
@@ -22,7 +22,7 @@ async fn overwritten(tenant: &NodeTenant<'_>) -> Result<String> {
     tenant.overwrite_data("db").await?;
     ensure!(tenant.checksum("db").await? != written, "nothing was overwritten");
     // A claim that is deleted uses up its volume.
-    tenant.cluster.node.add_volumes(1).await?;
+    tenant.cluster.site.add_volumes(1).await?;
     Ok(written)
 }
 
@@ -35,9 +35,156 @@ async fn a_stateful_set_of_three_goes_back_with_each_replicas_own_bytes() -> Res
     let written = tenant.start_stateful_set("web", BYTES, &retention).await?;
     tenant.cli(&BACK_UP).await?.with_code(0)?;
     tenant.write_replicas("web", BYTES).await?;
-    cluster.node.add_volumes(3).await?;
+    cluster.site.add_volumes(3).await?;
     tenant.cli(&REPLACE).await?.with_code(0)?;
     assert_eq!(tenant.checksums_of_replicas("web").await?, written);
+    Ok(())
+}
+
+/// The other claim belongs to a pod whose name does not change, so it is known that Velero leaves it alone.
+#[tokio::test]
+async fn only_the_chosen_claim_goes_back_and_without_a_safety_backup_where_that_is_said() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let tenant = cluster.tenant("back-one", "olaf").await?;
+    tenant.start_pod("other", BYTES).await?;
+    tenant.start_deployment("db", BYTES).await?;
+    only_db_goes_back(&tenant, &["--no-safety-backup"]).await?;
+    let backups = tenant.kubectl(&["get", "nonadminbackups", "-o", "name"]).await?.ok()?;
+    ensure!(!backups.contains("before-good"), "a safety backup was taken: {backups}");
+    Ok(())
+}
+
+/// A pod of a Deployment may be another one by now, and Velero would write the old data over its claim. Whether it is, the
+/// contents of the backup say. To read them takes a policy, and the permission to read every kind in them.
+#[tokio::test]
+async fn one_claim_of_two_deployments_goes_back_where_the_backup_may_be_read() -> Result<()> {
+    let Some(cluster) = alone().await? else { return Ok(()) };
+    let tenant = cluster.tenant("back-read", "rhea").await?;
+    tenant.start_deployment("other", BYTES).await?;
+    tenant.start_deployment("db", BYTES).await?;
+    tenant.cli(&BACK_UP).await?.with_code(0)?;
+    let only_db = [&REPLACE[..], &["--only-claim", "db"]].concat();
+    let refused = tenant.cli(&only_db).await?;
+    ensure!(refused.code == Some(1), "{refused:#?}");
+    ensure!(refused.stderr.contains("ask the administrators to allow downloads"), "{refused:#?}");
+
+    tenant.kubectl(&["delete", "nonadminbackup", "good", "--wait", "--timeout=2m"]).await?.ok()?;
+    cluster.set_policy("downloads: {platformStorage: all}").await?;
+    let resources = "--resource=roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io";
+    let role = ["create", "role", "reader", "-n", "back-read", "--verb=get,list", resources];
+    cluster.site.kubectl(&role).await?.ok()?;
+    let binding = ["create", "rolebinding", "reader", "-n", "back-read", "--role=reader", "--user=rhea"];
+    cluster.site.kubectl(&binding).await?.ok()?;
+    only_db_goes_back(&tenant, &[]).await?;
+    // The preview said exactly that.
+    let name = ["get", "nonadminrestores", "-o", "jsonpath={.items[0].status.claims}"];
+    let happened: Vec<Value> = serde_json::from_str(&tenant.kubectl(&name).await?.ok()?)?;
+    let state =
+        |claim: &str| happened.iter().find(|one| one["name"] == claim).map(|one| one["state"].clone());
+    assert_eq!(
+        [state("db"), state("other")],
+        [Some(json!("Restored")), Some(json!("Kept"))],
+        "{happened:#?}"
+    );
+    Ok(())
+}
+
+/// Of a replacement of `db` alone.
+async fn preview_fits(tenant: &NodeTenant<'_>, replace: &[&str]) -> Result<()> {
+    let dry_run = [replace, &["--dry-run=server", "-o", "json"]].concat();
+    let said = tenant.cli(&dry_run).await?;
+    let said: Value = serde_json::from_str(&said.stdout).with_context(|| format!("{said:#?}"))?;
+    assert_eq!(said["removed"]["claims"], json!(["db"]));
+    assert_eq!(said["removed"]["workloads"], json!(["Deployment db"]));
+    assert_eq!(said["removed"]["kept"], json!([["other", "the request does not ask for it"]]));
+    let volumes = said["volumes"].as_array().cloned().unwrap_or_default();
+    // Without the list of objects, volumes are not known one by one.
+    for volume in volumes {
+        let effect = if volume["claim"] == "db" { "restored" } else { "kept" };
+        assert_eq!(volume["effect"], effect, "{said:#}");
+        assert_eq!(volume["bytes"], BYTES, "{said:#}");
+    }
+    Ok(())
+}
+
+/// Two apps are overwritten, one of them goes back.
+async fn only_db_goes_back(tenant: &NodeTenant<'_>, more: &[&str]) -> Result<()> {
+    let written = overwritten(tenant).await?;
+    tenant.overwrite_data("other").await?;
+    let kept = tenant.checksum("other").await?;
+    let uid = ["get", "pvc", "other", "-o", "jsonpath={.metadata.uid}"];
+    let same = tenant.kubectl(&uid).await?.ok()?;
+    let only_db = [&REPLACE[..], &["--only-claim", "db"], more].concat();
+    preview_fits(tenant, &only_db).await?;
+    tenant.cli(&only_db).await?.with_code(0)?;
+    assert_eq!(tenant.checksum("db").await?, written);
+    assert_eq!(tenant.checksum("other").await?, kept);
+    assert_eq!(tenant.kubectl(&uid).await?.ok()?, same, "the other claim was replaced");
+    Ok(())
+}
+
+/// The command gets a little longer each time before it is killed, so it is killed in every step.
+#[tokio::test]
+async fn killed_in_every_step_the_same_command_brings_the_data_back() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let tenant = cluster.tenant("back-killed", "kara").await?;
+    tenant.start_deployment("db", BYTES).await?;
+    let written = overwritten(&tenant).await?;
+    let mut killed = 0;
+    let ended = loop {
+        let time = Duration::from_millis(400) * (killed + 1);
+        match tokio::time::timeout(time, tenant.cli(&REPLACE)).await {
+            Ok(ended) => break ended?,
+            Err(_) => killed += 1,
+        }
+    };
+    ended.with_code(0)?;
+    say(&format!("a replacement was killed {killed} times and went on"))?;
+    ensure!(killed > 2, "it was killed {killed} times");
+    assert_eq!(tenant.checksum("db").await?, written);
+    for (kind, number) in [("nonadminbackups", 2), ("nonadminrestores", 1)] {
+        let found = tenant.kubectl(&["get", kind, "-o", "name"]).await?.ok()?;
+        assert_eq!(found.lines().count(), number, "{found}");
+    }
+    Ok(())
+}
+
+/// The data in the bucket is damaged, which shows only when the restore needs it. The command that is printed then brings
+/// back what was there before, typed as it is.
+#[tokio::test]
+async fn the_way_back_that_is_printed_after_a_failure_works_as_it_is_printed() -> Result<()> {
+    let Some(cluster) = cluster_of_bed().await? else { return Ok(()) };
+    let tenant = cluster.tenant("back-damaged", "dora").await?;
+    tenant.start_deployment("db", BYTES).await?;
+    overwritten(&tenant).await?;
+    let before = tenant.checksum("db").await?;
+    damage_data(&tenant)?;
+    // One for the way there was made; one for the way back.
+    cluster.site.add_volumes(1).await?;
+
+    let failed = tenant.cli(&REPLACE).await?;
+    ensure!(failed.code == Some(1), "{failed:#?}");
+    ensure!(failed.stderr.contains("where it stands:"), "{failed:#?}");
+    let mut printed = failed.stderr.lines().map(str::trim);
+    let printed = printed.find(|line| line.starts_with("kubectl nacre restore create"));
+    let printed = printed.with_context(|| format!("no way back: {failed:#?}"))?;
+    tenant.type_and_confirm(printed).await?.with_code(0)?;
+    assert_eq!(tenant.checksum("db").await?, before);
+    Ok(())
+}
+
+/// Removes every piece of the tenant's volumes from the bucket, not the lists of them: so Velero begins to restore them.
+fn damage_data(tenant: &NodeTenant<'_>) -> Result<()> {
+    let pieces = tenant.cluster.site.node()?.platform_bucket().join("kopia").join(&tenant.namespace);
+    let mut removed = 0;
+    for piece in std::fs::read_dir(&pieces).with_context(|| format!("reading {}", pieces.display()))? {
+        let piece = piece?;
+        if piece.file_name().to_string_lossy().starts_with('p') {
+            std::fs::remove_file(piece.path())?;
+            removed += 1;
+        }
+    }
+    ensure!(removed > 0, "nothing in {}", pieces.display());
     Ok(())
 }
 

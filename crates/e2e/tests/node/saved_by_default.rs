@@ -1,9 +1,9 @@
 //! Volumes are saved by default, and a backup without the data of a claim says so.
 
 use anyhow::{Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::cluster;
+use crate::{cluster, cluster_of_bed};
 
 const BYTES: u64 = 8 << 20;
 
@@ -51,5 +51,36 @@ async fn a_claim_that_no_pod_mounts_is_reported_with_exit_code_3() -> Result<()>
     let columns = "jsonpath={.status.conditions[?(@.type=='DataProtected')].status}";
     let found = shop.kubectl(&["get", "nonadminbackup", "daily", "-o", columns]).await?.ok()?;
     assert_eq!(found.trim(), "False");
+    Ok(())
+}
+
+/// Velero saves no folder of a node, and does not report it.
+#[tokio::test]
+async fn a_claim_whose_volume_is_a_folder_of_the_node_is_named_with_that_cause() -> Result<()> {
+    let Some(cluster) = cluster_of_bed().await? else { return Ok(()) };
+    let shop = cluster.tenant("on-host", "hera").await?;
+    let path = cluster.site.folder().join("on-host");
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "on-host"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "storageClassName": "on-host",
+            "hostPath": {"path": path, "type": "DirectoryOrCreate"}}});
+    cluster.site.apply(&[serde_json::from_value(volume)?]).await?;
+    let mut claim = e2e::claim("files");
+    claim["spec"]["storageClassName"] = json!("on-host");
+    shop.apply(&claim).await?;
+    let mut pod =
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "files", "labels": {"app": "files"}}});
+    pod["spec"] = e2e::pod_spec("files");
+    shop.apply(&pod).await?;
+    shop.write_data("files", BYTES).await?;
+
+    let asked = shop.cli(&["backup", "create", "daily", "--wait"]).await?;
+    let warned = "volume data of claim \"files\" will NOT be in this backup, since its volume is a folder of a node (hostPath)";
+    ensure!(asked.code == Some(3) && asked.stderr.contains(warned), "{asked:#?}");
+    let column = "jsonpath={.status.conditions[?(@.type=='DataProtected')].message}";
+    let found = shop.kubectl(&["get", "nonadminbackup", "daily", "-o", column]).await?.ok()?;
+    ensure!(
+        found.contains("\"files\" is NOT in this backup: its volume is a folder of a node (hostPath)"),
+        "{found}"
+    );
     Ok(())
 }

@@ -2,11 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use jiff::{SignedDuration, Timestamp};
 
-use crate::alone;
+use crate::{alone, say};
 
 const BYTES: u64 = 1 << 20;
+/// After so long nacre takes a pod for gone.
+const GONE: SignedDuration = SignedDuration::from_secs(10);
+/// What a neighbour may wait from then on.
+const WITHIN: SignedDuration = SignedDuration::from_mins(1);
+const TIMES: &str = "jsonpath={.metadata.creationTimestamp} {.status.veleroRestore.status.startTimestamp}";
 const OUTCOME: &str =
     "jsonpath={.status.conditions[?(@.type=='DataRestored')].reason} {.status.claims[*].state}";
 
@@ -26,7 +32,7 @@ async fn a_restore_whose_pod_is_gone_holds_nobody_up() -> Result<()> {
     shop.kubectl(&["scale", "deployment", "db", "--replicas=0"]).await?.ok()?;
     shop.kubectl(&["wait", "--for=delete", "pod", "--selector=app=db", "--timeout=2m"]).await?.ok()?;
     shop.kubectl(&["delete", "persistentvolumeclaim", "db", "--wait", "--timeout=2m"]).await?.ok()?;
-    cluster.node.add_volumes(1).await?;
+    cluster.site.add_volumes(1).await?;
     neighbour.lose_namespace_contents().await?;
 
     shop.cli(&["restore", "create", "back", "--from-backup", "good"]).await?.with_code(0)?;
@@ -35,6 +41,12 @@ async fn a_restore_whose_pod_is_gone_holds_nobody_up() -> Result<()> {
     neighbour.cli(&back).await?.with_code(0)?;
     ensure!(began.elapsed() < Duration::from_mins(3), "the neighbour waited {:?}", began.elapsed());
     assert_eq!(neighbour.checksum("db").await?, written);
+    // From the request until Velero began with it.
+    let times = neighbour.kubectl(&["get", "nonadminrestore", "back", "-o", TIMES]).await?.ok()?;
+    let (asked, started) = times.trim().split_once(' ').context("two times")?;
+    let waited = started.parse::<Timestamp>()?.duration_since(asked.parse()?);
+    say(&format!("next to a restore whose pod is gone, another one started after {waited:#}"))?;
+    ensure!(waited < GONE + WITHIN, "it started after {waited:#}");
 
     shop.cli(&["restore", "wait", "back", "--timeout", "2m"]).await?.with_code(3)?;
     let found = shop.kubectl(&["get", "nonadminrestore", "back", "-o", OUTCOME]).await?.ok()?;

@@ -9,7 +9,7 @@ use e2e::{NodeCluster, NodeTenant};
 use image::libraries;
 use serde_json::json;
 
-use crate::cluster;
+use crate::{cluster, cluster_of_bed, say};
 
 /// The bytes of a replica.
 const SMALL: u64 = 4 << 20;
@@ -30,12 +30,6 @@ async fn lost_and_restored(tenant: &NodeTenant<'_>) -> Result<()> {
         backed_up.as_secs_f64(),
         began.elapsed().as_secs_f64()
     ))
-}
-
-/// Past the test runner, which keeps to itself what a passing test prints.
-fn say(text: &str) -> Result<()> {
-    use std::io::Write as _;
-    Ok(writeln!(std::io::stderr(), "{text}")?)
 }
 
 #[tokio::test]
@@ -120,14 +114,14 @@ async fn load_sqlite(cluster: &NodeCluster) -> Result<()> {
     let mut files: Vec<(PathBuf, PathBuf)> =
         libraries(program)?.into_iter().map(|path| (path.clone(), path)).collect();
     files.push((program.into(), "/bin/sqlite3".into()));
-    let archive = cluster.node.folder().join("sqlite.tar");
+    let archive = cluster.site.folder().join("sqlite.tar");
     busybox_image(SQLITE_IMAGE, files)?.write(&archive)?;
-    cluster.node.load_image(&archive).await
+    cluster.site.node()?.load_image(&archive).await
 }
 
 #[tokio::test]
 async fn a_database_in_use_is_quiesced_by_hooks_and_comes_back_consistent() -> Result<()> {
-    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let Some(cluster) = cluster_of_bed().await? else { return Ok(()) };
     load_sqlite(&cluster).await?;
     let tenant = cluster.tenant("bank", "bea").await?;
     tenant.apply(&e2e::claim("bank")).await?;

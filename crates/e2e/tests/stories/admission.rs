@@ -25,7 +25,7 @@ const MARKS: &str = "nacre-reserved-marks";
 const FOUND: &str = "evil-found-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
 
 /// The labels and annotations that name an object's owner, as released clients and nacre use them.
-const RESERVED: [&str; 17] = [
+const RESERVED: [&str; 18] = [
     "openshift.io/oadp",
     "openshift.io/oadp-nab-origin-nacuuid",
     "openshift.io/oadp-nar-origin-nacuuid",
@@ -42,6 +42,7 @@ const RESERVED: [&str; 17] = [
     "openshift.io/oadp-nadr-origin-namespace",
     labels::ORIGIN_UID,
     labels::ORIGIN_NAMESPACE_UID,
+    labels::QUEUE,
     "nacre.dev/whatever-comes",
 ];
 
@@ -181,6 +182,8 @@ async fn f6_with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everythin
     )?;
     everywhere(&root).patch_status("found", &plain(), &merge(forged)).await?;
 
+    the_order_of_the_queue(&test_cluster.bed, &mine).await?;
+
     // An emergency: an administrator takes marks, status and finalizers off; a tenant may take off finalizers too.
     let bare = json!({"metadata": {"labels": null, "annotations": {labels::ORIGIN_UID: null}}});
     everywhere(&root).patch("found", &plain(), &merge(bare)).await?;
@@ -190,6 +193,35 @@ async fn f6_with_nacre_down_tenants_leave_marks_and_statuses_alone_and_everythin
 
     labels_of_namespaces(&test_cluster.bed, &root).await?;
     cleaners_are_not_in_the_way(&test_cluster.bed, &nacre).await
+}
+
+/// Nobody but holders of the verb in all namespaces moves a request in the queue, whatever they may do in their own.
+async fn the_order_of_the_queue(bed: &Bed, mine: &Api<NonAdminBackup>) -> Result<()> {
+    let queue = |value: Value| merge(json!({"metadata": {"annotations": {labels::QUEUE: value}}}));
+    bed.apply_yaml(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: queue}\n\
+         rules: [{apiGroups: [oadp.openshift.io], resources: [nonadminbackups], verbs: [get, patch, queue]}]\n\
+         ---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: queue}\n\
+         roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: queue}\n\
+         subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: pat}]\n",
+    )
+    .await?;
+    bed.wait_allowed("pat", "", "queue", "oadp.openshift.io", "nonadminbackups").await?;
+    let pats = Api::<NonAdminBackup>::namespaced(bed.client_as("pat", &[]).await?, "shop");
+    // The tenant holds every verb there is, in one namespace.
+    bed.wait_allowed("ada", "shop", "queue", "oadp.openshift.io", "nonadminbackups").await?;
+    refused_by(MARKS, mine.patch("found", &plain(), &queue(json!("front"))).await)?;
+    pats.patch("found", &plain(), &queue(json!("hold"))).await?;
+    for value in [json!("front"), json!(null)] {
+        refused_by(MARKS, mine.patch("found", &plain(), &queue(value)).await)?;
+    }
+    mine.patch("found", &plain(), &merge(json!({"metadata": {"labels": {"team": "b"}}}))).await?;
+    // The verb is for the queue alone.
+    refused_by(MARKS, pats.patch("found", &plain(), &queue(json!("first"))).await)?;
+    let other = merge(json!({"metadata": {"annotations": {labels::ORIGIN_UID: "u"}}}));
+    refused_by(MARKS, pats.patch("found", &plain(), &other).await)?;
+    pats.patch("found", &plain(), &queue(json!(null))).await?;
+    Ok(())
 }
 
 /// What an administrator's policy may select by is not the tenant's to set, at any of a namespace's doors.

@@ -7,13 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use api::velero::BackupStorageLocation;
 use api::{
-    NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase, condition,
+    NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, Phase,
+    condition, labels,
 };
 use bed::eventually;
 use e2e::{NACRE, Nacre, Tenant, TestCluster};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
@@ -120,6 +121,88 @@ async fn policy_by_list(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result
     .await
 }
 
+/// What nacre reads where an administrator grants it: claims, and the DaemonSets of Velero.
+const MAY_READ_VOLUMES: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reads-volumes}
+rules:
+- {apiGroups: [''], resources: [persistentvolumeclaims, persistentvolumes, pods], verbs: [list, watch]}
+- {apiGroups: [apps], resources: [daemonsets], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: reads-volumes}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reads-volumes}
+subjects: [{kind: ServiceAccount, name: non-admin-controller, namespace: velero}]
+";
+
+/// The released CRDs have no list of claims and no results: the API server drops both. The conditions remain, they name
+/// the claims, and nothing is written again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn under_oadps_crds_the_conditions_about_volumes_stand_alone() -> Result<()> {
+    let test_cluster = TestCluster::build_as_oadp().await?;
+    configure(&test_cluster, json!({})).await?;
+    test_cluster.bed.apply_yaml(MAY_READ_VOLUMES).await?;
+    let _nacre = test_cluster.start_nacre_in(&test_cluster.account().await?, &[]).await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": "files",
+        "resources": {"requests": {"storage": "1Gi"}}});
+    shop.create::<PersistentVolumeClaim>("files", json!({ "spec": spec })).await?;
+    // Nobody binds claims here.
+    let claims = Api::<PersistentVolumeClaim>::namespaced(test_cluster.bed.client().await?, &shop.namespace);
+    let bound = Patch::Merge(json!({"status": {"phase": "Bound"}}));
+    claims.patch_status("files", &PatchParams::default(), &bound).await?;
+
+    shop.back_up("daily").await?;
+    shop.backup_ends("daily").await?;
+    let found = eventually("the conditions", TIMEOUT, async || {
+        let status = shop.api::<NonAdminBackup>().get("daily").await?.status.context("no status")?;
+        let of = |type_: &str| condition::get(&status.conditions, type_).cloned();
+        let protected = of(condition::DATA_PROTECTED).filter(|found| found.status != "Unknown");
+        of(condition::RESULTS_READ).context("no ResultsRead")?;
+        anyhow::Ok((protected.context("no DataProtected")?, status))
+    });
+    let (protected, status) = found.await?;
+    ensure!((&*protected.status, &*protected.reason) == ("False", "ClaimsNotSaved"), "{protected:?}");
+    ensure!(
+        protected.message.contains("volume data of claim \"files\" is NOT in this backup"),
+        "{protected:?}"
+    );
+    ensure!(status.claims.is_empty() && status.results.is_none(), "the CRD has them: {status:?}");
+    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
+
+    // The same for what comes back: the claim is there, and its data is not in the backup.
+    shop.restore("back", "daily").await?;
+    shop.restore_ends("back").await?;
+    let restored = eventually("the condition", TIMEOUT, async || {
+        let status = shop.api::<NonAdminRestore>().get("back").await?.status.context("no status")?;
+        // What Velero warned of is read a moment later.
+        condition::get(&status.conditions, condition::RESULTS_READ).context("no ResultsRead")?;
+        let found = condition::get(&status.conditions, condition::DATA_RESTORED).cloned();
+        found.filter(|found| found.status != "Unknown").context("no DataRestored")
+    });
+    let restored = restored.await?;
+    ensure!(restored.status == "False", "{restored:?}");
+    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(5)).await?;
+
+    // The same for when a backup starts that waits for its turn.
+    test_cluster.bed.velero_stop()?;
+    for name in ["first", "second", "third"] {
+        shop.back_up(name).await?;
+    }
+    let (turn, status) = shop
+        .wait("it to wait for its turn", "third", |backup: Option<&NonAdminBackup>| {
+            let status = backup?.status.clone()?;
+            Some((condition::get(&status.conditions, condition::WAITING_FOR_TURN)?.clone(), status))
+        })
+        .await?;
+    ensure!(turn.message.starts_with("starts at about "), "{turn:?}");
+    let shown = status.queue_info.context("a position")?;
+    ensure!(shown.estimated_queue_position == 3 && shown.estimated_start.is_none(), "{shown:?}");
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(5)).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_is_named() -> Result<()> {
     let test_cluster = TestCluster::build_as_oadp().await?;
@@ -156,6 +239,13 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
     shop.delete::<NonAdminRestore>("unsafe").await?;
     shop.gone::<NonAdminRestore>("unsafe").await?;
 
+    // Who asked was recorded, and nacre may not find out what they are permitted: it goes on as before, and says so.
+    let record = json!({"user": "eve", "uid": "", "groups": [], "scopes": []}).to_string();
+    let asked = json!({"metadata": {"annotations": {labels::REQUESTER: record}},
+        "spec": {"restoreSpec": {"backupName": "daily"}}});
+    shop.create::<NonAdminRestore>("recorded", asked).await?;
+    ensure!(shop.restore_ends("recorded").await? == "Completed");
+
     // What is off is named, in the readiness detail and in the log.
     let details = nacre.details().await?;
     let log = std::fs::read_to_string(nacre.process.log())?;
@@ -167,6 +257,7 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
         "create configmaps: ",
         "leader without a lease",
         "KubeVirt live-migration roles are not maintained",
+        "permissions of requesters are not checked, since subjectaccessreviews may not be created",
     ] {
         ensure!(details.contains(word), "{word:?} is not in {details}");
         ensure!(log.contains(word), "{word:?} is not in the log");
@@ -181,6 +272,7 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
     shop.edit::<NonAdminBackup>("daily", json!({"spec": {"deleteBackup": true}})).await?;
     shop.gone::<NonAdminBackup>("daily").await?;
     shop.gone::<NonAdminRestore>("back").await?;
+    shop.gone::<NonAdminRestore>("recorded").await?;
     shop.delete::<NonAdminBackup>("waiting").await?;
     shop.delete::<NonAdminDownloadRequest>("log").await?;
     shop.delete::<NonAdminBackupStorageLocation>("bucket").await?;

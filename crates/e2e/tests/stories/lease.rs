@@ -22,7 +22,9 @@ const BRISK: [(&str, &str); 3] = [
 
 async fn test_cluster() -> Result<TestCluster> {
     // Nobody works off what is handed over, so nothing but the lease decides who writes.
-    TestCluster::build_with_idle_velero().await
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    test_cluster.hand_over_at_once().await?;
+    Ok(test_cluster)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -28,6 +28,7 @@ async fn created(tenant: &Tenant<'_>, name: &str) -> Result<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_fetched_or_listed_for_an_event() -> Result<()> {
     let test_cluster = TestCluster::build_on(Bed::builder().with_idle_velero().audit_reads()).await?;
+    test_cluster.hand_over_at_once().await?;
     let bed = &test_cluster.bed;
     let shop = test_cluster.tenant("shop", "ada").await?;
     let start = bed.audit().mark().await?;
@@ -35,7 +36,7 @@ async fn nothing_is_fetched_or_listed_for_an_event() -> Result<()> {
     let lists = fetched(&bed.audit().since(start).await?).only(|read| read.verb == "list");
     ensure!(lists.len() >= 10, "the log shows reads: {:#?}", lists.tally());
     // What is looked at now and then has had its turn.
-    bed.audit().quiet(NACRE, Duration::from_secs(2)).await?;
+    bed.audit().until_quiet(NACRE, Duration::from_secs(2)).await?;
 
     let mark = bed.audit().mark().await?;
     let names: Vec<_> = (0..20).map(|number| format!("b{number}")).collect();

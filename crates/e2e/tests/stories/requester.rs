@@ -22,7 +22,7 @@ const POLICY: &str = "nacre-requester";
 const FORGED: &str = r#"{"user":"root","uid":"","groups":["system:masters"],"scopes":[]}"#;
 
 /// A role in a namespace, and its binding.
-async fn grant(bed: &Bed, namespace: &str, user: &str, name: &str, rules: Value) -> Result<()> {
+pub(crate) async fn grant(bed: &Bed, namespace: &str, user: &str, name: &str, rules: Value) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let role = json!({"apiVersion": format!("{group}/v1"), "kind": "Role",
         "metadata": {"name": name, "namespace": namespace}, "rules": rules});
@@ -34,7 +34,11 @@ async fn grant(bed: &Bed, namespace: &str, user: &str, name: &str, rules: Value)
 }
 
 /// Somebody who may make requests in a namespace that exists, and nothing else.
-async fn operator<'a>(test_cluster: &'a TestCluster, namespace: &str, user: &str) -> Result<Tenant<'a>> {
+pub(crate) async fn operator<'a>(
+    test_cluster: &'a TestCluster,
+    namespace: &str,
+    user: &str,
+) -> Result<Tenant<'a>> {
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "metadata": {"name": format!("ask-{user}"), "namespace": namespace},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "nonadminbackup-editor-role"},
@@ -44,7 +48,7 @@ async fn operator<'a>(test_cluster: &'a TestCluster, namespace: &str, user: &str
     test_cluster.user(namespace, user).await
 }
 
-fn record(request: &impl ResourceExt) -> Option<&String> {
+pub(crate) fn record(request: &impl ResourceExt) -> Option<&String> {
     request.annotations().get(labels::REQUESTER)
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_mins(3);
 
-const CLASSES: &str = "
+pub(crate) const CLASSES: &str = "
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: fast}
@@ -41,7 +41,7 @@ deletionPolicy: Retain
 ";
 
 /// A node agent that says it runs, with the features of Velero.
-async fn node_agent(test_cluster: &TestCluster) -> Result<()> {
+pub(crate) async fn node_agent(test_cluster: &TestCluster) -> Result<()> {
     let labels = json!({"name": "node-agent"});
     let container =
         json!({"name": "a", "image": "a", "args": ["node-agent", "server", "--features=EnableCSI"]});
@@ -55,7 +55,7 @@ async fn node_agent(test_cluster: &TestCluster) -> Result<()> {
     Ok(())
 }
 
-async fn claim(tenant: &Tenant<'_>, class: &str) -> Result<()> {
+pub(crate) async fn claim(tenant: &Tenant<'_>, class: &str) -> Result<()> {
     let spec = json!({"accessModes": ["ReadWriteOnce"], "storageClassName": class,
         "resources": {"requests": {"storage": "1Gi"}}});
     tenant.create::<PersistentVolumeClaim>(class, json!({"spec": spec})).await?;

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 /// Tasks that must be among those found, so that a log that says nothing fails. The webhook's listener and server start
 /// only where a webhook is configured and has its certificate.
-const AMONG_THEM: [&str; 23] = [
+const AMONG_THEM: [&str; 24] = [
     "watch NonAdminBackup",
     "watch Backup",
     "probes",
@@ -21,6 +21,7 @@ const AMONG_THEM: [&str; 23] = [
     "policy",
     "vanished policy",
     "policy copy",
+    "usage",
     "live migration",
     "queue positions",
     "credentials",

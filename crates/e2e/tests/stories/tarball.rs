@@ -43,6 +43,13 @@ impl Tarball {
         Ok(fs::write(folder.join(format!("{name}.json")), object.to_string())?)
     }
 
+    /// Puts a file of so many zeros into it.
+    pub(crate) fn zeros(&self, name: &str, bytes: u64) -> Result<()> {
+        let file = self.folder.path().join(name);
+        fs::create_dir_all(file.parent().unwrap_or(&file))?;
+        Ok(fs::File::create(file)?.set_len(bytes)?)
+    }
+
     /// Puts it back into the bucket.
     pub(crate) fn save(&self) -> Result<()> {
         let status = Command::new("tar")

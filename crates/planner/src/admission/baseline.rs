@@ -5,7 +5,7 @@ use api::RestoredFrom;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::restored::over_restored;
-use crate::vap::cel::{at, list};
+use crate::vap::{Draft, cel::at, cel::list};
 
 /// Pods, and what makes them.
 pub(super) const PODS: [(&str, &[&str]); 4] = [
@@ -157,9 +157,15 @@ pub(super) fn pod() -> String {
 
 /// Pods, and templates of pods, that a tenant's restore brings back from the tenant's own storage.
 pub(super) fn pods(namespace: &str) -> ValidatingAdmissionPolicy {
+    let draft = over_restored("nacre-restored-pods", &PODS, &[RestoredFrom::TenantStorage], namespace);
+    at_baseline(draft, "pods come back from a tenant's own storage at Pod Security level baseline")
+}
+
+/// Holds the pods of a policy to the level; a refusal begins with these words.
+pub(super) fn at_baseline(draft: Draft, rule: &str) -> ValidatingAdmissionPolicy {
     let containers = ["containers", "initContainers", "ephemeralContainers"]
         .map(|field| format!("({})", at("variables.spec", &[field], "[]")));
-    let draft = over_restored("nacre-restored-pods", &PODS, &[RestoredFrom::TenantStorage], namespace)
+    let draft = draft
         .with("pod", pod())
         .with("spec", at("variables.pod", &["spec"], "{}"))
         .with("annotations", at("variables.pod", &["metadata", "annotations"], "{}"))
@@ -174,10 +180,6 @@ pub(super) fn pods(namespace: &str) -> ValidatingAdmissionPolicy {
         );
     demands()
         .into_iter()
-        .fold(draft, |draft, (expression, what)| {
-            let message =
-                format!("pods come back from a tenant's own storage at Pod Security level baseline: {what}");
-            draft.demand(expression, &message)
-        })
+        .fold(draft, |draft, (expression, what)| draft.demand(expression, &format!("{rule}: {what}")))
         .done()
 }

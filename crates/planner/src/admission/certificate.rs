@@ -10,9 +10,10 @@ use std::time::Duration;
 use api::{Hidden, HiddenSecret, Kind};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use kube::core::ObjectMeta;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::ownership::annotation;
 use crate::{Action, Object, Plan, Target};
@@ -47,6 +48,37 @@ pub enum Validity {
     Valid,
 }
 
+/// A configuration by which API servers call nacre: the one that reviews requests, or the one that records who asks.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// Whom to call; what is not about that is kept as it is.
+    pub webhooks: Vec<Webhook>,
+}
+
+/// Whom API servers call, and everything else that a configuration says of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhook {
+    /// Whom to call, and by which authority it is known.
+    pub client_config: WebhookClientConfig,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+impl Configuration {
+    /// One that was read. What cannot be understood has no webhooks.
+    pub fn of(kind: Kind, found: &impl Serialize) -> Self {
+        let found = serde_json::to_value(found).unwrap_or_default();
+        let metadata = serde_json::from_value(found["metadata"].clone()).unwrap_or_default();
+        let webhooks = serde_json::from_value(found["webhooks"].clone()).unwrap_or_default();
+        Self { kind, metadata, webhooks }
+    }
+}
+
 /// Everything the decision reads.
 #[derive(Clone, Copy)]
 pub struct Observed<'a> {
@@ -59,7 +91,7 @@ pub struct Observed<'a> {
     /// How good the one is that is to follow it.
     pub next: Validity,
     /// Whom the API server asks.
-    pub configuration: &'a ValidatingWebhookConfiguration,
+    pub configurations: &'a [Configuration],
     /// A pair that was made just now, if one is needed: keys are random, and decisions are not.
     pub fresh: Option<&'a Pair>,
     /// How long every API server has to see a new authority before it is relied on.
@@ -68,10 +100,10 @@ pub struct Observed<'a> {
     pub now: Timestamp,
 }
 
-/// The names by which API servers call nacre, as the configuration has them.
-pub fn names(configuration: &ValidatingWebhookConfiguration) -> Vec<String> {
+/// The names by which API servers call nacre, as the configurations have them.
+pub fn names(configurations: &[Configuration]) -> Vec<String> {
     let mut names = Vec::new();
-    for webhook in configuration.webhooks.iter().flatten() {
+    for webhook in configurations.iter().flat_map(|configuration| &configuration.webhooks) {
         let called = &webhook.client_config;
         names.extend(called.service.as_ref().map(|of| format!("{}.{}.svc", of.name, of.namespace)));
         names.extend(called.url.as_deref().and_then(host));
@@ -109,7 +141,7 @@ pub fn decide(seen: &Observed<'_>) -> Plan {
         _ if seen.next > Validity::Invalid && seen.settled(secret) => Some(promotion(secret)),
         _ => None,
     };
-    let plan = Plan::done().then_if(bundle_patch(seen, secret));
+    let plan = bundle_patches(seen, secret).into_iter().fold(Plan::done(), Plan::then);
     match change {
         Some(change) => plan.then(Action::Patch(target, change)).again_at_once(),
         None => plan,
@@ -123,7 +155,7 @@ impl Observed<'_> {
         let since =
             annotation(&secret.metadata, NEXT_SINCE).and_then(|since| since.parse::<Timestamp>().ok());
         let waited = since.is_none_or(|since| self.now.duration_since(since).unsigned_abs() >= self.settle);
-        waited && bundle_patch(self, secret).is_none()
+        waited && bundle_patches(self, secret).is_empty()
     }
 }
 
@@ -199,21 +231,22 @@ fn promotion(secret: &HiddenSecret) -> Value {
     })
 }
 
-/// Updates the caBundle, if it differs.
-fn bundle_patch(seen: &Observed<'_>, secret: &HiddenSecret) -> Option<Action> {
+/// Updates the caBundle of each configuration in which it differs.
+fn bundle_patches(seen: &Observed<'_>, secret: &HiddenSecret) -> Vec<Action> {
     let bundle = stored(secret, "ca.crt");
-    let webhooks = seen.configuration.webhooks.as_deref().unwrap_or_default();
-    let known = |given: Option<&ByteString>| given.is_some_and(|given| given.0 == bundle);
-    if bundle.is_empty() || webhooks.iter().all(|one| known(one.client_config.ca_bundle.as_ref())) {
-        return None;
-    }
-    let mut reported = webhooks.to_vec();
-    for webhook in &mut reported {
-        webhook.client_config.ca_bundle = Some(ByteString(bundle.to_vec()));
-    }
-    // A list is replaced as a whole, so the patch counts only for what was seen: the executor sends its version along.
-    let target = Target::of(Kind::ValidatingWebhookConfiguration, &seen.configuration.metadata);
-    Some(Action::Patch(target, json!({ "webhooks": reported })))
+    let known =
+        |webhook: &Webhook| webhook.client_config.ca_bundle.as_ref().is_some_and(|given| given.0 == bundle);
+    let stale = |one: &&Configuration| !bundle.is_empty() && !one.webhooks.iter().all(known);
+    let patch = |configuration: &Configuration| {
+        let mut webhooks = configuration.webhooks.clone();
+        for webhook in &mut webhooks {
+            webhook.client_config.ca_bundle = Some(ByteString(bundle.to_vec()));
+        }
+        // A list is replaced as a whole, so the patch counts only for what was seen: the executor sends its version along.
+        let target = Target::of(configuration.kind, &configuration.metadata);
+        Action::Patch(target, json!({ "webhooks": webhooks }))
+    };
+    seen.configurations.iter().filter(stale).map(patch).collect()
 }
 
 #[cfg(test)]

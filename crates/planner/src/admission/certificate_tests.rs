@@ -10,7 +10,7 @@ fn pair(name: &str) -> Pair {
 /// A cluster with nothing in it but the Secret and the configuration.
 struct World {
     secret: Option<HiddenSecret>,
-    configuration: ValidatingWebhookConfiguration,
+    configurations: Vec<Configuration>,
     now: Timestamp,
     made: usize,
     /// How each certificate is by now.
@@ -20,10 +20,11 @@ struct World {
 impl World {
     fn new() -> Self {
         let objects = crate::admission::objects("velero");
-        let configuration = objects.iter().find(|object| object.kind == Kind::ValidatingWebhookConfiguration);
+        let review = objects.into_iter().find(|object| object.kind == Kind::ValidatingWebhookConfiguration);
+        let both = [review.unwrap(), crate::admission::webhook::recorder("velero")];
         Self {
             secret: None,
-            configuration: serde_json::from_value(configuration.unwrap().body.clone()).unwrap(),
+            configurations: both.iter().map(|one| Configuration::of(one.kind, &one.body)).collect(),
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             made: 0,
             ages: BTreeMap::new(),
@@ -51,7 +52,7 @@ impl World {
             secret: self.secret.as_ref(),
             current: self.validity("tls.crt"),
             next: self.validity("next.crt"),
-            configuration: &self.configuration,
+            configurations: &self.configurations,
             fresh: Some(&fresh),
             settle: Duration::from_mins(1),
             now: self.now,
@@ -67,8 +68,9 @@ impl World {
                     merge(&mut secret, body);
                     self.secret = Some(serde_json::from_value(secret).unwrap());
                 }
-                Action::Patch(_, body) => {
-                    self.configuration.webhooks = serde_json::from_value(body["webhooks"].clone()).unwrap();
+                Action::Patch(target, body) => {
+                    let found = self.configurations.iter_mut().find(|one| one.kind == target.kind).unwrap();
+                    found.webhooks = serde_json::from_value(body["webhooks"].clone()).unwrap();
                 }
                 other => panic!("{other:?}"),
             }
@@ -84,11 +86,12 @@ impl World {
         }
     }
 
-    /// What the API server trusts.
+    /// What the API server trusts, whichever of the two it calls.
     fn trusted(&self) -> String {
-        let webhooks = self.configuration.webhooks.as_ref().unwrap();
-        let bundle = webhooks[0].client_config.ca_bundle.clone().unwrap_or_default();
-        String::from_utf8(bundle.0).unwrap()
+        let bundle =
+            |one: &Configuration| one.webhooks[0].client_config.ca_bundle.clone().unwrap_or_default();
+        assert_eq!(bundle(&self.configurations[0]), bundle(&self.configurations[1]));
+        String::from_utf8(bundle(&self.configurations[0]).0).unwrap()
     }
 
     /// Whether the API server trusts what nacre shows it.
@@ -161,7 +164,7 @@ fn a_follower_waits_for_as_long_as_the_api_server_could_not_be_told() {
     world.now += Duration::from_hours(1);
     // An old configuration was restored: its caBundle is updated first.
     let mut old = World::new();
-    std::mem::swap(&mut world.configuration, &mut old.configuration);
+    std::mem::swap(&mut world.configurations, &mut old.configurations);
     assert!(world.round() && world.held("tls.crt") == first && world.trusts());
     world.settle();
     assert!(world.held("tls.crt") != first && world.trusts());
@@ -188,22 +191,32 @@ fn what_is_useless_is_replaced_at_once() {
 
 #[test]
 fn a_certificate_is_for_the_names_the_configuration_says() {
-    let mut configuration = World::new().configuration;
-    assert_eq!(names(&configuration), ["nacre-webhook.velero.svc"]);
-    let webhook = &mut configuration.webhooks.as_mut().unwrap()[0];
-    webhook.client_config.service = None;
+    let mut configurations = World::new().configurations;
+    assert_eq!(names(&configurations), ["nacre-webhook.velero.svc"]);
+    configurations.truncate(1);
+    configurations[0].webhooks[0].client_config.service = None;
     for (url, host) in [
         ("https://127.0.0.1:9443/review", "127.0.0.1"),
         ("https://[::1]:9443/review", "::1"),
         ("https://nacre.example.org/review", "nacre.example.org"),
     ] {
-        configuration.webhooks.as_mut().unwrap()[0].client_config.url = Some(url.to_owned());
-        assert_eq!(names(&configuration), [host]);
+        configurations[0].webhooks[0].client_config.url = Some(url.to_owned());
+        assert_eq!(names(&configurations), [host]);
     }
     for url in ["", "::", "/review"] {
-        configuration.webhooks.as_mut().unwrap()[0].client_config.url = Some(url.to_owned());
-        assert!(names(&configuration).is_empty(), "{url}");
+        configurations[0].webhooks[0].client_config.url = Some(url.to_owned());
+        assert!(names(&configurations).is_empty(), "{url}");
     }
+}
+
+#[test]
+fn what_else_a_configuration_says_is_kept() {
+    let before = crate::admission::webhook::recorder("velero").body;
+    let mut world = World::new();
+    world.settle();
+    let mut after = json!(world.configurations[1].webhooks);
+    after[0]["clientConfig"].as_object_mut().unwrap().remove("caBundle").unwrap();
+    assert_eq!(after, before["webhooks"]);
 }
 
 #[test]
@@ -217,7 +230,7 @@ fn keys_are_not_shown() {
         secret: world.secret.as_ref(),
         current: Validity::Expiring,
         next: Validity::Invalid,
-        configuration: &world.configuration,
+        configurations: &world.configurations,
         fresh: Some(&fresh),
         settle: Duration::ZERO,
         now: world.now,

@@ -18,7 +18,11 @@ use crate::vap::{
 const OVER: [&str; 3] = ["Completed", "PartiallyFailed", "Failed"];
 
 /// What the labels of a Backup that nacre or the Go controller made begin with, and Velero's own.
-const LABELS: [&str; 4] = [labels::OADP, "nacre.dev/", labels::MANAGED_BY, labels::VELERO_STORAGE_LOCATION];
+pub(super) const LABELS: [&str; 4] =
+    [labels::OADP, "nacre.dev/", labels::MANAGED_BY, labels::VELERO_STORAGE_LOCATION];
+
+/// What the labels begin with that Velero gives what it makes for a backup.
+pub(super) const VELEROS: &str = "velero.io/";
 
 /// How much of a long namespace every name that was made for it begins with.
 const START: usize = 24;
@@ -26,8 +30,7 @@ const START: usize = 24;
 /// A Backup covers the owner's namespace and nothing else. One that Velero found in the bucket is over, and has nothing
 /// but what nacre gave it: a label could have it taken for a schedule's newest, a finalizer would keep it for ever.
 pub(super) fn backups(namespace: &str) -> ValidatingAdmissionPolicy {
-    let nacre = format!("request.userInfo.username == 'system:serviceaccount:{namespace}:{SERVICE_ACCOUNT}'");
-    let found = format!("request.operation == 'CREATE' && {} && !({nacre})", in_velero_namespace(namespace));
+    let found = found(namespace);
     over_locations("nacre-tenant-backups", Kind::Backup, namespace, "storageLocation")
         .with("namespaces", at("object", &["spec", "includedNamespaces"], "[]"))
         .with("cluster", at("object", &["spec", "includeClusterResources"], "false"))
@@ -78,6 +81,18 @@ pub(super) fn backups(namespace: &str) -> ValidatingAdmissionPolicy {
         .done()
 }
 
+/// Whether Velero creates an object that it found: everything else in its namespace is made by nacre or administrators.
+pub(super) fn found(namespace: &str) -> String {
+    let nacre = format!("request.userInfo.username == 'system:serviceaccount:{namespace}:{SERVICE_ACCOUNT}'");
+    format!("request.operation == 'CREATE' && {} && !({nacre})", in_velero_namespace(namespace))
+}
+
+/// Whether an owner of a volume operation is its backup, by the uid that Velero has written onto what it imported.
+pub(super) fn own_backup() -> String {
+    let uid = labels::VELERO_BACKUP_UID;
+    format!("'{uid}' in variables.labels && owner.uid == variables.labels['{uid}']")
+}
+
 /// What is read out of a volume is the owner's pod's or claim's. It names its backup by uid: Velero corrects the uid of what
 /// it imports, if there is one, and never the name.
 pub(super) fn volumes(namespace: &str) -> ValidatingAdmissionPolicy {
@@ -95,12 +110,24 @@ pub(super) fn volumes(namespace: &str) -> ValidatingAdmissionPolicy {
             format!("!variables.concerned || '{}' in variables.labels", labels::VELERO_BACKUP_UID),
             "what goes into a tenant's storage says by uid which backup it belongs to: a name alone may be somebody else's",
         )
+        // Velero creates volume operations that it is about to run without a phase.
+        .with("found", format!("{} && ({}) != ''", found(namespace), at("object", &["status", "phase"], "''")))
+        .demand(
+            format!(
+                "!variables.concerned || !variables.found || (size({}) == 0 && ({}).all(owner, {}) && \
+                 variables.labels.all(key, key.startsWith('{VELEROS}')))",
+                at("object", &["metadata", "finalizers"], "[]"),
+                at("object", &["metadata", "ownerReferences"], "[]"),
+                own_backup()
+            ),
+            "a volume that was found in a tenant's storage has no finalizers, no owner but its backup, and no labels but Velero's",
+        )
         .done()
 }
 
 /// A policy that is asked once for each tenant's location, and is concerned if the object goes there. What is there
 /// already and stays as it is, is not looked at again: Velero writes progress as it writes everything.
-fn over_locations(name: &'static str, kind: Kind, namespace: &str, field: &str) -> Draft {
+pub(super) fn over_locations(name: &'static str, kind: Kind, namespace: &str, field: &str) -> Draft {
     let kinds: &[&str] = if kind == Kind::Backup {
         &[Kind::Backup.plural()]
     } else {

@@ -11,6 +11,11 @@ use crate::vap::{Draft, cel::at, cel::list};
 pub(super) const MAY_WRITE_STATUS: &str = "authorizer.group('oadp.openshift.io').resource(request.resource.resource)\
                                            .subresource('status').check('patch').allowed()";
 
+/// Whether whoever asks may change the order of the queue, in all namespaces. It is a verb of its own, so that it can be
+/// given to people who may write nothing else.
+pub(super) const MAY_QUEUE: &str = "authorizer.group('oadp.openshift.io').resource(request.resource.resource)\
+                                    .check('queue').allowed()";
+
 /// Labels and annotations: added, changed and removed by nobody else, but left alone by everybody.
 pub(super) fn reserved() -> ValidatingAdmissionPolicy {
     let resources = TENANT_KINDS.map(Kind::plural);
@@ -19,7 +24,9 @@ pub(super) fn reserved() -> ValidatingAdmissionPolicy {
         format!("{} && {}", carried_over(&new, &old, except), carried_over(&old, &new, except))
     };
     // The API server's own records are guarded by a policy of their own.
-    let records = [labels::REQUESTER, labels::DELETION_REQUESTER];
+    let others = [labels::REQUESTER, labels::DELETION_REQUESTER, labels::QUEUE];
+    let queue =
+        |of: &str| format!("('{key}' in variables.{of} ? variables.{of}['{key}'] : '')", key = labels::QUEUE);
     Draft::over(
         "nacre-reserved-marks",
         &["CREATE", "UPDATE"],
@@ -34,8 +41,16 @@ pub(super) fn reserved() -> ValidatingAdmissionPolicy {
         "labels that begin with openshift.io/oadp or nacre.dev/ are nacre's: add none, and leave those that are there",
     )
     .demand(
-        format!("({}) || {MAY_WRITE_STATUS}", kept("annotations", &records)),
+        format!("({}) || {MAY_WRITE_STATUS}", kept("annotations", &others)),
         "annotations that begin with openshift.io/oadp or nacre.dev/ are nacre's: add none, and leave those that are there",
+    )
+    .demand(
+        format!("({} == {}) || {MAY_QUEUE} || {MAY_WRITE_STATUS}", queue("annotations"), queue("old_annotations")),
+        "annotation nacre.dev/queue is for administrators, who hold the verb queue in all namespaces: leave it as it is",
+    )
+    .demand(
+        format!("{} in {}", queue("annotations"), list(&["", labels::QUEUE_FRONT, labels::QUEUE_HOLD])),
+        "annotation nacre.dev/queue is front or hold, or absent",
     )
     .done()
 }

@@ -8,14 +8,16 @@
 //! | `requests` | what administrators decide about for administrators |
 //! | `velero` | Velero's objects in Velero's namespace for Velero, nacre and administrators to create |
 //! | `fence` | whatever goes into a tenant's storage to what is that tenant's, whoever asks, Velero included |
+//! | `imported` | what Velero found in a tenant's storage to what nacre gave it, by removing the rest |
 //! | `hooks` | timeouts of hooks in the annotations of pods below an hour |
 //! | `sizes` | requests small: no list, map or text in them without a limit |
 //! | `namespaces` | nacre's labels on namespaces out of their owners' hands |
 //! | `restored`, `sources`, `baseline` | what Velero creates for a tenant's restore to what that tenant may have |
-//! | `restores` | names of Restores for the fence to go by, and new namespaces out of tenants' restores |
-//! | `requester`, `record` | the record of who asked true |
+//! | `restores` | names of Restores for the fence to go by, and new namespaces and others' service accounts out of tenants' restores |
+//! | `requester`, `record`, `recorder` | the record of who asked true |
 //! | `finalizers` | nacre a write, by putting its finalizer onto new requests |
 //! | `deletion` | the data of backups for those to delete who may delete the request |
+//! | `dedicated` | a Velero for tenants alone to tenants' namespaces, and to what tenants may have |
 //! | `snapshots` | other tenants' snapshots from what a tenant's backup says when it is deleted |
 //!
 //! Who may is asked of the authorizer: whoever holds the right in all namespaces is no tenant. Nothing here looks at
@@ -26,13 +28,16 @@
 
 mod baseline;
 pub mod certificate;
+mod dedicated;
 mod deletion;
 mod fence;
 mod finalizers;
 mod hooks;
+mod imported;
 mod marks;
 mod namespaces;
 mod record;
+mod recorder;
 mod requester;
 mod requests;
 mod restored;
@@ -53,6 +58,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use serde_json::Value;
 
+pub use recorder::{Recorder, listed_keys};
+pub use requester::extra_keys;
 pub(crate) use restored::TOKENS;
 pub use review::{ReviewResult, ReviewedObject, review};
 
@@ -75,16 +82,23 @@ pub fn objects(namespace: &str) -> Vec<Object> {
 }
 
 /// The policies that change requests as they come in, and their bindings, for API servers that know such policies:
-/// Kubernetes 1.36 and later. Without them it is not recorded who asks, and nacre puts its finalizers on itself.
+/// Kubernetes 1.36 and later. For others nacre's webhook does the same, while nacre runs ([`webhook::RECORDER`]).
+/// What Velero finds in a tenant's storage is refused where it would be stripped.
 pub fn mutations(namespace: &str) -> Vec<Object> {
-    let (record, finalizers) = (record::requester(namespace), finalizers::finalizers());
-    let bindings = [
-        vap::mutating_binding(&record.name_any(), None),
-        vap::mutating_binding(&finalizers.name_any(), Some(finalizers::controller(namespace))),
+    let [backups, volumes] = imported::policies(namespace);
+    let locations = imported::locations(namespace);
+    let with_params = [
+        (record::requester(namespace), None),
+        (finalizers::finalizers(), Some(finalizers::controller(namespace))),
+        (backups, Some(locations.clone())),
+        (volumes, Some(locations)),
     ];
-    let policies = [record, finalizers].map(|policy| Object::of(Kind::MutatingAdmissionPolicy, &policy));
-    let bindings = bindings.map(|binding| Object::of(Kind::MutatingAdmissionPolicyBinding, &binding));
-    policies.into_iter().chain(bindings).collect()
+    let policies = with_params.iter().map(|(policy, _)| Object::of(Kind::MutatingAdmissionPolicy, policy));
+    let bindings = with_params.iter().map(|(policy, params)| {
+        let binding = vap::mutating_binding(&policy.name_any(), params.clone());
+        Object::of(Kind::MutatingAdmissionPolicyBinding, &binding)
+    });
+    policies.chain(bindings).collect()
 }
 
 /// Every policy.
@@ -103,6 +117,7 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         baseline::pods(namespace),
         restores::names(namespace),
         restores::namespaces(namespace),
+        restores::accounts(namespace),
         snapshots::contents(namespace),
         sizes::metadata(),
         sizes::backups(),
@@ -122,7 +137,17 @@ pub fn around_restores(namespace: &str) -> Vec<Object> {
         baseline::pods(namespace),
         restores::names(namespace),
         restores::namespaces(namespace),
+        restores::accounts(namespace),
     ];
+    with_bindings(&around, namespace)
+}
+
+/// The policies around a Velero for tenants alone, with their bindings.
+pub fn dedicated(namespace: &str) -> Vec<Object> {
+    with_bindings(&dedicated::policies(namespace), namespace)
+}
+
+fn with_bindings(policies: &[ValidatingAdmissionPolicy], namespace: &str) -> Vec<Object> {
     let with_binding = |policy: &ValidatingAdmissionPolicy| {
         let binding = binding(policy, namespace);
         [
@@ -130,7 +155,7 @@ pub fn around_restores(namespace: &str) -> Vec<Object> {
             Object::of(Kind::ValidatingAdmissionPolicyBinding, &binding),
         ]
     };
-    around.iter().flat_map(with_binding).collect()
+    policies.iter().flat_map(with_binding).collect()
 }
 
 /// Whether what is in the cluster demands all that an admission policy, or its binding, should demand.
@@ -171,6 +196,8 @@ fn in_velero_namespace(namespace: &str) -> String {
     format!("request.userInfo.username.startsWith('system:serviceaccount:{namespace}:')")
 }
 
+#[cfg(test)]
+mod recorder_tests;
 #[cfg(test)]
 mod requester_tests;
 #[cfg(test)]

@@ -1,24 +1,42 @@
 //! Who asked. nacre checks the permissions of the person behind a request, so the record of that person must not be
 //! forged: not by hand, not later, not through a subresource, not while nacre is down.
 //!
-//! The API server writes the record itself where it knows mutating policies (`record`). This policy refuses every other
-//! value. An object without a record may stay without: it is older, or the cluster cannot keep one.
+//! The API server writes the record itself where it knows mutating policies (`record`), else nacre's webhook does
+//! (`recorder`). This policy refuses every other value. An object without a record may stay without: it is older, or
+//! nobody was there to write one.
 
 use api::{Kind, labels};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::Value;
 
 use crate::install::{SERVICE_ACCOUNT, TENANT_KINDS};
 use crate::vap::{Draft, cel::at};
 
 /// The most characters of all groups together. The rest is cut off, which only lowers permissions.
-const GROUPS: usize = 12_000;
+pub(super) const GROUPS: usize = 12_000;
 
 /// What OpenShift limits a token to, among the extra fields of a user.
-const SCOPES: &str = "scopes.authorization.openshift.io";
+pub(super) const SCOPES: &str = "scopes.authorization.openshift.io";
+
+/// The most bytes of a record. Of a user with a longer one nothing is recorded but that, and nobody has no permissions.
+pub(super) const LONGEST: usize = 16 * 1024;
+
+/// The variable with the keys of further extra fields that are recorded, which the installation lists.
+const EXTRA_KEYS: &str = "extra_keys";
+
+/// Where an object lists which extra fields of a user are recorded, as JSON: an expression in the policies, an annotation of
+/// the webhook's configuration. None in other objects.
+pub fn extra_keys(policy: &mut Value) -> Option<&mut Value> {
+    if policy["metadata"]["annotations"][labels::REQUESTER_EXTRA].is_string() {
+        return Some(&mut policy["metadata"]["annotations"][labels::REQUESTER_EXTRA]);
+    }
+    let variables = policy.pointer_mut("/spec/variables")?.as_array_mut()?;
+    variables.iter_mut().find(|one| one["name"] == EXTRA_KEYS).map(|one| &mut one["expression"])
+}
 
 /// Velero's kinds by which tenants ask with Velero's own tools, in their own namespaces.
-pub(super) const VELERO_VIEW: [Kind; 4] =
-    [Kind::Backup, Kind::Restore, Kind::DeleteBackupRequest, Kind::DownloadRequest];
+pub(super) const VELERO_VIEW: [Kind; 5] =
+    [Kind::Backup, Kind::Restore, Kind::DeleteBackupRequest, Kind::DownloadRequest, Kind::Schedule];
 
 /// A CEL text as JSON. Control characters stay as they are: then the record cannot be read, and permits nothing.
 fn json(text: &str) -> String {
@@ -70,13 +88,27 @@ pub(super) fn described(draft: Draft, namespace: &str) -> Draft {
             json_list(&format!("has({user}.extra) && '{SCOPES}' in {user}.extra ? {user}.extra['{SCOPES}'] : []")),
         )
         .with("uid", format!("has({user}.uid) ? {user}.uid : ''"))
+        .with(EXTRA_KEYS, "[]")
         .with(
-            "requester",
+            "extra",
             format!(
-                r#"'{{"user":' + {} + ',"uid":' + {} + ',"groups":[' + variables.groups + '],"scopes":[' + variables.scopes + ']}}'"#,
+                "has({user}.extra) ? variables.{EXTRA_KEYS}.filter(key, key in {user}.extra)\
+                 .map(key, {} + ':[' + {} + ']').join(',') : ''",
+                json("key"),
+                json_list(&format!("{user}.extra[key]")),
+            ),
+        )
+        .with(
+            "whole",
+            format!(
+                r#"'{{"user":' + {} + ',"uid":' + {} + ',"groups":[' + variables.groups + '],"scopes":[' + variables.scopes + ']' + (variables.extra == '' ? '' : ',"extra":{{' + variables.extra + '}}') + '}}'"#,
                 json(&format!("{user}.username")),
                 json("variables.uid"),
             ),
+        )
+        .with(
+            "requester",
+            format!(r#"size(bytes(variables.whole)) <= {LONGEST} ? variables.whole : '{{"user":""}}'"#),
         )
         .with("asked", asked("object"))
         .with("old_asked", asked("oldObject"))

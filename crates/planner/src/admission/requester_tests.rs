@@ -69,6 +69,29 @@ fn a_record_says_who_asked_whatever_they_are_called() {
 }
 
 #[test]
+fn of_the_extra_fields_those_are_recorded_that_the_installation_lists() {
+    let user = json!({"username": "ann", "extra": {"example.com/\"team": ["a\"b", "c"], "secret": ["s"]}});
+    let ask = about(Ask::create(backup())).by_user(user);
+    let mut policy = serde_json::to_value(record::requester("velero")).unwrap();
+    *super::extra_keys(&mut policy).unwrap() = json!(r#"["example.com/\"team","absent"]"#);
+    let variables: Vec<Variable> = serde_json::from_value(policy["spec"]["variables"].clone()).unwrap();
+    let found = read(&ask.variable(&variables, "written"));
+    let expected = ["a\"b".to_owned(), "c".to_owned()];
+    assert_eq!(found.extra, [("example.com/\"team".to_owned(), expected.to_vec())].into());
+    assert!(read(&written(&ask)).extra.is_empty(), "none without being listed");
+}
+
+#[test]
+fn a_record_has_at_most_16_kib_and_beyond_that_somebody_is_nobody() {
+    let scopes: Vec<String> = (0..2000).map(|number| format!("scope-{number}-of-many")).collect();
+    let extra = json!({"scopes.authorization.openshift.io": scopes});
+    let ask = about(Ask::create(backup())).by_user(json!({"username": "ann", "extra": extra}));
+    let annotations = Some([(RECORD.to_owned(), written(&ask))].into());
+    // Cutting scopes off could raise permissions, which cutting groups off cannot.
+    assert_eq!(of(&ObjectMeta { annotations, ..ObjectMeta::default() }), Identity::Unreadable);
+}
+
+#[test]
 fn too_many_groups_are_cut_off_between_two_of_them() {
     let groups: Vec<String> = (0..2000).map(|number| format!("group-\"{number}\"-of-many")).collect();
     let record = written(&about(Ask::create(backup())).by_user(json!({"username": "ann", "groups": groups})));

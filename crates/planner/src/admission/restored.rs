@@ -26,6 +26,22 @@ const VOLUMES: [&str; 2] = ["persistentvolumes", "volumesnapshotcontents.snapsho
 /// Types of Secrets that Kubernetes itself takes for credentials, whoever wrote them.
 pub(crate) const TOKENS: [&str; 2] = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
 
+/// The resource of the request, as Velero spells it.
+pub(super) const RESOURCE: &str = "request.resource.group == '' ? request.resource.resource : \
+                                   request.resource.resource + '.' + request.resource.group";
+
+/// The namespace of the request; empty without one. The API server leaves the field out then.
+pub(super) const IN_NAMESPACE: &str = "(has(request.namespace) ? request.namespace : '')";
+
+/// The uid of the request's namespace. Its type in CEL spells the field in capitals, and the value does not.
+pub(super) const NAMESPACE_UID: &str = "dyn(namespaceObject).metadata.uid";
+
+/// The start of the namespace's uid in the name of a Restore.
+pub(super) fn owner_in(restore: &str) -> String {
+    let (start, end) = (UID + 1 + NAMESPACE_UID_IN_NAME, UID + 1);
+    format!("{restore}.substring(size({restore}) - {start}, size({restore}) - {end})")
+}
+
 /// An object with this annotation is given the status that the backup says it had.
 const RESTORE_STATUS: &str = "velero.io/restore-status";
 
@@ -51,26 +67,24 @@ pub(super) fn over_restored(
 /// Objects stay in the restore's own namespace, and are of kinds that may come back.
 pub(super) fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
     let label = labels::VELERO_RESTORE_NAME;
-    let (start, end) = (UID + 1 + NAMESPACE_UID_IN_NAME, UID + 1);
-    // The namespace's type in CEL spells the field in capitals, and the value does not.
-    let uid = "dyn(namespaceObject).metadata.uid";
+    let start = UID + 1 + NAMESPACE_UID_IN_NAME;
     let of_velero = VOLUME_OPERATIONS.map(Kind::plural);
     let owners = at("object", &["metadata", "ownerReferences"], "[]");
     let tenants = RestoredFrom::TenantStorage.letter();
-    over_restored("nacre-restored-objects", &[("*", &["*"])], &RestoredFrom::ALL, namespace)
+    over_restored("nacre-restored-objects", &[("*", &["*", "*/status"])], &RestoredFrom::ALL, namespace)
         .with("restore", format!("object.metadata.labels['{label}']"))
         .with("length", "size(variables.restore)")
-        .with("owner", format!("variables.restore.substring(variables.length - {start}, variables.length - {end})"))
+        .with("owner", owner_in("variables.restore"))
         .with(
             "forgeable",
             format!("variables.restore.substring(variables.length - {}, variables.length - {start}) == '{tenants}'", start + 1),
         )
-        .with("resource", "request.resource.group == '' ? request.resource.resource : request.resource.resource + '.' + request.resource.group")
-        .with("home", format!("namespaceObject != null && {uid}.startsWith(variables.owner)"))
+        .with("resource", RESOURCE)
+        .with("home", format!("namespaceObject != null && {NAMESPACE_UID}.startsWith(variables.owner)"))
         .with(
             "by_itself",
             format!(
-                "request.namespace == '{namespace}' && request.resource.group == '{}' && request.resource.resource in {} && \
+                "{IN_NAMESPACE} == '{namespace}' && request.resource.group == '{}' && request.resource.resource in {} && \
                  ({owners}).exists(owner, owner.kind == 'Restore' && owner.name == variables.restore)",
                 Kind::Restore.group(),
                 list(&of_velero)
@@ -95,6 +109,10 @@ pub(super) fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
             "no status comes back from storage that a tenant can write to",
         )
         .demand(
+            "!variables.forgeable || !has(request.subResource) || request.subResource != 'status'",
+            "no status comes back from storage that a tenant can write to",
+        )
+        .demand(
             format!(
                 "!variables.forgeable || variables.resource != 'secrets' || !(({}) in {})",
                 at("object", &["type"], "''"),
@@ -107,7 +125,7 @@ pub(super) fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
 }
 
 /// Velero's patterns for resources as one regular expression: a star ends at a dot, two do not.
-fn pattern(resources: &[impl AsRef<str>]) -> String {
+pub(super) fn pattern(resources: &[impl AsRef<str>]) -> String {
     let one = |resource: &str| {
         resource.replace('.', "[.]").replace("**", "\0").replace('*', "[^.]*").replace('\0', ".*")
     };

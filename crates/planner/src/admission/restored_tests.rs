@@ -387,6 +387,25 @@ fn h3_velero_creates_no_namespace_while_it_works_on_a_tenants_restore() {
 }
 
 #[test]
+fn x3_a_tenants_restore_changes_no_service_account_elsewhere() {
+    let policy = restores::accounts("velero");
+    let account = json!({"metadata": {"name": "default"}});
+    let name = named(RestoredFrom::TenantStorage);
+    let ask = |phase: &str, namespace: &'static str, uid: &'static str| {
+        let restore = json!({"metadata": {"name": name}, "status": {"phase": phase}});
+        let ask = Ask::update(account.clone(), account.clone()).of("", "serviceaccounts").given(&restore);
+        ask.inside(namespace, uid).by(VELERO)
+    };
+    assert!(!ask("InProgress", "kube-system", OTHER).passes(&policy));
+    assert!(ask("InProgress", "shop", SHOP).passes(&policy));
+    assert!(ask("Completed", "kube-system", OTHER).passes(&policy));
+    assert!(
+        ask("InProgress", "kube-system", OTHER).by("root").passes(&policy),
+        "of others nothing is demanded"
+    );
+}
+
+#[test]
 fn h4_a_backup_in_a_tenants_storage_has_no_say_about_snapshots() {
     let policy = snapshots::contents("velero");
     let content = json!({"metadata": {"name": "vsc", "labels": {"velero.io/backup-name": "b"}}});

@@ -4,6 +4,7 @@ use api::{Kind, RestoredFrom, restore_name_pattern};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::in_velero_namespace;
+use super::restored::{NAMESPACE_UID, owner_in};
 use crate::install::SERVICE_ACCOUNT;
 use crate::vap::{Draft, cel::at};
 
@@ -17,6 +18,26 @@ pub(super) fn names(namespace: &str) -> ValidatingAdmissionPolicy {
             format!("({nacre}) == ({shaped})"),
             "Restores whose names end in two uids after -p or -t are nacre's, and nacre's have no other names: \
              use another name",
+        )
+        .done()
+}
+
+/// Velero adds to service accounts that exist what the backup says of them, without writing the Restore's name onto them.
+/// While it works on a tenant's restore it does so in the tenant's namespace alone. Like [`namespaces`], it fails open.
+pub(super) fn accounts(namespace: &str) -> ValidatingAdmissionPolicy {
+    Draft::over("nacre-restored-accounts", &["UPDATE"], &[("", &["serviceaccounts"])])
+        .for_each(Kind::Restore)
+        .failing_open()
+        .only_if("velero", in_velero_namespace(namespace))
+        .with("restore", "params.metadata.name")
+        .with("owner", owner_in("variables.restore"))
+        .demand(
+            format!(
+                "({}) != 'InProgress' || (variables.restore.matches('{}') && {NAMESPACE_UID}.startsWith(variables.owner))",
+                at("params", &["status", "phase"], "''"),
+                restore_name_pattern(&RestoredFrom::ALL)
+            ),
+            "a tenant's restore changes no service account outside the tenant's namespace",
         )
         .done()
 }

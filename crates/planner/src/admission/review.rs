@@ -52,8 +52,8 @@ impl ReviewResult {
         }
     }
 
-    pub(crate) fn warnings(of: impl IntoIterator<Item = Option<String>>) -> Self {
-        Self { warnings: of.into_iter().flatten().collect(), ..Self::fine() }
+    pub(crate) fn warnings(of: impl IntoIterator<Item = String>) -> Self {
+        Self { warnings: of.into_iter().collect(), ..Self::fine() }
     }
 
     pub(crate) fn warning_if(of: Option<impl Display>) -> Self {

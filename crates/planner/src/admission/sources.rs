@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::baseline::{PODS, pod};
 use super::restored::over_restored;
-use crate::vap::cel::at;
+use crate::vap::{Draft, cel::at};
 
 /// Every kind with a field that names a source by namespace, or a snapshot's content, which has none. Pods are in
 /// addition: a claim may be written in one.
@@ -57,6 +57,16 @@ pub(super) const MAY_CLONE: &str = "authorizer.serviceAccount(request.namespace,
 
 /// What a tenant's restore brings back gets its data from its own namespace.
 pub(super) fn sources(namespace: &str) -> ValidatingAdmissionPolicy {
+    of_own_namespace(over_restored("nacre-restored-sources", &kinds(), &RestoredFrom::ALL, namespace))
+}
+
+/// Every kind that can name a source, in itself or in a pod.
+pub(super) fn kinds() -> Vec<(&'static str, &'static [&'static str])> {
+    [&KINDS[..], &PODS[..]].concat()
+}
+
+/// Holds the objects of a policy to data from their own namespace.
+pub(super) fn of_own_namespace(draft: Draft) -> ValidatingAdmissionPolicy {
     let specs = [
         &["spec", "dataVolumeTemplates"][..],
         &["spec", "virtualMachineTemplate", "spec", "dataVolumeTemplates"],
@@ -73,8 +83,7 @@ pub(super) fn sources(namespace: &str) -> ValidatingAdmissionPolicy {
         [&["spec"][..], &["spec", "template", "spec"]].map(|path| format!("[{}]", at("object", path, "{}")));
     let of_templates = format!("({}).map(template, {})", specs.join(" + "), at("template", &["spec"], "{}"));
     let by_reference = at("object", &["spec", "sourceRef", "namespace"], "request.namespace");
-    let kinds = [&KINDS[..], &PODS[..]].concat();
-    over_restored("nacre-restored-sources", &kinds, &RestoredFrom::ALL, namespace)
+    draft
         .with("pod", pod())
         .with("specs", format!("{} + {of_templates} + {in_pods}", own.join(" + ")))
         .demand(

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::{
     fence, hooks, marks,
-    marks::MAY_WRITE_STATUS,
+    marks::{MAY_QUEUE, MAY_WRITE_STATUS},
     namespaces,
     namespaces::MAY_LABEL,
     objects, requests,
@@ -97,6 +97,32 @@ fn others_may_say_that_they_manage_an_object_and_nobody_that_nacre_does() {
     assert!(Ask::update(managed("Helm"), managed("argocd")).passes(&policy));
     assert!(!Ask::create(managed("oadp-nac-controller")).passes(&policy));
     assert!(!Ask::update(managed("Helm"), managed("oadp-nac-controller")).passes(&policy));
+}
+
+#[test]
+fn the_order_of_the_queue_is_changed_by_who_may_do_so_everywhere() {
+    let policy = marks::reserved();
+    let queued = |value: &str| {
+        edited(&plain(), |object| object["metadata"]["annotations"] = json!({ "nacre.dev/queue": value }))
+    };
+    for ask in [
+        Ask::create(queued("front")),
+        Ask::update(plain(), queued("front")),
+        Ask::update(plain(), queued("hold")),
+        Ask::update(queued("hold"), queued("front")),
+        Ask::update(queued("hold"), plain()),
+    ] {
+        assert!(!ask.passes(&policy), "{ask:?}");
+        assert!(ask.clone().holding(MAY_QUEUE).passes(&policy), "{ask:?}");
+        assert!(ask.clone().holding(MAY_WRITE_STATUS).passes(&policy), "{ask:?}");
+    }
+    // Whoever holds the verb writes nothing else of nacre's, and no other value.
+    let other = edited(&plain(), |object| object["metadata"]["annotations"] = json!({ RESERVED[14]: "x" }));
+    assert!(!Ask::update(plain(), other).holding(MAY_QUEUE).passes(&policy));
+    assert!(!Ask::update(plain(), queued("first")).holding(MAY_QUEUE).passes(&policy));
+    // A tenant edits what is held.
+    let held = edited(&queued("hold"), |object| object["spec"]["deleteBackup"] = json!(true));
+    assert!(Ask::update(queued("hold"), held).passes(&policy));
 }
 
 #[test]
@@ -337,8 +363,9 @@ fn every_policy_denies_is_bound_and_fails_closed_unless_it_would_stop_the_cluste
     for object in &objects {
         match object.body["kind"].as_str().unwrap() {
             "ValidatingAdmissionPolicy" => {
-                // Every new namespace in the cluster meets this one, also where Velero is not installed yet.
-                let open = object.name() == "nacre-restored-namespaces";
+                // Every new namespace, or changed service account, in the cluster meets these, also where Velero is not
+                // installed yet.
+                let open = ["nacre-restored-namespaces", "nacre-restored-accounts"].contains(&object.name());
                 assert_eq!(object.body["spec"]["failurePolicy"], if open { "Ignore" } else { "Fail" });
             }
             "ValidatingAdmissionPolicyBinding" => {

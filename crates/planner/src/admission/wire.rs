@@ -2,9 +2,12 @@
 //! nothing else happens.
 
 use api::{Kind, NonAdminBackupStorageLocation};
+use k8s_openapi::ByteString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::recorder::{Asked, Recorder, UserInfo};
+use super::requester::VELERO_VIEW;
 use super::review::{ReviewedObject, review};
 use crate::install::TENANT_KINDS;
 use crate::location::named_key;
@@ -34,6 +37,8 @@ struct Request {
     object: Value,
     #[serde(default)]
     old_object: Value,
+    #[serde(default)]
+    user_info: UserInfo,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,21 +53,38 @@ pub fn read(body: &[u8]) -> Result<Question, String> {
 }
 
 impl Question {
+    /// Which of these kinds it is about, and the old object on update; none of another kind or operation.
+    fn about(&self, kinds: &[Kind]) -> Option<(Kind, Option<&Value>)> {
+        let Request { kind, operation, old_object, .. } = &self.request;
+        let whole = self.request.sub_resource.as_deref().unwrap_or_default().is_empty();
+        let known = |known: &&Kind| known.group() == kind.group && known.name() == kind.kind;
+        let kind = *kinds.iter().find(known).filter(|_| whole)?;
+        match operation.as_str() {
+            "CREATE" => Some((kind, None)),
+            "UPDATE" => Some((kind, Some(old_object))),
+            _ => None,
+        }
+    }
+
     /// What it is about, if that is for nacre to say something about.
     fn asked(&self) -> Option<ReviewedObject<'_>> {
-        let Request { kind, operation, object, old_object, .. } = &self.request;
-        let whole = self.request.sub_resource.as_deref().unwrap_or_default().is_empty();
-        let kind = TENANT_KINDS
-            .into_iter()
-            .find(|known: &Kind| known.group() == kind.group && known.name() == kind.kind)
-            .filter(|_| whole)?;
-        let old = match operation.as_str() {
-            "CREATE" => None,
-            "UPDATE" => Some(old_object),
-            _ => return None,
-        };
-        let (namespace, name) = (self.request.namespace.as_str(), self.request.name.as_str());
+        let (kind, old) = self.about(&TENANT_KINDS)?;
+        let Request { namespace, name, object, .. } = &self.request;
         Some(ReviewedObject { kind, namespace, name, object, old })
+    }
+
+    /// The answer that records who asks, as an AdmissionReview. It refuses nothing.
+    pub fn record(&self, recorder: &Recorder<'_>) -> Value {
+        let Request { uid, namespace, object, user_info, .. } = &self.request;
+        let about = self.about(&[&TENANT_KINDS[..], &VELERO_VIEW].concat());
+        let asked = about.map(|(kind, old)| Asked { kind, namespace, user: user_info, object, old });
+        let patch = asked.map(|asked| recorder.patch(&asked)).unwrap_or_default();
+        let mut response = json!({"uid": uid, "allowed": true});
+        if !patch.is_empty() {
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] = json!(ByteString(json!(patch).to_string().into_bytes()));
+        }
+        reviewed(&response)
     }
 
     /// The key of a Secret that a location names: whether it is there, and what it holds, decides the answer.
@@ -86,8 +108,12 @@ impl Question {
         if !verdict.warnings.is_empty() {
             response["warnings"] = json!(verdict.warnings);
         }
-        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
+        reviewed(&response)
     }
+}
+
+fn reviewed(response: &Value) -> Value {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 }
 
 /// The key of a Secret that an object names, if it is a location.

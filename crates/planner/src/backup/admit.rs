@@ -23,13 +23,17 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     if seen.handed_over_before() || seen.lost_before() {
         return ReviewResult::fine();
     }
-    let waits = check::refused_for_now(seen).or_else(|| limits::over_limit(seen, policy));
+    let full = limits::over_limit(seen, policy);
+    if let Some(refusal) = full.as_ref().filter(|full| !full.healed_by().is_waiting()) {
+        return ReviewResult::refused(refusal);
+    }
+    let waits = check::refused_for_now(seen).or(full);
     let unprotected = volumes::nothing_protects(seen, policy);
     if let Some(waits) = waits {
-        return ReviewResult::warnings([Some(waits.to_string()), unprotected]);
+        return ReviewResult::warnings([waits.to_string()].into_iter().chain(unprotected));
     }
     let mut result = ReviewResult::permitted(&seen.access, check::permitted(seen, policy));
-    if unprotected.is_none() {
+    if unprotected.is_empty() {
         let given = generate::backup(seen, policy, &LeftOut::default());
         result.warnings.extend(not_restorable(&given.spec, policy).map(str::to_owned));
     }

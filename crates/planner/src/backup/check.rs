@@ -50,7 +50,10 @@ pub(super) fn refused_for_good(seen: &Observed, policy: &Policy) -> Option<Refus
 
 /// Refusals that a change of another object can fix.
 pub(super) fn refused_for_now(seen: &Observed) -> Option<Refusal> {
-    storage_location(seen).or_else(|| resource_policy(seen)).or_else(|| name_taken(seen))
+    storage_location(seen)
+        .or_else(|| resource_policy(seen))
+        .or_else(|| name_taken(seen))
+        .or_else(|| seen.velero_access.refusal(BACKUP))
 }
 
 /// What of it the requester is permitted.

@@ -231,6 +231,7 @@ fn by_operations(name: &str, volumes: &[&Operation]) -> Option<ClaimStatus> {
     Some(ClaimStatus {
         bytes,
         total_bytes,
+        new_bytes: volume.new_bytes.filter(|bytes| *bytes > 0),
         ..status(name.to_owned(), state, message.as_deref().map(not_saved::and_look_at_the_log))
     })
 }
@@ -241,7 +242,7 @@ fn backup_failed(name: &str, velero: &Backup) -> ClaimStatus {
 }
 
 pub(super) const fn status(name: String, state: ClaimState, message: Option<String>) -> ClaimStatus {
-    ClaimStatus { name, state, bytes: None, total_bytes: None, message }
+    ClaimStatus { name, state, bytes: None, total_bytes: None, new_bytes: None, message }
 }
 
 /// What the condition says.

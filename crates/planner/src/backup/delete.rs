@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::velero::{Backup, DeleteBackupRequest, DeleteBackupRequestSpec};
-use api::{Kind, labels};
+use api::{Kind, condition, labels};
 use kube::core::ObjectMeta;
+use serde_json::json;
 
 use super::{Observed, status};
 use crate::ownership::{Storage, label, made_for, storage};
 use crate::queue::{Queued, Stage};
-use crate::request::Request;
-use crate::{Action, Event, Object, Plan, Target};
+use crate::request::{Request, removal_lasts};
+use crate::schedule::Marked;
+use crate::{Action, Event, Object, Plan, Target, requester};
 
 /// How often to look whether a location that Velero could not write to can be written again.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -30,6 +32,15 @@ pub(super) fn decide(seen: &Observed) -> Plan {
     let Some(velero) = &seen.velero else {
         return vanish(seen);
     };
+    let begun = velero.phase() == "Deleting" || seen.delete_requests.iter().any(|one| !is_new(one));
+    match seen.marked {
+        Marked::Unconfirmed if seen.delete_requests.is_empty() => {
+            return Plan::done()
+                .because("retention has it deleted, once nobody can have deleted a newer one before");
+        }
+        Marked::LastGood if !begun => return withdraw(seen),
+        _ => {}
+    }
     if !seen.deletes_data() {
         return forget(
             seen,
@@ -55,6 +66,20 @@ pub(super) fn decide(seen: &Observed) -> Plan {
     }
 }
 
+/// Takes back what retention wrote, since the newer backup is gone for which this one was to go.
+fn withdraw(seen: &Observed) -> Plan {
+    let change = json!({
+        "metadata": {"annotations": {labels::DELETION_REQUESTER: null}},
+        "spec": {"deleteBackup": null},
+    });
+    let note = "it is the last good backup of its schedule, since a newer one was deleted: it stays";
+    Plan::done()
+        .then(Action::Patch(seen.target(), change))
+        .again_at_once()
+        .because(note)
+        .with_event(Event::normal(condition::BACKUP_KEPT, note))
+}
+
 /// The Velero Backup is gone: removes the finalizer. Restores from deleted data are deleted too.
 fn vanish(seen: &Observed) -> Plan {
     let mut plan = Plan::done();
@@ -78,8 +103,9 @@ fn forget(seen: &Observed, velero: &Backup, message: &str) -> Plan {
     let going = velero.metadata.deletion_timestamp.is_some();
     let at_work = !going && seen.is_at_work(velero);
     let message = if at_work { AT_WORK } else { message };
-    let status = status::deleting(seen, message, None);
-    let mut plan = Plan::done().then_if(status::patch(seen, &status)).because(message.to_owned());
+    let lasts = removal_lasts(&velero.metadata, at_work, seen.rejected_write.as_deref());
+    let status = lasts.then(|| status::patch(seen, &status::deleting(seen, message, None))).flatten();
+    let mut plan = Plan::done().then_if(status).because(message.to_owned());
     for request in not_begun(seen) {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &request.metadata)));
     }
@@ -117,6 +143,11 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     plan.actions.extend(delete_restores(seen));
     plan = plan.because(message);
     if let Some(ask) = &ask {
+        let by = requester::of_deletion(seen.meta());
+        plan.events.extend(by.user().map(|user| {
+            let note = format!("Velero was asked to delete the backup with its data, asked for by {user:?}");
+            Event::normal(requester::DELETION_REQUESTED, note)
+        }));
         return plan.then(Action::Create(Object::of(Kind::DeleteBackupRequest, ask)));
     }
     if asking {
@@ -173,10 +204,12 @@ fn obstacle(seen: &Observed, velero: &Backup) -> Option<String> {
 /// DeleteBackupRequests for this request that Velero has not processed yet: they can be withdrawn.
 pub(super) fn not_begun(seen: &Observed) -> impl Iterator<Item = &Arc<DeleteBackupRequest>> {
     seen.delete_requests.iter().filter(|request| {
-        ours(seen, request)
-            && request.metadata.deletion_timestamp.is_none()
-            && matches!(phase(request), "" | "New")
+        ours(seen, request) && request.metadata.deletion_timestamp.is_none() && is_new(request)
     })
+}
+
+fn is_new(request: &DeleteBackupRequest) -> bool {
+    matches!(phase(request), "" | "New")
 }
 
 fn ours(seen: &Observed, request: &DeleteBackupRequest) -> bool {
@@ -213,6 +246,12 @@ fn request(seen: &Observed, velero: &Backup) -> DeleteBackupRequest {
     // One more than the last, not than their number: Velero removes older ones in between.
     let attempt = seen.delete_requests.iter().filter_map(attempt).max().unwrap_or(0).saturating_add(1);
     let origin = seen.meta();
+    let mut annotations = BTreeMap::from([
+        (labels::NAB_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
+        (labels::NAB_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
+        (labels::ORIGIN_UID.to_owned(), origin.uid.clone().unwrap_or_default()),
+    ]);
+    annotations.extend(requester::annotation_of(&requester::of_deletion(origin)));
     DeleteBackupRequest {
         metadata: ObjectMeta {
             name: Some(format!("{backup}-{attempt}")),
@@ -224,11 +263,7 @@ fn request(seen: &Observed, velero: &Backup) -> DeleteBackupRequest {
                 (labels::VELERO_BACKUP_NAME.to_owned(), backup.clone()),
                 (labels::VELERO_BACKUP_UID.to_owned(), velero.metadata.uid.clone().unwrap_or_default()),
             ])),
-            annotations: Some(BTreeMap::from([
-                (labels::NAB_NAME.to_owned(), origin.name.clone().unwrap_or_default()),
-                (labels::NAB_NAMESPACE.to_owned(), origin.namespace.clone().unwrap_or_default()),
-                (labels::ORIGIN_UID.to_owned(), origin.uid.clone().unwrap_or_default()),
-            ])),
+            annotations: Some(annotations),
             ..ObjectMeta::default()
         },
         spec: DeleteBackupRequestSpec { backup_name: backup },

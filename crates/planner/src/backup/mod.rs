@@ -41,17 +41,19 @@ pub use volumes::{SnapshotClasses, VOLUME_POLICY, VolumeFacts, VolumeMethod, vol
 pub use limits::{Others, used};
 pub(crate) use limits::{is_next, next_in_line};
 
-use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage};
-use crate::policy::DeleteBy;
+use crate::dedicated::VeleroAccess;
+use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage, tenant_of};
+use crate::policy::{DeleteBy, RequesterMode};
 use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
 use crate::requester::{self, Access, Identity, LeftOut, Verdict};
 use crate::results::Results;
-use crate::schedule;
+use crate::schedule::{self, Marked};
 use crate::state::State;
+use crate::turns::{Place, Turn};
 use crate::view::Seen;
 use crate::volumes::{Operation, Velero, of_backup};
-use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
+use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target, turns};
 
 /// Everything a decision about one backup reads.
 #[derive(Clone, Debug)]
@@ -67,6 +69,8 @@ pub struct Observed {
     pub velero: Option<Arc<Backup>>,
     /// Whether another object already has the name its Velero Backup would get.
     pub name_taken: bool,
+    /// That object, if Velero found it in another tenant's storage.
+    pub squatter: Option<Target>,
     /// Whether its Velero Backup exists but the BackupStorageLocation does not, so that the owner is unknown.
     pub storage_missing: bool,
     /// The BackupStorageLocation of the Velero Backup, if it exists.
@@ -79,6 +83,8 @@ pub struct Observed {
     pub default_storage: Option<Arc<BackupStorageLocation>>,
     /// The ConfigMap the request names, if it exists.
     pub resource_policy: Option<Arc<ConfigMap>>,
+    /// Whether a schedule's retention has it deleted, and whether that still holds.
+    pub marked: Marked,
     /// The requests to delete the Velero Backup, oldest first.
     pub delete_requests: Vec<Arc<DeleteBackupRequest>>,
     /// The restores of this namespace that name this backup.
@@ -96,6 +102,8 @@ pub struct Observed {
     /// Whether a new queue position alone is written. With many waiting requests, a periodic job with a budget decides
     /// that.
     pub publish_position: bool,
+    /// Whether it is its turn to be handed over; none once the Velero object exists.
+    pub turn: Option<Place>,
     /// The other backups of this namespace, where their number is limited.
     pub others: Others,
     /// Whether it is a run of a schedule whose status is yet to say that it was made.
@@ -106,6 +114,8 @@ pub struct Observed {
     pub results: Option<Results>,
     /// What is known of the permissions of whoever asked.
     pub access: Access,
+    /// What Velero may do in the namespace.
+    pub velero_access: VeleroAccess,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -129,7 +139,7 @@ pub fn references(backup: &NonAdminBackup) -> Vec<String> {
 
 /// Gathers what a decision about this backup reads; none if there is no such backup.
 pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
-    Some(gather(view, view.backup(namespace, name)?, namespace, name))
+    Some(gather(view, view.seen::<NonAdminBackup>(namespace, name)?, namespace, name))
 }
 
 /// Why this backup would be refused now; none while the policy is unknown.
@@ -148,19 +158,25 @@ pub(crate) fn gather(
     name: &str,
 ) -> Observed {
     let velero = velero_of(view, &backup);
-    let name_taken = velero.is_none() && view.velero_backup(&own_name(&backup.metadata)).is_some();
+    let taken = velero.is_none().then(|| view.admin::<Backup>(&own_name(&backup.metadata))).flatten();
+    let squatter = taken.as_deref().filter(|taken| is_in_storage_of_others(view, taken, namespace));
+    let squatter = squatter.map(|taken| Target::of(Kind::Backup, &taken.metadata));
+    let name_taken = taken.is_some();
     let storage_missing = velero.is_none() && storage_missing(view, &backup);
 
     let spec = &backup.spec.backup_spec;
-    let location = spec.storage_location.as_deref().and_then(|name| view.location(namespace, name));
-    let location = location.map(|seen| seen.object);
-    let storage = location.as_deref().and_then(|location| view.storage_location(&storage_name(location)));
+    let location = spec
+        .storage_location
+        .as_deref()
+        .and_then(|name| view.get::<NonAdminBackupStorageLocation>(namespace, name));
+    let storage =
+        location.as_deref().and_then(|location| view.admin::<BackupStorageLocation>(&storage_name(location)));
     let default_storage = spec.storage_location.is_none().then(|| view.default_storage()).flatten();
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     Observed {
         velero_location: velero.as_deref().and_then(|velero| place(view, velero)),
-        resource_policy: spec.resource_policy.as_ref().and_then(|named| view.config_map(&named.name)),
+        resource_policy: spec.resource_policy.as_ref().and_then(|named| view.admin::<ConfigMap>(&named.name)),
         delete_requests: velero_name.as_deref().map_or_else(Vec::new, |name| view.delete_requests(name)),
         restores: view.restores_from(namespace, name),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.backup_volumes(name)),
@@ -169,14 +185,17 @@ pub(crate) fn gather(
         volume_facts: VolumeFacts::gather(view, namespace),
         position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
         publish_position: true,
+        turn: velero.is_none().then(|| view.place_in_queue(Kind::NonAdminBackup, &backup.metadata)),
         others: policy
             .as_deref()
             .filter(|_| velero.is_none())
             .map_or_else(Others::default, |policy| limits::others(view, &backup, policy)),
         awaited: schedule::awaits(view, &backup.metadata),
+        marked: schedule::marked(view, &backup),
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminBackup, &backup.metadata)),
         results: view.results(&Key::of(Kind::NonAdminBackup, &backup.metadata)),
         access: Access::gather(view, &backup.metadata, namespace),
+        velero_access: VeleroAccess::gather(view, namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: view.namespace(namespace),
@@ -184,6 +203,7 @@ pub(crate) fn gather(
         unreadable,
         velero,
         name_taken,
+        squatter,
         storage_missing,
         location,
         storage,
@@ -195,7 +215,7 @@ pub(crate) fn gather(
 /// The Velero Backup of a request, if there is one and it is the namespace's own.
 pub(crate) fn velero_of(view: &State, backup: &NonAdminBackup) -> Option<Arc<Backup>> {
     let namespace = view.namespace(backup.metadata.namespace.as_deref()?)?;
-    let named = references(backup).into_iter().filter_map(|name| view.velero_backup(&name));
+    let named = references(backup).into_iter().filter_map(|name| view.admin::<Backup>(&name));
     let mut own = named.filter(|velero| owns_backup(&namespace, velero, place(view, velero).as_deref()));
     own.find(|velero| meant(backup, velero))
 }
@@ -205,15 +225,20 @@ pub(crate) fn velero_of(view: &State, backup: &NonAdminBackup) -> Option<Arc<Bac
 fn storage_missing(view: &State, backup: &NonAdminBackup) -> bool {
     let synced = label(&backup.metadata, labels::SYNCED_FROM);
     let shown = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.name.as_deref());
-    let Some(velero) = shown.filter(|_| shown == synced).and_then(|name| view.velero_backup(name)) else {
+    let Some(velero) = shown.filter(|_| shown == synced).and_then(|name| view.admin::<Backup>(name)) else {
         return false;
     };
     storage(&velero, place(view, &velero).as_deref()) == Storage::Unknown
 }
 
+/// Whether a Velero Backup lies in storage of another tenant.
+fn is_in_storage_of_others(view: &State, velero: &Backup, namespace: &str) -> bool {
+    place(view, velero).as_deref().and_then(tenant_of).is_some_and(|owner| owner != namespace)
+}
+
 /// The location a Velero Backup names, if it exists.
 fn place(view: &State, velero: &Backup) -> Option<Arc<BackupStorageLocation>> {
-    velero.spec.storage_location.as_deref().and_then(|name| view.storage_location(name))
+    velero.spec.storage_location.as_deref().and_then(|name| view.admin::<BackupStorageLocation>(name))
 }
 
 /// Whether a Velero Backup of this namespace is this request's: made for this very object, named by the label of a
@@ -269,7 +294,12 @@ impl Observed {
         // The Velero Backup knows who asked for it: the request may have been edited since, by somebody else.
         let owner =
             self.velero.as_ref().and_then(|velero| annotation(&velero.metadata, labels::REQUESTER))?;
-        let theirs = !asks || by == Identity::Unrecorded || by.user() == Some(owner);
+        let theirs = match &by {
+            Identity::Policy => true,
+            Identity::Unrecorded => policy.requester.unrecorded != RequesterMode::Enforce,
+            Identity::Known(_) | Identity::Unreadable => by.user() == Some(owner),
+        };
+        let theirs = !asks || theirs;
         (!theirs).then(|| {
             format!("spec.deleteBackup: the data is for {owner:?} to delete, who asked for the backup; set it to false")
         })
@@ -332,6 +362,12 @@ pub fn decide(seen: &Observed) -> Plan {
     if seen.handed_over_before() || seen.lost_before() || seen.synced() {
         return lost(seen);
     }
+    if let Some(squatter) = &seen.squatter {
+        // Nobody but this request has its uid, so it is forged. Only Velero's record of it goes: the bytes are another's.
+        return Plan::done().then(Action::DeleteUnchanged(squatter.clone())).again_at_once().because(
+            "a backup that Velero found in another tenant's storage has the name of this one and goes",
+        );
+    }
     let Some(policy) = &seen.policy else {
         return seen.wait_for_policy();
     };
@@ -339,14 +375,13 @@ pub fn decide(seen: &Observed) -> Plan {
         return seen.refuse(condition::INVALID_BACKUP_SPEC, &refusal.condition_message());
     }
     match limits::over_limit(seen, policy) {
-        // Whatever makes room enqueues it.
-        Some(full) => seen.refuse(condition::NAMESPACE_LIMIT_REACHED, &full.to_string()),
+        Some(full) => limits::wait(seen, policy, &full),
         None => match &seen.rejected_write {
             Some(rejected_write) if rejected_write.kind == Kind::Backup => {
                 write_rejected(seen, rejected_write)
             }
             _ => match check::permitted(seen, policy) {
-                Verdict::Permitted(left_out) => create(seen, policy, &left_out),
+                Verdict::Permitted(left_out) => hand_over(seen, policy, &left_out),
                 Verdict::Ask(asks) => Plan::done().ask(asks),
                 Verdict::Refused(refusal) => seen.not_permitted(&refusal),
             },
@@ -360,15 +395,25 @@ fn write_rejected(seen: &Observed, rejected_write: &RejectedWrite) -> Plan {
     seen.hand_over_failed(&message)
 }
 
+/// It passed every check: Velero is given it if it is its turn.
+fn hand_over(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Plan {
+    let mut velero = generate::backup(seen, policy, left_out);
+    let Some(Place::Next(tag)) = seen.turn else {
+        let status = status::waiting(seen, policy, &velero.spec);
+        return seen.wait_for_turn(seen.turn, status::patch(seen, &status));
+    };
+    let name = turns::stamp(&mut velero.metadata, tag);
+    create(seen, &velero).with_turn(Turn::Taken(name, tag))
+}
+
 /// Finalizer and Velero Backup, and before them nacre's volume policy if the backup needs it. The status follows at once,
 /// so there are three writes; the queue position is known only after the create.
-fn create(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Plan {
-    let velero = generate::backup(seen, policy, left_out);
+fn create(seen: &Observed, velero: &Backup) -> Plan {
     // The volume policy first, since it may be rejected.
     let plan = seen.ensure_finalizer(Plan::done().then_if(volumes::ensure(seen, &velero.spec)));
-    plan.then(Action::Create(Object::of(Kind::Backup, &velero)))
+    plan.then(Action::Create(Object::of(Kind::Backup, velero)))
         .again_at_once()
-        .because("it passed every check: Velero is given the backup")
+        .because("it passed every check, and it is its turn: Velero is given the backup")
 }
 
 /// The Velero Backup exists: mirrors its status, and ensures the finalizer.

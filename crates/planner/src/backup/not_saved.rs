@@ -5,7 +5,7 @@ use std::fmt;
 use api::velero::Backup;
 use api::{Claim, ClaimStatus};
 
-use super::volumes::{VolumeMethod, is_own_policy, volume_method};
+use super::volumes::{VolumeMethod, is_block, is_own_policy, volume_method};
 use super::{Observed, left_out};
 
 /// Why the data of a claim is not in a backup.
@@ -31,6 +31,10 @@ pub(super) enum Cause {
     NoSnapshot,
     /// Its volume is gone.
     VolumeLost,
+    /// Its volume is a folder of a node.
+    HostPath,
+    /// Its volume has no files.
+    BlockDevice,
 }
 
 const fn is_snapshot(method: Option<VolumeMethod>) -> bool {
@@ -57,6 +61,12 @@ pub(super) fn cause(seen: &Observed, velero: &Backup, claim: &Claim) -> Cause {
     if is_snapshot(method) {
         return Cause::NoSnapshot;
     }
+    if seen.volume_facts.is_host_path(claim) {
+        return Cause::HostPath;
+    }
+    if is_block(claim) && (file_by_file || method == Some(VolumeMethod::BlockDevice)) {
+        return Cause::BlockDevice;
+    }
     if file_by_file {
         return match left_out::filtered(&velero.spec, &left_out::PODS) {
             Some(field) => Cause::WithoutPods(field),
@@ -81,8 +91,7 @@ impl fmt::Display for Cause {
                 "ask the administrators to run the node agent, then create a new backup",
             ),
             Self::NotReached => (
-                "no running pod mounts it, or its volume cannot be saved file by file (hostPath or block \
-                 device), or a pod's annotation backup.velero.io/backup-volumes-excludes leaves it out"
+                "no running pod mounts it, or a pod's annotation backup.velero.io/backup-volumes-excludes leaves it out"
                     .to_owned(),
                 "create a new backup while a pod that mounts it is running",
             ),
@@ -118,6 +127,14 @@ impl fmt::Display for Cause {
             Self::VolumeLost => {
                 ("its volume is gone (the claim is Lost)".to_owned(), "restore the claim from an older backup")
             }
+            Self::HostPath => (
+                "its volume is a folder of a node (hostPath), and Velero saves no such volume".to_owned(),
+                "copy the data to a claim of a StorageClass with other volumes, then create a new backup",
+            ),
+            Self::BlockDevice => (
+                "its volume is a block device, which has no files that could be saved".to_owned(),
+                "ask the administrators for a VolumeSnapshotClass with which Velero takes snapshots of it",
+            ),
         };
         write!(f, "{why}. What to do: {what_to_do}")
     }

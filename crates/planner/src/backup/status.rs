@@ -1,12 +1,12 @@
 //! The status of the request.
 
 use api::condition::{self, Finding};
-use api::velero::{Backup, DeleteBackupRequest};
+use api::velero::{Backup, BackupSpec, DeleteBackupRequest};
 use api::{Kind, NonAdminBackupStatus, Phase, VeleroBackup, VeleroDeleteBackupRequest};
 
 use super::{Observed, data_protected, generate, not_restorable};
 use crate::request::Request as _;
-use crate::{Action, Event, requester, results, velero_status};
+use crate::{Action, Event, Policy, requester, results, turns, velero_status};
 
 /// A status of this size plus the spec is close to etcd's limit of 1.5 MiB.
 const TOO_LARGE: usize = 700 * 1024;
@@ -51,21 +51,35 @@ fn velero_has_it(seen: &Observed, status: &mut NonAdminBackupStatus) {
         // Imported, so there is no acceptance; an older refusal is outdated.
         condition::remove(&mut status.conditions, condition::ACCEPTED);
     } else {
-        let message = allowed(seen);
+        let given = seen.velero.as_deref().map(|velero| &velero.spec);
+        let message = allowed(seen, given.zip(seen.policy.as_deref()));
         find(seen, status, condition::ACCEPTED, true, condition::BACKUP_ACCEPTED, &message);
     }
     find(seen, status, condition::QUEUED, true, condition::BACKUP_SCHEDULED, "Velero has the backup");
 }
 
+/// It passed every check and waits for its turn. Velero does not have it, so that it is not `Queued`.
+pub(super) fn waiting(seen: &Observed, policy: &Policy, spec: &BackupSpec) -> NonAdminBackupStatus {
+    let mut status = seen.status();
+    status.phase = Some(Phase::New);
+    condition::remove(&mut status.conditions, condition::DELETING);
+    let message = allowed(seen, Some((spec, policy)));
+    find(seen, &mut status, condition::ACCEPTED, true, condition::BACKUP_ACCEPTED, &message);
+    if let Some(place) = seen.turn {
+        let shown = (&mut status.conditions, &mut status.queue_info);
+        turns::show(place, shown, seen.meta().generation, seen.now);
+    }
+    status
+}
+
 /// That the request was accepted, and what of it could not be restored then. It stays, whatever becomes of the policy.
-fn allowed(seen: &Observed) -> String {
+fn allowed(seen: &Observed, given: Option<(&BackupSpec, &Policy)>) -> String {
     let (_, conditions) = seen.reported();
     let before = condition::get(conditions, condition::ACCEPTED).filter(|before| before.status == "True");
     if let Some(before) = before {
         return before.message.clone();
     }
-    let given = seen.velero.as_deref().zip(seen.policy.as_deref());
-    match given.and_then(|(velero, policy)| not_restorable(&velero.spec, policy)) {
+    match given.and_then(|(spec, policy)| not_restorable(spec, policy)) {
         Some(lost) => format!("the backup is allowed, but {lost}"),
         None => "the backup is allowed".to_owned(),
     }
@@ -76,6 +90,7 @@ pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> N
     let mut status = seen.status();
     status.phase = Some(Phase::BackingOff);
     status.queue_info = None;
+    condition::remove(&mut status.conditions, condition::WAITING_FOR_TURN);
     find(seen, &mut status, condition::ACCEPTED, false, reason, message);
     condition::remove(&mut status.conditions, condition::DELETING);
     status
@@ -89,6 +104,7 @@ pub(super) fn deleting(
 ) -> NonAdminBackupStatus {
     let mut status = seen.status();
     status.phase = Some(Phase::Deleting);
+    condition::remove(&mut status.conditions, condition::WAITING_FOR_TURN);
     if let Some(velero) = &seen.velero {
         mirror(seen, velero, &mut status);
         velero_has_it(seen, &mut status);
@@ -131,7 +147,8 @@ fn mirror(seen: &Observed, velero: &Backup, status: &mut NonAdminBackupStatus) {
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_backups = (files.total > 0).then_some(files);
     status.data_mover_data_uploads = (moved.total > 0).then_some(moved);
-    status.queue_info = Some(velero_status::position(status.queue_info, seen.position));
+    status.queue_info = Some(velero_status::position(status.queue_info.as_ref(), seen.position));
+    condition::remove(&mut status.conditions, condition::WAITING_FOR_TURN);
 }
 
 /// Drops the copy of the spec, and then Velero's lists, from a status that is too large for etcd.

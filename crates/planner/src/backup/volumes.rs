@@ -56,6 +56,8 @@ pub struct VolumeFacts {
     pub velero_version: Option<String>,
     /// nacre's own volume policy, if it exists.
     pub volume_policy: Option<Arc<ConfigMap>>,
+    /// The uids of claims whose data is in a folder of a node, as far as volumes can be read.
+    pub host_paths: BTreeSet<String>,
 }
 
 impl VolumeFacts {
@@ -67,6 +69,24 @@ impl VolumeFacts {
         driver.is_some_and(|driver| classes.labelled.contains(driver))
     }
 
+    /// Whether the data of a claim is in a folder of a node.
+    pub(super) fn is_host_path(&self, claim: &Claim) -> bool {
+        claim.metadata.uid.as_ref().is_some_and(|uid| self.host_paths.contains(uid))
+    }
+
+    /// Why Velero cannot save a claim file by file, if it cannot.
+    fn not_file_by_file(&self, claim: &Claim) -> Option<VolumeMethod> {
+        if self.is_host_path(claim) {
+            Some(VolumeMethod::HostPath)
+        } else if is_block(claim) {
+            Some(VolumeMethod::BlockDevice)
+        } else if self.node_agent_runs {
+            None
+        } else {
+            Some(VolumeMethod::NoNodeAgent)
+        }
+    }
+
     /// The drivers of which snapshots are taken.
     fn snapshot_drivers(&self) -> impl Iterator<Item = &str> {
         let labelled = self.snapshot_classes.labelled.iter().filter(|_| self.takes_csi_snapshots);
@@ -76,13 +96,16 @@ impl VolumeFacts {
     /// What is known about the volumes of a namespace.
     pub(super) fn gather(view: &State, namespace: &str) -> Self {
         let known = view.is_listed(Kind::PersistentVolumeClaim);
+        let claims = known.then(|| view.list::<Claim>(namespace));
+        let uids = claims.iter().flatten().filter_map(|claim| claim.metadata.uid.as_ref());
         Self {
-            claims: known.then(|| view.claims_in(namespace)),
+            host_paths: uids.filter(|uid| view.is_host_path(uid)).cloned().collect(),
+            claims,
             node_agent_runs: view.node_agent_runs(),
             takes_csi_snapshots: view.takes_csi_snapshots(),
             snapshot_classes: view.snapshot_classes(),
             velero_version: view.velero_version(),
-            volume_policy: view.config_map(VOLUME_POLICY),
+            volume_policy: view.admin::<ConfigMap>(VOLUME_POLICY),
         }
     }
 
@@ -103,6 +126,10 @@ pub enum VolumeMethod {
     VeleroDefaults,
     /// nacre would have it saved file by file, but no node agent runs. Velero's defaults hold.
     NoNodeAgent,
+    /// nacre would have it saved file by file, but its volume is a folder of a node. Velero saves no such volume.
+    HostPath,
+    /// nacre would have it saved file by file, but its volume is a block device and has no files.
+    BlockDevice,
     /// nacre has it saved file by file.
     FileByFile,
     /// nacre has a CSI snapshot taken of it, which stays in the cluster.
@@ -122,6 +149,12 @@ impl fmt::Display for VolumeMethod {
             Self::NoNodeAgent => {
                 "NOT saved, unless the cluster takes a snapshot of it, since Velero's node agent does not run"
             }
+            Self::HostPath => {
+                "NOT saved: its volume is a folder of a node (hostPath), and Velero saves no such volume"
+            }
+            Self::BlockDevice => {
+                "NOT saved, unless the cluster takes a snapshot of it: its volume is a block device, which has no files"
+            }
             Self::FileByFile => {
                 "file by file, if a running pod mounts it: the request says nothing about volumes, and Velero's \
                  node agent runs"
@@ -136,6 +169,11 @@ impl fmt::Display for VolumeMethod {
             }
         })
     }
+}
+
+/// Whether the volume of a claim is a block device.
+pub(super) fn is_block(claim: &Claim) -> bool {
+    claim.spec.volume_mode.as_deref() == Some("Block")
 }
 
 /// Whether a spec says anything about how volumes are saved.
@@ -194,26 +232,38 @@ impl<'a> Choice<'a> {
                     VolumeMethod::Snapshot
                 }
             }
-            None if self.facts.node_agent_runs => VolumeMethod::FileByFile,
-            None => VolumeMethod::NoNodeAgent,
+            None => self.facts.not_file_by_file(claim).unwrap_or(VolumeMethod::FileByFile),
         }
     }
 }
 
 /// What to warn of before a backup is made: nothing saves the data of these claims.
-pub(super) fn nothing_protects(seen: &Observed, policy: &Policy) -> Option<String> {
+pub(super) fn nothing_protects(seen: &Observed, policy: &Policy) -> Vec<String> {
     let facts = &seen.volume_facts;
     let choice = Choice::of(&filled(&seen.spec().backup_spec, policy), policy, facts, facts.can_use_policy());
-    let claims = facts.claims.iter().flatten();
-    let unprotected = claims.filter(|claim| choice.method(claim) == VolumeMethod::NoNodeAgent);
-    let names: Vec<&str> = unprotected.filter_map(|claim| claim.metadata.name.as_deref()).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "volume data of {} will NOT be in this backup unless the cluster takes snapshots of it, since Velero's \
-             node agent does not run; ask the administrators to run it",
-            named(&names)
-        )
-    })
+    let of = |(method, cause): (VolumeMethod, &str)| {
+        let claims = facts.claims.iter().flatten().filter(|claim| choice.method(claim) == method);
+        let names: Vec<&str> = claims.filter_map(|claim| claim.metadata.name.as_deref()).collect();
+        let claims = (!names.is_empty()).then(|| named(&names))?;
+        Some(format!("volume data of {claims} will NOT be in this backup{cause}"))
+    };
+    let causes = [
+        (
+            VolumeMethod::NoNodeAgent,
+            " unless the cluster takes snapshots of it, since Velero's node agent does not run; ask the \
+             administrators to run it",
+        ),
+        (
+            VolumeMethod::HostPath,
+            ", since its volume is a folder of a node (hostPath), and Velero saves no such volume; use a \
+             StorageClass with other volumes",
+        ),
+        (
+            VolumeMethod::BlockDevice,
+            " unless the cluster takes snapshots of it, since its volume is a block device, which has no files",
+        ),
+    ];
+    causes.into_iter().filter_map(of).collect()
 }
 
 /// Puts nacre's choice into a spec that says nothing about volumes.

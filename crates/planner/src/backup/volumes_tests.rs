@@ -1,5 +1,6 @@
 //! How the data of claims gets into a backup.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::Claim;
@@ -29,6 +30,7 @@ fn facts(classes: &[&str]) -> VolumeFacts {
         snapshot_classes: Arc::new(SnapshotClasses { drivers, labelled: ["fast.csi".to_owned()].into() }),
         velero_version: Some("v1.18.3".to_owned()),
         volume_policy: None,
+        host_paths: BTreeSet::new(),
     }
 }
 
@@ -73,6 +75,23 @@ fn a_claim_whose_driver_has_a_class_for_velero_gets_a_snapshot() {
     let old = |classes: &[&str]| VolumeFacts { velero_version: Some("v1.16.0".to_owned()), ..facts(classes) };
     assert_eq!(of(&BackupSpec::default(), &old(&["fast", "slow"])), VolumeMethod::FileByFile);
     assert_eq!(of(&BackupSpec::default(), &old(&["fast", "fast"])), VolumeMethod::Snapshot);
+}
+
+/// Velero saves neither from inside a pod. A snapshot of the driver saves a block device all the same.
+#[test]
+fn a_folder_of_a_node_and_a_block_device_are_not_saved_file_by_file() {
+    let with = |class: &str, mode: &str, host_path: &str| {
+        let object = json!({"metadata": {"name": "data", "uid": "u"},
+            "spec": {"storageClassName": class, "volumeName": "pv", "volumeMode": mode}});
+        let claim = Arc::new(serde_json::from_value(object).unwrap());
+        let host_paths = BTreeSet::from([host_path.to_owned()]);
+        let facts = VolumeFacts { claims: Some(vec![claim]), host_paths, ..facts(&[]) };
+        method(&BackupSpec::default(), &Policy::default(), &facts)
+    };
+    assert_eq!(with("slow", "Filesystem", "u"), VolumeMethod::HostPath);
+    assert_eq!(with("slow", "Filesystem", "another"), VolumeMethod::FileByFile);
+    assert_eq!(with("slow", "Block", "another"), VolumeMethod::BlockDevice);
+    assert_eq!(with("fast", "Block", "another"), VolumeMethod::Snapshot);
 }
 
 #[test]
@@ -122,6 +141,7 @@ proptest! {
                 VolumeMethod::FileByFile => prop_assert!(agent),
                 VolumeMethod::NoNodeAgent => prop_assert!(!(agent || csi && *class == "fast" && !own)),
                 VolumeMethod::AsRequested | VolumeMethod::VeleroDefaults => prop_assert!(false, "nobody else chose"),
+                VolumeMethod::HostPath | VolumeMethod::BlockDevice => prop_assert!(false, "there is none"),
             }
         }
         // Without a policy, the one switch would also save the claims that get a snapshot.

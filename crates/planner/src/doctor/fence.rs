@@ -1,8 +1,11 @@
 //! Whether the API server holds what Velero creates for tenants, and what it cannot hold.
 
+use api::Kind;
+
 use super::{Area, Finding, Observed};
 use crate::Object;
 use crate::admission::{around_restores, is_in_force};
+use crate::install::{binds_velero, is_ours};
 use crate::policy::Reading;
 
 const AREA: Area = Area::Admission;
@@ -36,12 +39,36 @@ pub(super) fn state(seen: &Observed) -> Fence {
     state
 }
 
-/// Says which mode is on: nacre knows one, in which administrators and tenants share a Velero.
+/// Reports which mode is on: whether administrators and tenants share a Velero.
 pub(super) fn examine(seen: &Observed) -> Option<Finding> {
+    let fence = seen.values().ok().is_some_and(|values| values.get("fence") == Some(&true.into()));
+    if fence { dedicated(seen) } else { shared(seen) }
+}
+
+/// Velero is for tenants alone: nothing gives it permissions everywhere.
+fn dedicated(seen: &Observed) -> Option<Finding> {
+    let Reading::Found(rbac) = &seen.rbac else { return None };
+    let bindings = rbac.cluster_role_bindings.iter().map(|one| Object::of(Kind::ClusterRoleBinding, one));
+    let mut wide = bindings.filter(|one| !is_ours(one) && binds_velero(one, &seen.namespace));
+    let Some(first) = wide.next() else {
+        return Some(AREA.ok(
+            "Velero is for tenants alone (dedicated mode): it is not cluster-admin, and RBAC holds it to tenants' namespaces",
+        ));
+    };
+    let message = format!(
+        "Velero is for tenants alone (dedicated mode), and clusterrolebinding/{} still gives it the role {} everywhere",
+        first.name(),
+        first.body["roleRef"]["name"].as_str().unwrap_or_default()
+    );
+    Some(AREA.problem(message, seen.installer()))
+}
+
+fn shared(seen: &Observed) -> Option<Finding> {
     match state(seen) {
         Fence::Closed => Some(AREA.ok(
             "administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants \
-             to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out",
+             to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out. A \
+             Velero for tenants alone would not be cluster-admin: kubectl nacre install --velero-namespace velero-tenants --fence",
         )),
         Fence::Open => Some(AREA.problem(
             "administrators and tenants share one Velero (shared mode), and the API server does not hold what it creates for \

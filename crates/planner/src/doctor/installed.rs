@@ -3,8 +3,9 @@
 use api::Kind;
 use serde_json::Value;
 
-use super::{Area, Finding, Observed, some};
+use super::{Area, Finding, Observed, recorder, some};
 use crate::Object;
+use crate::admission::extra_keys;
 use crate::install::{UserRole, covers, definitions, is_ours, may_be_others, policies, roles};
 use crate::policy::Reading;
 
@@ -23,7 +24,7 @@ const SORTS: [Sort; 4] = [
     Sort {
         area: Area::Nacre,
         kinds: &[Kind::CustomResourceDefinition],
-        what: "definitions",
+        what: "CRDs",
         otherwise: "requests of these kinds cannot be made",
         optional: false,
     },
@@ -51,8 +52,8 @@ const SORTS: [Sort; 4] = [
         area: Area::Admission,
         kinds: &[Kind::MutatingAdmissionPolicy, Kind::MutatingAdmissionPolicyBinding],
         what: "mutating admission policies",
-        otherwise: "the API server does not record who asks, and requests are judged by their namespace alone \
-                    (Kubernetes 1.36 and later have such policies)",
+        otherwise: "nobody records who asks, and requests are judged by their namespace alone \
+                    (Kubernetes 1.36 and later have such policies; before, nacre's webhook does it)",
         optional: true,
     },
 ];
@@ -64,7 +65,7 @@ pub fn wanted(namespace: &str) -> Vec<Object> {
     all.retain(|object| !object.name().starts_with(Kind::DataProtectionApplication.plural()));
     // Into which roles they are aggregated is looked at by `rights`.
     all.extend(roles(namespace, &UserRole::ALL));
-    all.extend(policies(namespace));
+    all.extend(policies(namespace, &[]));
     all
 }
 
@@ -92,7 +93,13 @@ impl Sort {
         let install = seen.installer();
         let (area, what) = (self.area, self.what);
         let mut findings = Vec::new();
-        if !missing.is_empty() {
+        let by_webhook = match &seen.recorder {
+            Reading::Found(found) if self.optional && missing.len() == parts.len() => Some(found),
+            _ => None,
+        };
+        if let Some(found) = by_webhook {
+            findings.push(recorder::examine(seen, found));
+        } else if !missing.is_empty() {
             let message = format!("{what} are missing, so {}: {}", self.otherwise, some(&missing));
             // OADP's own role does for what the Go controller did; what needs more is switched off.
             let finding = if self.optional || seen.by_oadp() { Area::warning } else { Area::problem };
@@ -151,7 +158,7 @@ fn short(object: &Object) -> String {
 }
 
 /// Whether what is there says what it should; by whom it was labelled, and as which version, does not matter.
-fn same(wanted: &Object, found: &Object) -> bool {
+pub(super) fn same(wanted: &Object, found: &Object) -> bool {
     let rest = |body: &Value| {
         let mut body = body.clone();
         if let Some(body) = body.as_object_mut() {
@@ -159,14 +166,19 @@ fn same(wanted: &Object, found: &Object) -> bool {
         }
         body
     };
-    covers(&found.body, &rest(&wanted.body))
+    let mut wanted = rest(&wanted.body);
+    // Which extra fields are recorded is for whoever installs to say.
+    if let (Some(own), Some(theirs)) = (extra_keys(&mut wanted), extra_keys(&mut found.body.clone())) {
+        *own = theirs.clone();
+    }
+    covers(&found.body, &wanted)
 }
 
 fn differs(wanted: &Object, found: &Reading<Object>) -> bool {
     matches!(found, Reading::Found(found) if !same(wanted, found))
 }
 
-/// Whether somebody else made it, as OADP does: definitions, an account, the role that was once written by hand.
+/// Whether somebody else made it, as OADP does: CRDs, a service account, the role that was once written by hand.
 fn is_other(wanted: &Object, found: &Reading<Object>) -> bool {
     matches!(found, Reading::Found(found) if !is_ours(found)) && may_be_others(wanted)
 }

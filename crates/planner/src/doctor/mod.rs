@@ -14,6 +14,7 @@
 mod fence;
 mod installed;
 mod program;
+mod recorder;
 mod rights;
 mod settings;
 mod storage;
@@ -64,6 +65,8 @@ pub struct Observed {
     pub record: Reading<Object>,
     /// Whom the API server asks.
     pub webhook: Reading<ValidatingWebhookConfiguration>,
+    /// By whom the API server has it recorded who asks, where it cannot do that by itself.
+    pub recorder: Reading<Object>,
     /// How nacre shows itself to the API server.
     pub certificate: Reading<Certificate>,
     /// Both sources of the policy.

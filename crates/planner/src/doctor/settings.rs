@@ -3,7 +3,7 @@
 use kube::ResourceExt as _;
 
 use super::fence::{self, Fence};
-use super::{Area, Finding, Observed};
+use super::{Area, Finding, Observed, recorder};
 use crate::install::VELERO_VIEW;
 use crate::policy::{
     Adoption, CONFIG_MAP, KEY, Loaded, NativeSnapshots, Policies, Policy, Problem, Reading, RequesterMode,
@@ -62,7 +62,7 @@ fn sources(seen: &Observed, vanished: &[Vanished]) -> Vec<Finding> {
         ));
     }
     if !named.is_empty() {
-        findings.push(AREA.ok(format!("said by {}", named.join(" and "))));
+        findings.push(AREA.ok(format!("set by {}", named.join(" and "))));
     }
     findings
 }
@@ -142,6 +142,7 @@ fn risks(seen: &Observed, policies: &Policies) -> Vec<Finding> {
         .collect();
     findings.extend(view_without_rights(seen, base));
     findings.extend(pods_without_fence(seen, base));
+    findings.extend(recorder::unrecorded(seen, base));
     if findings.iter().all(|finding| finding.fix.is_none()) {
         findings.push(AREA.ok("nothing risky is switched on for everybody"));
     }

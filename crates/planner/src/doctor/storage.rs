@@ -20,7 +20,7 @@ pub(super) fn examine(seen: &Observed, policies: Option<&Policies>) -> Vec<Findi
     let Reading::Found(locations) = &seen.locations else {
         return vec![AREA.problem(
             "the API server does not know BackupStorageLocations",
-            "install Velero's definitions (velero install --crds-only)",
+            "install Velero's CRDs (velero install --crds-only)",
         )];
     };
     let (tenants, own): (Vec<_>, Vec<_>) =

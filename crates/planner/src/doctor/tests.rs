@@ -17,10 +17,12 @@ fn read<T: DeserializeOwned>(value: Value) -> T {
 }
 
 fn deployment(name: &str, namespace: &str, image: &str, args: &[&str]) -> Deployment {
+    let args = [args, &["--disable-informer-cache"]].concat();
     read(json!({
         "metadata": {"name": name, "namespace": namespace, "labels": {}},
         "spec": {"replicas": 2, "selector": {}, "template": {"spec": {"containers": [
-            {"name": name, "image": image, "command": ["/velero"], "args": args},
+            {"name": name, "image": image, "command": ["/velero"], "args": args,
+             "resources": {"limits": {"memory": "1Gi", "ephemeral-storage": "10Gi"}}},
         ]}}},
         "status": {"availableReplicas": 2},
     }))
@@ -97,6 +99,7 @@ fn healthy() -> Observed {
         installed: INSTALLED.clone(),
         record: Reading::Absent,
         webhook: Reading::Found(configuration),
+        recorder: Reading::Absent,
         certificate: Reading::Found(Certificate { bundle: b"authority".to_vec(), validity: Validity::Valid }),
         policy: policy("storageLocations: {requireApproval: true}"),
         last_policy: LastPolicy::default(),
@@ -126,6 +129,79 @@ fn sick(change: impl FnOnce(&mut Observed)) -> String {
 }
 
 #[test]
+fn several_backups_at_a_time_with_one_credential_file_are_named() {
+    let busy = |workers: &str, has_credential: bool| {
+        let flag = format!("--concurrent-backups={workers}");
+        sick(|seen| {
+            let Reading::Found(velero) = &mut seen.velero else { unreachable!() };
+            let spec = velero.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()).unwrap();
+            spec.containers[0].args.get_or_insert_default().push(flag);
+            let Reading::Found(locations) = &mut seen.locations else { unreachable!() };
+            let credential = json!({"name": "cloud-credentials", "key": "cloud"});
+            locations[0].spec.credential = has_credential.then(|| read(credential));
+        })
+    };
+    let named = busy("3", true);
+    assert!(named.contains("Velero works on 3 backups at a time, and location "), "{named}");
+    assert!(named.contains("--type=merge -p '{\"spec\":{\"credential\":null}}'"), "{named}");
+    assert_eq!((busy("1", true), busy("3", false)), (String::new(), String::new()));
+}
+
+#[test]
+fn x4_a_velero_that_may_wait_for_ever_is_named_where_tenants_bring_storage() {
+    let with_cache = |seen: &mut Observed| {
+        let Reading::Found(velero) = &mut seen.velero else { unreachable!() };
+        let spec = velero.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()).unwrap();
+        spec.containers[0].args = Some(vec!["server".to_owned()]);
+    };
+    let warning = sick(with_cache);
+    assert!(warning.contains("Velero runs without --disable-informer-cache"), "{warning}");
+    let nobodys = sick(|seen| {
+        with_cache(seen);
+        seen.locations = Reading::Found(vec![location("default", "Available", true, None)]);
+    });
+    assert!(!nobodys.contains("informer-cache"), "{nobodys}");
+}
+
+#[test]
+fn a_velero_without_limits_is_named_where_tenants_bring_storage() {
+    let without = |seen: &mut Observed| {
+        let Reading::Found(velero) = &mut seen.velero else { unreachable!() };
+        let spec = velero.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()).unwrap();
+        spec.containers[0].resources = None;
+    };
+    insta::assert_snapshot!(sick(without), @r"
+    Velero Warning: Velero's pod has no limit of memory and of ephemeral-storage: a huge backup in a tenant's storage would take as much of its node as it can
+      -> kubectl set resources deployment velero -n velero --limits=memory=1Gi,ephemeral-storage=10Gi
+    ");
+    let nobodys = sick(|seen| {
+        without(seen);
+        seen.locations = Reading::Found(vec![location("default", "Available", true, None)]);
+    });
+    assert_eq!(nobodys, "");
+}
+
+#[test]
+fn a_velero_for_tenants_alone_is_not_cluster_admin() {
+    let with_binding = |name: &str, subject: &str| {
+        let mut seen = healthy();
+        let Reading::Found(controllers) = &mut seen.controllers else { unreachable!() };
+        let container =
+            &mut controllers[0].spec.as_mut().unwrap().template.spec.as_mut().unwrap().containers[0];
+        container.env = Some(vec![read(json!({"name": "FENCE", "value": "true"}))]);
+        let Reading::Found(rbac) = &mut seen.rbac else { unreachable!() };
+        rbac.cluster_role_bindings.push(read(json!({
+            "metadata": {"name": name}, "roleRef": {"apiGroup": "", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": subject, "namespace": "velero"}]})));
+        reported(&seen, true)
+    };
+    let held = with_binding("other", "other");
+    assert!(held.contains("Admission Ok: Velero is for tenants alone (dedicated mode)"), "{held}");
+    let wide = with_binding("velero", "velero");
+    assert!(wide.contains("clusterrolebinding/velero still gives it the role cluster-admin"), "{wide}");
+}
+
+#[test]
 fn a_healthy_cluster_has_nothing_wrong_with_it() {
     insta::assert_snapshot!(reported(&healthy(), true), @r#"
     Velero Ok: Deployment velero in velero: 2 of 2 pods available
@@ -137,16 +213,16 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Storage Ok: NetworkPolicy out limits whom pods in velero can talk to
     Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
     Nacre Ok: velero/non-admin-controller-1_a is leader, as its lease shows
-    Nacre Ok: all 6 definitions are there and current
-    Admission Ok: all 40 admission policies are there and current
-    Admission Ok: all 4 mutating admission policies are there and current
-    Admission Ok: administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out
+    Nacre Ok: all 6 CRDs are there and current
+    Admission Ok: all 42 admission policies are there and current
+    Admission Ok: all 8 mutating admission policies are there and current
+    Admission Ok: administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out. A Velero for tenants alone would not be cluster-admin: kubectl nacre install --velero-namespace velero-tenants --fence
     Admission Ok: the API server asks nacre about requests, and its certificate fits
     Rights Ok: all 10 roles and bindings are there and current
     Rights Ok: owners of namespaces may ask, viewers may look, and neither may decide or write statuses
     Rights Ok: nobody has Secrets of velero, where tenants' keys are, by a role there
     Rights Ok: nobody but administrators can live-migrate machines of every namespace
-    Policy Ok: said by ConfigMap nacre-policy
+    Policy Ok: set by ConfigMap nacre-policy
     Policy Ok: nothing risky is switched on for everybody
     "#);
 }
@@ -285,7 +361,7 @@ fn what_is_missing_or_changed_is_named() {
     };
     let policies = |object: &Object| object.kind != Kind::ValidatingAdmissionPolicy;
     insta::assert_snapshot!(all_but(policies, |_| Reading::Absent), @r"
-    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 15 more
+    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 16 more
       -> kubectl nacre install -n velero
     Admission Problem: administrators and tenants share one Velero (shared mode), and the API server does not hold what it creates for tenants to their namespaces
       -> kubectl nacre install -n velero
@@ -327,14 +403,55 @@ fn what_is_missing_or_changed_is_named() {
         found.body["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
         Reading::Found(found)
     }), @r"
-    Nacre Warning: definitions of somebody else lack something nacre uses: nonadminbackups
+    Nacre Warning: CRDs of somebody else lack something nacre uses: nonadminbackups
       -> kubectl apply --server-side --force-conflicts -f deploy/crds, or upgrade whoever made them
     ");
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
-    Nacre NotChecked: definitions (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests and 1 more): you may not get customresourcedefinitions
-    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 35 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
-    Admission NotChecked: mutating admission policies (nacre-requester, nacre-finalizers, nacre-requester's binding, nacre-finalizers's binding): you may not get mutatingadmissionpolicies, mutatingadmissionpolicybindings
+    Nacre NotChecked: CRDs (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests and 1 more): you may not get customresourcedefinitions
+    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 37 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
+    Admission NotChecked: mutating admission policies (nacre-requester, nacre-finalizers, nacre-imported-backups, nacre-imported-volumes, nacre-requester's binding and 3 more): you may not get mutatingadmissionpolicies, mutatingadmissionpolicybindings
     Rights NotChecked: roles and bindings (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
+    ");
+}
+
+#[test]
+fn who_asks_is_recorded_by_the_api_server_or_by_the_webhook() {
+    let before_1_36 = |recorder: Reading<Object>, policies: &str| {
+        sick(|seen| {
+            seen.recorder = recorder;
+            seen.policy = policy(policies);
+            for (wanted, found) in &mut seen.installed {
+                if wanted.kind.name().starts_with("MutatingAdmissionPolicy") {
+                    *found = Reading::Absent;
+                }
+            }
+        })
+    };
+    let recorder = |bundle: &[u8]| {
+        let mut found = crate::admission::webhook::recorder("velero");
+        found.body["webhooks"][0]["clientConfig"]["caBundle"] = json!(ByteString(bundle.to_vec()));
+        found
+    };
+    let strict = "requester: {unrecorded: enforce}\nstorageLocations: {requireApproval: true}";
+    insta::assert_snapshot!(before_1_36(Reading::Absent, strict), @r"
+    Admission Warning: mutating admission policies are missing, so nobody records who asks, and requests are judged by their namespace alone (Kubernetes 1.36 and later have such policies; before, nacre's webhook does it): nacre-requester, nacre-finalizers, nacre-imported-backups, nacre-imported-volumes, nacre-requester's binding and 3 more
+      -> kubectl nacre install -n velero
+    ");
+    insta::assert_snapshot!(before_1_36(Reading::Found(recorder(b"authority")), strict), @"Admission Note: nacre's webhook records who asks, while nacre runs (Kubernetes 1.36 and later do it by themselves)");
+    insta::assert_snapshot!(before_1_36(Reading::Found(recorder(b"another")), strict), @r"
+    Admission Problem: MutatingWebhookConfiguration nacre-requester has no caBundle that fits: the API server does not call nacre, and nobody records who asks
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
+    ");
+    let mut changed = recorder(b"authority");
+    changed.body["webhooks"][0]["rules"] = json!([]);
+    insta::assert_snapshot!(before_1_36(Reading::Found(changed), strict), @r"
+    Admission Warning: MutatingWebhookConfiguration nacre-requester differs from what this version installs
+      -> kubectl nacre install -n velero
+    ");
+    insta::assert_snapshot!(before_1_36(Reading::Found(recorder(b"authority")), "storageLocations: {requireApproval: true}"), @r"
+    Admission Note: nacre's webhook records who asks, while nacre runs (Kubernetes 1.36 and later do it by themselves)
+    Policy Warning: who asks is not recorded while nacre is down, and permissions of such requests are not enforced
+      -> set requester.unrecorded: enforce; such requests then have to be made again
     ");
 }
 
@@ -421,7 +538,7 @@ fn nobody_has_more_than_they_should() {
 fn the_policy_makes_sense_and_nothing_in_it_is_risky() {
     let with = |text: &str| sick(|seen| seen.policy = policy(text));
     insta::assert_snapshot!(with("backup:\n  tll: {max: 48h}\n"), @r"
-    Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete
+    Policy Problem: ConfigMap: 2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, maxBytesPerNamespace, maxWorkPerDay, atLimit, hooks, hookTimeout, volumes, delete
       -> kubectl edit configmap nacre-policy -n velero, key policy.yaml
     Policy Problem: there is no valid policy: if nacre restarts, new requests wait
       -> fix what is listed above; kubectl nacre policy check -f FILE checks it beforehand

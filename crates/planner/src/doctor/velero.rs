@@ -6,7 +6,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Container;
 
 use super::{Area, Finding, Observed};
+use crate::dedicated::NO_CACHE;
 use crate::location::import;
+use crate::ownership::tenant_of;
 use crate::policy::{Import, Policies, Reading};
 
 const AREA: Area = Area::Velero;
@@ -52,7 +54,75 @@ pub(super) fn examine(seen: &Observed, policies: Option<&Policies>) -> Vec<Findi
     let image = container.and_then(|container| container.image.as_deref()).unwrap_or_default();
     let mut findings = vec![running(seen, deployment), version(image, policies)];
     findings.extend(flags(namespace, &container.map(words).unwrap_or_default()));
+    findings.extend(unlimited(seen, container));
+    findings.extend(shared_credential(seen, &container.map(words).unwrap_or_default()));
+    findings.extend(waits_for_kinds(seen, container));
     findings
+}
+
+/// Velero writes the credential of a location to the same file again for each backup. One that reads the file at that moment
+/// finds it empty, and fails.
+fn shared_credential(seen: &Observed, words: &[String]) -> Option<Finding> {
+    let workers = values(words, "--concurrent-backups").last()?.parse::<u32>().ok()?;
+    let Reading::Found(locations) = &seen.locations else { return None };
+    let mut own = locations.iter().filter(|location| tenant_of(location).is_none());
+    let location = own.find(|location| location.spec.credential.is_some()).filter(|_| workers > 1)?;
+    let name = location.metadata.name.as_deref().unwrap_or_default();
+    Some(AREA.warning(
+        format!(
+            "Velero works on {workers} backups at a time, and location {name} has spec.credential: now and then a backup fails, \
+             since Velero rewrites the file with the credential while another backup reads it"
+        ),
+        format!(
+            "let {name} use the credentials that Velero was installed with: kubectl patch backupstoragelocation {name} -n {} \
+             --type=merge -p '{{\"spec\":{{\"credential\":null}}}}'",
+            seen.namespace
+        ),
+    ))
+}
+
+/// What is in a tenant's storage, the tenant wrote: for an object in the folder of another kind Velero's cache waits for a
+/// kind that does not exist, until Velero is restarted, and every restore with it.
+fn waits_for_kinds(seen: &Observed, container: Option<&Container>) -> Option<Finding> {
+    let words = words(container?);
+    let without_cache = words.iter().any(|word| word == NO_CACHE || *word == format!("{NO_CACHE}=true"));
+    if without_cache || !tenants_bring_storage(seen) {
+        return None;
+    }
+    Some(AREA.warning(
+        format!(
+            "Velero runs without {NO_CACHE}: a backup that a tenant wrote into its own storage can make it wait for a kind that \
+             does not exist, and everybody's restores with it, until it is restarted"
+        ),
+        format!("kubectl edit deployment velero -n {}, and add {NO_CACHE}=true to its args", seen.namespace),
+    ))
+}
+
+fn tenants_bring_storage(seen: &Observed) -> bool {
+    matches!(&seen.locations, Reading::Found(locations) if locations.iter().any(|location| tenant_of(location).is_some()))
+}
+
+/// What is in a tenant's storage, the tenant wrote: of a backup of gigabytes of zeros Velero keeps a copy on disk while it
+/// restores. Only the limits of its pod keep that from its node.
+fn unlimited(seen: &Observed, container: Option<&Container>) -> Option<Finding> {
+    let limits = container?.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+    let missing: Vec<&str> = ["memory", "ephemeral-storage"]
+        .into_iter()
+        .filter(|name| !limits.is_some_and(|limits| limits.contains_key(*name)))
+        .collect();
+    if missing.is_empty() || !tenants_bring_storage(seen) {
+        return None;
+    }
+    Some(AREA.warning(
+        format!(
+            "Velero's pod has no limit of {}: a huge backup in a tenant's storage would take as much of its node as it can",
+            missing.join(" and of ")
+        ),
+        format!(
+            "kubectl set resources deployment velero -n {} --limits=memory=1Gi,ephemeral-storage=10Gi",
+            seen.namespace
+        ),
+    ))
 }
 
 fn running(seen: &Observed, deployment: &Deployment) -> Finding {

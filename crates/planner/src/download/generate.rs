@@ -7,6 +7,7 @@ use api::{DownloadTarget, Kind, labels};
 use kube::core::ObjectMeta;
 
 use super::{Observed, velero_name};
+use crate::requester;
 
 /// The Velero DownloadRequest for what Velero has under this name.
 pub(super) fn download_request(seen: &Observed, name: &str) -> DownloadRequest {
@@ -32,6 +33,7 @@ pub(super) fn download_request(seen: &Observed, name: &str) -> DownloadRequest {
                 ]
                 .into_iter()
                 .chain((seen.kind == Kind::DownloadRequest).then_some(by_velero))
+                .chain(requester::annotation_of(&seen.access.identity))
                 .collect(),
             ),
             ..ObjectMeta::default()

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use api::velero::DownloadRequest;
-use api::{Kind, labels};
+use api::{Kind, NonAdminDownloadRequest, labels};
 use kube::core::ObjectMeta;
 
 use crate::ownership::{annotation, label};
@@ -43,7 +43,9 @@ pub(crate) fn orphaned(view: &State, meta: &ObjectMeta) -> bool {
             Kind::DownloadRequest => view
                 .velero_view(key.kind, &key.namespace, &key.name)
                 .and_then(|found| found.metadata.uid.clone()),
-            _ => view.download(&key.namespace, &key.name).and_then(|seen| seen.object.metadata.uid.clone()),
+            _ => view
+                .get::<NonAdminDownloadRequest>(&key.namespace, &key.name)
+                .and_then(|request| request.metadata.uid.clone()),
         };
         alive.as_deref() != Some(uid)
     })
@@ -51,7 +53,7 @@ pub(crate) fn orphaned(view: &State, meta: &ObjectMeta) -> bool {
 
 /// Gathers what a decision about this Velero DownloadRequest reads; none if there is none.
 pub fn observe_leftover(view: &State, name: &str) -> Option<Leftover> {
-    let velero = view.download_request(name)?;
+    let velero = view.admin::<DownloadRequest>(name)?;
     Some(Leftover { orphaned: orphaned(view, &velero.metadata), velero })
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn velero_name(uid: &str) -> String {
 
 /// Gathers what a decision about this download reads; none if there is no such request.
 pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
-    Some(gather(view, view.download(namespace, name)?, namespace))
+    Some(gather(view, view.seen::<NonAdminDownloadRequest>(namespace, name)?, namespace))
 }
 
 /// The same for an object that is not stored yet, or is about to change.
@@ -80,7 +80,8 @@ pub(crate) fn gather(
     Seen { object: request, unreadable }: Seen<NonAdminDownloadRequest>,
     namespace: &str,
 ) -> Observed {
-    let found = view.download_request(&velero_name(request.metadata.uid.as_deref().unwrap_or_default()));
+    let found =
+        view.admin::<DownloadRequest>(&velero_name(request.metadata.uid.as_deref().unwrap_or_default()));
     let name_taken = found.as_deref().is_some_and(|velero| !made_for(velero, &request.metadata));
     Observed {
         kind: Kind::NonAdminDownloadRequest,
@@ -198,8 +199,12 @@ fn until(now: Timestamp, then: Timestamp) -> Duration {
 
 /// Creates the Velero DownloadRequest, and clears the old condition.
 fn create(seen: &Observed, name: &str) -> Plan {
-    let plan = Plan::done()
+    let mut plan = Plan::done()
         .then(Action::Create(Object::of(Kind::DownloadRequest, &generate::download_request(seen, name))));
+    plan.events.extend(seen.access.identity.user().map(|user| {
+        let note = format!("Velero was asked for the link, asked for by {user:?}");
+        Event::normal(requester::DOWNLOAD_REQUESTED, note)
+    }));
     plan.then_if(no_word_left(seen)).because("it passed every check: Velero is asked for the link")
 }
 

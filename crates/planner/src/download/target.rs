@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::velero::{Backup, BackupStorageLocation};
-use api::{DownloadTarget, condition};
+use api::{DownloadTarget, NonAdminBackup, NonAdminRestore, condition};
 
 use super::Observed;
 use crate::ownership::{Storage, owns_backup, storage};
@@ -76,18 +76,18 @@ pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
 /// Follows a target through the tenant's own requests to what is the namespace's own, and no further.
 pub(crate) fn seek(view: &State, namespace: &str, target: &DownloadTarget) -> Sought {
     if concerns_backups(&target.kind) {
-        let request = view.backup(namespace, &target.name).map(|seen| seen.object);
+        let request = view.get::<NonAdminBackup>(namespace, &target.name);
         Sought::Backup(request.map(|request| {
             let Some(velero) = backup::velero_of(view, &request) else { return Behind::default() };
             let velero_location = place(view, &velero);
             Behind { velero: Some(described(&*velero)), backup: Some(velero), velero_location }
         }))
     } else if concerns_restores(&target.kind) {
-        let request = view.restore(namespace, &target.name).map(|seen| seen.object);
+        let request = view.get::<NonAdminRestore>(namespace, &target.name);
         Sought::Restore(request.map(|request| {
             let Some(velero) = restore::velero_of(view, &request) else { return Behind::default() };
             // Where a restore's files are is for Velero's own object to say: a tenant may edit the request.
-            let named = velero.spec.backup_name.as_deref().and_then(|name| view.velero_backup(name));
+            let named = velero.spec.backup_name.as_deref().and_then(|name| view.admin::<Backup>(name));
             let velero_location = named.as_deref().and_then(|backup| place(view, backup));
             let space = view.namespace(namespace);
             let backup = named.filter(|backup| {
@@ -105,7 +105,7 @@ fn described(velero: &impl Queued) -> (String, Stage, String) {
 }
 
 fn place(view: &State, backup: &Backup) -> Option<Arc<BackupStorageLocation>> {
-    backup.spec.storage_location.as_deref().and_then(|name| view.storage_location(name))
+    backup.spec.storage_location.as_deref().and_then(|name| view.admin::<BackupStorageLocation>(name))
 }
 
 type Refused = (&'static str, String);

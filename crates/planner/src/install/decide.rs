@@ -4,11 +4,12 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::differ::covers;
+use super::fence::{self, VeleroFound};
 use super::found::{Found, is_ours, named, release, same, target};
 use super::program::CONTROLLER;
 use super::record::record;
 use super::roles::{EDITORS, SERVICE_ACCOUNT};
-use super::{Settings, objects};
+use super::{Settings, objects_without};
 use crate::dpa_operator::is_by_operator;
 use crate::{Action, Object, Plan};
 
@@ -21,6 +22,8 @@ pub struct Observed<'a> {
     pub found: &'a [Found],
     /// Kinds that this API server does not know: policies that change objects came with Kubernetes 1.36.
     pub unserved: &'a [Kind],
+    /// What was seen of Velero; none if nobody looked.
+    pub velero: Option<&'a VeleroFound>,
 }
 
 /// The decision.
@@ -38,28 +41,37 @@ pub struct Decision {
 
 /// Decides how to install nacre, or to bring an installation up to date.
 pub fn decide(seen: &Observed<'_>) -> Decision {
-    let refusals = refusals(seen);
+    let mut refusals = refusals(seen);
+    let fence = fence::steps(seen.settings, seen.velero);
+    refusals.extend(fence.refusals);
     if !refusals.is_empty() {
         return Decision { refusals, ..Decision::default() };
     }
-    let mut wanted = objects(seen.settings);
-    wanted.retain(|object| !seen.unserved.contains(&object.kind));
+    let mut wanted = objects_without(seen.settings, seen.unserved);
     wanted.push(record(seen.settings));
     let Decision { mut plan, mut remarks, .. } = changes(&wanted, seen.found);
     if seen.unserved.contains(&Kind::MutatingAdmissionPolicy) {
-        remarks.push(NOT_RECORDED.to_owned());
+        remarks.push(if seen.settings.webhook { RECORDED_BY_WEBHOOK } else { NOT_RECORDED }.to_owned());
     }
     if let Some(namespace) = missing_namespace(seen) {
         plan.actions.insert(0, namespace);
     }
-    let obsolete = seen.found.iter().filter(|found| is_obsolete(found, &wanted));
+    let kept = |found: &Found| fence::is_kept_by_nacre(found, seen.settings);
+    let obsolete = seen.found.iter().filter(|found| is_obsolete(found, &wanted) && !kept(found));
     plan.actions.extend(obsolete.map(|found| Action::Delete(target(found))));
+    // Last, so that Velero is never without permissions.
+    plan.actions.extend(fence.actions);
+    remarks.extend(fence.remarks);
     Decision { plan, remarks, ..Decision::default() }
 }
 
-/// What is missing without policies that change objects.
-const NOT_RECORDED: &str = "this API server has no MutatingAdmissionPolicy (Kubernetes 1.36 and later have it), so it does not \
-                            record who asks: requests are judged by their namespace alone";
+/// What is missing without policies that change objects, and without the webhook too.
+const NOT_RECORDED: &str = "this API server has no MutatingAdmissionPolicy (Kubernetes 1.36 and later have it), and the webhook is \
+                            off, so nobody records who asks: requests are judged by their namespace alone";
+/// What is different without policies that change objects.
+const RECORDED_BY_WEBHOOK: &str = "this API server has no MutatingAdmissionPolicy (Kubernetes 1.36 and later have it), so nacre's \
+                                   webhook records who asks; nobody does while nacre is down: the policy's requester.unrecorded \
+                                   says what becomes of such requests";
 
 /// What it takes to make these objects as they should be, given what was found under their names: a change carries the uid of
 /// what is changed. What somebody else made is left to them.
@@ -118,7 +130,7 @@ fn refusals(seen: &Observed<'_>) -> Vec<String> {
         ));
     }
     refusals.extend(by_operator(seen.found));
-    let wanted = objects(seen.settings);
+    let wanted = objects_without(seen.settings, seen.unserved);
     let foreign = seen.found.iter().filter(|found| {
         !is_ours(found) && !may_be_others(found) && wanted.iter().any(|wanted| same(found, wanted))
     });

@@ -9,7 +9,7 @@ use crate::{Object, Target};
 pub type Found = Object;
 
 /// The kinds an installation is made of.
-pub const KINDS: [Kind; 15] = [
+pub const KINDS: [Kind; 16] = [
     Kind::CustomResourceDefinition,
     Kind::ServiceAccount,
     Kind::ClusterRole,
@@ -22,6 +22,7 @@ pub const KINDS: [Kind; 15] = [
     Kind::ValidatingAdmissionPolicy,
     Kind::ValidatingAdmissionPolicyBinding,
     Kind::ValidatingWebhookConfiguration,
+    Kind::MutatingWebhookConfiguration,
     Kind::MutatingAdmissionPolicy,
     Kind::MutatingAdmissionPolicyBinding,
     Kind::Namespace,

@@ -10,6 +10,7 @@
 mod aggregate;
 mod decide;
 mod differ;
+mod fence;
 mod found;
 mod operator;
 mod program;
@@ -27,6 +28,8 @@ pub(crate) use decide::may_be_others;
 pub use decide::{Decision, Observed, changes, decide};
 pub(crate) use differ::covers;
 pub use differ::{Difference, differences};
+pub(crate) use fence::binds_velero;
+pub use fence::{DEPLOYMENT, VeleroFound};
 pub use found::{Found, KINDS, is_ours};
 pub use operator::{OPERATOR, operator};
 pub use program::{CONTROLLER, program, webhook};
@@ -37,7 +40,7 @@ use serde_json::{Value, json};
 pub use settings::{Memory, Settings};
 pub use values::{DEFAULT_NAMESPACE, Values, current, place, settle};
 
-use crate::{Object, admission, velero_view};
+use crate::{Object, admission, dedicated, velero_view};
 
 /// The label that says which version of nacre's installer made an object.
 pub(crate) const VERSION: &str = "app.kubernetes.io/version";
@@ -46,7 +49,11 @@ pub(crate) const VERSION: &str = "app.kubernetes.io/version";
 pub fn objects(settings: &Settings) -> Vec<Object> {
     let mut objects = definitions();
     objects.extend(roles(&settings.namespace, &settings.aggregate_to));
-    objects.extend(policies(&settings.namespace));
+    objects.extend(policies(&settings.namespace, &settings.requester_extra));
+    if settings.fence {
+        objects.extend(dedicated::objects(&settings.namespace));
+        objects.extend(marked_all(admission::dedicated(&settings.namespace)));
+    }
     objects.extend(program(settings));
     objects.extend(webhook(settings));
     if settings.velero_view {
@@ -55,10 +62,46 @@ pub fn objects(settings: &Settings) -> Vec<Object> {
     objects
 }
 
-/// What the API server holds even while nacre is down.
-pub fn policies(namespace: &str) -> Vec<Object> {
-    let all = admission::objects(namespace).into_iter().filter(|object| !asks_nacre(object));
-    all.map(|object| marked(object.kind, object.body)).collect()
+/// What the API server holds even while nacre is down. Of whoever asks, these extra fields are recorded.
+pub fn policies(namespace: &str, extra: &[String]) -> Vec<Object> {
+    let mut all = admission::objects(namespace);
+    all.retain(|object| !asks_nacre(object));
+    list_extra(&mut all, extra);
+    marked_all(all).collect()
+}
+
+/// Has these extra fields of users recorded.
+fn list_extra(objects: &mut [Object], extra: &[String]) {
+    for keys in objects.iter_mut().filter_map(|object| admission::extra_keys(&mut object.body)) {
+        *keys = json!(extra).to_string().into();
+    }
+}
+
+/// All of it for an API server that does not know some kinds. Where it knows no policies that change objects, nacre's
+/// webhook records who asks, if there is a webhook.
+pub fn objects_without(settings: &Settings, unserved: &[Kind]) -> Vec<Object> {
+    let mut objects = objects(settings);
+    objects.retain(|object| !unserved.contains(&object.kind));
+    if unserved.contains(&Kind::MutatingAdmissionPolicy) && settings.webhook {
+        objects.extend(recorder(settings));
+    }
+    objects
+}
+
+/// What has nacre's webhook record who asks: the configuration, and the permission to keep its certificate current.
+pub fn recorder(settings: &Settings) -> Vec<Object> {
+    let mut objects = roles::recording(&settings.namespace).to_vec();
+    let mut configuration = vec![admission::webhook::recorder(&settings.namespace)];
+    list_extra(&mut configuration, &settings.requester_extra);
+    objects.extend(marked_all(configuration));
+    objects
+}
+
+/// The kinds that API servers before Kubernetes 1.36 do not know.
+pub const SINCE_1_36: [Kind; 2] = [Kind::MutatingAdmissionPolicy, Kind::MutatingAdmissionPolicyBinding];
+
+fn marked_all(objects: Vec<Object>) -> impl Iterator<Item = Object> {
+    objects.into_iter().map(|object| marked(object.kind, object.body))
 }
 
 /// Whether an object makes the API server ask nacre: of no use without the program.

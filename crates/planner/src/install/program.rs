@@ -78,6 +78,7 @@ fn container(settings: &Settings) -> Value {
             {"name": "LOG_LEVEL", "value": settings.log_level.to_string()},
             {"name": "LOG_FORMAT", "value": settings.log_format},
             {"name": "WEBHOOK_BIND_ADDRESS", "value": webhook},
+            {"name": "FENCE", "value": settings.fence.to_string()},
         ],
         "ports": [
             {"name": "metrics", "containerPort": 8080},

@@ -5,7 +5,7 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::{EDIT, UserRole, VIEW, ask_labels, look_labels, marked};
-use crate::{Object, admission, backup, kubevirt, policy, restore};
+use crate::{Object, admission, backup, kubevirt, policy, restore, turns, usage};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
@@ -68,6 +68,8 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         rule(&[Kind::Secret], &["get"]),
         // Whether the data of claims is saved, and whether the pods that Velero waits for are still there.
         rule(&[Kind::PersistentVolumeClaim, Kind::Pod], WATCH),
+        // Whether a claim's volume is a folder of a node, which Velero does not save.
+        rule(&[Kind::PersistentVolume], WATCH),
         // Which claims' drivers can take snapshots.
         {"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": ["list"]},
         {"apiGroups": ["snapshot.storage.k8s.io"], "resources": ["volumesnapshotclasses"], "verbs": ["list"]},
@@ -78,19 +80,32 @@ fn everywhere(namespace: &str) -> [Object; 2] {
         // What whoever asked is permitted.
         {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
-        admission::webhook::rule(),
+        admission::webhook::rule(Kind::ValidatingWebhookConfiguration, admission::webhook::CONFIGURATION),
+        // Whether the webhook records who asks. Changing it is another matter: see `recording`.
+        {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["mutatingwebhookconfigurations"],
+            "verbs": ["get"], "resourceNames": [admission::webhook::RECORDER]},
     ]);
-    [
-        cluster_role("nacre", &json!({}), &rules),
-        marked(
-            Kind::ClusterRoleBinding,
-            json!({
-                "metadata": {"name": "nacre"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "nacre"},
-                "subjects": [subject(namespace)],
-            }),
-        ),
-    ]
+    [cluster_role("nacre", &json!({}), &rules), cluster_binding("nacre", namespace)]
+}
+
+/// What nacre needs for recording who asks, where the API server cannot do that by itself. It is apart, since whoever may
+/// change that configuration could have objects of any kind changed.
+pub(super) fn recording(namespace: &str) -> [Object; 2] {
+    let name = admission::webhook::RECORDER;
+    let rules = json!([admission::webhook::rule(Kind::MutatingWebhookConfiguration, name)]);
+    [cluster_role(name, &json!({}), &rules), cluster_binding(name, namespace)]
+}
+
+/// Gives nacre the ClusterRole of this name.
+fn cluster_binding(name: &str, namespace: &str) -> Object {
+    marked(
+        Kind::ClusterRoleBinding,
+        json!({
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [subject(namespace)],
+        }),
+    )
 }
 
 /// The names of the admission policies around tenants' restores, which their bindings have too.
@@ -122,8 +137,8 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
         // Whether the node agent runs.
         rule(&[Kind::DaemonSet], WATCH),
         rule(&[Kind::ConfigMap], READ),
-        // nacre's own: modifiers for what comes back from tenants' storage, a copy of the policy in force, and which
-        // volumes are saved.
+        // nacre's own: modifiers for what comes back from tenants' storage, a copy of the policy in force, which volumes
+        // are saved, and what deleted backups used.
         rule(&[Kind::ConfigMap], &["create"]),
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": own_config_maps(), "verbs": ["patch"]},
         rule(&[Kind::DataProtectionApplication], WATCH),
@@ -146,7 +161,10 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
 
 /// The ConfigMaps that nacre makes where Velero is, and may change.
 fn own_config_maps() -> Vec<&'static str> {
-    restore::MODIFIERS.into_iter().chain([policy::IN_FORCE, backup::VOLUME_POLICY]).collect()
+    restore::MODIFIERS
+        .into_iter()
+        .chain([policy::IN_FORCE, backup::VOLUME_POLICY, usage::RECORD, turns::LEDGER])
+        .collect()
 }
 
 /// What nacre may do where the lease is: make it, keep that one alone, and see whether it is to look after

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::record::record;
 use super::uninstall::{self, Scope};
-use super::{CONTROLLER, Found, Observed, Settings, decide, objects, program};
+use super::{CONTROLLER, Found, Observed, SINCE_1_36, Settings, decide, objects, program, recorder};
 use crate::{Action, Target};
 
 /// A cluster in which nacre was installed with the defaults, as the API server would show it.
@@ -29,7 +29,7 @@ pub(super) fn find<'a>(found: &'a mut [Found], kind: Kind, name: &str) -> &'a mu
 }
 
 fn steps(settings: &Settings, found: &[Found]) -> Vec<String> {
-    let decision = decide(&Observed { settings, found, unserved: &[] });
+    let decision = decide(&Observed { settings, found, unserved: &[], velero: None });
     assert_eq!(decision.refusals, Vec::<String>::new());
     decision.plan.actions.iter().map(shown).collect()
 }
@@ -48,9 +48,56 @@ fn shown(action: &Action) -> String {
 }
 
 fn refused(settings: &Settings, found: &[Found]) -> String {
-    let decision = decide(&Observed { settings, found, unserved: &[] });
+    let decision = decide(&Observed { settings, found, unserved: &[], velero: None });
     assert!(decision.plan.actions.is_empty());
     decision.refusals.join("\n")
+}
+
+#[test]
+fn before_1_36_the_webhook_records_who_asks_until_the_api_server_can() {
+    let settings = Settings { requester_extra: vec!["team".to_owned()], ..Settings::default() };
+    let decided = |settings: &Settings, found: &[Found], unserved: &[Kind]| {
+        decide(&Observed { settings, found, unserved, velero: None })
+    };
+    let first = decided(&settings, &[], &SINCE_1_36);
+    let names: Vec<_> = first.plan.actions.iter().map(shown).collect();
+    for made in ["MutatingWebhookConfiguration", "ClusterRole", "ClusterRoleBinding"] {
+        assert!(names.contains(&format!("make {made} nacre-requester")), "{names:?}");
+    }
+    assert!(!names.iter().any(|name| name.contains("MutatingAdmissionPolicy")), "{names:?}");
+    assert!(
+        first.remarks.iter().any(|remark| remark.contains("webhook records who asks")),
+        "{:?}",
+        first.remarks
+    );
+    // Settled, and with the keys that are to be recorded.
+    let mut found = installed_with(&settings);
+    found.retain(|one| !SINCE_1_36.contains(&one.kind));
+    found.extend(recorder(&settings));
+    let keys = find(&mut found, Kind::MutatingWebhookConfiguration, "nacre-requester");
+    assert_eq!(keys.body["metadata"]["annotations"]["nacre.dev/requester-extra"], "[\"team\"]");
+    assert_eq!(decided(&settings, &found, &SINCE_1_36).plan.actions, []);
+    // The API server is upgraded.
+    let after: Vec<_> = decided(&settings, &found, &[]).plan.actions.iter().map(shown).collect();
+    let deleted: Vec<_> =
+        after.iter().filter(|step| step.starts_with("delete")).map(String::as_str).collect();
+    assert_eq!(
+        deleted,
+        [
+            "delete ClusterRole nacre-requester",
+            "delete ClusterRoleBinding nacre-requester",
+            "delete MutatingWebhookConfiguration nacre-requester"
+        ]
+    );
+    assert_eq!(after.iter().filter(|step| step.starts_with("make Mutating")).count(), 8, "{after:?}");
+    // Without a webhook there is nobody to record it.
+    let off = decided(&Settings { webhook: false, ..settings }, &[], &SINCE_1_36);
+    let names: Vec<_> = off.plan.actions.iter().map(shown).collect();
+    assert!(
+        !names.iter().any(|name| name.ends_with(" nacre-requester") && !name.contains("Validating")),
+        "{names:?}"
+    );
+    assert!(off.remarks.iter().any(|remark| remark.contains("nobody records who asks")), "{:?}", off.remarks);
 }
 
 #[test]
@@ -89,7 +136,8 @@ fn definitions_and_accounts_that_others_made_are_never_overwritten() {
             one.body["spec"] = json!({"theirs": true});
         }
     }
-    let decision = decide(&Observed { settings: &Settings::default(), found: &found, unserved: &[] });
+    let decision =
+        decide(&Observed { settings: &Settings::default(), found: &found, unserved: &[], velero: None });
     assert!(decision.plan.actions.is_empty() && decision.refusals.is_empty());
     assert_eq!(decision.remarks.len(), 8, "{:?}", decision.remarks);
     // Roles of nacre's own names have to be nacre's.

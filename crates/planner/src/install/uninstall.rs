@@ -9,7 +9,7 @@ use super::operator::OPERATOR;
 use super::record::RECORD;
 use super::roles::{LEASE, LEASE_NAMESPACE};
 use crate::admission::certificate;
-use crate::{Action, Plan, Target, backup, kubevirt, policy, restore, velero_view};
+use crate::{Action, Plan, Target, backup, kubevirt, policy, restore, turns, usage, velero_view};
 
 /// Everything the decision reads.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,13 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
         return then(finalizer_removals);
     }
     // Nobody would keep them true.
-    let copies: Vec<_> = seen.copies.iter().map(|copy| Action::Delete(copy.clone())).collect();
+    let release = |copy: &Target| {
+        let held = copy.finalizers.iter().any(|finalizer| finalizer == labels::VELERO_VIEW_FINALIZER);
+        held.then(|| Action::RemoveFinalizer(copy.clone(), labels::VELERO_VIEW_FINALIZER))
+    };
+    let copies =
+        seen.copies.iter().flat_map(|copy| release(copy).into_iter().chain([Action::Delete(copy.clone())]));
+    let copies: Vec<_> = copies.collect();
     if !copies.is_empty() {
         return then(copies);
     }
@@ -71,8 +77,9 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
 }
 
 /// The controller, whatever calls it, and whatever puts its finalizers on.
-const PROGRAM: [Kind; 6] = [
+const PROGRAM: [Kind; 7] = [
     Kind::ValidatingWebhookConfiguration,
+    Kind::MutatingWebhookConfiguration,
     Kind::MutatingAdmissionPolicyBinding,
     Kind::MutatingAdmissionPolicy,
     Kind::Deployment,
@@ -114,7 +121,12 @@ pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
         (Kind::ConfigMap, RECORD),
         (Kind::Lease, OPERATOR),
     ];
-    let maps = restore::MODIFIERS.into_iter().chain([policy::IN_FORCE, backup::VOLUME_POLICY]);
+    let maps = restore::MODIFIERS.into_iter().chain([
+        policy::IN_FORCE,
+        backup::VOLUME_POLICY,
+        usage::RECORD,
+        turns::LEDGER,
+    ]);
     let in_velero_namespace = in_velero_namespace.into_iter().chain(maps.map(|name| (Kind::ConfigMap, name)));
     let in_velero_namespace = in_velero_namespace.map(|(kind, name)| (kind, namespace, name));
     let elsewhere = [

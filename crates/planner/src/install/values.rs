@@ -3,7 +3,7 @@
 //! | value | what counts if nothing is said |
 //! | --- | --- |
 //! | what the Deployment shows | the Deployment, so that a change by hand is never taken back; then the record |
-//! | `webhook`, `aggregateTo` | the record, so that damage is repaired; then what is installed |
+//! | `webhook`, `aggregateTo`, `requesterExtra` | the record, so that damage is repaired; then what is installed |
 //! | `veleroView` | on if the record or the roles say so |
 
 use api::Kind;
@@ -14,6 +14,7 @@ use super::decide::{Observed, decide};
 use super::found::{is_ours, release};
 use super::record::{RECORD, recorded};
 use super::{CONTROLLER, Found, SERVICE_ACCOUNT, Settings, VELERO_VIEW, VERSION};
+use crate::admission::extra_keys;
 
 /// Where Velero is, unless somebody says otherwise.
 pub const DEFAULT_NAMESPACE: &str = "velero";
@@ -47,7 +48,7 @@ pub fn settle(said: &Map<String, Value>, found: &[Found], namespace: &str) -> Re
         serde_json::from_value(fields.into()).map_err(|error| vec![error.to_string()])?;
     namespace.clone_into(&mut settings.namespace);
     // What stands in the way comes first: an image would not help.
-    let refusals = decide(&Observed { settings: &settings, found, unserved: &[] }).refusals;
+    let refusals = decide(&Observed { settings: &settings, found, unserved: &[], velero: None }).refusals;
     if !refusals.is_empty() {
         return Err(refusals);
     }
@@ -98,6 +99,11 @@ fn merged(found: &[Found], namespace: &str) -> Result<(Map<String, Value>, Remar
     if found.iter().any(|one| one.kind == Kind::ClusterRole && one.name() == VELERO_VIEW && is_ours(one)) {
         fields.insert("veleroView".to_owned(), true.into());
     }
+    if !fields.contains_key("requesterExtra")
+        && let Some(keys) = found.iter().filter(|one| is_ours(one)).find_map(extra)
+    {
+        fields.insert("requesterExtra".to_owned(), keys);
+    }
     if !fields.contains_key("aggregateTo")
         && let Some(roles) = aggregated(found)
     {
@@ -131,6 +137,7 @@ fn shown(deployment: &Found) -> Map<String, Value> {
         },
         "nodeSelector": or(&pod["nodeSelector"], json!({})),
         "tolerations": or(&pod["tolerations"], json!([])),
+        "fence": environment(deployment, "FENCE").and_then(|fence| fence.parse::<bool>().ok()),
         "logFormat": environment(deployment, "LOG_FORMAT"),
         "logLevel": environment(deployment, "LOG_LEVEL").and_then(|level| level.parse::<u8>().ok()),
     });
@@ -148,6 +155,12 @@ fn environment<'a>(deployment: &'a Found, name: &str) -> Option<&'a str> {
 /// On, unless the Deployment says otherwise.
 fn has_webhook(deployment: &Found) -> bool {
     environment(deployment, "WEBHOOK_BIND_ADDRESS") != Some("0")
+}
+
+/// Which extra fields of users are recorded, if this is a policy that records them.
+fn extra(policy: &Found) -> Option<Value> {
+    let keys = extra_keys(&mut policy.body.clone())?.as_str().map(str::to_owned)?;
+    serde_json::from_str::<Vec<String>>(&keys).ok().map(Value::from)
 }
 
 /// Which user-facing roles include nacre's, if its roles are there.

@@ -36,6 +36,8 @@ fn unusual() -> Settings {
         log_format: "text".to_owned(),
         webhook: false,
         velero_view: true,
+        fence: true,
+        requester_extra: vec!["example.com/team".to_owned()],
         aggregate_to: vec![UserRole::Admin],
         resources: serde_json::from_value(json!({"requests": {}, "limits": {"memory": "1Gi"}})).unwrap(),
         node_selector: [("disk".to_owned(), "fast".to_owned())].into(),
@@ -49,14 +51,17 @@ fn installing_again_without_a_word_changes_nothing() {
         let mut found = installed_with(&settings);
         let (again, remarks) = settled(&json!({}), &found);
         assert_eq!((&again, remarks), (&settings, Vec::new()));
-        let plan = decide(&Observed { settings: &again, found: &found, unserved: &[] }).plan;
+        let plan = decide(&Observed { settings: &again, found: &found, unserved: &[], velero: None }).plan;
         assert!(plan.actions.is_empty(), "{plan:?}");
         // An installation of before there was a record is read as it is, and recorded.
         without_record(&mut found);
         let (again, remarks) = settled(&json!({}), &found);
         assert_eq!((&again, remarks), (&settings, Vec::new()));
         assert_eq!(
-            decide(&Observed { settings: &again, found: &found, unserved: &[] }).plan.actions.len(),
+            decide(&Observed { settings: &again, found: &found, unserved: &[], velero: None })
+                .plan
+                .actions
+                .len(),
             1
         );
     }

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use api::{NonAdminBackup, velero::BackupSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
+use crate::policy::may_come_back_from_tenants;
 use crate::{backup, fence};
 
 /// Velero adds these to every backup itself: it handles CSI snapshots in another way.
@@ -22,17 +23,28 @@ static ALWAYS_LEFT_OUT: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
 /// The fields by which a backup leaves out a part of its namespace, as they are named in `spec.backupSpec`.
 ///
 /// What nacre and Velero leave out of every backup does not count: no backup could ever be good. Everything else
-/// counts, also what the administrators enforce: whoever needs the namespace back does not get that part, no matter who
-/// decided so.
+/// counts, also what the administrators enforce: that part of the namespace does not come back, no matter who decided
+/// so. In a tenant's own storage only what could come back from there counts: kinds that the requester may not read
+/// are left out of such a backup, and for the `edit` role these are Roles and RoleBindings.
 pub fn filters(backup: &NonAdminBackup) -> Vec<&'static str> {
     // What Velero was given says what is in the backup. The request may have been edited since.
     let given = backup.status.as_ref().and_then(|status| status.velero_backup.as_ref()?.spec.as_ref());
     let namespace = backup.metadata.namespace.as_deref().unwrap_or_default();
-    of_spec(given.unwrap_or(&backup.spec.backup_spec), namespace)
+    let asked = &backup.spec.backup_spec;
+    let is_own_storage = asked.storage_location.is_some();
+    let counts = |name: &String| {
+        let by_requester = [&asked.excluded_resources, &asked.excluded_namespace_scoped_resources]
+            .into_iter()
+            .flatten()
+            .any(|list| list.contains(name));
+        !ALWAYS_LEFT_OUT.contains(name)
+            && (!is_own_storage || by_requester || may_come_back_from_tenants(name))
+    };
+    of_spec(given.unwrap_or(asked), namespace, &counts)
 }
 
 /// Every field is named: one that Velero adds is decided about here, or it does not compile.
-fn of_spec(spec: &BackupSpec, namespace: &str) -> Vec<&'static str> {
+fn of_spec(spec: &BackupSpec, namespace: &str, counts: &dyn Fn(&String) -> bool) -> Vec<&'static str> {
     let BackupSpec {
         included_namespaces,
         excluded_namespaces,
@@ -74,9 +86,12 @@ fn of_spec(spec: &BackupSpec, namespace: &str) -> Vec<&'static str> {
         ("includedNamespaces", is_given(namespaces) && !names_it(namespaces)),
         ("excludedNamespaces", names_it(excluded_namespaces.as_deref())),
         ("includedResources", includes_some(resources)),
-        ("excludedResources", excludes_more(excluded_resources.as_deref())),
+        ("excludedResources", excluded_resources.iter().flatten().any(counts)),
         ("includedNamespaceScopedResources", includes_some(scoped)),
-        ("excludedNamespaceScopedResources", excludes_more(excluded_namespace_scoped_resources.as_deref())),
+        (
+            "excludedNamespaceScopedResources",
+            excluded_namespace_scoped_resources.iter().flatten().any(counts),
+        ),
         ("labelSelector", label_selector.as_ref().is_some_and(selects_some)),
         ("orLabelSelectors", is_given(or_label_selectors.as_deref())),
         // It can leave out volumes and, in Velero 1.18, resources. Tenants cannot read what is in it.
@@ -92,10 +107,6 @@ fn is_given<T>(list: Option<&[T]>) -> bool {
 
 fn includes_some(list: Option<&[String]>) -> bool {
     list.is_some_and(|list| !list.is_empty() && !list.iter().any(|name| name == "*"))
-}
-
-fn excludes_more(list: Option<&[String]>) -> bool {
-    list.unwrap_or_default().iter().any(|name| !ALWAYS_LEFT_OUT.contains(name))
 }
 
 /// A selector without requirements selects everything.

@@ -111,10 +111,11 @@ pub fn as_seen_by_controller(view: &State, backup: &NonAdminBackup) -> Storage {
     let Some(velero) = velero_location(backup) else {
         // The status was too large to hold what Velero was given.
         let namespace = backup.metadata.namespace.as_deref().unwrap_or_default();
-        let location = asked.and_then(|name| view.location(namespace, name));
-        return as_seen_by_caller(backup, location.map(|seen| (*seen.object).clone()).as_slice(), None);
+        let location = asked.and_then(|name| view.get::<NonAdminBackupStorageLocation>(namespace, name));
+        return as_seen_by_caller(backup, location.map(|location| (*location).clone()).as_slice(), None);
     };
-    view.storage_location(velero).map_or_else(|| unavailable(asked, IS_GONE), |location| at_velero(&location))
+    view.admin::<BackupStorageLocation>(velero)
+        .map_or_else(|| unavailable(asked, IS_GONE), |location| at_velero(&location))
 }
 
 /// A location of Velero's, whoever it was made for.

@@ -230,3 +230,23 @@ fn the_newest_good_one_is_found_and_what_came_after_it() {
     insta::assert_snapshot!(reported(&none), @"None; old: its storage location, the cluster's own, does not exist any more");
     assert_eq!(find(&[], |_| Storage::Usable, now()), LastGood::default());
 }
+
+/// Somebody with the `edit` role may not read Roles, so they are not in a backup to their own storage. They could not
+/// come back from there either.
+#[test]
+fn what_cannot_come_back_from_own_storage_is_not_missing() {
+    let roles = "roles.rbac.authorization.k8s.io";
+    let excluding = |own: bool, asked: &[&str], given: &[&str]| {
+        let location = own.then_some("own");
+        let asked = json!({"storageLocation": location, "excludedResources": asked});
+        let given = json!({"spec": {"excludedResources": given}});
+        why(&backup(&json!({"spec": {"backupSpec": asked}, "status": {"veleroBackup": given}})))
+    };
+    let partial = Some(NotGood::Filtered(vec!["excludedResources"]));
+    assert_eq!(excluding(true, &[], &[roles, "widgets.example.com"]), None);
+    assert_eq!(excluding(false, &[], &[roles]), partial);
+    assert_eq!(excluding(true, &[roles], &[roles]), partial);
+    for counts in ["secrets", "podtemplates", "deployments.apps", "deployments.v1.apps", "*.apps"] {
+        assert_eq!(excluding(true, &[], &[roles, counts]), partial, "{counts}");
+    }
+}

@@ -58,7 +58,7 @@ pub(super) fn backups(
 ) -> Vec<Arc<NonAdminBackup>> {
     let Some(deleted) = &location.metadata.deletion_timestamp else { return Vec::new() };
     let namespace = location.metadata.namespace.as_deref().unwrap_or_default();
-    let all = view.backups_in(namespace).into_iter().map(|seen| seen.object);
+    let all = view.list::<NonAdminBackup>(namespace).into_iter();
     all.filter(|backup| {
         let named = backup.spec.backup_spec.storage_location.as_deref();
         if let Some(velero) = backup::velero_of(view, backup) {

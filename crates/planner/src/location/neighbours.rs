@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
-use api::{NonAdminBackupStorageLocation, condition};
+use api::{NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, condition};
 use jiff::Timestamp;
 
 use super::{StoragePath, fill, references};
@@ -34,7 +34,7 @@ pub(super) fn has_place(view: &State, location: &NonAdminBackupStorageLocation, 
     let policy = view.policy(namespace);
     let place = |spec: &BackupStorageLocationSpec| place(spec, namespace, policy.as_deref());
     let mine = place(&location.spec.backup_storage_location_spec);
-    if in_the_way(&mine, own, view.storage_locations().iter().map(Arc::as_ref)) {
+    if in_the_way(&mine, own, view.all::<BackupStorageLocation>().iter().map(Arc::as_ref)) {
         return true;
     }
     let siblings = siblings(view, location);
@@ -70,7 +70,7 @@ fn siblings(
     location: &NonAdminBackupStorageLocation,
 ) -> Vec<Arc<NonAdminBackupStorageLocation>> {
     let namespace = location.metadata.namespace.as_deref().unwrap_or_default();
-    let all = view.locations_in(namespace).into_iter().map(|seen| seen.object);
+    let all = view.list::<NonAdminBackupStorageLocation>(namespace).into_iter();
     all.filter(|other| {
         other.metadata.uid != location.metadata.uid && other.metadata.deletion_timestamp.is_none()
     })
@@ -78,7 +78,7 @@ fn siblings(
 }
 
 fn asked_for(view: &State, location: &NonAdminBackupStorageLocation) -> bool {
-    references(location).iter().any(|name| view.location_request(name).is_some())
+    references(location).iter().any(|name| view.admin::<NonAdminBackupStorageLocationRequest>(name).is_some())
 }
 
 fn older(one: &NonAdminBackupStorageLocation, other: &NonAdminBackupStorageLocation) -> bool {

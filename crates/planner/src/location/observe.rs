@@ -80,7 +80,7 @@ pub fn references(location: &NonAdminBackupStorageLocation) -> Vec<String> {
 
 /// Gathers what a decision about this location reads; none if there is no such location.
 pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
-    Some(gather(view, view.location(namespace, name)?, namespace))
+    Some(gather(view, view.seen::<NonAdminBackupStorageLocation>(namespace, name)?, namespace))
 }
 
 /// The same for an object that is not stored yet, or is about to change.
@@ -93,13 +93,16 @@ pub(crate) fn gather(
     let ours = |found: &ObjectMeta| made_for(found, meta, labels::NABSL_NAME, labels::NABSL_NAMESPACE);
     let mut names = references(&location).into_iter();
     let known = names.find(|name| {
-        view.location_request(name).is_some_and(|request| ours(&request.object.metadata))
-            || view.storage_location(name).is_some_and(|storage| ours(&storage.metadata))
-            || view.secret_copy(name).is_some_and(|copy| ours(&copy.metadata))
+        view.admin::<NonAdminBackupStorageLocationRequest>(name)
+            .is_some_and(|request| ours(&request.metadata))
+            || view.admin::<BackupStorageLocation>(name).is_some_and(|storage| ours(&storage.metadata))
+            || view.admin::<HiddenSecret>(name).is_some_and(|copy| ours(&copy.metadata))
     });
     let stored_as = known.unwrap_or_else(|| own_name(meta));
-    let (request, storage, copy) =
-        (view.location_request(&stored_as), view.storage_location(&stored_as), view.secret_copy(&stored_as));
+    let request: Option<Seen<NonAdminBackupStorageLocationRequest>> =
+        view.seen(view.admin_namespace(), &stored_as);
+    let storage = view.admin::<BackupStorageLocation>(&stored_as);
+    let copy = view.admin::<HiddenSecret>(&stored_as);
     let name_taken = request.as_ref().is_some_and(|request| !ours(&request.object.metadata))
         || storage.as_ref().is_some_and(|storage| !ours(&storage.metadata))
         || copy.as_ref().is_some_and(|copy| !ours(&copy.metadata));

@@ -15,7 +15,7 @@ use kube::core::{Selector, SelectorExt};
 use super::dpa::DpaSettings;
 use super::problem::{Problem, Severity};
 use super::yaml::{Document, Written};
-use super::{Policy, rules};
+use super::{Policy, resources, rules};
 use crate::enforce::Fields;
 use crate::location::endpoint::HostPattern;
 
@@ -85,6 +85,16 @@ impl Policies {
     #[must_use]
     pub fn with_fenced_pods(self, are_fenced: bool) -> Self {
         self.with(|policy| policy.restore.from_tenant_storage.pods_are_fenced = are_fenced)
+    }
+
+    /// The same, but no restore brings back who may do what: a Velero for tenants alone may not.
+    #[must_use]
+    pub fn without_roles(self) -> Self {
+        self.with(|policy| {
+            let left_out = &mut policy.restore.excluded_from_platform_storage;
+            left_out.extend(resources::ROLES.map(str::to_owned));
+            left_out.dedup();
+        })
     }
 
     /// The same with what was seen in the cluster.

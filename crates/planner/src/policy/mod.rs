@@ -13,11 +13,13 @@ mod namespaces;
 mod node;
 mod origin;
 mod problem;
+mod queue;
 mod read;
 mod requester;
 mod resources;
 mod rules;
 mod schedules;
+mod size;
 mod source;
 mod storage;
 mod views;
@@ -40,9 +42,11 @@ pub use namespaces::NamespacePolicy;
 pub(crate) use namespaces::matches;
 pub use origin::{Origin, Setting};
 pub use problem::{Position, Problem, Severity, Source};
+pub use queue::QueuePolicy;
 pub use requester::{DeleteBy, NotPermitted, RequesterMode, RequesterPolicy};
-pub(crate) use resources::never_from_tenants;
+pub(crate) use resources::{may_come_back_from_tenants, never_from_tenants};
 pub use schedules::{DefaultSchedule, RetentionBounds, SchedulePolicy};
+pub use size::Size;
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
 pub use storage::{
     EnforcedLocation, EnforcedObjectStorage, Import, NativeSnapshots, StorageMode, StoragePolicy,
@@ -62,6 +66,8 @@ pub struct Policy {
     pub storage_locations: StoragePolicy,
     /// How often schedules may run, when, and how long their backups are kept.
     pub schedules: SchedulePolicy,
+    /// In which order backups and restores are handed over to Velero.
+    pub queue: QueuePolicy,
     /// What tenants may fetch of their backups and restores.
     pub downloads: DownloadPolicy,
     /// After what time nacre cancels volume operations that cannot end; 0 means never.
@@ -98,6 +104,16 @@ pub struct BackupPolicy {
     /// How many backups of a namespace may be unfinished at a time. More wait until one is finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_active_per_namespace: Option<usize>,
+    /// How much volume data a namespace may have in the cluster's own storage, as `500Gi`. It is an estimate. More backups
+    /// wait until one is deleted or expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes_per_namespace: Option<Size>,
+    /// How long Velero may work for a namespace in a day, from midnight UTC. Restores count and never wait; more backups
+    /// wait until the next day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_work_per_day: Option<Duration>,
+    /// What becomes of a backup that would exceed one of these four limits.
+    pub at_limit: AtLimit,
     /// Whether specs may have hooks.
     #[serde(rename = "hooks", with = "words::backup_hooks")]
     #[schemars(with = "words::backup_hooks::Word")]
@@ -108,6 +124,17 @@ pub struct BackupPolicy {
     pub volumes: Volumes,
     /// Who may have the data of a backup deleted.
     pub delete: DeleteBy,
+}
+
+/// What becomes of a backup that would exceed a limit of its namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AtLimit {
+    /// It waits, and starts by itself when the limit allows it.
+    #[default]
+    Wait,
+    /// It is refused, and has to be created again.
+    Refuse,
 }
 
 /// Who chooses how volumes are saved where a request does not say.
@@ -127,6 +154,9 @@ pub enum Volumes {
 pub struct RestorePolicy {
     /// Filled in where a request sets nothing, and refused where it sets another value. Its fields are listed below.
     pub enforce: RestoreSpec,
+    /// How many restores of a namespace may be unfinished at a time. More wait until one is finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_active_per_namespace: Option<usize>,
     /// Whether specs may have hooks.
     #[serde(rename = "hooks", with = "words::restore_hooks")]
     #[schemars(with = "words::restore_hooks::Word")]
@@ -150,6 +180,9 @@ pub struct FromTenantStorage {
     pub allowed_resources: Vec<String>,
     /// Whether pods come back too. Velero needs them to bring back volumes that it saved from inside pods.
     pub pods: TenantPods,
+    /// The most objects that a backup may have to be restored; 0 means without limit. The number is the one that the
+    /// backup says, and its owner may have written it: only the limits of Velero's pod hold against a forged one.
+    pub max_items: u32,
     /// Whether the API server holds pods that a tenant's restore creates to Pod Security level baseline. No setting: it
     /// is seen in the cluster.
     #[serde(skip)]
@@ -246,6 +279,26 @@ pub struct GarbageCollectionPolicy {
 /// The longest a hook may take, unless the policy says otherwise.
 const HOOK_TIMEOUT: &str = "10m";
 
+impl BackupPolicy {
+    /// How many bytes a namespace may have in the cluster's own storage.
+    pub fn max_bytes(&self) -> Option<u64> {
+        self.max_bytes_per_namespace.as_ref().and_then(Size::bytes)
+    }
+
+    /// How many seconds Velero may work for a namespace in a day.
+    pub fn max_work(&self) -> Option<u64> {
+        self.max_work_per_day.as_ref().and_then(Duration::to_std).map(|most| most.as_secs())
+    }
+
+    /// Whether a namespace has any limit.
+    pub fn has_limits(&self) -> bool {
+        self.max_per_namespace.is_some()
+            || self.max_active_per_namespace.is_some()
+            || self.max_bytes().is_some()
+            || self.max_work().is_some()
+    }
+}
+
 impl Default for BackupPolicy {
     fn default() -> Self {
         Self {
@@ -254,6 +307,9 @@ impl Default for BackupPolicy {
             ttl: Bounds::default(),
             max_per_namespace: None,
             max_active_per_namespace: None,
+            max_bytes_per_namespace: None,
+            max_work_per_day: None,
+            at_limit: AtLimit::default(),
             forbid_hooks: false,
             hook_timeout: Duration::from(HOOK_TIMEOUT),
             volumes: Volumes::default(),
@@ -266,6 +322,7 @@ impl Default for RestorePolicy {
     fn default() -> Self {
         Self {
             enforce: RestoreSpec::default(),
+            max_active_per_namespace: None,
             forbid_hooks: false,
             hook_timeout: Duration::from(HOOK_TIMEOUT),
             from_tenant_storage: FromTenantStorage::default(),
@@ -277,7 +334,7 @@ impl Default for RestorePolicy {
 impl Default for FromTenantStorage {
     fn default() -> Self {
         let allowed_resources = resources::HARMLESS.map(str::to_owned).to_vec();
-        Self { allowed_resources, pods: TenantPods::default(), pods_are_fenced: false }
+        Self { allowed_resources, pods: TenantPods::default(), max_items: 100_000, pods_are_fenced: false }
     }
 }
 

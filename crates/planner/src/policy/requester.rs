@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequesterPolicy {
-    /// Whether permissions of requesters are checked. Requests of which nobody recorded who asked are not.
+    /// Whether permissions of requesters are checked.
     pub mode: RequesterMode,
+    /// The same for requests of which nobody recorded who asked, and never stricter than mode: older ones, and those made
+    /// while nacre's webhook was down on clusters before Kubernetes 1.36.
+    pub unrecorded: RequesterMode,
     /// What happens to a request of which the requester may not have all.
     pub not_permitted: NotPermitted,
     /// How long a record of who asked is good for; 0 means without limit.
@@ -20,8 +23,8 @@ pub struct RequesterPolicy {
     pub roles_from_platform_storage: bool,
 }
 
-/// Whether permissions of requesters are checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Whether permissions of requesters are checked, from strict to lenient.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RequesterMode {
     /// What a requester may not have is left out or refused.
@@ -59,6 +62,8 @@ impl Default for RequesterPolicy {
     fn default() -> Self {
         Self {
             mode: RequesterMode::default(),
+            // Nothing that worked before stops working.
+            unrecorded: RequesterMode::Ignore,
             not_permitted: NotPermitted::default(),
             max_age: Duration::from("2160h"),
             roles_from_platform_storage: false,

@@ -1,7 +1,13 @@
 //! Resources that policies name, and what may be named where.
 
+use crate::served::is_pattern;
+
 /// Guard rails that namespace owners may only read: they must not come back older than they are.
 pub(super) const GUARD_RAILS: [&str; 2] = ["resourcequotas", "limitranges"];
+
+/// Who may do what in a namespace: a Velero for tenants alone brings none of it back.
+pub(super) const ROLES: [&str; 2] =
+    ["roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"];
 
 /// What may come back from storage that a tenant can write to, unless the policy says otherwise: nothing in this list
 /// gives more rights than its owner has, or lifts a limit that an administrator has set.
@@ -25,6 +31,13 @@ pub(super) const HARMLESS: [&str; 18] = [
     "virtualmachines.kubevirt.io",
     "datavolumes.cdi.kubevirt.io",
 ];
+
+/// Whether objects of this resource may come back from a tenant's storage, as far as that is known without the policy.
+/// Names that nacre adds have their group, so that one without a group may be any spelling of a core resource.
+pub(crate) fn may_come_back_from_tenants(resource: &str) -> bool {
+    let (plural, group) = split(resource);
+    group.is_empty() || is_pattern(resource) || HARMLESS.iter().any(|known| split(known).0 == plural)
+}
 
 /// Resources that would give rights, lift limits or start something by themselves. They never come back from storage
 /// that a tenant can write to, whatever group claims the name, and however Velero lets it be spelled.

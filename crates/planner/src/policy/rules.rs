@@ -5,7 +5,7 @@ use api::velero::{BackupSpec, RestoreSpec};
 
 use super::problem::Severity::{self, Error, Warning};
 use super::storage::{KNOWN_PROVIDERS, StoragePolicy};
-use super::{BackupPolicy, Bounds, Policy, RestorePolicy, TenantPods, resources, schedules};
+use super::{BackupPolicy, Bounds, Policy, RestorePolicy, TenantPods, queue, resources, schedules};
 use crate::enforce::Fields;
 use crate::{Refusal, backup, restore};
 
@@ -29,6 +29,7 @@ pub(super) fn check(policy: &Policy) -> Vec<Finding> {
     found.extend(of_periods(policy));
     found.extend(of_namespaces(policy));
     found.extend(schedules::problems(policy));
+    found.extend(queue::problems(policy));
     found
 }
 
@@ -49,6 +50,11 @@ fn of_backups(policy: &BackupPolicy) -> Vec<Finding> {
             "backup.ttl.min",
             "is longer than backup.ttl.max: no backup could satisfy both",
         ));
+    }
+    found.extend(policy.max_work_per_day.as_ref().and_then(|most| duration("backup.maxWorkPerDay", most)));
+    if let Some(most) = policy.max_bytes_per_namespace.as_ref().filter(|most| most.bytes().is_none()) {
+        let message = format!("{:?} is not a size; write for example 500Gi or 2Ti", most.to_string());
+        found.push(finding(Error, "backup.maxBytesPerNamespace", message));
     }
     let mut outside = |severity, path: &str, ttl: Option<&Duration>, so: &str| {
         let Some(asked) = ttl.and_then(Duration::nanos) else {

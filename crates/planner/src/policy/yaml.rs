@@ -70,7 +70,7 @@ const OVERRIDES: &str = "overrides";
 const SELECTOR: &str = "selector";
 
 /// What holds for the whole cluster and cannot differ by namespace.
-const CLUSTER_WIDE: [&str; 3] = ["namespaces", "garbageCollection", "sync.period"];
+const CLUSTER_WIDE: [&str; 4] = ["namespaces", "garbageCollection", "sync.period", "queue.inFlight"];
 
 fn tree(text: &str) -> Result<Node, Problem> {
     let options = serde_saphyr::options! {

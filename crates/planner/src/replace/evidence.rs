@@ -76,7 +76,7 @@ pub(super) fn velero_status(backup: &NonAdminBackup) -> Option<&BackupStatus> {
 }
 
 /// How long nacre gets to report on the volumes of a request that is over; less where it has never reported.
-const REPORT_GETS: SignedDuration = SignedDuration::from_mins(10);
+const REPORT_GETS: SignedDuration = SignedDuration::from_mins(15);
 const FIRST_REPORT_GETS: SignedDuration = SignedDuration::from_mins(1);
 
 /// Whether nacre may still report on the volumes of a request that ended at this time.

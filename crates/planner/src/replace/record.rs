@@ -63,6 +63,9 @@ pub struct Record {
     pub restore_spec: RestoreSpec,
     /// The claims.
     pub claims: Vec<ClaimRef>,
+    /// Claims that were gone already, and come back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
     /// The workloads.
     pub workloads: Vec<WorkloadRef>,
     /// Whether both backups were found to be complete, so that removing may begin.
@@ -71,6 +74,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// Every claim whose data is to come back. One that was gone has no uid.
+    pub fn all_claims(&self) -> Vec<ClaimRef> {
+        let lost = self.lost.iter().map(|name| ClaimRef { name: name.clone(), uid: String::new() });
+        self.claims.iter().cloned().chain(lost).collect()
+    }
+
     /// The name of the ConfigMap for a replacement from this backup. There is at most one at a time.
     pub fn name_for(backup: &str) -> String {
         let name = format!("nacre-replace-{backup}");

@@ -54,6 +54,9 @@ pub struct Observed<'a> {
 pub struct Scope {
     /// The claims.
     pub claims: Vec<ClaimRef>,
+    /// Claims that are gone already, and come back. What uses them still has to go: Velero restores their data through pods
+    /// of the backup, and a workload that is there would remove those.
+    pub lost: Vec<String>,
     /// The workloads, in the order in which they are removed.
     pub workloads: Vec<WorkloadRef>,
     /// Claims that stay, and why.
@@ -67,17 +70,19 @@ pub fn choose(seen: &Observed<'_>) -> Result<Scope, Vec<String>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    if chosen.is_empty() && holds_data(seen) {
+    let lost = lost_claims(seen);
+    if chosen.is_empty() && lost.is_empty() && holds_data(seen) {
         // The claims are gone already: the restore brings them back.
         return Ok(Scope::default());
     }
-    if chosen.is_empty() {
+    if chosen.is_empty() && lost.is_empty() {
         return Err(vec![format!(
             "no claim in the namespace has data in backup {}, so there is nothing to replace; \
              use restore create without --replace",
             seen.backup
         )]);
     }
+    let chosen: BTreeSet<&str> = chosen.union(&lost).copied().collect();
     let roots = roots(seen, &chosen);
     problems.extend(together(seen, &chosen, &roots));
     problems.extend(comes_back(seen, &chosen, &roots));
@@ -95,9 +100,31 @@ pub fn choose(seen: &Observed<'_>) -> Result<Scope, Vec<String>> {
     workloads.sort();
     Ok(Scope {
         claims: claims.map(|claim| ClaimRef { name: claim.name.clone(), uid: claim.uid.clone() }).collect(),
+        lost: lost.into_iter().map(ToOwned::to_owned).collect(),
         workloads,
         kept: kept.map(|claim| (claim.name.clone(), why_kept(seen, claim))).collect(),
     })
+}
+
+/// Claims that are gone, whose data is in the backup, and that a workload still uses.
+fn lost_claims<'a>(seen: &'a Observed<'_>) -> BTreeSet<&'a str> {
+    // The labels of a claim that is gone are not known.
+    if !seen.selectors.is_empty() {
+        return BTreeSet::new();
+    }
+    let is_used = |name: &str| seen.workloads.iter().any(|workload| workload.uses(name));
+    let is_asked = |name: &str| seen.only_claims.is_empty() || is_named(seen, name);
+    let names = seen.saved.keys().map(String::as_str);
+    names.filter(|name| is_lost(seen, name) && is_used(name) && is_asked(name)).collect()
+}
+
+fn is_named(seen: &Observed<'_>, claim: &str) -> bool {
+    seen.only_claims.iter().any(|name| name == claim)
+}
+
+fn is_lost(seen: &Observed<'_>, name: &str) -> bool {
+    !seen.claims.iter().any(|claim| claim.name == name)
+        && matches!(seen.saved.get(name), Some(SavedClaim::Saved(_)))
 }
 
 /// Whether the backup holds the data of a claim that is not in the namespace.
@@ -148,6 +175,9 @@ fn chosen_claims<'a>(seen: &Observed<'a>, problems: &mut Vec<String>) -> BTreeSe
     let mut chosen = BTreeSet::new();
     for name in seen.only_claims {
         let Some(claim) = seen.claims.iter().find(|claim| claim.name == *name) else {
+            if lost_claims(seen).contains(name.as_str()) {
+                continue;
+            }
             problems.push(format!(
                 "there is no claim {name} in the namespace; a restore without --replace creates it"
             ));

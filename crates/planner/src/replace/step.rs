@@ -3,7 +3,7 @@
 //! At no point is there neither the old data nor a complete safety backup: a claim is removed only after both backups
 //! were found to be complete, and that is found again before each removal.
 
-use api::{NonAdminBackup, NonAdminRestore, condition};
+use api::{ClaimState, NonAdminBackup, NonAdminRestore, condition};
 use jiff::{SignedDuration, Timestamp};
 
 use super::evidence::{self, Restored, Standing, cannot_rely_on};
@@ -188,7 +188,8 @@ fn remove(seen: &Observed<'_>) -> Step {
         standing.sort_by_key(|one| one.kind);
         return Step::Remove(standing.into_iter().map(|one| removal(one)).collect());
     }
-    let mounts_one = |one: &&Workload| seen.record.claims.iter().any(|claim| one.uses(&claim.name));
+    let claims = seen.record.all_claims();
+    let mounts_one = |one: &&Workload| claims.iter().any(|claim| one.uses(&claim.name));
     let users: Vec<&Workload> = seen.workloads.iter().filter(mounts_one).collect();
     let left_behind: Vec<Removal> = users
         .iter()
@@ -235,10 +236,11 @@ fn remove_claims(seen: &Observed<'_>) -> Step {
             |claim: &&Claim| format!("claim {} (finalizers: {})", claim.name, claim.finalizers.join(", "));
         return Step::WaitForRemoval(old.iter().map(waits).collect());
     }
-    let again = seen.claims.iter().find(|claim| seen.record.claims.iter().any(|one| one.name == claim.name));
+    let all = seen.record.all_claims();
+    let again = seen.claims.iter().find(|claim| all.iter().any(|one| one.name == claim.name));
     match again {
         Some(claim) => Step::Failed(format!(
-            "claim {} was created by somebody else after it was removed, so Velero would not restore it",
+            "claim {} was created by somebody else meanwhile, so Velero would not restore it",
             claim.name
         )),
         None => Step::CreateRestore,
@@ -255,14 +257,13 @@ fn after_restore(seen: &Observed<'_>, restore: &NonAdminRestore) -> Step {
     if !matches!(phase.as_str(), "Completed" | "PartiallyFailed") {
         return Step::Failed(format!("restore {name} ended as {phase}"));
     }
-    match evidence::restored(restore, &seen.record.claims, seen.now) {
+    let claims = seen.record.all_claims();
+    match evidence::restored(restore, &claims, seen.now) {
         Restored::NotYet => return Step::WaitForRestore(CHECKING.to_owned()),
         Restored::No(why) => return Step::Failed(format!("restore {name}: {why}")),
         Restored::Yes => {}
     }
-    let missing = seen
-        .record
-        .claims
+    let missing = claims
         .iter()
         .find(|claim| !seen.claims.iter().any(|one| one.name == claim.name && one.uid != claim.uid));
     if let Some(claim) = missing {
@@ -275,11 +276,9 @@ fn after_restore(seen: &Observed<'_>, restore: &NonAdminRestore) -> Step {
         ));
     }
     let conditions = restore.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    if let Some(found) =
-        condition::get(conditions, condition::DATA_RESTORED).filter(|found| found.status == "False")
-    {
-        open.push(found.message.clone());
-    }
+    let missing =
+        condition::get(conditions, condition::DATA_RESTORED).filter(|found| found.status == "False");
+    open.extend(missing.filter(|_| !is_all_else_as_agreed(seen, restore)).map(|found| found.message.clone()));
     let (mut not_back, mut not_available) = (Vec::new(), Vec::new());
     for workload in &seen.record.workloads {
         let back = seen.workloads.iter().find(|one| one.kind == workload.kind && one.name == workload.name);
@@ -303,9 +302,35 @@ fn after_restore(seen: &Observed<'_>, restore: &NonAdminRestore) -> Step {
     Step::Done(open)
 }
 
+/// Whether every claim that is not part of the replacement was left as it was: that is what somebody agreed to.
+fn is_all_else_as_agreed(seen: &Observed<'_>, restore: &NonAdminRestore) -> bool {
+    let Some(status) = restore.status.as_ref().filter(|status| status.claims_not_listed.is_none()) else {
+        return false;
+    };
+    let all = seen.record.all_claims();
+    let replaced = |name: &str| all.iter().any(|claim| claim.name == name);
+    let was_there = |name: &str| {
+        let claim = seen.claims.iter().find(|claim| claim.name == name);
+        let asked = restore.metadata.creation_timestamp.as_ref();
+        claim.and_then(|claim| claim.created).zip(asked).is_some_and(|(created, asked)| created < asked.0)
+    };
+    let mut others = status.claims.iter().filter(|claim| !replaced(&claim.name)).peekable();
+    others.peek().is_some()
+        && others.all(|claim| match claim.state {
+            ClaimState::Restored => true,
+            ClaimState::Kept | ClaimState::NoData => was_there(&claim.name),
+            _ => false,
+        })
+}
+
+/// Whether the restore was refused and would still begin if the policy changed, after the replacement was given up.
+pub fn is_refused(seen: &Observed<'_>) -> bool {
+    seen.restore.is_some_and(|restore| matches!(evidence::of_restore(restore), Standing::Refused(_)))
+}
+
 /// Where a replacement stands, object by object.
 pub fn stands(seen: &Observed<'_>) -> Vec<String> {
-    let claims = seen.record.claims.iter().map(|claim| {
+    let claims = seen.record.all_claims().into_iter().map(|claim| {
         let found: Vec<&Claim> = seen.claims.iter().filter(|one| one.name == claim.name).collect();
         let how = match found.first() {
             None => "removed",

@@ -108,7 +108,7 @@ impl Access {
         let identity = identity::of(meta);
         let answers = match &identity {
             Identity::Known(requester) => view.answers(requester, namespace),
-            Identity::Unrecorded | Identity::Unreadable => Arc::default(),
+            Identity::Unrecorded | Identity::Unreadable | Identity::Policy => Arc::default(),
         };
         Self {
             answers,
@@ -121,9 +121,18 @@ impl Access {
         }
     }
 
-    /// Whether anything is checked: somebody was recorded, the policy wants it, and nacre may ask.
+    /// Whether anything is checked: the policy wants it, and nacre may ask.
     pub(crate) fn applies(&self, policy: &RequesterPolicy) -> bool {
-        policy.mode != RequesterMode::Ignore && self.identity != Identity::Unrecorded && !self.forbidden
+        self.mode(policy) != RequesterMode::Ignore && !self.forbidden
+    }
+
+    /// What the policy wants of this requester.
+    pub(crate) fn mode(&self, policy: &RequesterPolicy) -> RequesterMode {
+        match self.identity {
+            Identity::Known(_) | Identity::Unreadable => policy.mode,
+            Identity::Unrecorded => policy.unrecorded.max(policy.mode),
+            Identity::Policy => RequesterMode::Ignore,
+        }
     }
 
     /// Whether the record is too old to go by: groups may have changed since.

@@ -19,6 +19,11 @@ fn has_commands(hooks: Option<&BackupHooks>) -> bool {
     })
 }
 
+/// Whether a backup with this spec takes permissions of whoever asks for it.
+pub(crate) fn needs_permissions(asked: &BackupSpec) -> bool {
+    asked.storage_location.is_some() || has_commands(asked.hooks.as_ref())
+}
+
 /// What it takes to run commands in pods.
 pub(super) fn exec() -> Attributes {
     Attributes { subresource: "exec", ..Attributes::on("create", "", "pods") }

@@ -1,5 +1,6 @@
 //! Who asked, as the API server recorded it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::labels;
@@ -20,6 +21,8 @@ pub struct Requester {
     pub groups: Vec<String>,
     /// What OpenShift limits the user's token to; empty for no limit.
     pub scopes: Vec<String>,
+    /// Further extra fields of the user that the installation lists, by their keys.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 /// What is known of who asked.
@@ -32,7 +35,12 @@ pub enum Identity {
     Unreadable,
     /// This one.
     Known(Arc<Requester>),
+    /// Nobody: the administrators' policy. Only nacre can write that, and it is what administrators want.
+    Policy,
 }
+
+/// The record of what nacre does because the policy or a schedule's retention wants it.
+pub(crate) const BY_POLICY: &str = r#"{"policy":true}"#;
 
 /// The requester of an object: a tenant's request, or an object of Velero's kinds in a tenant's namespace.
 pub fn of(meta: &ObjectMeta) -> Identity {
@@ -46,6 +54,9 @@ pub fn of_deletion(meta: &ObjectMeta) -> Identity {
 
 fn read(meta: &ObjectMeta, name: &str) -> Identity {
     let Some(text) = annotation(meta, name) else { return Identity::Unrecorded };
+    if text == BY_POLICY {
+        return Identity::Policy;
+    }
     match serde_json::from_str::<Requester>(text) {
         Ok(requester) if !requester.user.is_empty() => Identity::Known(Arc::new(requester)),
         _ => Identity::Unreadable,
@@ -57,7 +68,7 @@ impl Identity {
     pub fn user(&self) -> Option<&str> {
         match self {
             Self::Known(requester) => Some(&requester.user),
-            Self::Unrecorded | Self::Unreadable => None,
+            Self::Unrecorded | Self::Unreadable | Self::Policy => None,
         }
     }
 }

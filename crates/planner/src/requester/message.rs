@@ -98,8 +98,14 @@ pub fn permission_lines(user: &str, namespace: &str, lacking: &[Attributes]) -> 
     lines.collect()
 }
 
+/// What is said where nobody recorded who asked, and the policy warns of that.
+const UNRECORDED: &str = "it was not recorded who asked, so no permissions were checked";
+
 /// What is said in advance about what a request would not get.
 pub(crate) fn warnings(access: &Access, left_out: &LeftOut) -> Vec<String> {
+    if left_out.unrecorded {
+        return vec![UNRECORDED.to_owned()];
+    }
     if left_out.resources.is_empty() {
         return Vec::new();
     }
@@ -138,7 +144,7 @@ pub(crate) fn fill_condition(
 pub(crate) fn news(before: &[Condition], after: &[Condition]) -> Option<Event> {
     let of = |conditions: &[Condition]| condition::get(conditions, condition::REQUESTER_PERMITTED).cloned();
     let found = of(after).filter(|_| of(before).is_none())?;
-    let reasons = [condition::RESOURCES_LEFT_OUT, condition::NOT_ENFORCED];
+    let reasons = [condition::RESOURCES_LEFT_OUT, condition::NOT_ENFORCED, condition::REQUESTER_NOT_RECORDED];
     let reason = reasons.into_iter().find(|reason| *reason == found.reason)?;
     Some(Event::warning(reason, found.message))
 }
@@ -150,6 +156,9 @@ fn left_out(velero: &ObjectMeta) -> Option<(&'static str, String)> {
         let message =
             format!("left out, since {user:?} does not have the permissions for it: {}", some(names));
         return Some((condition::RESOURCES_LEFT_OUT, message));
+    }
+    if annotation(velero, labels::NOT_RECORDED).is_some() {
+        return Some((condition::REQUESTER_NOT_RECORDED, UNRECORDED.to_owned()));
     }
     let names = annotation(velero, labels::NOT_PERMITTED)?;
     let message = format!(

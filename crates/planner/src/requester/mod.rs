@@ -11,11 +11,13 @@
 //! | `backup`, `restore`, `location` | what is left out of a request, and what refuses it |
 //! | `verdict` | what a check means for the request |
 //! | `abilities` | what somebody could back up and bring back, for `kubectl nacre whoami` |
+//! | `foretell` | what somebody would not get of a request, for `explain` and `restore preview` |
 //! | `message` | how that is told, with the command that an administrator would run |
 
 mod abilities;
 mod access;
 mod backup;
+mod foretell;
 mod identity;
 mod kinds;
 mod location;
@@ -29,19 +31,31 @@ use api::labels;
 
 pub use abilities::{Abilities, abilities};
 pub use access::{Access, Answer, Answers, Ask, Attributes, FRESH, Review};
-pub(crate) use backup::{contents, of_backup};
+pub(crate) use backup::{contents, needs_permissions, of_backup};
+pub use foretell::{Foretold, Wish, foretell};
+pub(crate) use identity::BY_POLICY;
 pub use identity::{Identity, Requester, of, of_deletion};
 pub(crate) use location::of_location;
 pub(crate) use message::{NEEDS_REVIEW, fill_condition, news, refusal, warnings};
 pub use message::{create_role, permission_lines};
-pub use restore::not_restorable;
 pub(crate) use restore::of_restore;
 pub(crate) use verdict::{LeftOut, Verdict};
 
-/// The annotations of a Velero object that tell administrators who asked, and what was left out.
+/// The reason of the Event when Velero is asked for a link.
+pub const DOWNLOAD_REQUESTED: &str = "DownloadRequested";
+/// The reason of the Event when Velero is asked to delete a backup with its data.
+pub const DELETION_REQUESTED: &str = "DeletionRequested";
+
+/// The annotation of a Velero object that shows administrators who asked.
+pub(crate) fn annotation_of(identity: &Identity) -> Option<(String, String)> {
+    identity.user().map(|user| (labels::REQUESTER.to_owned(), user.to_owned()))
+}
+
+/// The annotations of a Velero object that show administrators who asked, and what was left out.
 pub(crate) fn annotations(access: &Access, left_out: &LeftOut) -> BTreeMap<String, String> {
-    let user = access.identity.user().map(|user| (labels::REQUESTER.to_owned(), user.to_owned()));
+    let user = annotation_of(&access.identity);
     let name = if left_out.enforced { labels::LEFT_OUT } else { labels::NOT_PERMITTED };
     let out = (!left_out.resources.is_empty()).then(|| (name.to_owned(), left_out.resources.join(",")));
-    user.into_iter().chain(out).collect()
+    let unrecorded = left_out.unrecorded.then(|| (labels::NOT_RECORDED.to_owned(), "true".to_owned()));
+    user.into_iter().chain(out).chain(unrecorded).collect()
 }

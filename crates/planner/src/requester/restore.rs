@@ -35,21 +35,6 @@ pub(crate) fn of_restore(
     conclude(access, &policy.requester, &needed, hooks)
 }
 
-/// The kinds that a restore would leave out, as group-resources, or what has to be asked first. `spec` is what Velero would be
-/// given otherwise.
-pub fn not_restorable(
-    access: &Access,
-    spec: &RestoreSpec,
-    policy: &Policy,
-    trusted: bool,
-) -> Result<Vec<String>, Vec<Ask>> {
-    match of_restore(access, &RestoreSpec::default(), spec, policy, trusted) {
-        Verdict::Permitted(left_out) => Ok(left_out.withheld().to_vec()),
-        Verdict::Ask(asks) => Err(asks),
-        Verdict::Refused(_) => Ok(Vec::new()),
-    }
-}
-
 fn has_commands(spec: &RestoreSpec) -> bool {
     let resources = spec.hooks.as_ref().and_then(|hooks| hooks.resources.as_deref()).unwrap_or_default();
     resources.iter().any(|hook| hook.post_hooks.iter().flatten().any(|hook| hook.exec.is_some()))

@@ -29,6 +29,8 @@ pub(crate) struct LeftOut {
     pub(crate) enforced: bool,
     /// The permissions that are missing.
     pub(crate) lacking: Vec<Attributes>,
+    /// Whether nobody recorded who asked, and the policy warns of that.
+    pub(crate) unrecorded: bool,
 }
 
 impl LeftOut {
@@ -52,12 +54,17 @@ pub(super) fn conclude(
     needed: &BTreeMap<String, BTreeSet<Attributes>>,
     essential: Option<(&str, Attributes)>,
 ) -> Verdict {
-    if !access.applies(policy) {
+    let needs_nothing = essential.is_none() && needed.values().all(BTreeSet::is_empty);
+    if needs_nothing || !access.applies(policy) {
         return Verdict::all();
     }
-    let enforced = policy.mode == RequesterMode::Enforce;
+    let enforced = access.mode(policy) == RequesterMode::Enforce;
     if enforced && let Some(refusal) = nobody(access, policy) {
         return Verdict::Refused(refusal);
+    }
+    if access.identity == Identity::Unrecorded {
+        // Of nobody it cannot be asked what they are permitted.
+        return Verdict::Permitted(LeftOut { unrecorded: true, ..LeftOut::default() });
     }
     let mut all: BTreeSet<Attributes> = needed.values().flatten().cloned().collect();
     all.extend(essential.iter().map(|(_, attributes)| attributes.clone()));
@@ -76,11 +83,15 @@ pub(super) fn conclude(
     if enforced && policy.not_permitted == NotPermitted::Refuse && !resources.is_empty() {
         return Verdict::Refused(message::refusal(access, "spec", &lacking));
     }
-    Verdict::Permitted(LeftOut { resources, enforced, lacking })
+    Verdict::Permitted(LeftOut { resources, enforced, lacking, unrecorded: false })
 }
 
 /// Refuses a record that cannot be gone by.
 pub(super) fn nobody(access: &Access, policy: &RequesterPolicy) -> Option<Refusal> {
+    if access.identity == Identity::Unrecorded {
+        let message = "it was not recorded who asked, and the administrators' policy requires that; create the request again";
+        return Some(Refusal::new("metadata.annotations", message));
+    }
     if access.identity == Identity::Unreadable {
         let message = "it was recorded in a form that cannot be read who asked; create the request again";
         return Some(Refusal::new("metadata.annotations", message));

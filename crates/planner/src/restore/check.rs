@@ -74,6 +74,7 @@ pub(super) fn refused_for_now(seen: &Observed, policy: &Policy) -> CheckResult {
             )
         })
         .or_else(|| name_taken(seen))
+        .or_else(|| seen.velero_access.refusal(RESTORE))
 }
 
 /// What of it the requester is permitted.
@@ -107,11 +108,24 @@ fn provenance(seen: &Observed, policy: &Policy) -> CheckResult {
         return filters::fenced_off(field("includedResources"), included, guard_rails);
     }
     let policy = &policy.restore.from_tenant_storage;
-    from_tenants::resources(&spec, policy)
-        .err()
+    too_many_items(seen, policy.max_items)
+        .or_else(|| from_tenants::resources(&spec, policy).err())
         .or_else(|| own_modifier(&spec))
         .or_else(|| snapshots(seen))
         .or_else(|| volumes_in_pods(seen, policy.pods_come_back()))
+}
+
+/// Velero reads a whole backup before it restores anything of it.
+fn too_many_items(seen: &Observed, most: u32) -> CheckResult {
+    let progress = seen.source.as_deref()?.status.as_ref()?.progress.as_ref()?;
+    let items = progress.total_items.max(progress.items_backed_up)?;
+    (most > 0 && items > i64::from(most)).then(|| {
+        let message = format!(
+            "the backup has {items} objects, and from your own storage backups with up to {most} are restored; make backups \
+             of fewer objects, or ask the administrators to raise restore.fromTenantStorage.maxItems"
+        );
+        Refusal::new(field("backupName"), message)
+    })
 }
 
 /// A tarball can name anybody's snapshot, so none is followed; what was moved into the storage location is there.

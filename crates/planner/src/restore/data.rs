@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::velero::{Backup, Restore};
-use api::{Claim, Kind, NonAdminRestore, condition};
+use api::{Claim, Kind, NonAdminBackupStatus, NonAdminRestore, condition};
 
 use super::Observed;
 use crate::policy::VolumePolicy;
@@ -46,10 +46,10 @@ impl DataFacts {
             return Self { operations, canceller, ..Self::default() };
         }
         // nacre wrote this name, so it is this namespace's own backup.
-        let source = velero.spec.backup_name.as_deref().and_then(|name| view.velero_backup(name));
+        let source = velero.spec.backup_name.as_deref().and_then(|name| view.admin::<Backup>(name));
         Self {
             saved: source.as_deref().map_or_else(Vec::new, |source| volumes::of_backup(view, source)),
-            claims: view.is_listed(Kind::PersistentVolumeClaim).then(|| view.claims_in(namespace)),
+            claims: view.is_listed(Kind::PersistentVolumeClaim).then(|| view.list::<Claim>(namespace)),
             source,
             operations,
             canceller,
@@ -86,9 +86,24 @@ pub(super) fn outcome(seen: &Observed, velero: &Restore) -> Option<Outcome> {
         backup_name: seen.restore.spec.restore_spec.backup_name.as_deref().unwrap_or_default(),
         saved: &facts.saved,
         reported: reported.map(|status| status.claims.as_slice()).unwrap_or_default(),
+        unlisted: reported.and_then(unlisted),
         operations: &facts.operations,
         claims: facts.claims.as_deref(),
+        now: seen.now,
     }))
+}
+
+/// Why a backup is called protected or not, if it had claims and lists none.
+fn unlisted(status: &NonAdminBackupStatus) -> Option<&str> {
+    let found = condition::get(&status.conditions, condition::DATA_PROTECTED)?;
+    let had_claims = [condition::ALL_CLAIMS_SAVED, condition::CLAIMS_NOT_SAVED].contains(&&*found.reason);
+    (had_claims && status.claims.is_empty()).then_some(&*found.reason)
+}
+
+/// How long to wait before a claim is looked at again whose volume is still missing. Claims change too often to have their
+/// changes looked at.
+pub(super) fn waits_for_volume(outcome: Option<&Outcome>) -> Option<Duration> {
+    outcome.filter(|outcome| outcome.waits_for_volume).map(|_| LATE)
 }
 
 /// How long to wait before the end of the restore is reported, since watch events about what is missing may be late.

@@ -4,7 +4,7 @@ use api::Kind;
 
 use super::{Observed, data, status};
 use crate::queue::{Queued, Stage};
-use crate::request::Request;
+use crate::request::{Request, removal_lasts};
 use crate::{Action, Event, Plan, Target};
 
 /// The reason for the last step, and for doing nothing after it.
@@ -21,8 +21,9 @@ pub(super) fn decide(seen: &Observed) -> Plan {
         return plan.with_event(Event::normal("RestoreDeleted", "the restore is gone"));
     };
     let at_work = velero.metadata.deletion_timestamp.is_none() && data::is_at_work(seen, velero);
-    let status = status::deleting(seen, velero, at_work);
-    let plan = Plan::done().then_if(status::patch(seen, &status));
+    let lasts = removal_lasts(&velero.metadata, at_work, seen.rejected_write.as_deref());
+    let status = lasts.then(|| status::patch(seen, &status::deleting(seen, velero, at_work))).flatten();
+    let plan = Plan::done().then_if(status);
     let target = Target::of(Kind::Restore, &velero.metadata);
     if at_work || velero.metadata.deletion_timestamp.is_some() {
         let plan = data::cancelling(seen, velero, true).add_to(plan, seen.rejected_write.as_deref());

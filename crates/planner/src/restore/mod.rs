@@ -28,14 +28,16 @@ pub use data::DataFacts;
 pub use modifier::MODIFIERS;
 pub(crate) use modifier::NEVER as NEVER_FROM_TENANTS;
 
+use crate::dedicated::VeleroAccess;
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, own_restore_name, storage};
 use crate::rejected_write;
 use crate::request::{Request, mirrored, wait_for_namespace};
 use crate::requester::{Access, LeftOut, Verdict};
 use crate::results::Results;
 use crate::state::State;
+use crate::turns::{Place, Turn};
 use crate::view::Seen;
-use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target, backup};
+use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target, backup, turns};
 
 /// Everything a decision about one restore reads.
 #[derive(Clone, Debug)]
@@ -71,12 +73,16 @@ pub struct Observed {
     /// Whether a new queue position alone is written. With many waiting requests, a periodic job with a budget decides
     /// that.
     pub publish_position: bool,
+    /// Whether it is its turn to be handed over; none once the Velero object exists.
+    pub turn: Option<Place>,
     /// The last write for this object that the API server rejected.
     pub rejected_write: Option<Arc<RejectedWrite>>,
     /// What was read of the errors and warnings that Velero reported, if it is not published yet.
     pub results: Option<Results>,
     /// What is known of the permissions of whoever asked.
     pub access: Access,
+    /// What Velero may do in the namespace.
+    pub velero_access: VeleroAccess,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
     /// Velero's namespace.
@@ -97,7 +103,7 @@ pub fn references(restore: &NonAdminRestore) -> Vec<String> {
 
 /// Gathers what a decision about this restore reads; none if there is no such restore.
 pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
-    Some(gather(view, view.restore(namespace, name)?, namespace))
+    Some(gather(view, view.seen::<NonAdminRestore>(namespace, name)?, namespace))
 }
 
 /// Why this restore would be refused now; none while the policy is unknown.
@@ -117,35 +123,36 @@ pub(crate) fn gather(
     let space = view.namespace(namespace);
     let velero = velero_of(view, &restore);
     let spec = &restore.spec.restore_spec;
-    let backup =
-        spec.backup_name.as_deref().and_then(|name| view.backup(namespace, name)).map(|seen| seen.object);
+    let backup = spec.backup_name.as_deref().and_then(|name| view.get::<NonAdminBackup>(namespace, name));
     let source = backup.as_deref().and_then(|backup| backup::velero_of(view, backup));
     let location = source.as_deref().and_then(|source| source.spec.storage_location.as_deref());
     let named = [&spec.resource_modifier, &spec.resource_policy];
     let policy = view.policy(namespace);
     let velero_name = velero.as_deref().and_then(|velero| velero.metadata.name.clone());
     let taken = space.as_deref().is_some_and(|space| {
-        own_names(&restore, space).iter().any(|name| view.velero_restore(name).is_some())
+        own_names(&restore, space).iter().any(|name| view.admin::<Restore>(name).is_some())
     });
     Observed {
         name_taken: velero.is_none() && taken,
-        velero_location: location.and_then(|name| view.storage_location(name)),
-        config_maps: named.map(|named| named.as_ref().and_then(|named| view.config_map(&named.name))),
+        velero_location: location.and_then(|name| view.admin::<BackupStorageLocation>(name)),
+        config_maps: named.map(|named| named.as_ref().and_then(|named| view.admin::<ConfigMap>(&named.name))),
         volumes: velero_name.as_deref().map_or_else(Default::default, |name| view.restore_volumes(name)),
         data: data::DataFacts::gather(view, namespace, &restore, velero.as_deref()),
         position: velero.as_deref().map_or(0, |velero| view.restore_queue().position(velero)),
         publish_position: true,
+        turn: velero.is_none().then(|| view.place_in_queue(Kind::NonAdminRestore, &restore.metadata)),
         source_volumes: source
             .as_deref()
             .and_then(|source| source.metadata.name.as_deref())
             .map_or_else(PodVolumeCounts::default, |name| view.backup_volumes(name).0),
         modifier: policy
             .as_deref()
-            .and_then(|policy| view.config_map(modifier::name(&policy.restore.from_tenant_storage))),
+            .and_then(|policy| view.admin::<ConfigMap>(modifier::name(&policy.restore.from_tenant_storage))),
         policy,
         rejected_write: rejected_write::persistent(view, &Key::of(Kind::NonAdminRestore, &restore.metadata)),
         results: view.results(&Key::of(Kind::NonAdminRestore, &restore.metadata)),
         access: Access::gather(view, &restore.metadata, namespace),
+        velero_access: VeleroAccess::gather(view, namespace),
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         namespace: space,
@@ -172,7 +179,7 @@ fn own_names(restore: &NonAdminRestore, namespace: &Namespace) -> [String; 2] {
 pub(crate) fn velero_of(view: &State, restore: &NonAdminRestore) -> Option<Arc<Restore>> {
     let namespace = view.namespace(restore.metadata.namespace.as_deref()?)?;
     let names = own_names(restore, &namespace).into_iter().chain(references(restore));
-    let mut found = names.filter_map(|name| view.velero_restore(&name));
+    let mut found = names.filter_map(|name| view.admin::<Restore>(&name));
     found.find(|velero| {
         made_for(&velero.metadata, &restore.metadata, labels::NAR_NAME, labels::NAR_NAMESPACE)
             && made_in(&velero.metadata, &namespace)
@@ -246,7 +253,7 @@ pub fn decide(seen: &Observed) -> Plan {
         None => match seen.rejected_write.as_deref().and_then(write_rejected) {
             Some(message) => seen.hand_over_failed(&message),
             None => match check::permitted(seen, policy) {
-                Verdict::Permitted(left_out) => create(seen, policy, &left_out),
+                Verdict::Permitted(left_out) => hand_over(seen, policy, &left_out),
                 Verdict::Ask(asks) => Plan::done().ask(asks),
                 Verdict::Refused(refusal) => seen.not_permitted(&refusal),
             },
@@ -267,19 +274,28 @@ fn write_rejected(rejected_write: &RejectedWrite) -> Option<String> {
     Some(format!("{what}: {}; nacre retries", rejected_write.why()))
 }
 
+/// It passed every check: Velero is given it if it is its turn.
+fn hand_over(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Plan {
+    let Some(Place::Next(tag)) = seen.turn else {
+        return seen.wait_for_turn(seen.turn, status::patch(seen, &status::waiting(seen)));
+    };
+    let mut velero = generate::restore(seen, policy, left_out);
+    let name = turns::stamp(&mut velero.metadata, tag);
+    create(seen, policy, &velero).with_turn(Turn::Taken(name, tag))
+}
+
 /// Finalizer and Velero Restore. The status follows at once, so there are three writes; the queue position is known
 /// only after the create.
-fn create(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Plan {
-    let velero = generate::restore(seen, policy, left_out);
+fn create(seen: &Observed, policy: &Policy, velero: &Restore) -> Plan {
     let mut plan = Plan::done();
     // The modifier first, since it may be rejected.
     if !seen.trusted() {
         plan = plan.then_if(modifier::ensure(seen, &policy.restore.from_tenant_storage));
     }
     plan = seen.ensure_finalizer(plan);
-    plan.then(Action::Create(Object::of(Kind::Restore, &velero)))
+    plan.then(Action::Create(Object::of(Kind::Restore, velero)))
         .again_at_once()
-        .because("it passed every check: Velero is given the restore")
+        .because("it passed every check, and it is its turn: Velero is given the restore")
 }
 
 /// The Velero Restore exists: mirrors its status, whatever happened to the backup since.
@@ -293,6 +309,9 @@ fn mirror(seen: &Observed, velero: &Restore) -> Plan {
         return plan
             .requeue_after(wait)
             .because("Velero has ended it, and what became of its volumes is not seen yet");
+    }
+    if let Some(wait) = data::waits_for_volume(outcome.as_ref()) {
+        plan = plan.requeue_after(wait);
     }
     let status = status::mirrored(seen, velero, outcome);
     plan = plan.then_if(status::patch(seen, &status));

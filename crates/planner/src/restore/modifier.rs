@@ -17,13 +17,19 @@ const KEY: &str = "modifiers.yaml";
 
 /// What must never come back from storage that a tenant can write to, in Velero's patterns: a star ends at a dot, two
 /// do not. Admission refuses the same.
-pub(crate) const NEVER: [&str; 20] = [
+pub(crate) const NEVER: [&str; 25] = [
     "persistentvolumes",
     "namespaces",
     "nodes",
     "resourcequotas",
     "limitranges",
+    "podtemplates",
     "networkpolicies.**",
+    // Where traffic goes: by these a Service would lead into other namespaces.
+    "endpoints",
+    "endpointslices.**",
+    "egressfirewalls.**",
+    "network-attachment-definitions.**",
     "priorityclasses.**",
     "*.rbac.authorization.k8s.io",
     "*.admissionregistration.k8s.io",

@@ -6,7 +6,7 @@ use api::{ClaimState, Kind, MOST_CLAIMS, NonAdminRestoreStatus, Phase, VeleroRes
 
 use super::Observed;
 use crate::volumes::Outcome;
-use crate::{Action, Event, requester, results, velero_status};
+use crate::{Action, Event, requester, results, turns, velero_status};
 
 /// What Velero says, that the request was accepted, and what became of the data.
 pub(super) fn mirrored(seen: &Observed, velero: &Restore, outcome: Option<Outcome>) -> NonAdminRestoreStatus {
@@ -55,11 +55,24 @@ fn velero_has_it(seen: &Observed, status: &mut NonAdminRestoreStatus) {
     find(seen, status, condition::QUEUED, true, condition::RESTORE_SCHEDULED, "Velero has the restore");
 }
 
+/// It passed every check and waits for its turn. Velero does not have it, so that it is not `Queued`.
+pub(super) fn waiting(seen: &Observed) -> NonAdminRestoreStatus {
+    let mut status = seen.status();
+    status.phase = Some(Phase::New);
+    find(seen, &mut status, condition::ACCEPTED, true, condition::RESTORE_ACCEPTED, "the restore is allowed");
+    if let Some(place) = seen.turn {
+        let shown = (&mut status.conditions, &mut status.queue_info);
+        turns::show(place, shown, seen.meta().generation, seen.now);
+    }
+    status
+}
+
 /// Refused, waiting, or lost.
 pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> NonAdminRestoreStatus {
     let mut status = seen.status();
     status.phase = Some(Phase::BackingOff);
     status.queue_info = None;
+    condition::remove(&mut status.conditions, condition::WAITING_FOR_TURN);
     find(seen, &mut status, condition::ACCEPTED, false, reason, message);
     status
 }
@@ -109,7 +122,8 @@ fn mirror(seen: &Observed, velero: &Restore, status: &mut NonAdminRestoreStatus)
     let (files, moved) = seen.volumes;
     status.file_system_pod_volume_restores = (files.total > 0).then_some(files);
     status.data_mover_data_downloads = (moved.total > 0).then_some(moved);
-    status.queue_info = Some(velero_status::position(status.queue_info, seen.position));
+    status.queue_info = Some(velero_status::position(status.queue_info.as_ref(), seen.position));
+    condition::remove(&mut status.conditions, condition::WAITING_FOR_TURN);
 }
 
 /// The status patch, if the status changes.

@@ -59,9 +59,7 @@ impl fmt::Display for LeftOutBy {
             Self::Policy(field) => write!(out, "the administrators' policy, {field}"),
             Self::Request(field) => write!(out, "the request, {field}"),
             Self::Velero(why) => write!(out, "Velero: {why}"),
-            Self::NotPermitted => out.write_str(
-                "you do not have the permission to create it; `kubectl nacre whoami` shows what is missing",
-            ),
+            Self::NotPermitted => out.write_str("you do not have the permission to create it"),
             Self::ClusterScoped => out.write_str("it is cluster-scoped"),
             Self::NotServed => out.write_str("the cluster does not serve this kind"),
         }

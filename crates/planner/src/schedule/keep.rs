@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use api::condition::{self, Finding, Status};
-use api::{Kind, NonAdminSchedule, Retention, condition as reasons};
+use api::{Kind, NonAdminSchedule, Retention, condition as reasons, labels};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
 
-use super::Observed;
 use super::retention::{self, Finished};
 use super::runs::Run;
+use super::{Observed, outlived};
+use crate::requester::BY_POLICY;
 use crate::{Action, Event, Plan, Policy, Target};
 
 /// How many backups one decision has deleted at most: the next one goes on.
@@ -65,7 +66,7 @@ pub(super) fn finished(seen: &Observed) -> Vec<Finished> {
     seen.runs.iter().filter_map(Run::finished).collect()
 }
 
-/// Deletes what is not kept, with its data.
+/// Deletes what is not kept, with its data, and gives the rest its time back if there was no schedule for a while.
 pub(super) fn delete(seen: &Observed, policy: &Policy, zone: &TimeZone, mut plan: Plan) -> Plan {
     let Some(retention) = effective(&seen.schedule, policy) else { return plan };
     let finished = finished(seen);
@@ -75,11 +76,15 @@ pub(super) fn delete(seen: &Observed, policy: &Policy, zone: &TimeZone, mut plan
     for run in away.iter().take(AT_ONCE) {
         let target = Target::of(Kind::NonAdminBackup, &run.backup.metadata);
         let note = format!("backup {:?} is not kept any more: it is deleted with its data", run.name());
+        let by = json!({"annotations": {labels::DELETION_REQUESTER: BY_POLICY}});
         plan = plan
-            .then(Action::Patch(target, json!({"spec": {"deleteBackup": true}})))
+            .then(Action::Patch(target, json!({"metadata": by, "spec": {"deleteBackup": true}})))
             .with_event(Event::normal(reasons::BACKUP_NOT_KEPT, note));
     }
-    if away.len() > AT_ONCE { plan.again_at_once() } else { plan }
+    let back: Vec<_> = seen.runs.iter().filter_map(outlived::give_back).take(AT_ONCE + 1).collect();
+    let more = away.len() > AT_ONCE || back.len() > AT_ONCE;
+    let plan = back.into_iter().take(AT_ONCE).fold(plan, Plan::then);
+    if more { plan.again_at_once() } else { plan }
 }
 
 /// Moves the expiration of the last good backup, so that it does not expire before there is another one.
@@ -87,7 +92,7 @@ pub(super) fn extend(seen: &Observed, plan: Plan) -> Plan {
     let finished = finished(seen);
     let last = retention::last_good(&finished);
     let run = last.and_then(|last| seen.runs.iter().find(|run| run.name() == last.name));
-    let Some((velero, expiration)) = run.and_then(|run| {
+    let Some((velero, expiration)) = run.filter(|run| outlived::give_back(run).is_none()).and_then(|run| {
         let velero = run.velero.as_ref()?;
         Some((velero, velero.status.as_ref()?.expiration.as_ref()?.0))
     }) else {

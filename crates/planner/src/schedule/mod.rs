@@ -11,10 +11,12 @@
 
 mod admit;
 mod check;
+mod confirm;
 pub mod cron;
 mod defaults;
 mod due;
 mod keep;
+mod outlived;
 mod preview;
 pub mod retention;
 mod run;
@@ -22,6 +24,7 @@ mod runs;
 mod status;
 mod step;
 mod takeover;
+mod withdraw;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,10 +45,13 @@ pub use defaults::decide as decide_defaults;
 pub(crate) use defaults::may_want as may_want_defaults;
 pub use due::{Due, Times};
 pub use keep::effective;
+pub(crate) use outlived::shorten;
 pub use preview::{Preview, preview};
 pub use run::{backup, label_value, name};
 pub use runs::Run;
 pub(crate) use takeover::{is_left, origin};
+pub use withdraw::Marked;
+pub(crate) use withdraw::{is_marked, marked, reported};
 
 use crate::ownership::label;
 use crate::rejected_write;
@@ -57,7 +63,7 @@ use runs::Progress;
 use step::Step;
 
 /// The longest time between two decisions about a schedule that runs: somebody may set the clock.
-const LOOK_AGAIN: Duration = Duration::from_hours(1);
+const LOOK_AGAIN: Duration = Duration::from_hours(3);
 
 /// Everything a decision about one schedule reads.
 #[derive(Clone, Debug)]
@@ -99,9 +105,18 @@ pub fn finished(backup: &NonAdminBackup) -> Option<retention::Finished> {
     run.finished()
 }
 
+/// Whether a schedule that is not stored yet would be refused, and why; none while the policy is unknown.
+pub(crate) fn judge(view: &State, schedule: NonAdminSchedule) -> Option<Result<(), Refusal>> {
+    let (namespace, name) = (schedule.metadata.namespace.clone()?, schedule.metadata.name.clone()?);
+    let seen = gather(view, Seen { object: Arc::new(schedule), unreadable: None }, &namespace, &name);
+    let policy = seen.policy.as_deref()?;
+    let refusal = seen.refusal(policy).or_else(|| check::beyond_bounds(&seen.schedule, policy));
+    Some(refusal.or_else(|| check::over_limit(&seen, policy)).map_or(Ok(()), Err))
+}
+
 /// Gathers what a decision about this schedule reads; none if there is no such schedule.
 pub fn observe(view: &State, namespace: &str, name: &str) -> Option<Observed> {
-    Some(gather(view, view.schedule(namespace, name)?, namespace, name))
+    Some(gather(view, view.seen::<NonAdminSchedule>(namespace, name)?, namespace, name))
 }
 
 /// The same for an object that is not stored yet, or is about to change.
@@ -115,7 +130,7 @@ pub(crate) fn gather(
         (meta.creation_timestamp.as_ref().map_or(Timestamp::MAX, |time| time.0), meta.name.clone())
     };
     let own = age(&schedule.metadata);
-    let others = view.schedules_in(namespace).into_iter().map(|seen| seen.object);
+    let others = view.list::<NonAdminSchedule>(namespace).into_iter();
     let others = others.filter(|other| other.metadata.name.as_deref() != Some(name));
     let older = others.filter(|other| age(&other.metadata) < own).count();
     let (space, policy) = (view.namespace(namespace), view.policy(namespace));
@@ -137,7 +152,7 @@ pub(crate) fn gather(
         schedule,
         unreadable,
     };
-    seen.taken = seen.name_of_next_run().filter(|name| view.backup(namespace, name).is_some());
+    seen.taken = seen.name_of_next_run().filter(|name| view.get::<NonAdminBackup>(namespace, name).is_some());
     seen
 }
 
@@ -153,9 +168,9 @@ pub(crate) fn awaits(view: &State, backup: &ObjectMeta) -> bool {
     };
     of_run(backup).is_some()
         && view
-            .schedules_in(namespace)
+            .list::<NonAdminSchedule>(namespace)
             .iter()
-            .any(|seen| unseen_runs(&seen.object).any(|unseen| unseen == name))
+            .any(|schedule| unseen_runs(schedule).any(|unseen| unseen == name))
 }
 
 /// The runs that a schedule's status names and that it is yet to see.

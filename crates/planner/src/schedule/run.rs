@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use kube::core::ObjectMeta;
 
 use super::cron::hash;
-use super::keep;
+use super::{keep, outlived};
 use crate::ownership::annotation;
 use crate::{Policy, bounds};
 
@@ -42,7 +42,7 @@ fn short(name: &str, longest: usize) -> String {
 /// The run that is due at this time.
 pub fn backup(schedule: &NonAdminSchedule, due: Timestamp, policy: &Policy) -> NonAdminBackup {
     NonAdminBackup {
-        metadata: metadata(schedule, due),
+        metadata: metadata(schedule, due, policy),
         spec: NonAdminBackupSpec { backup_spec: spec(schedule, policy), delete_backup: None },
         status: None,
     }
@@ -50,11 +50,13 @@ pub fn backup(schedule: &NonAdminSchedule, due: Timestamp, policy: &Policy) -> N
 
 /// Everything about a run but its spec. It has no owner, since it outlives the schedule. Whoever asked for the schedule asks
 /// for its runs.
-fn metadata(schedule: &NonAdminSchedule, due: Timestamp) -> ObjectMeta {
+fn metadata(schedule: &NonAdminSchedule, due: Timestamp, policy: &Policy) -> ObjectMeta {
     let of = schedule.metadata.name.as_deref().unwrap_or_default();
     let mut annotations = BTreeMap::from([(labels::SCHEDULED_FOR.to_owned(), due.to_string())]);
     let requester = annotation(&schedule.metadata, labels::REQUESTER);
     annotations.extend(requester.map(|record| (labels::REQUESTER.to_owned(), record.to_owned())));
+    let ttl = outlived::ttl(schedule, policy);
+    annotations.extend(ttl.map(|ttl| (labels::TTL_AFTER_SCHEDULE.to_owned(), ttl)));
     ObjectMeta {
         name: Some(name(of, due)),
         namespace: schedule.metadata.namespace.clone(),

@@ -43,19 +43,25 @@ pub(super) enum Progress {
 
 /// Gathers the runs of this schedule.
 pub(super) fn gather(view: &State, namespace: &str, schedule: &str) -> Vec<Run> {
-    let backups = view.runs_of(namespace, schedule).into_iter();
-    backups
-        .map(|backup| {
-            let name = backup.metadata.name.as_deref().unwrap_or_default();
-            let restores = view.restores_from(namespace, name);
-            Run {
-                velero: backup::velero_of(view, &backup),
-                storage: as_seen_by_controller(view, &backup),
-                in_use: restores.iter().any(|restore| !is_over(restore)),
-                backup,
-            }
-        })
-        .collect()
+    view.runs_of(namespace, schedule).into_iter().map(|backup| run(view, backup)).collect()
+}
+
+/// Gathers the runs of the schedule with this value of the label.
+pub(super) fn gather_labelled(view: &State, namespace: &str, label: &str) -> Vec<Run> {
+    view.runs_labelled(namespace, label).into_iter().map(|backup| run(view, backup)).collect()
+}
+
+/// What is known of one run.
+pub(super) fn run(view: &State, backup: Arc<NonAdminBackup>) -> Run {
+    let meta = &backup.metadata;
+    let named = (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+    let restores = view.restores_from(named.0, named.1);
+    Run {
+        velero: backup::velero_of(view, &backup),
+        storage: as_seen_by_controller(view, &backup),
+        in_use: restores.iter().any(|restore| !is_over(restore)),
+        backup,
+    }
 }
 
 fn is_over(restore: &api::NonAdminRestore) -> bool {

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::due::Times;
 use super::runs::{Progress, Run};
 use super::step::{self, Step};
-use super::{Observed, keep, retention, run};
+use super::{Observed, confirm, keep, retention, run};
 use crate::{Action, Event, Policy, velero_status};
 
 /// How many runs are listed.
@@ -104,6 +104,7 @@ pub(super) fn after(
     status.last_good_backup = good.map(|run| run.name().to_owned());
     status.last_good_time = good.and_then(|run| crate::last_good::ended(&run.backup)).map(Time);
     events.extend(keep::report(seen, policy, &mut status.conditions));
+    events.extend(confirm::report(seen, policy, &mut status));
     (status, events)
 }
 
@@ -231,7 +232,7 @@ fn find(
 }
 
 /// Times in a status are whole seconds.
-fn whole(moment: Timestamp) -> Time {
+pub(super) fn whole(moment: Timestamp) -> Time {
     Time(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::due::{Due, Times};
 use super::runs::Progress;
-use super::{Observed, run};
+use super::{Observed, confirm, run};
 use crate::Policy;
 use api::Concurrency;
 
@@ -94,6 +94,9 @@ fn why_skipped(seen: &Observed, times: &Times, policy: &Policy, due: &Due) -> Op
     }
     if !times.in_time(due, seen.now) {
         return Some(too_late(due));
+    }
+    if let Some(why) = confirm::overdue(seen, policy) {
+        return Some(why);
     }
     if !policy.schedules.allows_start(seen.now) {
         let windows = policy.schedules.windows.join(", ");

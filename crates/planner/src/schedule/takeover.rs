@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use api::velero::Schedule;
-use api::{Kind, labels};
+use api::{Kind, NonAdminSchedule, labels};
 use jiff::SignedDuration;
 use kube::core::ObjectMeta;
 
@@ -34,7 +34,7 @@ pub(crate) fn origin(velero: &ObjectMeta) -> Option<Key> {
 
 /// Whether the schedule that a Velero Schedule was made for is gone: it would run for ever.
 pub(crate) fn is_left(view: &State, velero: &ObjectMeta) -> bool {
-    origin(velero).is_some_and(|key| view.schedule(&key.namespace, &key.name).is_none())
+    origin(velero).is_some_and(|key| view.get::<NonAdminSchedule>(&key.namespace, &key.name).is_none())
 }
 
 /// Writes down when Velero last made a backup, and deletes the Velero Schedule. If Velero makes another one meanwhile, the

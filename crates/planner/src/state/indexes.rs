@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, Restore, Schedule, VolumeOperation};
 use api::{
     Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
-    NonAdminSchedule, Phase, labels,
+    NonAdminSchedule, Phase, Volume, labels,
 };
 use k8s_openapi::api::core::v1::Namespace;
 
@@ -18,6 +18,7 @@ impl State {
     pub(super) fn index_namespace(&mut self, before: Option<&Namespace>, after: Option<&Namespace>) {
         if let Some(name) = after.or(before).and_then(|space| space.metadata.name.clone()) {
             self.review(&name);
+            self.note_turns_again(Some(&name));
         }
     }
 
@@ -35,6 +36,7 @@ impl State {
         self.note_results_of_backup(&key, after);
         self.note_phase(&key, after.is_some(), after.and_then(|backup| backup.status.as_ref()?.phase));
         self.place_backup(before, after);
+        self.note_backup_turn(before, after);
     }
 
     pub(super) fn index_restore(
@@ -55,6 +57,7 @@ impl State {
         };
         self.restores_from.shift(&name, &from(before), &from(after));
         self.note_phase(&key, after.is_some(), after.and_then(|restore| restore.status.as_ref()?.phase));
+        self.note_restore_turn(before, after);
     }
 
     pub(super) fn index_download(
@@ -118,13 +121,17 @@ impl State {
             self.stored_in.shift(&name, &storage(before), &storage(after));
         }
         note(&mut self.backup_queue, self.velero_backups.source(), before, after);
+        self.note_backup_job(before, after);
         if let Some(velero) = after.or(before) {
             self.place_referring(velero);
         }
+        self.account_for_backup(before, after);
     }
 
     pub(super) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
         note(&mut self.restore_queue, self.velero_restores.source(), before, after);
+        self.note_restore_job(before, after);
+        self.account_for_restore(before, after);
     }
 
     pub(super) fn index_storage(
@@ -132,7 +139,11 @@ impl State {
         before: Option<&BackupStorageLocation>,
         after: Option<&BackupStorageLocation>,
     ) {
+        self.account_for_storage(before, after);
         let Some(name) = after.or(before).and_then(|storage| storage.metadata.name.clone()) else { return };
+        if before.is_none() || after.is_none() {
+            self.note_jobs_stored_in(&name);
+        }
         if after.is_some_and(is_default) {
             self.default_storage.insert(name);
         } else {
@@ -152,6 +163,14 @@ impl State {
         self.deletions.shift(&name, &backup(before), &backup(after));
     }
 
+    pub(super) fn index_persistent_volume(&mut self, before: Option<&Volume>, after: Option<&Volume>) {
+        let (before, after) = (before.and_then(Volume::host_path_of), after.and_then(Volume::host_path_of));
+        if before != after {
+            before.map(|claim| self.host_paths.remove(claim));
+            self.host_paths.extend(after.map(str::to_owned));
+        }
+    }
+
     pub(super) fn index_volume<K: WatchedKind + VolumeOperation>(
         &mut self,
         before: Option<&K>,
@@ -166,6 +185,7 @@ impl State {
         };
         self.volumes.shift(&key, &owners(before), &owners(after));
         self.note_volume(&key, after);
+        self.account_for_volume(before, after);
     }
 }
 

@@ -3,16 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::velero::{
-    Backup, BackupStorageLocation, DeleteBackupRequest, DownloadRequest, Restore, Schedule as VeleroSchedule,
-};
-use api::{
-    Claim, HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation,
-    NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest, NonAdminRestore, NonAdminSchedule,
-    RestoredPod,
-};
+use api::velero::{BackupStorageLocation, DeleteBackupRequest, Restore, Schedule as VeleroSchedule};
+use api::{Kind, NonAdminBackup, NonAdminRestore};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Resource;
 use kube::core::DynamicObject;
 
@@ -22,11 +17,32 @@ use super::{State, WatchedKind};
 use crate::backup::SnapshotClasses;
 use crate::queue::Queue;
 use crate::view::{Credential, Seen};
-use crate::{Key, Policy, RejectedWrite, restore, schedule};
+use crate::{Key, Policy, RejectedWrite, dedicated, restore, schedule};
 
 impl State {
-    pub(crate) fn admin<K: WatchedKind>(&self, name: &str) -> Option<Arc<K>> {
-        K::store(self).get(&self.admin_namespace, name).map(|seen| seen.object)
+    /// An object.
+    pub fn get<K: WatchedKind>(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        self.seen(namespace, name).map(|seen| seen.object)
+    }
+
+    /// An object that may be invalid, with the reason why.
+    pub fn seen<K: WatchedKind>(&self, namespace: &str, name: &str) -> Option<Seen<K>> {
+        K::store(self).get(namespace, name)
+    }
+
+    /// An object in the namespace of Velero and the administrators.
+    pub fn admin<K: WatchedKind>(&self, name: &str) -> Option<Arc<K>> {
+        self.get(&self.admin_namespace, name)
+    }
+
+    /// All objects of a kind in a namespace.
+    pub fn list<K: WatchedKind>(&self, namespace: &str) -> Vec<Arc<K>> {
+        K::store(self).within(namespace).map(|seen| seen.object).collect()
+    }
+
+    /// All objects of a kind. For what is done now and then and looks at everything.
+    pub fn all<K: WatchedKind>(&self) -> Vec<Arc<K>> {
+        K::store(self).all().map(|seen| seen.object).collect()
     }
 
     pub(super) fn keys_of(&self, kind: Kind, velero: &str) -> Vec<Key> {
@@ -62,60 +78,10 @@ impl State {
         self.namespaces.names().map(|(_, name)| name.to_owned()).collect()
     }
 
-    /// A ConfigMap of the administrators.
-    pub fn config_map(&self, name: &str) -> Option<Arc<ConfigMap>> {
-        self.admin(name)
-    }
-
-    /// A tenant's backup request.
-    pub fn backup(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminBackup>> {
-        self.backups.get(namespace, name)
-    }
-
-    /// All of a tenant's backup requests.
-    pub fn backups_in(&self, namespace: &str) -> Vec<Seen<NonAdminBackup>> {
-        self.backups.within(namespace).collect()
-    }
-
-    /// A tenant's restore request.
-    pub fn restore(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminRestore>> {
-        self.restores.get(namespace, name)
-    }
-
-    /// All of a tenant's restore requests.
-    pub fn restores_in(&self, namespace: &str) -> Vec<Seen<NonAdminRestore>> {
-        self.restores.within(namespace).collect()
-    }
-
     /// A tenant's restore requests from this backup.
     pub fn restores_from(&self, namespace: &str, backup: &str) -> Vec<Arc<NonAdminRestore>> {
         let names = self.restores_from.under(&place(namespace, backup));
-        names.filter_map(|name| self.restore(namespace, name)).map(|seen| seen.object).collect()
-    }
-
-    /// A tenant's storage location.
-    pub fn location(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminBackupStorageLocation>> {
-        self.locations.get(namespace, name)
-    }
-
-    /// A tenant's request for a download.
-    pub fn download(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminDownloadRequest>> {
-        self.downloads.get(namespace, name)
-    }
-
-    /// All of a tenant's requests for downloads.
-    pub fn downloads_in(&self, namespace: &str) -> Vec<Seen<NonAdminDownloadRequest>> {
-        self.downloads.within(namespace).collect()
-    }
-
-    /// A tenant's schedule.
-    pub fn schedule(&self, namespace: &str, name: &str) -> Option<Seen<NonAdminSchedule>> {
-        self.schedules.get(namespace, name)
-    }
-
-    /// All of a tenant's schedules.
-    pub fn schedules_in(&self, namespace: &str) -> Vec<Seen<NonAdminSchedule>> {
-        self.schedules.within(namespace).collect()
+        names.filter_map(|name| self.get::<NonAdminRestore>(namespace, name)).collect()
     }
 
     /// Every tenant's schedule.
@@ -129,40 +95,25 @@ impl State {
         self.velero_schedules_for.under(&place(namespace, name)).next().and_then(|velero| self.admin(velero))
     }
 
-    /// Every Velero Schedule.
-    pub fn velero_schedules(&self) -> Vec<Arc<VeleroSchedule>> {
-        self.velero_schedules.all().map(|seen| seen.object).collect()
-    }
-
     /// The backup requests that say they are runs of this schedule.
     pub fn runs_of(&self, namespace: &str, schedule: &str) -> Vec<Arc<NonAdminBackup>> {
-        let names = self.runs.under(&place(namespace, &schedule::label_value(schedule)));
-        names.filter_map(|name| self.backup(namespace, name)).map(|seen| seen.object).collect()
+        self.runs_labelled(namespace, &schedule::label_value(schedule))
     }
 
-    /// A Velero DownloadRequest.
-    pub fn download_request(&self, name: &str) -> Option<Arc<DownloadRequest>> {
-        self.admin(name)
+    /// The NonAdminBackups of a namespace whose label says that they are runs of a schedule.
+    pub fn runs_labelled(&self, namespace: &str, label: &str) -> Vec<Arc<NonAdminBackup>> {
+        let names = self.runs.under(&place(namespace, label));
+        names.filter_map(|name| self.get::<NonAdminBackup>(namespace, name)).collect()
     }
 
-    /// All of a tenant's storage locations.
-    pub fn locations_in(&self, namespace: &str) -> Vec<Seen<NonAdminBackupStorageLocation>> {
-        self.locations.within(namespace).collect()
+    /// Whether the watch has yet to report what nacre last wrote to a NonAdminBackup.
+    pub fn is_unreported_backup(&self, namespace: &str, name: &str) -> bool {
+        self.backups.is_unreported(namespace, name)
     }
 
     /// What one key of a tenant's Secret holds.
     pub fn credential(&self, namespace: &str, secret: &str, key: &str) -> Credential {
         self.credentials.get(&SecretKey::new(namespace, secret, key)).cloned().unwrap_or_default()
-    }
-
-    /// What an administrator decides about a tenant's location.
-    pub fn location_request(&self, name: &str) -> Option<Seen<NonAdminBackupStorageLocationRequest>> {
-        self.location_requests.get(&self.admin_namespace, name)
-    }
-
-    /// A tenant's credential as Velero has it.
-    pub fn secret_copy(&self, name: &str) -> Option<Arc<HiddenSecret>> {
-        self.admin(name)
     }
 
     /// The last write for this object that the API server rejected.
@@ -178,21 +129,6 @@ impl State {
     /// Whether Velero has a VolumeSnapshotLocation, if that is known.
     pub fn takes_native_snapshots(&self) -> Option<bool> {
         self.takes_native_snapshots
-    }
-
-    /// A Velero Backup.
-    pub fn velero_backup(&self, name: &str) -> Option<Arc<Backup>> {
-        self.admin(name)
-    }
-
-    /// A Velero Restore.
-    pub fn velero_restore(&self, name: &str) -> Option<Arc<Restore>> {
-        self.admin(name)
-    }
-
-    /// A Velero BackupStorageLocation.
-    pub fn storage_location(&self, name: &str) -> Option<Arc<BackupStorageLocation>> {
-        self.admin(name)
     }
 
     /// The requests to delete this Velero Backup, oldest first.
@@ -211,14 +147,9 @@ impl State {
         self.listed.contains(&kind)
     }
 
-    /// The claims in a namespace.
-    pub fn claims_in(&self, namespace: &str) -> Vec<Arc<Claim>> {
-        self.claims.within(namespace).map(|seen| seen.object).collect()
-    }
-
-    /// A pod that Velero restored.
-    pub fn restored_pod(&self, namespace: &str, name: &str) -> Option<Arc<RestoredPod>> {
-        self.restored_pods.get(namespace, name).map(|seen| seen.object)
+    /// Whether the data of the claim with this uid is in a folder of a node, as far as nacre may read volumes.
+    pub fn is_host_path(&self, claim: &str) -> bool {
+        self.host_paths.contains(claim)
     }
 
     /// Whether it is known that no node agent runs: nobody cancels volume operations then.
@@ -242,6 +173,16 @@ impl State {
         self.snapshot_classes.clone()
     }
 
+    /// Whether Velero is for tenants alone.
+    pub fn is_dedicated(&self) -> bool {
+        self.dedicated
+    }
+
+    /// The RoleBinding that gives a Velero for tenants alone its permissions in a namespace.
+    pub fn velero_binding(&self, namespace: &str) -> Option<Arc<RoleBinding>> {
+        self.velero_bindings.get(namespace, dedicated::BINDING).map(|seen| seen.object)
+    }
+
     /// Whether there is any claim in the cluster.
     pub fn has_claims(&self) -> bool {
         !self.claims.is_empty()
@@ -255,9 +196,9 @@ impl State {
     /// The restore requests that refer to this Velero Restore, and the one it says it was made for. Whether that is so,
     /// the caller decides.
     pub fn restores_of(&self, velero_restore: &str) -> Vec<Key> {
-        let origin = self.velero_restore(velero_restore).and_then(|velero| restore::origin(&velero));
+        let origin = self.admin::<Restore>(velero_restore).and_then(|velero| restore::origin(&velero));
         let mut keys = self.keys_of(Kind::NonAdminRestore, velero_restore);
-        keys.extend(origin.filter(|key| self.restore(&key.namespace, &key.name).is_some()));
+        keys.extend(origin.filter(|key| self.get::<NonAdminRestore>(&key.namespace, &key.name).is_some()));
         keys.sort();
         keys.dedup();
         keys
@@ -306,16 +247,6 @@ impl State {
         self.admin(self.default_storage.first()?)
     }
 
-    /// Every Velero BackupStorageLocation.
-    pub fn storage_locations(&self) -> Vec<Arc<BackupStorageLocation>> {
-        self.storage_locations.all().map(|seen| seen.object).collect()
-    }
-
-    /// Every Velero Backup. These and the rest are for what is done now and then and looks at everything.
-    pub fn velero_backups(&self) -> Vec<Arc<Backup>> {
-        self.velero_backups.all().map(|seen| seen.object).collect()
-    }
-
     /// The names of all Velero Backups.
     pub fn velero_backup_names(&self) -> Vec<String> {
         self.velero_backups.names().map(|(_, name)| name.to_owned()).collect()
@@ -329,26 +260,6 @@ impl State {
     /// The names of the Velero Backups in this storage location of Velero's.
     pub fn velero_backups_stored_in(&self, location: &str) -> Vec<String> {
         self.stored_in.under(location).cloned().collect()
-    }
-
-    /// Every Velero Restore.
-    pub fn velero_restores(&self) -> Vec<Arc<Restore>> {
-        self.velero_restores.all().map(|seen| seen.object).collect()
-    }
-
-    /// Every request to delete a Velero Backup.
-    pub fn all_delete_requests(&self) -> Vec<Arc<DeleteBackupRequest>> {
-        self.delete_requests.all().map(|seen| seen.object).collect()
-    }
-
-    /// Everything an administrator decides about.
-    pub fn location_requests(&self) -> Vec<Seen<NonAdminBackupStorageLocationRequest>> {
-        self.location_requests.all().collect()
-    }
-
-    /// Every tenant's credential as Velero has it.
-    pub fn secret_copies(&self) -> Vec<Arc<HiddenSecret>> {
-        self.secret_copies.all().map(|seen| seen.object).collect()
     }
 
     /// Whether the Velero view is active and its cache synced. Otherwise this and the following are empty.
@@ -374,11 +285,6 @@ impl State {
     /// The namespaces for which the Velero view is enabled.
     pub fn velero_view_namespaces(&self) -> Vec<String> {
         self.velero_view.namespaces.iter().cloned().collect()
-    }
-
-    /// A request to delete a Velero Backup.
-    pub fn delete_request(&self, name: &str) -> Option<Arc<DeleteBackupRequest>> {
-        self.admin(name)
     }
 }
 

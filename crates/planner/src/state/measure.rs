@@ -3,17 +3,19 @@
 use super::State;
 use crate::last_good::{as_seen_by_controller, why_not_good};
 use crate::measure::Measures;
+use api::NonAdminBackup;
 
 impl State {
     /// Totals over all requests. Of the backups, few are read: the newest of each namespace until one is good.
     pub fn measures(&self) -> Measures {
-        self.totals.measures(|namespace, name| {
-            let backup = self.backup(namespace, name);
-            backup.is_some_and(|seen| {
-                let storage = as_seen_by_controller(self, &seen.object);
-                why_not_good(&seen.object, &storage, self.now()).is_none()
+        let measures = self.totals.measures(|namespace, name| {
+            let backup = self.get::<NonAdminBackup>(namespace, name);
+            backup.is_some_and(|backup| {
+                let storage = as_seen_by_controller(self, &backup);
+                why_not_good(&backup, &storage, self.now()).is_none()
             })
-        })
+        });
+        Measures { usage: self.all_usage(), ..measures }
     }
 
     /// Whether a namespace is known to be deleted; never while namespaces cannot be listed.

@@ -17,6 +17,8 @@ mod rejected;
 mod results;
 mod reviews;
 mod store;
+pub(crate) mod turns;
+mod usage;
 mod view_store;
 mod volume_notes;
 mod volume_operations;
@@ -33,10 +35,11 @@ use api::velero::{
 use api::{
     Claim, DataProtectionApplication, HiddenSecret, Kind, NodeAgent, NonAdminBackup,
     NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminDownloadRequest,
-    NonAdminRestore, NonAdminSchedule, RestoredPod,
+    NonAdminRestore, NonAdminSchedule, RestoredPod, Volume,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::core::{DynamicObject, ObjectMeta};
 
 pub use credentials::SecretKey;
@@ -51,6 +54,8 @@ use crate::measure::Totals;
 use crate::policy::{LastPolicy, Policies, Problem, Vanished};
 use crate::queue::Queue;
 use crate::results::Results;
+use crate::turns::Turns;
+use crate::usage::Ledger;
 use crate::view::{Credential, Seen};
 use crate::{Key, RejectedWrite, Target};
 use index::Index;
@@ -133,6 +138,8 @@ pub struct State {
     takes_native_snapshots: Option<bool>,
     snapshot_classes: Arc<SnapshotClasses>,
     pods_are_fenced: bool,
+    /// Whether Velero is for tenants alone, and has its permissions in tenants' namespaces by a RoleBinding in each.
+    dedicated: bool,
     velero_backups: Store<Backup>,
     velero_restores: Store<Restore>,
     storage_locations: Store<BackupStorageLocation>,
@@ -147,14 +154,21 @@ pub struct State {
     data_uploads: Store<DataUpload>,
     data_downloads: Store<DataDownload>,
     claims: Store<Claim>,
+    persistent_volumes: Store<Volume>,
+    /// The uids of claims whose data is in a folder of a node.
+    host_paths: BTreeSet<String>,
     /// The pods that Velero restored.
     restored_pods: Store<RestoredPod>,
+    /// The RoleBindings that give Velero its permissions in tenants' namespaces.
+    velero_bindings: Store<RoleBinding>,
     /// The DaemonSets in Velero's namespace.
     node_agents: Store<NodeAgent>,
     /// The kinds of which a whole list was seen. One that nacre is not permitted to list is never in it.
     listed: BTreeSet<Kind>,
     backup_queue: Queue,
     restore_queue: Queue,
+    backup_turns: Turns,
+    restore_turns: Turns,
     /// Requests by the names of the Velero objects they refer to.
     references: Index<Key>,
     /// DeleteBackupRequests by the Velero Backup they are about.
@@ -187,6 +201,8 @@ pub struct State {
     reviews: Reviews,
     velero_view: VeleroView,
     totals: Totals,
+    /// What each namespace uses.
+    usage: Ledger,
 }
 
 impl State {
@@ -215,6 +231,7 @@ impl State {
             takes_native_snapshots: None,
             snapshot_classes: Arc::default(),
             pods_are_fenced: false,
+            dedicated: false,
             velero_backups: Store::packing(),
             velero_restores: Store::packing(),
             storage_locations: Store::default(),
@@ -228,11 +245,16 @@ impl State {
             data_uploads: Store::packing(),
             data_downloads: Store::packing(),
             claims: Store::packing(),
+            persistent_volumes: Store::packing(),
+            host_paths: BTreeSet::new(),
             restored_pods: Store::default(),
+            velero_bindings: Store::default(),
             node_agents: Store::default(),
             listed: BTreeSet::new(),
             backup_queue: Queue::default(),
             restore_queue: Queue::default(),
+            backup_turns: Turns::default(),
+            restore_turns: Turns::default(),
             references: Index::default(),
             deletions: Index::default(),
             volumes: Index::default(),
@@ -251,6 +273,7 @@ impl State {
             reviews: Reviews::default(),
             velero_view: VeleroView::default(),
             totals: Totals::default(),
+            usage: Ledger::default(),
         }
     }
 
@@ -284,7 +307,7 @@ impl State {
     }
 
     /// Takes an update, and returns the requests it affects. Velero's kinds in tenants' namespaces are watched
-    /// separately, but replies to writes find their way by namespace.
+    /// separately, but replies to writes find their way by namespace. Whatever changes may make it somebody's turn.
     pub fn update<O: Incoming>(&mut self, kind: Kind, update: Update<'_, O>, now: Moment) -> Vec<Key> {
         self.now = now.clock;
         let namespace = match &update {
@@ -292,18 +315,31 @@ impl State {
             Update::Deleted(meta) => meta.namespace.as_deref(),
             _ => None,
         };
-        match namespace {
+        let mut keys = match namespace {
             Some(namespace) if self.is_in_velero_view(kind, namespace) => {
                 self.update_velero_view(kind, update, now)
             }
             _ => self.update_kind(kind, update, now),
-        }
+        };
+        keys.extend(self.next_turns());
+        keys
     }
 
     fn update_typed<K: WatchedKind, O: Incoming>(&mut self, update: Update<'_, O>, now: Moment) -> Vec<Key> {
         let store = K::store_mut(self);
         let change = match update {
-            Update::Observed(object) => store.observed(object.meta(), || object.read()),
+            Update::Observed(object) => {
+                let meta = object.meta();
+                let unreported = store.is_unreported(
+                    meta.namespace.as_deref().unwrap_or_default(),
+                    meta.name.as_deref().unwrap_or_default(),
+                );
+                let change = store.observed(meta, || object.read());
+                if unreported && change.is_none() {
+                    return K::reported(self, meta);
+                }
+                change
+            }
             Update::ObservedGone(object) => store.observed_gone(object.meta(), now.uptime),
             Update::Wrote(object) => store.wrote(object.meta(), now.uptime, || object.read()),
             Update::Deleted(meta) => store.deleted(meta),

@@ -75,7 +75,7 @@ impl State {
         let namespace = object.metadata.namespace.clone().unwrap_or_default();
         let name = object.metadata.name.clone().unwrap_or_default();
         let stages: Vec<Stage> = after.map_or_else(Vec::new, |request| {
-            let found = references(request).into_iter().filter_map(|name| self.velero_backup(&name));
+            let found = references(request).into_iter().filter_map(|name| self.admin::<Backup>(&name));
             found.map(|velero| velero.stage()).collect()
         });
         let places = self.places.entry(namespace.clone()).or_default();
@@ -96,7 +96,7 @@ impl State {
     pub(super) fn place_referring(&mut self, velero: &Backup) {
         let name = velero.metadata.name.as_deref().unwrap_or_default();
         for key in self.keys_of(Kind::NonAdminBackup, name) {
-            let Some(request) = self.backup(&key.namespace, &key.name).map(|seen| seen.object) else {
+            let Some(request) = self.get::<NonAdminBackup>(&key.namespace, &key.name) else {
                 continue;
             };
             self.place_backup(Some(&request), Some(&request));

@@ -9,6 +9,7 @@ use kube::core::ObjectMeta;
 use super::State;
 use crate::location::endpoint::HostPattern;
 use crate::policy::{self, InForce, LastPolicy, Policies, Problem, Reading, Readings, Vanished};
+use crate::turns::LEDGER;
 use crate::view::Seen;
 use crate::{Action, Key, Policy, affected};
 
@@ -31,6 +32,7 @@ impl State {
     pub fn set_policy(&mut self, policy: Option<Arc<Policy>>) {
         self.policies = policy.map(Policies::from);
         self.review_all();
+        self.note_turns_again(None);
     }
 
     /// Drops a policy that vanished and whose time is over. Returns the requests that this affects.
@@ -49,6 +51,11 @@ impl State {
         }
         self.pods_are_fenced = are_fenced;
         self.reload_policy()
+    }
+
+    /// Takes that Velero is for tenants alone. It is so for as long as the process runs.
+    pub fn set_dedicated(&mut self, dedicated: bool) {
+        self.dedicated = dedicated;
     }
 
     /// Reads the policy again, and returns the requests that depend on it.
@@ -88,9 +95,14 @@ impl State {
     }
 
     pub(super) fn index_config_map(&mut self, before: Option<&ConfigMap>, after: Option<&ConfigMap>) {
+        if let Some(map) = after {
+            self.read_usage_record(map);
+        }
         let name = after.or(before).and_then(|map| map.metadata.name.as_deref());
         if name == Some(policy::CONFIG_MAP) {
             self.load_policy();
+        } else if let Some(map) = after.filter(|_| name == Some(LEDGER)) {
+            self.read_ledger(map);
         }
     }
 
@@ -116,14 +128,17 @@ impl State {
         let readings = Readings { config_map: map.map_or(Reading::Absent, reading), applications };
         let InForce { loaded, last, vanished, .. } =
             policy::in_force(self.policies.as_ref(), &self.last_policy, &readings, self.now);
-        let as_seen =
-            |policies: Policies| policies.sparing(&self.api_server).with_fenced_pods(self.pods_are_fenced);
+        let as_seen = |policies: Policies| {
+            let policies = policies.sparing(&self.api_server).with_fenced_pods(self.pods_are_fenced);
+            if self.dedicated { policies.without_roles() } else { policies }
+        };
         self.policies = loaded.policies.map(as_seen);
         self.policy_problems = loaded.problems;
         self.last_policy = last;
         self.policy_vanished = vanished;
         self.policy_reads += 1;
         self.review_all();
+        self.note_turns_again(None);
     }
 
     /// Notes which namespaces show the Velero view.

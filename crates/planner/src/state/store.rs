@@ -116,6 +116,13 @@ impl<K: Resource + Serialize + DeserializeOwned> Store<K> {
         self.objects.contains_key(&(namespace.to_owned(), name.to_owned()))
     }
 
+    /// Whether the watch has yet to report what we last wrote. Once it has, it has reported everything of this kind that
+    /// was stored before that write.
+    pub fn is_unreported(&self, namespace: &str, name: &str) -> bool {
+        let entry = self.objects.get(&(namespace.to_owned(), name.to_owned()));
+        entry.is_some_and(|entry| entry.written.is_some())
+    }
+
     /// The objects of one namespace, by name.
     pub fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = Seen<K>> + use<'a, K> {
         let from = (namespace.to_owned(), String::new());

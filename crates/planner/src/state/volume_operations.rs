@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use api::velero::{DataDownload, DataUpload, PodVolumeBackup, PodVolumeRestore, VolumeOperation};
+use api::velero::{
+    Backup, DataDownload, DataUpload, PodVolumeBackup, PodVolumeRestore, Restore, VolumeOperation,
+};
 use api::{DataMoverCounts, Kind, PodVolumeCounts};
 use kube::core::DynamicObject;
 
@@ -12,14 +14,14 @@ use crate::Key;
 impl State {
     /// How far the volumes of this Velero Backup are.
     pub fn backup_volumes(&self, backup: &str) -> (PodVolumeCounts, DataMoverCounts) {
-        let velero = self.velero_backup(backup);
+        let velero = self.admin::<Backup>(backup);
         let uid = velero.as_deref().and_then(|velero| velero.metadata.uid.as_deref());
         self.counts::<PodVolumeBackup, DataUpload>(backup, uid)
     }
 
     /// How far the volumes of this Velero Restore are.
     pub fn restore_volumes(&self, restore: &str) -> (PodVolumeCounts, DataMoverCounts) {
-        let velero = self.velero_restore(restore);
+        let velero = self.admin::<Restore>(restore);
         let uid = velero.as_deref().and_then(|velero| velero.metadata.uid.as_deref());
         self.counts::<PodVolumeRestore, DataDownload>(restore, uid)
     }

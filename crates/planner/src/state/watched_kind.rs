@@ -13,8 +13,10 @@ use api::{
 // The macro below derives the kind from the type's name.
 use api::{
     Claim as PersistentVolumeClaim, HiddenSecret as Secret, NodeAgent as DaemonSet, RestoredPod as Pod,
+    Volume as PersistentVolume,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Resource;
 use kube::core::ObjectMeta;
 use serde::Serialize;
@@ -22,7 +24,7 @@ use serde::de::DeserializeOwned;
 
 use super::store::Store;
 use super::{Incoming, Moment, State, Update};
-use crate::{Key, affected};
+use crate::{Key, affected, dedicated, schedule};
 
 /// A kind that is watched.
 pub trait WatchedKind:
@@ -38,6 +40,14 @@ pub trait WatchedKind:
     fn index(state: &mut State, before: Option<&Self>, after: Option<&Self>);
     /// The requests that a change affects.
     fn affected(state: &State, before: Option<&Self>, after: Option<&Self>) -> Vec<Key>;
+
+    /// The requests that waited until the watch reports what nacre wrote to this object.
+    fn reported(state: &State, meta: &ObjectMeta) -> Vec<Key> {
+        if Self::KIND != Kind::NonAdminBackup {
+            return Vec::new();
+        }
+        schedule::reported(state, meta).into_iter().collect()
+    }
 }
 
 macro_rules! watched_kinds {
@@ -111,8 +121,10 @@ watched_kinds! {
     DataUpload in data_uploads, indexed by State::index_volume, affects affected::volume;
     DataDownload in data_downloads, indexed by State::index_volume, affects affected::volume;
     PersistentVolumeClaim in claims, indexed by nothing, affects affected::claim;
+    PersistentVolume in persistent_volumes, indexed by State::index_persistent_volume, affects affected::persistent_volume;
     Pod in restored_pods, indexed by nothing, affects affected::restored_pod;
     DaemonSet in node_agents, indexed by nothing, affects affected::node_agent;
+    RoleBinding in velero_bindings, indexed by nothing, affects dedicated::affected;
 }
 
 fn nothing<K>(_: &mut State, _: Option<&K>, _: Option<&K>) {}

@@ -157,13 +157,16 @@ impl Ask {
         if self.in_deleting_namespace {
             namespace["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }
-        let request = json!({
+        let mut request = json!({
             "operation": self.operation,
             "name": self.name,
-            "namespace": name,
             "resource": { "group": self.resource.0, "resource": self.resource.1 },
             "userInfo": self.user,
         });
+        // The API server leaves out what is empty.
+        if !name.is_empty() {
+            request["namespace"] = json!(name);
+        }
         let mut context = Context::default().with_all();
         for (name, value) in [
             ("object", &self.object),

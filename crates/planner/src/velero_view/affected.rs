@@ -1,6 +1,7 @@
 //! Which objects in tenant namespaces a change affects.
 
-use api::Kind;
+use api::velero::DownloadRequest;
+use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, NonAdminSchedule};
 use kube::core::{DynamicObject, ObjectMeta};
 
 use super::{enabled_in, related};
@@ -52,6 +53,7 @@ fn copy_of(request: &Key) -> Option<Key> {
         Kind::NonAdminBackup => Kind::Backup,
         Kind::NonAdminRestore => Kind::Restore,
         Kind::NonAdminBackupStorageLocation => Kind::BackupStorageLocation,
+        Kind::NonAdminSchedule => Kind::Schedule,
         _ => return None,
     };
     Some(Key::new(kind, &request.namespace, &request.name))
@@ -71,7 +73,7 @@ pub fn affected_by_copy(
     if uid(before) != uid(after) {
         affected.extend(children(view, &key));
         let left = uid(before).filter(|_| kind == Kind::DownloadRequest && after.is_none());
-        let left = left.and_then(|uid| view.download_request(&download::velero_name(&uid)));
+        let left = left.and_then(|uid| view.admin::<DownloadRequest>(&download::velero_name(&uid)));
         affected.extend(left.map(|velero| Key::of(Kind::DownloadRequest, &velero.metadata)));
     }
     affected
@@ -81,12 +83,12 @@ pub fn affected_by_copy(
 fn children(view: &State, key: &Key) -> Vec<Key> {
     let velero = match key.kind {
         Kind::Backup => view
-            .backup(&key.namespace, &key.name)
-            .and_then(|request| backup::velero_of(view, &request.object))
+            .get(&key.namespace, &key.name)
+            .and_then(|request| backup::velero_of(view, &request))
             .and_then(|velero| velero.metadata.name.clone()),
         Kind::Restore => view
-            .restore(&key.namespace, &key.name)
-            .and_then(|request| restore::velero_of(view, &request.object))
+            .get(&key.namespace, &key.name)
+            .and_then(|request| restore::velero_of(view, &request))
             .and_then(|velero| velero.metadata.name.clone()),
         _ => return Vec::new(),
     };
@@ -103,15 +105,17 @@ fn children(view: &State, key: &Key) -> Vec<Key> {
 
 /// Everything in a tenant's namespace that may have to be made, changed or removed.
 fn within(view: &State, namespace: &str) -> Vec<Key> {
-    let backups = view.backups_in(namespace).into_iter();
-    let backups = backups.map(|seen| Key::of(Kind::Backup, &seen.object.metadata));
-    let restores = view.restores_in(namespace).into_iter();
-    let restores = restores.map(|seen| Key::of(Kind::Restore, &seen.object.metadata));
-    let locations = view.locations_in(namespace).into_iter();
-    let locations = locations.map(|seen| Key::of(Kind::BackupStorageLocation, &seen.object.metadata));
+    let backups = view.list::<NonAdminBackup>(namespace).into_iter();
+    let backups = backups.map(|found| Key::of(Kind::Backup, &found.metadata));
+    let restores = view.list::<NonAdminRestore>(namespace).into_iter();
+    let restores = restores.map(|found| Key::of(Kind::Restore, &found.metadata));
+    let locations = view.list::<NonAdminBackupStorageLocation>(namespace).into_iter();
+    let locations = locations.map(|found| Key::of(Kind::BackupStorageLocation, &found.metadata));
+    let schedules = view.list::<NonAdminSchedule>(namespace).into_iter();
+    let schedules = schedules.map(|found| Key::of(Kind::Schedule, &found.metadata));
     // What belongs to a backup or restore is enqueued once the copy of that exists.
     let there = view.velero_view_in(namespace);
-    let mut all: Vec<_> = backups.chain(restores).chain(locations).chain(there).collect();
+    let mut all: Vec<_> = backups.chain(restores).chain(locations).chain(schedules).chain(there).collect();
     let parents = [Kind::Backup, Kind::Restore];
     let present: Vec<_> = all.iter().filter(|key| parents.contains(&key.kind)).cloned().collect();
     all.extend(present.iter().flat_map(|key| children(view, key)));

@@ -1,16 +1,17 @@
 //! The desired content of a copy in a tenant namespace: with the tenant's names, and without the credential.
 
+use api::velero::{BackupStorageLocation, DeleteBackupRequest};
 use std::collections::BTreeMap;
 
 use api::condition;
-use api::{Kind, NonAdminBackup, NonAdminRestore, Phase, labels};
+use api::{Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, Phase, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::label;
 use super::related::{self, Parent};
+use super::{label, schedule};
 use crate::ownership::own_name;
 use crate::state::State;
 use crate::{Key, backup, healed_by, ownership, restore};
@@ -37,10 +38,13 @@ pub(super) fn of(view: &State, key: &Key) -> DesiredCopy {
     let copy = |body: Option<Value>| body.map_or(DesiredCopy::Nothing, DesiredCopy::Copy);
     match key.kind {
         Kind::Backup => {
-            view.backup(namespace, name).map_or(DesiredCopy::Nothing, |seen| of_backup(view, &seen.object))
+            view.get(namespace, name).map_or(DesiredCopy::Nothing, |request| of_backup(view, &request))
         }
         Kind::Restore => {
-            view.restore(namespace, name).map_or(DesiredCopy::Nothing, |seen| of_restore(view, &seen.object))
+            view.get(namespace, name).map_or(DesiredCopy::Nothing, |request| of_restore(view, &request))
+        }
+        Kind::Schedule => {
+            view.get(namespace, name).map_or(DesiredCopy::Nothing, |found| schedule::desired(&found))
         }
         Kind::BackupStorageLocation => copy(location(view, namespace, name)),
         Kind::DeleteBackupRequest => copy(delete_request(view, namespace, name)),
@@ -115,14 +119,14 @@ fn unmade(phase: Option<Phase>, conditions: &[Condition], spec: &Value, request:
 
 /// A tenant's storage, as Velero has it, without the credential.
 fn location(view: &State, namespace: &str, name: &str) -> Option<Value> {
-    let request = view.location(namespace, name)?.object;
+    let request = view.get::<NonAdminBackupStorageLocation>(namespace, name)?;
     let reported = request
         .status
         .as_ref()
         .and_then(|status| status.velero_backup_storage_location.as_ref()?.name.clone());
     let mut names = [Some(own_name(&request.metadata)), reported].into_iter().flatten();
     let storage = names.find_map(|name| {
-        let storage = view.storage_location(&name)?;
+        let storage = view.admin::<BackupStorageLocation>(&name)?;
         let made = ownership::made_for(
             &storage.metadata,
             &request.metadata,
@@ -139,7 +143,7 @@ fn location(view: &State, namespace: &str, name: &str) -> Option<Value> {
 
 /// A request to delete a backup of the tenant's with its data.
 fn delete_request(view: &State, namespace: &str, name: &str) -> Option<Value> {
-    let request = view.delete_request(name)?;
+    let request = view.admin::<DeleteBackupRequest>(name)?;
     let parent = related::of_backup(view, namespace, &request.spec.backup_name, |_| true)?;
     let spec = json!({"backupName": parent.name});
     let mut body = body(&request.metadata, &spec, &value(&request.status.clone().unwrap_or_default()));
@@ -169,7 +173,7 @@ fn tie(body: &mut Value, kind: Kind, parent: &Parent) {
     }
 }
 
-fn body(meta: &ObjectMeta, spec: &Value, status: &Value) -> Value {
+pub(super) fn body(meta: &ObjectMeta, spec: &Value, status: &Value) -> Value {
     let mut marks = related::marks(meta.labels.as_ref());
     marks.insert(labels::SHOWN.to_owned(), labels::SHOWN_COPY.to_owned());
     // Tenants' backups leave Velero's kinds out anyway; this is for the administrators'.
@@ -182,7 +186,7 @@ fn body(meta: &ObjectMeta, spec: &Value, status: &Value) -> Value {
 }
 
 /// The tenant's own labels, so that `velero backup get --selector` finds what was labelled when it was asked for.
-fn with_own_labels(body: &mut Value, request: &ObjectMeta) {
+pub(super) fn with_own_labels(body: &mut Value, request: &ObjectMeta) {
     let own: &BTreeMap<_, _> = &request.labels.clone().unwrap_or_default();
     for (name, label) in own.iter().filter(|(name, _)| !related::is_veleros(name)) {
         body["metadata"]["labels"][name] = json!(label);
@@ -197,7 +201,7 @@ fn rename(object: &mut Value, field: &str, named: impl FnOnce(&str) -> String) {
     }
 }
 
-fn value(part: &impl Serialize) -> Value {
+pub(super) fn value(part: &impl Serialize) -> Value {
     // Our own types always become JSON.
     serde_json::to_value(part).unwrap_or_default()
 }

@@ -2,10 +2,11 @@
 //!
 //! A copy is generated (`desired`) from the objects in Velero's namespace and the tenant's requests whenever either
 //! changes, and is never read for anything else. What an object in a tenant's namespace is, its name says: one that is
-//! called like the tenant's request is the copy of what became of it. Any other Backup, Restore or DeleteBackupRequest
-//! was made with Velero's command line and is a request (`request`), for which nacre makes the NonAdminBackup or
-//! NonAdminRestore of that name, under the same rules, or says why not. A DownloadRequest is answered as a
-//! NonAdminDownloadRequest is, by `download`.
+//! called like the tenant's request is the copy of what became of it. Any other Backup, Restore, Schedule or
+//! DeleteBackupRequest was made with Velero's command line and is a request (`request`), for which nacre makes the
+//! NonAdminBackup, NonAdminRestore or NonAdminSchedule of that name, under the same rules, or says why not. A
+//! DownloadRequest is answered as a NonAdminDownloadRequest is, by `download`. Copies of schedules can be paused and
+//! deleted (`schedule`).
 //!
 //! `enabled` says for which namespaces, and `affected` which copies a change affects.
 
@@ -17,6 +18,7 @@ mod record;
 mod related;
 mod request;
 pub mod roles;
+mod schedule;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +40,7 @@ use crate::state::State;
 use crate::{Action, Event, Key, Object, Plan, Target, merge};
 
 /// What is copied.
-pub const COPIED: [Kind; 8] = [
+pub const COPIED: [Kind; 9] = [
     Kind::Backup,
     Kind::Restore,
     Kind::BackupStorageLocation,
@@ -47,10 +49,11 @@ pub const COPIED: [Kind; 8] = [
     Kind::PodVolumeRestore,
     Kind::DataUpload,
     Kind::DataDownload,
+    Kind::Schedule,
 ];
 
 /// What is watched in tenants' namespaces, where anything is.
-pub const WATCHED: [Kind; 9] = [
+pub const WATCHED: [Kind; 10] = [
     Kind::Backup,
     Kind::Restore,
     Kind::BackupStorageLocation,
@@ -59,6 +62,7 @@ pub const WATCHED: [Kind; 9] = [
     Kind::PodVolumeRestore,
     Kind::DataUpload,
     Kind::DataDownload,
+    Kind::Schedule,
     Kind::DownloadRequest,
 ];
 
@@ -73,6 +77,8 @@ pub struct Observed {
     pub enabled: Option<bool>,
     /// What it is a copy of.
     pub desired: DesiredCopy,
+    /// The schedule that it is a copy of, if it is one of a schedule.
+    pub original: Option<Target>,
     /// What it asks for, if it is a copy of nothing.
     pub asked: TenantRequest,
     /// The current time, given by the caller.
@@ -91,7 +97,8 @@ pub fn observe(view: &State, key: &Key) -> Option<Observed> {
         (DesiredCopy::Nothing, Some(found)) if enabled == Some(true) => request::read(view, key, found),
         _ => TenantRequest::Nothing,
     };
-    Some(Observed { key: key.clone(), found, enabled, desired, asked, now: view.now() })
+    let original = schedule::original(view, key);
+    Some(Observed { key: key.clone(), found, enabled, desired, original, asked, now: view.now() })
 }
 
 impl Observed {
@@ -139,7 +146,9 @@ fn show(seen: &Observed, found: Option<&DynamicObject>) -> Plan {
             Plan::done().then(Action::Create(whole(&seen.key, wanted))).because("it has no copy yet")
         }
         (DesiredCopy::Copy(wanted) | DesiredCopy::Waiting(wanted), Some(found)) => {
-            rewrite(seen, found, wanted).because("the copy shows what it is a copy of")
+            schedule::carried_over(seen, found, wanted).unwrap_or_else(|| {
+                rewrite(seen, found, wanted).because("the copy shows what it is a copy of")
+            })
         }
         (DesiredCopy::Gone, Some(found)) => remove(seen, found).because("what it is a copy of is gone"),
         (DesiredCopy::Nothing, Some(found)) if mark(found) == Some(labels::SHOWN_COPY) => {
@@ -159,6 +168,7 @@ fn whole(key: &Key, wanted: &Value) -> Object {
     body["kind"] = json!(key.kind.name());
     body["metadata"]["name"] = json!(key.name);
     body["metadata"]["namespace"] = json!(key.namespace);
+    schedule::hold(key.kind, &mut body);
     Object { kind: key.kind, body }
 }
 
@@ -171,7 +181,8 @@ fn rewrite(seen: &Observed, found: &DynamicObject, wanted: &Value) -> Plan {
     let found_now = comparable(found);
     let wanted = ignore_time_only_changes(seen.key.kind, &found_now, with_foreign_marks(&found_now, wanted));
     let change = merge::diff(&found_now, &wanted);
-    Plan::done().then_if(change.map(|change| Action::Patch(target(seen, found), change)))
+    let held = schedule::ensure_held(seen, found);
+    Plan::done().then_if(change.map(|change| Action::Patch(target(seen, found), change))).then_if(held)
 }
 
 fn target(seen: &Observed, found: &DynamicObject) -> Target {
@@ -180,7 +191,8 @@ fn target(seen: &Observed, found: &DynamicObject) -> Target {
 
 fn remove(seen: &Observed, found: &DynamicObject) -> Plan {
     let is_deleting = found.metadata.deletion_timestamp.is_some();
-    if is_deleting { Plan::done() } else { Plan::done().then(Action::Delete(target(seen, found))) }
+    let plan = Plan::done().then_if(schedule::release(seen, found));
+    if is_deleting { plan } else { plan.then(Action::Delete(target(seen, found))) }
 }
 
 /// The parts of an object that a copy has.

@@ -2,6 +2,7 @@
 //! label went while nacre was down go too, and nobody has to look for them where there never were any.
 
 use api::Kind;
+use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
 use super::mark;
@@ -13,13 +14,13 @@ pub const RECORD: &str = "nacre-velero-view";
 
 /// Whether tenants' namespaces are to be watched: somebody is to see Velero's objects there, or once was.
 pub fn in_use(view: &State) -> bool {
-    !view.velero_view_namespaces().is_empty() || view.config_map(RECORD).is_some()
+    !view.velero_view_namespaces().is_empty() || view.admin::<ConfigMap>(RECORD).is_some()
 }
 
 /// Notes that there may be copies before the first is made, and that there are none once the last is gone. Returns
 /// also whether the watches can end.
 pub fn record(view: &State) -> (Plan, bool) {
-    let record = view.config_map(RECORD);
+    let record = view.admin::<ConfigMap>(RECORD);
     if !view.velero_view_namespaces().is_empty() {
         return match record {
             Some(_) => (Plan::done(), false),

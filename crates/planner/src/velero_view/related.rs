@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::velero::{Backup, Restore};
-use api::{Kind, labels};
+use api::{Kind, NonAdminBackupStorageLocation, labels};
 use kube::core::{DynamicObject, ObjectMeta};
 
 use crate::ownership::{label, own_name};
 use crate::state::State;
+use crate::turns::TAG;
 use crate::{Key, backup, restore};
 
 /// Whether a label or annotation is Velero's, OADP's or ours. Others on a Velero object are an administrator's notes and
@@ -18,15 +19,15 @@ pub(super) fn is_veleros(name: &str) -> bool {
         || ["velero.io/", "openshift.io/", "nacre.dev/"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The marks of a Velero object that a copy has.
+/// The marks of a Velero object that a copy has. When it got its turn says something about others.
 pub(super) fn marks(given: Option<&BTreeMap<String, String>>) -> BTreeMap<String, String> {
-    let shown = given.into_iter().flatten().filter(|(name, _)| is_veleros(name));
+    let shown = given.into_iter().flatten().filter(|(name, _)| is_veleros(name) && *name != TAG);
     shown.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// What a location is called in this namespace: a tenant's own by the tenant's name for it.
 pub(super) fn location_name(view: &State, namespace: &str, storage: &str) -> String {
-    let own = view.locations_in(namespace).into_iter().map(|seen| seen.object);
+    let own = view.list::<NonAdminBackupStorageLocation>(namespace).into_iter();
     let reported = |status: &api::NonAdminBackupStorageLocationStatus| {
         status.velero_backup_storage_location.as_ref()?.name.clone()
     };
@@ -92,8 +93,8 @@ pub(super) fn of_backup(
 ) -> Option<Parent> {
     let requests = view.backups_of(velero).into_iter().filter(|key| key.namespace == namespace);
     let mut own = requests.filter(|key| {
-        let request = view.backup(namespace, &key.name);
-        let found = request.and_then(|request| backup::velero_of(view, &request.object));
+        let request = view.get(namespace, &key.name);
+        let found = request.and_then(|request| backup::velero_of(view, &request));
         found.is_some_and(|found| found.metadata.name.as_deref() == Some(velero) && is(&found))
     });
     own.find_map(|key| parent(view, Kind::Backup, &key))
@@ -102,8 +103,8 @@ pub(super) fn of_backup(
 fn of_restore(view: &State, namespace: &str, velero: &str, is: impl Fn(&Restore) -> bool) -> Option<Parent> {
     let requests = view.restores_of(velero).into_iter().filter(|key| key.namespace == namespace);
     let mut own = requests.filter(|key| {
-        let request = view.restore(namespace, &key.name);
-        let found = request.and_then(|request| restore::velero_of(view, &request.object));
+        let request = view.get(namespace, &key.name);
+        let found = request.and_then(|request| restore::velero_of(view, &request));
         found.is_some_and(|found| found.metadata.name.as_deref() == Some(velero) && is(&found))
     });
     own.find_map(|key| parent(view, Kind::Restore, &key))

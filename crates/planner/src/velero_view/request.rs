@@ -7,12 +7,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::{Kind, NonAdminBackup, NonAdminBackupSpec, NonAdminRestore, NonAdminRestoreSpec, labels};
+use api::{
+    Kind, NonAdminBackup, NonAdminBackupSpec, NonAdminBackupStorageLocation, NonAdminRestore,
+    NonAdminRestoreSpec, labels,
+};
 use kube::core::{DynamicObject, ObjectMeta};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{Observed, mark, refuse, related, remove, target, until_read};
+use super::{Observed, mark, refuse, related, remove, schedule, target, until_read};
 use crate::ownership::annotation;
 use crate::state::State;
 use crate::{Action, Key, Object, Plan, Refusal, Target, backup, restore};
@@ -24,7 +27,7 @@ pub enum TenantRequest {
     Nothing,
     /// Something, but the policy is unknown at the moment.
     Unclear,
-    /// A backup or restore, for which this request is made.
+    /// A backup, restore or schedule, for which this request is made.
     Made(Object),
     /// That this backup goes with its data, and the record of who asks for that.
     Deletion(Target, Option<String>),
@@ -48,6 +51,7 @@ pub(super) fn read(view: &State, key: &Key, found: &DynamicObject) -> TenantRequ
         Kind::Backup => asked_backup(view, key, found),
         Kind::Restore => asked_restore(view, key, found),
         Kind::DeleteBackupRequest => asked_deletion(view, key, found),
+        Kind::Schedule => schedule::asked(view, key, found),
         _ => TenantRequest::Nothing,
     }
 }
@@ -59,7 +63,7 @@ pub(crate) fn has_its_own_velero(view: &State, namespace: &str) -> bool {
     locations.any(|key| {
         let location = view.velero_view(key.kind, namespace, &key.name);
         let ours = location.is_some_and(|location| mark(&location).is_some());
-        !ours && view.location(namespace, &key.name).is_none()
+        !ours && view.get::<NonAdminBackupStorageLocation>(namespace, &key.name).is_none()
     })
 }
 
@@ -70,7 +74,7 @@ fn asked_backup(view: &State, key: &Key, found: &DynamicObject) -> TenantRequest
     };
     let request = NonAdminBackup { metadata: meta(found), spec, status: None };
     let made = Object::of(Kind::NonAdminBackup, &without_uid(request.clone(), |made| &mut made.metadata));
-    judged(backup::judge(view, request), made, "spec.backupSpec")
+    judged(backup::judge(view, request), made, "spec.backupSpec", "spec")
 }
 
 fn asked_restore(view: &State, key: &Key, found: &DynamicObject) -> TenantRequest {
@@ -80,13 +84,13 @@ fn asked_restore(view: &State, key: &Key, found: &DynamicObject) -> TenantReques
     };
     let request = NonAdminRestore { metadata: meta(found), spec, status: None };
     let made = Object::of(Kind::NonAdminRestore, &without_uid(request.clone(), |made| &mut made.metadata));
-    judged(restore::judge(view, request), made, "spec.restoreSpec")
+    judged(restore::judge(view, request), made, "spec.restoreSpec", "spec")
 }
 
 fn asked_deletion(view: &State, key: &Key, found: &DynamicObject) -> TenantRequest {
     let name = found.data["spec"]["backupName"].as_str().unwrap_or_default();
-    if let Some(request) = view.backup(&key.namespace, name) {
-        let target = Target::of(Kind::NonAdminBackup, &request.object.metadata);
+    if let Some(request) = view.get::<NonAdminBackup>(&key.namespace, name) {
+        let target = Target::of(Kind::NonAdminBackup, &request.metadata);
         return TenantRequest::Deletion(
             target,
             annotation(&found.metadata, labels::REQUESTER).map(str::to_owned),
@@ -101,21 +105,32 @@ fn asked_deletion(view: &State, key: &Key, found: &DynamicObject) -> TenantReque
     }
 }
 
-fn judged(verdict: Option<Result<(), Refusal>>, made: Object, path: &str) -> TenantRequest {
+pub(super) fn judged(
+    verdict: Option<Result<(), Refusal>>,
+    made: Object,
+    path: &str,
+    of_velero: &str,
+) -> TenantRequest {
     match verdict {
         None => TenantRequest::Unclear,
         Some(Ok(())) => TenantRequest::Made(made),
         // It waits as a request of nacre's own kind does.
         Some(Err(refusal)) if refusal.healed_by().is_waiting() => TenantRequest::Made(made),
         // Whoever asked wrote a spec without our level in it.
-        Some(Err(refusal)) => TenantRequest::Refused(refusal.to_string().replacen(path, "spec", 1)),
+        Some(Err(refusal)) => TenantRequest::Refused(refusal.to_string().replacen(path, of_velero, 1)),
     }
 }
 
 /// Reads a spec as a request would have it; a field that is not known there is not ignored. The star that Velero's
 /// command line always sends means what it must mean here: the own namespace.
 fn spec<S: DeserializeOwned>(found: &DynamicObject, level: &str, namespace: &str) -> Result<S, String> {
-    let mut spec = found.data.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    let spec = found.data.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    let spec = cleaned(spec, namespace);
+    serde_json::from_value(json!({ level: spec })).map_err(|error| format!("spec: cannot be read: {error}"))
+}
+
+/// A spec without what Velero's command line sends for nothing.
+pub(super) fn cleaned(mut spec: Map<String, Value>, namespace: &str) -> Map<String, Value> {
     let meant = |names: &Value| {
         let names = names.as_array().cloned().unwrap_or_default();
         names.iter().all(|name| name == "*" || name == namespace)
@@ -129,11 +144,11 @@ fn spec<S: DeserializeOwned>(found: &DynamicObject, level: &str, namespace: &str
             || value.as_object().is_some_and(Map::is_empty)
     };
     spec.retain(|_, value| !empty(value));
-    serde_json::from_value(json!({ level: spec })).map_err(|error| format!("spec: cannot be read: {error}"))
+    spec
 }
 
 /// The tenant's own labels and annotations go along; marks that mean something to us or to Velero do not.
-fn meta(found: &DynamicObject) -> ObjectMeta {
+pub(super) fn meta(found: &DynamicObject) -> ObjectMeta {
     let own = |marks: Option<&BTreeMap<String, String>>| -> Option<BTreeMap<String, String>> {
         let own =
             marks?.iter().filter(|(name, _)| !related::is_veleros(name) && !name.starts_with("kubectl."));
@@ -156,7 +171,7 @@ fn meta(found: &DynamicObject) -> ObjectMeta {
     }
 }
 
-fn without_uid<K>(mut request: K, meta: impl Fn(&mut K) -> &mut ObjectMeta) -> K {
+pub(super) fn without_uid<K>(mut request: K, meta: impl Fn(&mut K) -> &mut ObjectMeta) -> K {
     meta(&mut request).uid = None;
     request
 }

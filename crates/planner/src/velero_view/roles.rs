@@ -28,6 +28,8 @@ fn own(namespace: &str) -> Vec<Object> {
         rule(Kind::Backup, &[Kind::DownloadRequest], &answer),
         // The request for what `velero restore create` asks for; for backups nacre may do that anyway.
         rule(Kind::NonAdminRestore, &[Kind::NonAdminRestore], &["create"]),
+        // What `velero schedule delete` asks for.
+        rule(Kind::NonAdminSchedule, &[Kind::NonAdminSchedule], &["delete"]),
     ]);
     let in_velero_namespace = json!([{
         "apiGroups": [""], "resources": ["configmaps"], "resourceNames": [RECORD], "verbs": ["delete"],
@@ -52,6 +54,8 @@ fn tenants(aggregate_to: &[UserRole]) -> [Object; 2] {
     let links = ["create", "get", "list", "watch"];
     let edit = json!([
         rule(Kind::Backup, &asked, &["create"]),
+        // Velero's command line pauses and deletes a schedule by writing to it.
+        rule(Kind::Schedule, &[Kind::Schedule], &["create", "update", "patch", "delete"]),
         rule(Kind::Backup, &[Kind::DownloadRequest], &links),
         rule(Kind::Backup, &COPIED, &READ),
     ]);
@@ -91,10 +95,10 @@ mod tests {
     fn viewers_read_copies_and_get_no_links() {
         let [edit, view] = tenants(&UserRole::ALL).map(|role| role.body["rules"].to_string());
         assert!(view.contains("\"backups\"") && !view.contains("downloadrequests"), "{view}");
-        assert!(
-            !view.contains("create") && !edit.contains("patch") && !edit.contains("delete\""),
-            "{view} {edit}"
-        );
+        assert!(!view.contains("create"), "{view}");
+        let rules =
+            edit.replace("[\"schedules\"],\"verbs\":[\"create\",\"update\",\"patch\",\"delete\"]", "");
+        assert!(!rules.contains("patch") && !rules.contains("delete\""), "{edit}");
         assert!(edit.contains("downloadrequests"));
     }
 

@@ -2,6 +2,7 @@
 //! what became of the data of each claim in a restore.
 
 mod cancel;
+mod from_snapshot;
 mod operation;
 mod outcome;
 mod progress;

@@ -34,6 +34,8 @@ pub struct Operation {
     pub done: i64,
     /// Bytes in all, as far as Velero knows.
     pub total: i64,
+    /// Bytes that were new since the previous backup of the claim, as far as Velero reports it.
+    pub new_bytes: Option<i64>,
     /// Whether `spec.cancel` is set.
     pub is_cancelling: bool,
     /// Since when nacre has seen `spec.cancel`.
@@ -124,6 +126,7 @@ fn operation<K: WatchedKind + VolumeOperation>(view: &State, object: &K) -> Oper
         volume: object.pod_volume().map(str::to_owned),
         done: progress.done,
         total: progress.total,
+        new_bytes: object.new_bytes(),
         is_cancelling: object.is_cancelling(),
         cancelling_since: noted.and_then(|noted| noted.cancelling_since),
         created: meta.creation_timestamp.as_ref().map(|time| time.0),
@@ -135,7 +138,7 @@ fn operation<K: WatchedKind + VolumeOperation>(view: &State, object: &K) -> Oper
 fn pod<K: WatchedKind + VolumeOperation>(view: &State, object: &K) -> Option<Pod> {
     let named = object.pod()?;
     let state = if K::KIND == Kind::PodVolumeRestore && view.is_listed(Kind::Pod) {
-        let found = view.restored_pod(named.namespace, named.name);
+        let found = view.get::<RestoredPod>(named.namespace, named.name);
         let same = found.filter(|pod| pod.metadata.uid.as_deref() == Some(named.uid));
         same.map_or(PodState::Gone, |pod| pod_state(&pod))
     } else {

@@ -12,6 +12,7 @@ use api::velero::{Backup, Restore};
 use api::{Claim, ClaimState, ClaimStatus, Kind, labels};
 use jiff::Timestamp;
 
+use super::from_snapshot;
 use super::operation::{Operation, PodState};
 use super::scope::Scope;
 use super::summary;
@@ -36,10 +37,14 @@ pub struct Facts<'a> {
     pub saved: &'a [Operation],
     /// What the NonAdminBackup reports about its claims.
     pub reported: &'a [ClaimStatus],
+    /// Why the NonAdminBackup is called protected or not, where it lists no claims: OADP's CRDs drop the list.
+    pub unlisted: Option<&'a str>,
     /// The volume operations of the restore.
     pub operations: &'a [Operation],
     /// The claims in the namespace; none if nacre may not list claims.
     pub claims: Option<&'a [Arc<Claim>]>,
+    /// The current time, given by the caller.
+    pub now: Timestamp,
 }
 
 /// The outcome of a restore, as far as volume data is concerned.
@@ -55,6 +60,8 @@ pub struct Outcome {
     pub claims: Vec<ClaimStatus>,
     /// Something is missing that a late watch event may still bring.
     pub may_be_late: bool,
+    /// Velero is done, and a claim still waits for its volume.
+    pub waits_for_volume: bool,
 }
 
 /// What became of the data of each claim.
@@ -72,10 +79,15 @@ pub fn outcome(facts: &Facts<'_>) -> Outcome {
         let operations = by_claim.get(&name).map(Vec::as_slice).unwrap_or_default();
         let found = of_operations(facts, &name, operations).or_else(|| {
             let found = without_operation(facts, &scope, &name);
-            may_be_late |= found.as_ref().is_some_and(|found| found.state != ClaimState::Restored);
+            may_be_late |= found
+                .as_ref()
+                .is_some_and(|found| !matches!(found.state, ClaimState::Restored | ClaimState::Waiting));
             found
         });
         claims.extend(found);
+    }
+    if claims.iter().any(|claim| claim.state == ClaimState::Waiting) {
+        return Outcome { waits_for_volume: true, ..summary::running(claims) };
     }
     Outcome { may_be_late, ..summary::over(claims, facts.backup_name) }
 }
@@ -112,8 +124,9 @@ fn names(facts: &Facts<'_>, by_claim: &BTreeMap<String, Vec<&Operation>>) -> BTr
     let mut names: BTreeSet<String> = by_claim.keys().cloned().collect();
     names.extend(facts.saved.iter().filter_map(|saved| saved.claim.clone()));
     names.extend(facts.reported.iter().map(|claim| claim.name.clone()));
-    let made = facts.claims.unwrap_or_default().iter().filter(|claim| is_made_by(facts, claim));
-    names.extend(made.filter_map(|claim| claim.metadata.name.clone()));
+    let claims = facts.claims.unwrap_or_default().iter();
+    let concerned = claims.filter(|claim| is_made_by(facts, claim) || unlisted(facts, claim).is_some());
+    names.extend(concerned.filter_map(|claim| claim.metadata.name.clone()));
     names.retain(|name| name.len() <= LONGEST_NAME);
     names
 }
@@ -139,6 +152,7 @@ fn of_operations(facts: &Facts<'_>, name: &str, operations: &[&Operation]) -> Op
         state,
         bytes: known(bytes),
         total_bytes: known(total.max(bytes)),
+        new_bytes: None,
         message,
     })
 }
@@ -195,6 +209,11 @@ fn started(facts: &Facts<'_>) -> Option<Timestamp> {
     status.start_timestamp.as_ref().map(|time| time.0)
 }
 
+fn ended(facts: &Facts<'_>) -> Option<Timestamp> {
+    let status = facts.velero.status.as_ref()?;
+    status.completion_timestamp.as_ref().map(|time| time.0)
+}
+
 fn is_older(facts: &Facts<'_>, claim: &Claim) -> bool {
     let created = claim.metadata.creation_timestamp.as_ref().map(|time| time.0);
     created.zip(started(facts)).is_some_and(|(created, started)| created < started)
@@ -241,7 +260,14 @@ fn held(facts: &Facts<'_>, name: &str) -> Held {
 fn without_operation(facts: &Facts<'_>, scope: &Scope, name: &str) -> Option<ClaimStatus> {
     let is = |state, message: &str| {
         let message = Some(message.to_owned()).filter(|message| !message.is_empty());
-        Some(ClaimStatus { name: name.to_owned(), state, bytes: None, total_bytes: None, message })
+        Some(ClaimStatus {
+            name: name.to_owned(),
+            state,
+            bytes: None,
+            total_bytes: None,
+            new_bytes: None,
+            message,
+        })
     };
     let held = held(facts, name);
     let snapshots_left_out = facts.velero.spec.restore_pvs == Some(false) && held == Held::AsSnapshot;
@@ -269,8 +295,13 @@ fn without_operation(facts: &Facts<'_>, scope: &Scope, name: &str) -> Option<Cla
     };
     if is_made_by(facts, claim) {
         return match held {
-            Held::AsSnapshot => is(ClaimState::Restored, ""),
-            _ if from_snapshot(facts, claim) && held != Held::NotSaved => is(ClaimState::Restored, ""),
+            _ if from_snapshot::is_csi(claim) && held != Held::NotSaved => {
+                let (state, message) = from_snapshot::state(claim, ended(facts), facts.now);
+                is(state, &message)
+            }
+            Held::AsSnapshot if may_be_native(facts) => is(ClaimState::Restored, ""),
+            Held::AsSnapshot => is(ClaimState::Failed, "it came back empty: it does not name its snapshot"),
+            Held::LeftOut | Held::Unknown if is_native(facts, claim) => is(ClaimState::Restored, ""),
             Held::InStorage if !scope.pods => is(
                 ClaimState::Failed,
                 "it came back empty: its data comes back through its pod, and the request left pods out",
@@ -289,21 +320,39 @@ fn without_operation(facts: &Facts<'_>, scope: &Scope, name: &str) -> Option<Cla
     match held {
         Held::InStorage | Held::AsSnapshot => is(ClaimState::Kept, "the claim exists"),
         Held::NotSaved => is(ClaimState::NoData, "the claim exists and was left as it is"),
-        Held::LeftOut | Held::Unknown => None,
+        Held::LeftOut => None,
+        Held::Unknown => match unlisted(facts, claim)? {
+            condition::ALL_CLAIMS_SAVED => is(ClaimState::Kept, "the claim exists"),
+            _ => is(ClaimState::NoData, "the claim exists and was left as it is"),
+        },
     }
 }
 
-/// Whether the new volume of a claim is made from a snapshot.
-fn from_snapshot(facts: &Facts<'_>, claim: &Claim) -> bool {
-    let csi = claim.spec.data_source.as_ref().is_some_and(|source| source.kind == "VolumeSnapshot");
-    let taken = |backup: &Backup| backup.status.as_ref().and_then(|status| status.volume_snapshots_completed);
-    // Velero gives a claim the volume that its plugin made; without one, the claim comes back unbound.
-    let native = facts.source.and_then(taken).is_some_and(|taken| taken > 0);
-    csi || (native && claim.spec.volume_name.is_some())
+/// What the backup's condition means for a claim with a volume that was there when the backup started. It may have been
+/// left out on purpose: that the data is as in the backup would be the worse mistake.
+fn unlisted<'a>(facts: &Facts<'a>, claim: &Claim) -> Option<&'a str> {
+    let started = facts.source?.status.as_ref()?.start_timestamp.as_ref()?.0;
+    let created = claim.metadata.creation_timestamp.as_ref()?.0;
+    facts.unlisted.filter(|_| created <= started && claim.spec.volume_name.is_some())
+}
+
+/// How many snapshots of Velero's own plugins the backup has; none if the backup is gone.
+fn native_snapshots(facts: &Facts<'_>) -> Option<i64> {
+    let status = facts.source?.status.as_ref()?;
+    Some(status.volume_snapshots_completed.unwrap_or_default())
+}
+
+fn may_be_native(facts: &Facts<'_>) -> bool {
+    native_snapshots(facts).is_none_or(|taken| taken > 0)
+}
+
+/// Velero gives a claim the volume that its plugin made; without one, the claim comes back unbound.
+fn is_native(facts: &Facts<'_>, claim: &Claim) -> bool {
+    native_snapshots(facts).is_some_and(|taken| taken > 0) && claim.spec.volume_name.is_some()
 }
 
 /// The condition while Velero has not ended the restore.
 pub(super) fn still_running(message: String, claims: Vec<ClaimStatus>) -> Outcome {
     let reason = condition::STILL_RUNNING;
-    Outcome { status: Status::Unknown, reason, message, claims, may_be_late: false }
+    Outcome { status: Status::Unknown, reason, message, claims, may_be_late: false, waits_for_volume: false }
 }

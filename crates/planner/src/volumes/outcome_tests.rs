@@ -16,6 +16,7 @@ struct Restoring {
     source: Backup,
     saved: Vec<Operation>,
     reported: Vec<ClaimStatus>,
+    unlisted: Option<&'static str>,
     operations: Vec<Operation>,
     claims: Option<Vec<Arc<Claim>>>,
 }
@@ -37,6 +38,7 @@ fn operation(kind: Kind, phase: &str, claim_uid: &str) -> Operation {
         volume: Some("files".to_owned()),
         done: 8,
         total: 8,
+        new_bytes: None,
         is_cancelling: false,
         cancelling_since: None,
         created: None,
@@ -63,6 +65,7 @@ fn restoring() -> Restoring {
         source: Backup::default(),
         saved: vec![saved],
         reported: Vec::new(),
+        unlisted: None,
         operations: Vec::new(),
         claims: Some(Vec::new()),
     }
@@ -76,8 +79,10 @@ impl Restoring {
             backup_name: "good",
             saved: &self.saved,
             reported: &self.reported,
+            unlisted: self.unlisted,
             operations: &self.operations,
             claims: self.claims.as_deref(),
+            now: AFTER.parse().unwrap(),
         })
     }
 
@@ -98,6 +103,25 @@ impl Restoring {
 
 fn data(state: ClaimState) -> Vec<(String, ClaimState)> {
     vec![("data".to_owned(), state)]
+}
+
+/// OADP's CRDs drop the list of claims from the backup's status.
+#[test]
+fn a_claim_that_stays_is_reported_where_the_backup_lists_no_claims() {
+    let mut restoring = Restoring { saved: Vec::new(), ..restoring() };
+    let status = json!({"metadata": {}, "spec": {}, "status": {"startTimestamp": "2026-01-01T12:00:00Z"}});
+    restoring.source = serde_json::from_value(status).unwrap();
+    let mut bound = Arc::unwrap_or_clone(claim("data", "then", BEFORE));
+    bound.spec.volume_name = Some("pv".to_owned());
+    // One came later, and one has no volume.
+    let mut later = Arc::unwrap_or_clone(claim("later", "later", "2026-01-01T13:00:00Z"));
+    later.spec.volume_name = Some("pv".to_owned());
+    restoring.claims = Some(vec![Arc::new(bound), Arc::new(later), claim("empty", "empty", BEFORE)]);
+    assert_eq!(restoring.states(), []);
+    restoring.unlisted = Some("AllClaimsSaved");
+    assert_eq!(restoring.states(), data(ClaimState::Kept));
+    restoring.unlisted = Some("ClaimsNotSaved");
+    assert_eq!(restoring.states(), data(ClaimState::NoData));
 }
 
 #[test]
@@ -217,7 +241,14 @@ fn a_claim_of_which_the_backup_holds_nothing_came_back_empty() {
 }
 
 fn reported(state: ClaimState) -> ClaimStatus {
-    ClaimStatus { name: "data".to_owned(), state, bytes: None, total_bytes: None, message: None }
+    ClaimStatus {
+        name: "data".to_owned(),
+        state,
+        bytes: None,
+        total_bytes: None,
+        new_bytes: None,
+        message: None,
+    }
 }
 
 #[test]
@@ -238,6 +269,10 @@ fn snapshots_bring_data_back_without_an_operation() {
     let mut csi = claim("data", "new", AFTER);
     let source = api::DataSource { kind: "VolumeSnapshot".to_owned(), name: "s".to_owned() };
     Arc::make_mut(&mut csi).spec.data_source = Some(source);
+    restoring.claims = Some(vec![csi.clone()]);
+    assert_eq!(restoring.said(), "Unknown/StillRunning: claim \"data\" waits: no pod uses it yet");
+    assert!(restoring.outcome().waits_for_volume);
+    Arc::make_mut(&mut csi).status.phase = Some("Bound".to_owned());
     restoring.claims = Some(vec![csi]);
     assert_eq!(restoring.states(), data(ClaimState::Restored));
 
@@ -248,6 +283,22 @@ fn snapshots_bring_data_back_without_an_operation() {
     let status = json!({"metadata": {}, "spec": {}, "status": {"volumeSnapshotsCompleted": 1}});
     restoring.source = serde_json::from_value(status).unwrap();
     assert_eq!(restoring.states(), data(ClaimState::Restored));
+}
+
+/// The backup has a snapshot of the claim, and the claim came back as if it had not.
+#[test]
+fn a_claim_that_does_not_name_its_snapshot_is_empty() {
+    let mut restoring = restoring();
+    restoring.saved.clear();
+    restoring.reported = vec![reported(ClaimState::Saved)];
+    let status = json!({"metadata": {}, "spec": {}, "status": {"csiVolumeSnapshotsCompleted": 1}});
+    restoring.source = serde_json::from_value(status).unwrap();
+    restoring.claims = Some(vec![claim("data", "new", AFTER)]);
+    assert!(
+        restoring.said().ends_with("it came back empty: it does not name its snapshot"),
+        "{}",
+        restoring.said()
+    );
 }
 
 #[test]

@@ -47,7 +47,14 @@ mod tests {
     use super::{VolumeBytes, size};
 
     fn claim(bytes: Option<i64>, total_bytes: Option<i64>) -> ClaimStatus {
-        ClaimStatus { name: "data".to_owned(), state: ClaimState::Waiting, bytes, total_bytes, message: None }
+        ClaimStatus {
+            name: "data".to_owned(),
+            state: ClaimState::Waiting,
+            bytes,
+            total_bytes,
+            new_bytes: None,
+            message: None,
+        }
     }
 
     #[test]

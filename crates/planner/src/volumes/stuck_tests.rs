@@ -28,6 +28,7 @@ fn operation(kind: Kind, phase: &str) -> Operation {
         volume: None,
         done: 0,
         total: 0,
+        new_bytes: None,
         is_cancelling: false,
         cancelling_since: None,
         created: Some(at(0)),

@@ -57,7 +57,7 @@ pub(super) fn over(claims: Vec<ClaimStatus>, backup: &str) -> Outcome {
             (Status::True, condition::ALL_VOLUMES_RESTORED, message)
         }
     };
-    Outcome { status, reason, message, claims, may_be_late: false }
+    Outcome { status, reason, message, claims, may_be_late: false, waits_for_volume: false }
 }
 
 fn sentence(state: ClaimState, claims: &[&ClaimStatus], replace: &str) -> String {

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use api::Kind;
 use planner::Object;
+use planner::admission::extra_keys;
+use planner::admission::webhook::RECORDER;
 use planner::install::{self, CONTROLLER, Settings, UserRole};
 use serde_json::{Value, json};
 
@@ -17,7 +19,7 @@ use super::WRITE;
 const NAMESPACE: &str = "__namespace__";
 
 /// Where in the Deployment each value belongs, and what fills it in. JSON is YAML, so lists and maps need no indentation.
-const IN_THE_DEPLOYMENT: [(&str, &str); 9] = [
+const IN_THE_DEPLOYMENT: [(&str, &str); 10] = [
     ("/spec/replicas", "{{ .Values.replicas }}"),
     ("/spec/template/spec/imagePullSecrets", "{{ toJson .Values.imagePullSecrets }}"),
     ("/spec/template/spec/nodeSelector", "{{ toJson .Values.nodeSelector }}"),
@@ -27,6 +29,8 @@ const IN_THE_DEPLOYMENT: [(&str, &str); 9] = [
     ("LOG_LEVEL", "{{ .Values.logLevel | quote }}"),
     ("LOG_FORMAT", "{{ .Values.logFormat | quote }}"),
     ("WEBHOOK_BIND_ADDRESS", "{{ ternary \":9443\" \"0\" .Values.webhook | quote }}"),
+    // `helm upgrade --reuse-values` from a chart that did not have the value leaves it out.
+    ("FENCE", "{{ default false .Values.fence | quote }}"),
 ];
 
 #[test]
@@ -72,15 +76,17 @@ fn files() -> BTreeMap<String, String> {
         let plural = object.body["spec"]["names"]["plural"].as_str().unwrap();
         files.insert(format!("crds/{plural}.yaml"), serde_saphyr::to_string(&object.body).unwrap());
     }
-    let settings = Settings { namespace: NAMESPACE.to_owned(), velero_view: true, ..Settings::default() };
+    let settings =
+        Settings { namespace: NAMESPACE.to_owned(), velero_view: true, fence: true, ..Settings::default() };
     let mut templates: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let without = [
         (Settings { velero_view: false, ..settings.clone() }, ".Values.veleroView"),
+        (Settings { fence: false, ..settings.clone() }, ".Values.fence"),
         (Settings { replicas: 1, ..settings.clone() }, "gt (int .Values.replicas) 1"),
         (Settings { webhook: false, ..settings.clone() }, ".Values.webhook"),
     ];
     let without = without.map(|(settings, condition)| (install::objects(&settings), condition));
-    for object in install::objects(&settings) {
+    for object in install::objects(&settings).into_iter().chain(install::recorder(&settings)) {
         if object.kind != Kind::CustomResourceDefinition {
             let file = format!("templates/{}.yaml", object.kind.name().to_lowercase());
             templates.entry(file).or_default().push(template(&object, &without));
@@ -111,9 +117,18 @@ fn values() -> String {
             "Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.",
         ),
         (
+            "fence",
+            "Whether Velero is for tenants alone. Take cluster-admin away from it yourself: `kubectl nacre install --fence` would do that.",
+        ),
+        (
             "aggregateTo",
             "Which of the roles admin, edit and view include the permission to use nacre; [] for none. What view includes, \
              edit and admin include too, and what edit includes, admin does.",
+        ),
+        (
+            "requesterExtra",
+            "Which extra fields of users the API server records in requests, by their keys; they count when permissions are \
+             checked. Everybody who may read a request can read them. OpenShift's scopes are always recorded.",
         ),
         (
             "resources",
@@ -142,6 +157,9 @@ fn template(object: &Object, without: &Without) -> String {
             }
         }
     }
+    if let Some(keys) = extra_keys(&mut body) {
+        *keys = json!(mark("requesterExtra"));
+    }
     for role in UserRole::ALL {
         if let Some(value) = body["metadata"]["labels"].get_mut(role.label()) {
             *value = json!(mark(role.name()));
@@ -154,6 +172,8 @@ fn template(object: &Object, without: &Without) -> String {
             text = text.replace(&mark(place), expression);
         }
     }
+    text =
+        text.replace(&mark("requesterExtra"), "{{ toJson (default (list) .Values.requesterExtra) | quote }}");
     for role in UserRole::ALL {
         // `helm upgrade --reuse-values` from a chart that did not have the value leaves it out: that means all.
         let included = format!(
@@ -184,13 +204,20 @@ fn mark(place: &str) -> String {
 }
 
 /// Worlds that lack something, and what has to be said for it to be there.
-type Without = [(Vec<Object>, &'static str); 3];
+type Without = [(Vec<Object>, &'static str); 4];
 
 /// When an object is there, if not always.
 fn condition(object: &Object, without: &Without) -> Option<&'static str> {
     if super::is_mutation(object) {
         return Some(
             ".Capabilities.APIVersions.Has \"admissionregistration.k8s.io/v1/MutatingAdmissionPolicy\"",
+        );
+    }
+    let recording = [Kind::MutatingWebhookConfiguration, Kind::ClusterRole, Kind::ClusterRoleBinding];
+    if object.name() == RECORDER && recording.contains(&object.kind) {
+        return Some(
+            "and .Values.webhook (not (.Capabilities.APIVersions.Has \
+             \"admissionregistration.k8s.io/v1/MutatingAdmissionPolicy\"))",
         );
     }
     let place = |object: &Object| (object.kind, object.namespace().to_owned(), object.name().to_owned());

@@ -9,7 +9,7 @@ fn reported(text: &str) -> Vec<String> {
 }
 
 const TYPO: &str = "backup:\n  tll: { max: 48h }\n";
-const UNKNOWN: &str = "2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete";
+const UNKNOWN: &str = "2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, maxBytesPerNamespace, maxWorkPerDay, atLimit, hooks, hookTimeout, volumes, delete";
 
 fn map(text: &str) -> String {
     let indented = text.replace('\n', "\n    ");

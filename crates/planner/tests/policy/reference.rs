@@ -39,8 +39,8 @@ fn resolved<'a>(root: &'a Value, part: &'a Value) -> (&'a Value, &'a str) {
 /// A type, as a reader of YAML knows it.
 fn kind(root: &Value, part: &Value) -> String {
     let (part, name) = resolved(root, part);
-    if name == "Duration" {
-        return "duration".to_owned();
+    if name == "Duration" || name == "Size" {
+        return name.to_lowercase();
     }
     let words: Vec<_> = variants(part)
         .filter_map(|variant| variant["const"].as_str())

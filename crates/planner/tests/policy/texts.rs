@@ -110,19 +110,19 @@ const REFUSED: &[(&str, &[&str])] = &[
     (
         "- backup\n",
         &[
-            "1:1: a list was found where a block with backup, restore, storageLocations, schedules, downloads, volumes, sync, garbageCollection, namespaces, views, requester, overrides belongs",
+            "1:1: a list was found where a block with backup, restore, storageLocations, schedules, queue, downloads, volumes, sync, garbageCollection, namespaces, views, requester, overrides belongs",
         ],
     ),
     (
         "restor: {}\n",
         &[
-            "1:1: restor: there is no such field; known here: backup, restore, storageLocations, schedules, downloads, volumes, sync, garbageCollection, namespaces, views, requester, overrides",
+            "1:1: restor: there is no such field; known here: backup, restore, storageLocations, schedules, queue, downloads, volumes, sync, garbageCollection, namespaces, views, requester, overrides",
         ],
     ),
     (
         "backup:\n  tll: {}\n  maxPerNamespace: ten\n  hooks: maybe\n",
         &[
-            "2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, hooks, hookTimeout, volumes, delete",
+            "2:3: backup.tll: there is no such field; known here: defaults, enforce, ttl, maxPerNamespace, maxActivePerNamespace, maxBytesPerNamespace, maxWorkPerDay, atLimit, hooks, hookTimeout, volumes, delete",
             "3:20: backup.maxPerNamespace: \"ten\" was found where a whole number, 0 or more, belongs",
             "4:10: backup.hooks: \"maybe\" was found where one of allow, forbid belongs",
         ],
@@ -255,7 +255,7 @@ const REFUSED: &[(&str, &[&str])] = &[
             "2:5: overrides[0]: selector is missing; say which namespaces, for example by matchLabels",
             "3:15: overrides[1].selector: cannot be understood; an operator is In or NotIn, with values, or Exists or DoesNotExist",
             "4:17: overrides[2].selector.labels: there is no such field; known here: matchExpressions, matchLabels",
-            "5:5: overrides[2].foo: there is no such field; known here: backup, restore, storageLocations, schedules, downloads, volumes, sync, garbageCollection, namespaces, views, requester, selector",
+            "5:5: overrides[2].foo: there is no such field; known here: backup, restore, storageLocations, schedules, queue, downloads, volumes, sync, garbageCollection, namespaces, views, requester, selector",
             "6:17: overrides[2].namespaces: holds for the whole cluster and cannot differ by namespace; say it at the top",
             "7:21: overrides[2].sync.period: holds for the whole cluster and cannot differ by namespace; say it at the top",
             "8:32: overrides[2].backup.maxPerNamespace: \"many\" was found where a whole number, 0 or more, belongs",

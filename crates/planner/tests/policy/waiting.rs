@@ -6,8 +6,12 @@ use api::velero::{Backup, Restore};
 use api::{Kind, NonAdminBackup, NonAdminRestore, Phase, PodVolumeCounts, condition};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
+use planner::turns::{Place, Tag};
 use planner::{Action, Plan, Policy, backup, restore};
 use serde_json::{Value, json};
+
+/// It is its turn.
+const NEXT: Place = Place::Next(Tag { priority: 0, start: 0, weight: 100, charged: 0 });
 
 fn object<T: serde::de::DeserializeOwned>(kind: &str, spec: &Value) -> Arc<T> {
     let whole = json!({
@@ -31,12 +35,14 @@ fn a_backup(spec: &Value, policy: Option<Policy>) -> backup::Observed {
         namespace: Some(namespace()),
         velero: None,
         name_taken: false,
+        squatter: None,
         storage_missing: false,
         velero_location: None,
         location: None,
         storage: None,
         default_storage: None,
         resource_policy: None,
+        marked: planner::schedule::Marked::default(),
         delete_requests: Vec::new(),
         restores: Vec::new(),
         volumes: Default::default(),
@@ -46,10 +52,12 @@ fn a_backup(spec: &Value, policy: Option<Policy>) -> backup::Observed {
         results: None,
         position: 1,
         publish_position: true,
+        turn: Some(NEXT),
         others: backup::Others::default(),
         awaited: false,
         rejected_write: None,
         access: planner::requester::Access::default(),
+        velero_access: planner::dedicated::VeleroAccess::default(),
         policy: policy.map(Arc::new),
         admin_namespace: "velero".to_owned(),
         now: Timestamp::UNIX_EPOCH,
@@ -78,8 +86,10 @@ fn a_restore(policy: Option<Policy>) -> restore::Observed {
         results: None,
         position: 1,
         publish_position: true,
+        turn: Some(NEXT),
         rejected_write: None,
         access: planner::requester::Access::default(),
+        velero_access: planner::dedicated::VeleroAccess::default(),
         policy: policy.map(Arc::new),
         admin_namespace: "velero".to_owned(),
         now: Timestamp::UNIX_EPOCH,

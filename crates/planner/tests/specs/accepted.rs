@@ -6,9 +6,13 @@ use api::velero::{Backup, BackupStorageLocation};
 use api::{Kind, NonAdminBackup, NonAdminRestore, PodVolumeCounts};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use planner::turns::{Place, Tag};
 use planner::{Action, Plan, Policy, backup, restore};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+/// It is its turn.
+const NEXT: Place = Place::Next(Tag { priority: 0, start: 0, weight: 100, charged: 0 });
 
 use crate::arbitrary::OWN;
 
@@ -47,8 +51,10 @@ pub(crate) fn restore(spec: &Value, enforced: &Value, source: Source) -> Option<
         results: None,
         position: 1,
         publish_position: true,
+        turn: Some(NEXT),
         rejected_write: None,
         access: planner::requester::Access::default(),
+        velero_access: planner::dedicated::VeleroAccess::default(),
         policy: Some(Arc::new(policy)),
         admin_namespace: "velero".to_owned(),
         now: Timestamp::UNIX_EPOCH,
@@ -61,11 +67,13 @@ pub(crate) fn backup(spec: &Value, enforced: &Value) -> Option<Made> {
     let mut policy = Policy::default();
     policy.backup.enforce = serde_json::from_value(enforced.clone()).unwrap();
     let seen = backup::Observed {
+        marked: planner::schedule::Marked::default(),
         backup: tenants::<NonAdminBackup>("NonAdminBackup", &json!({"backupSpec": spec})),
         unreadable: None,
         namespace: Some(namespace()),
         velero: None,
         name_taken: false,
+        squatter: None,
         storage_missing: false,
         velero_location: None,
         location: None,
@@ -81,10 +89,12 @@ pub(crate) fn backup(spec: &Value, enforced: &Value) -> Option<Made> {
         results: None,
         position: 1,
         publish_position: true,
+        turn: Some(NEXT),
         others: backup::Others::default(),
         awaited: false,
         rejected_write: None,
         access: planner::requester::Access::default(),
+        velero_access: planner::dedicated::VeleroAccess::default(),
         policy: Some(Arc::new(policy)),
         admin_namespace: "velero".to_owned(),
         now: Timestamp::UNIX_EPOCH,

@@ -24,6 +24,7 @@ mod rules;
 mod search;
 mod setups;
 
+use moves::Left;
 use search::explore;
 use setups::Setup;
 
@@ -73,5 +74,30 @@ fn everything_at_once() {
 
 #[test]
 fn a_schedule_with_runs_and_retention() {
-    all_is_well(setups::schedule(), [100, 1000]);
+    all_is_well(setups::schedule(), [600, 20_000]);
+}
+
+/// Without faults, so that it is quick enough for every run.
+#[test]
+fn a_schedule_whose_owner_deletes_runs() {
+    let setup = setups::schedule();
+    let left = Left { faults: 0, wishes: 1, ..setup.left };
+    all_is_well(Setup { left, ..setup }, [3000, 3000]);
+}
+
+/// What the owner does is heard of late: after nacre has decided, and after it has written. That takes minutes; every run
+/// has the planted bug of this sort (`planted::deleting_data_before_everything_was_heard`).
+#[test]
+fn a_schedule_that_hears_late_of_its_owner() {
+    if !setups::full() {
+        return;
+    }
+    let setup = setups::schedule();
+    let left = Left { faults: 0, wishes: 1, delays: 1, ..setup.left };
+    all_is_well(Setup { left, ..setup }, [3000, 3000]);
+}
+
+#[test]
+fn one_backup_at_a_time() {
+    all_is_well(setups::turns(), [100, 1000]);
 }

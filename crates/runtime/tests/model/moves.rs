@@ -1,11 +1,11 @@
 //! The possible next steps of a state, and their results.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use api::Kind;
-use planner::Key;
+use api::{Kind, labels};
+use planner::{Action, Key};
 use serde_json::{Value, json};
 
 use crate::setups::Setup;
@@ -22,6 +22,11 @@ pub(crate) struct State {
     /// Requests, by uid, that somebody wanted deleted, and those whose data too.
     pub(crate) asked: BTreeSet<String>,
     pub(crate) asked_with_data: BTreeSet<String>,
+    /// Runs, by uid, that retention marked when there was no newer good one.
+    pub(crate) wrongly_marked: BTreeSet<String>,
+    /// How many backups of another namespace Velero was given while a request of one that has used nothing waited for its
+    /// turn, by the uid of that request.
+    passed: BTreeMap<(String, String), u8>,
 }
 
 /// How often something may still happen.
@@ -80,6 +85,8 @@ impl State {
             taken: 0,
             asked: BTreeSet::new(),
             asked_with_data: BTreeSet::new(),
+            wrongly_marked: BTreeSet::new(),
+            passed: BTreeMap::new(),
         }
     }
 
@@ -139,7 +146,10 @@ impl State {
             Move::Begin(key) => next.split.begin(key),
             Move::Write(key, fate) => {
                 next.left.faults -= u8::from(*fate != Fate::Arrives);
+                next.note_passed(key);
+                let marks = next.marks(key);
                 next.split.write(key, *fate);
+                next.note_marks(marks);
                 // What was rightly deleted takes along what was made for it.
                 next.note_wishes();
             }
@@ -168,8 +178,9 @@ impl State {
     /// The state as a number.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.split.fingerprint(), self.left, self.taken, &self.asked, &self.asked_with_data)
+        (self.split.fingerprint(), self.left, self.taken, &self.asked, &self.asked_with_data, &self.passed)
             .hash(&mut hasher);
+        self.wrongly_marked.hash(&mut hasher);
         hasher.finish()
     }
 
@@ -197,6 +208,59 @@ impl State {
         if !late && !self.split.is_down() {
             self.split.deliver_all();
         }
+    }
+
+    /// The run that a write is about to mark, if there is no newer good one now.
+    fn marks(&self, about: &Key) -> Option<String> {
+        let (_, action) = self.split.next_write(about)?;
+        let world = &self.split.real;
+        crate::rules::wrong_to_mark(world, action)?;
+        Some(uid(&world.get(&format!("nab {}/{}", action.key().namespace, action.key().name))))
+    }
+
+    /// Writes down which marks are to be withdrawn: those that were wrong, and are still there.
+    fn note_marks(&mut self, marked: Option<String>) {
+        self.wrongly_marked.extend(marked);
+        let world = &self.split.real;
+        let is_marked = |wanted: &String| {
+            world
+                .everything()
+                .any(|(_, object)| uid(object) == *wanted && object["spec"]["deleteBackup"] == json!(true))
+        };
+        self.wrongly_marked.retain(is_marked);
+    }
+
+    /// Writes down whom a backup goes before that is about to be handed over.
+    fn note_passed(&mut self, about: &Key) {
+        let hands_over =
+            |action: &Action| matches!(action, Action::Create(object) if object.kind == Kind::Backup);
+        if !self.split.next_write(about).is_some_and(|(_, action)| hands_over(action)) {
+            return;
+        }
+        let world = &self.split.real;
+        let has_used_nothing = |namespace: &str| {
+            let mark =
+                |object: &Value| object["metadata"]["annotations"][labels::NAB_NAMESPACE] == json!(namespace);
+            !world.everything().any(|(key, object)| key.kind == Kind::Backup && mark(object))
+        };
+        let waits = |(key, object): &(&Key, &Value)| {
+            key.kind == Kind::NonAdminBackup
+                && key.namespace != about.namespace
+                && object["status"]["phase"] == "New"
+                && has_used_nothing(&key.namespace)
+        };
+        let waiting: Vec<_> = world.everything().filter(waits).map(|(_, object)| uid(object)).collect();
+        for uid in waiting {
+            *self.passed.entry((uid, about.namespace.clone())).or_default() += 1;
+        }
+    }
+
+    /// Whoever has used nothing waits for at most one backup of each other namespace.
+    pub(crate) fn passed_twice(&self) -> Option<String> {
+        let twice = self.passed.iter().find(|(_, number)| **number > 1);
+        twice.map(|((_, namespace), number)| {
+            format!("{number} of {namespace} went before somebody who waited")
+        })
     }
 
     /// Writes down who wants what deleted.

@@ -1,10 +1,13 @@
 //! Planted bugs. The search must find each of them, or it proves nothing.
 
+use api::velero::Backup;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Kind, labels};
+use api::{Kind, NonAdminBackup, labels};
 
+use planner::schedule::Marked;
+use planner::turns::Turn;
 use planner::{Action, Key, Plan, State, backup};
 use serde_json::json;
 
@@ -80,7 +83,7 @@ fn believing_a_copied_label() {
     assert_found("somebody else's", setups::hostile_neighbour(), left, |state, key, plan| {
         deluded(state, key, plan, |state, seen| {
             let label = seen.backup.metadata.labels.as_ref().and_then(|all| all.get(labels::SYNCED_FROM));
-            if let Some(found) = label.and_then(|name| state.velero_backup(name)) {
+            if let Some(found) = label.and_then(|name| state.admin::<Backup>(name)) {
                 seen.velero = Some(found);
             }
         })
@@ -111,14 +114,13 @@ fn deleting_data_that_was_to_stay() {
 #[test]
 fn letting_go_before_velero_has() {
     let left = Left { faults: 1, wishes: 1, ..NOTHING };
-    assert_found("is left behind", setups::restore(), left, |_, _, mut plan| {
+    assert_found("is left behind", setups::restore(), left, |state, key, mut plan| {
         let goes = |action: &Action| matches!(action, Action::Delete(gone) if gone.kind == Kind::Backup);
-        let about = plan.actions.iter().find_map(|action| match action {
-            Action::PatchStatus(target, _) => Some(target.clone()),
-            _ => None,
-        });
-        if let Some(about) = about.filter(|_| plan.actions.iter().any(goes)) {
-            plan.actions.insert(1, Action::RemoveFinalizer(about, labels::NAB_FINALIZER));
+        let about =
+            state.get::<NonAdminBackup>(&key.namespace, &key.name).filter(|_| plan.actions.iter().any(goes));
+        if let Some(about) = about {
+            let target = planner::Target::of(Kind::NonAdminBackup, &about.metadata);
+            plan.actions.insert(0, Action::RemoveFinalizer(target, labels::NAB_FINALIZER));
         }
         plan
     });
@@ -183,4 +185,80 @@ fn deleting_the_last_good_run() {
             None => plan,
         }
     });
+}
+
+/// Its owner deletes the newer run between the decision and the write.
+#[test]
+fn deleting_data_without_looking_again() {
+    let left = Left { wishes: 1, minutes: 1, ..NOTHING };
+    assert_found("the data of the last good run is deleted", setups::schedule(), left, |state, key, plan| {
+        deluded(state, key, plan, |_, seen| {
+            if seen.marked == Marked::LastGood {
+                seen.marked = Marked::Outdated;
+            }
+        })
+    });
+}
+
+/// nacre has not heard of it yet.
+#[test]
+fn deleting_data_before_everything_was_heard() {
+    let left = Left { wishes: 1, minutes: 1, delays: 1, ..NOTHING };
+    assert_found("the data of the last good run is deleted", setups::schedule(), left, |state, key, plan| {
+        deluded(state, key, plan, |_, seen| {
+            if seen.marked == Marked::Unconfirmed {
+                seen.marked = Marked::Outdated;
+            }
+        })
+    });
+}
+
+#[test]
+fn giving_a_turn_twice() {
+    assert_found("a turn is given twice", setups::turns(), NOTHING, |_, _, mut plan| {
+        plan.turn = None;
+        plan
+    });
+}
+
+#[test]
+fn forgetting_a_turn_that_may_have_been_taken() {
+    let left = Left { faults: 1, ..NOTHING };
+    assert_found("a turn is given twice", setups::turns(), left, |_, _, mut plan| {
+        // Only what is sent at once is counted, not what was sent without an answer.
+        if plan.actions.first().is_some_and(is_create) {
+            plan.turn = None;
+        }
+        plan
+    });
+}
+
+#[test]
+fn starving_a_namespace() {
+    assert_found("Velero is idle while", setups::turns(), NOTHING, |_, key, plan| {
+        let is_theirs = key.namespace == "shop" && plan.turn.is_some();
+        if is_theirs { Plan::done() } else { plan }
+    });
+}
+
+#[test]
+fn leaving_velero_idle() {
+    assert_found("Velero is idle while", setups::turns(), NOTHING, |_, key, mut plan| {
+        // Whoever comes later never gets a turn, and says that others go first.
+        if key.name != "b" && matches!(plan.turn, Some(Turn::Taken(..))) {
+            plan = Plan { turn: Some(Turn::Waits), ..Plan::done() };
+        }
+        plan
+    });
+}
+
+/// As if whoever asked first went first: two of another namespace pass somebody who has used nothing.
+#[test]
+fn letting_a_namespace_go_twice() {
+    let mut setup = setups::turns_of(&["evil/b", "evil/c", "evil/d", "shop/a"]);
+    for request in ["nab evil/c", "nab evil/d"] {
+        setup.start.edit(request, json!({"metadata": {"annotations": {labels::QUEUE: labels::QUEUE_FRONT}}}));
+    }
+    setup.start.settle();
+    assert_found("went before somebody who waited", setup, NOTHING, |_, _, plan| plan);
 }

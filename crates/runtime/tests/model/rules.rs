@@ -26,7 +26,12 @@ pub(crate) fn wrong_to_send(state: &State, step: &Move) -> Option<String> {
     let Move::Write(about, _) = step else { return None };
     let (uid, action) = state.split.next_write(about)?;
     if about.kind == Kind::NonAdminSchedule {
-        return wrong_to_schedule(&state.split.real, action);
+        return None;
+    }
+    let deletes_data = |action: &Action| matches!(action, Action::Create(object) if object.kind == Kind::DeleteBackupRequest);
+    let is_last = || no_newer_good(&state.split.real, &about.namespace, &about.name);
+    if deletes_data(action) && state.wrongly_marked.contains(uid) && is_last() {
+        return Some(format!("the data of the last good run is deleted: {}", about.name));
     }
     let asked = state.asked.contains(uid);
     let with_data = state.asked_with_data.contains(uid);
@@ -48,6 +53,22 @@ pub(crate) fn wrong_to_send(state: &State, step: &Move) -> Option<String> {
     (!right).then(|| format!("nobody asked for this: {}", short(&format!("{action:?}"))))
 }
 
+/// What is wrong with a decision that was just made. What becomes of other backups between a decision and its writes is
+/// checked when the data is to be deleted.
+pub(crate) fn wrong_to_decide(state: &State, step: &Move) -> Option<String> {
+    let Move::Begin(about) = step else { return None };
+    let plan = state.split.plan(about).filter(|_| about.kind == Kind::NonAdminSchedule)?;
+    // With news on their way it decides on what it knows.
+    let knows = state.split.news().is_empty();
+    plan.actions.iter().filter(|_| knows).find_map(|action| wrong_to_schedule(&state.split.real, action))
+}
+
+/// What is wrong with marking a run to be deleted with its data, as things are now.
+pub(crate) fn wrong_to_mark(world: &World, action: &Action) -> Option<String> {
+    let marks = matches!(action, Action::Patch(_, body) if body["spec"]["deleteBackup"] == json!(true));
+    if marks { wrong_to_schedule(world, action) } else { None }
+}
+
 /// A schedule deletes only backups that are not its last good one: there must be a newer one that stays. Of runs that never
 /// started, it may delete the request alone.
 fn wrong_to_schedule(world: &World, action: &Action) -> Option<String> {
@@ -56,7 +77,13 @@ fn wrong_to_schedule(world: &World, action: &Action) -> Option<String> {
         Action::Delete(target) if target.kind == Kind::NonAdminBackup => target,
         _ => return None,
     };
-    let run = world.get(&format!("nab {}/{}", target.namespace, target.name));
+    no_newer_good(world, &target.namespace, &target.name)
+        .then(|| format!("the last good run is deleted: {}", target.name))
+}
+
+/// Whether a run has data, and no newer good one stays.
+fn no_newer_good(world: &World, namespace: &str, name: &str) -> bool {
+    let run = world.get(&format!("nab {namespace}/{name}"));
     let began = |run: &Value| text(&run["status"]["veleroBackup"]["status"]["startTimestamp"]).to_owned();
     let is_newer = |other: &Value| {
         other["metadata"]["labels"][labels::NAS_NAME] == run["metadata"]["labels"][labels::NAS_NAME]
@@ -67,7 +94,7 @@ fn wrong_to_schedule(world: &World, action: &Action) -> Option<String> {
     };
     let has_data = !began(&run).is_empty();
     let newer = world.everything().any(|(key, other)| key.kind == Kind::NonAdminBackup && is_newer(other));
-    (has_data && !newer).then(|| format!("the last good run is deleted: {}", target.name))
+    has_data && !newer
 }
 
 /// What is wrong with a state, whatever comes next.
@@ -78,6 +105,12 @@ pub(crate) fn wrong(state: &State, setup: &Setup) -> Option<String> {
     let world = &state.split.real;
     if let Some((uid, made)) = world.made_for().iter().find(|(_, made)| **made > 1) {
         return Some(format!("Velero was given {} {made} times", short(uid)));
+    }
+    if let Some(passed) = state.passed_twice() {
+        return Some(passed);
+    }
+    if let Some(wrong) = too_much_at_once(world).or_else(|| idle_while_somebody_waits(state)) {
+        return Some(wrong);
     }
     for (key, object) in world.everything() {
         if let Some(wrong) = wrong_object(world, key, object) {
@@ -91,6 +124,38 @@ pub(crate) fn wrong(state: &State, setup: &Setup) -> Option<String> {
         };
         (theirs(world) != theirs(&setup.start)).then(|| format!("something of {name}'s has changed"))
     })
+}
+
+/// Velero has more at a time than it may be given.
+fn too_much_at_once(world: &World) -> Option<String> {
+    let most = world.in_flight()?;
+    [Kind::Backup, Kind::Restore].into_iter().find_map(|kind| {
+        let unfinished = |(key, object): &(&Key, &Value)| {
+            key.kind == kind && matches!(text(&object["status"]["phase"]), "" | "InProgress")
+        };
+        let number = world.everything().filter(unfinished).count();
+        (number > most).then(|| format!("a turn is given twice: Velero has {number} of {}", kind.name()))
+    })
+}
+
+/// nacre has nothing to do, Velero could be given one, and somebody waits for their turn.
+fn idle_while_somebody_waits(state: &State) -> Option<String> {
+    let world = &state.split.real;
+    let most = world.in_flight().filter(|_| state.split.has_nothing_to_do())?;
+    let at_velero = |(key, object): &(&Key, &Value)| {
+        key.kind == Kind::Backup && matches!(text(&object["status"]["phase"]), "" | "InProgress")
+    };
+    let waits = |(key, object): &(&Key, &Value)| {
+        let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+        let turn =
+            |one: &Value| text(&one["type"]) == "WaitingForTurn" && text(&one["reason"]) == "OthersFirst";
+        key.kind == Kind::NonAdminBackup
+            && object["metadata"]["deletionTimestamp"].is_null()
+            && conditions.into_iter().any(turn)
+    };
+    let waiting = world.everything().filter(waits).count();
+    let is_free = world.everything().filter(at_velero).count() < most;
+    (is_free && waiting > 0).then(|| format!("Velero is idle while {waiting} wait for their turn"))
 }
 
 fn of(key: &Key, object: &Value, namespace: &str) -> bool {
@@ -170,7 +235,7 @@ fn rest(state: &mut State, setup: &Setup) -> Result<(), String> {
             return Err(wrong);
         }
         *state = state.after(setup, &step);
-        if let Some(wrong) = wrong(state, setup) {
+        if let Some(wrong) = wrong(state, setup).or_else(|| wrong_to_decide(state, &step)) {
             return Err(wrong);
         }
     }

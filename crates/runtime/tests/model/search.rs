@@ -109,7 +109,7 @@ fn look(state: &State, setup: &Setup, known: &HashMap<u64, u32>) -> Look {
         if known.contains_key(&fingerprint) {
             continue;
         }
-        if let Some(wrong) = rules::wrong(&next, setup) {
+        if let Some(wrong) = rules::wrong(&next, setup).or_else(|| rules::wrong_to_decide(&next, &step)) {
             look.wrong = Some((Some(by), wrong));
             return look;
         }

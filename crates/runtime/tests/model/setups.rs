@@ -385,3 +385,28 @@ pub(crate) fn schedule() -> Setup {
         may_leave: false,
     }
 }
+
+/// Somebody has asked for two or three backups, of which Velero is given one at a time, and somebody else for one.
+pub(crate) fn turns() -> Setup {
+    turns_of(if full() { &["evil/b", "evil/c", "evil/d", "shop/a"] } else { &["evil/b", "evil/c", "shop/a"] })
+}
+
+/// The same for these requests, of which the first is evil/b.
+pub(crate) fn turns_of(asked: &[&str]) -> Setup {
+    let mut start = World::with(&["shop", "evil"]);
+    start.policy(|policy| policy.queue.in_flight = Some(1));
+    for name in asked {
+        start.apply(nab(name));
+        start.settle();
+    }
+    let running = start.velero_name("nab evil/b");
+    start.velero_starts(&running);
+    start.settle();
+    let steps = vec![
+        wish("shop deletes its backup", |w| is_staying(w, "nab shop/a"), |w| w.delete("nab shop/a")),
+        wish("evil deletes what waits", |w| is_staying(w, "nab evil/c"), |w| w.delete("nab evil/c")),
+        wish("evil deletes what runs", |w| is_staying(w, "nab evil/b"), |w| w.delete("nab evil/b")),
+    ];
+    let left = left([1, 0, 0, 0, 0], [1, 0, 0, 1, 0]);
+    Setup { name: "turns", start, steps, left, bystander: None, may_leave: false }
+}

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::world::World;
-use crate::world::manifests::{claim, nab, nab_with, nar, nar_with, object};
+use crate::world::manifests::{claim, host_path, nab, nab_with, nar, nar_with, node_agent, object};
 
 const KEYS: &str = "W2RlZmF1bHRdCmF3c19hY2Nlc3Nfa2V5X2lkPWEKYXdzX3NlY3JldF9hY2Nlc3Nfa2V5PWh1bnRlcjIK";
 
@@ -177,6 +177,25 @@ fn a_backup_that_waits_and_saves_no_volume_is_warned_of_both() {
         verdict.warnings[1].contains("volume data of claim \"data\" will NOT be in this backup"),
         "{verdict:?}"
     );
+}
+
+#[test]
+fn a_claim_whose_volume_is_a_folder_of_a_node_is_warned_of_as_long_as_it_is_one() {
+    let mut world = world();
+    world.apply(node_agent(1));
+    world.apply(claim("shop/data"));
+    let uid = world.get("PersistentVolumeClaim shop/data")["metadata"]["uid"].as_str().unwrap().to_owned();
+    world.apply(host_path("folder", &uid));
+    let warnings = |world: &World| reported(world, &nab("shop/new"), None).warnings;
+    assert_eq!(
+        warnings(&world),
+        [
+            "volume data of claim \"data\" will NOT be in this backup, since its volume is a folder of a node (hostPath), and \
+          Velero saves no such volume; use a StorageClass with other volumes"
+        ]
+    );
+    world.delete("PersistentVolume /folder");
+    assert_eq!(warnings(&world), [""; 0]);
 }
 
 #[test]

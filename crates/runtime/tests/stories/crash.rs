@@ -186,8 +186,8 @@ fn a_crash_changes_nothing_about_the_end_of_copies() {
 
 /// Bugs that a plan could have. Each must be found, or the property above says nothing.
 mod planted {
-    use api::{Kind, labels};
-    use planner::{Action, Again, Plan};
+    use api::{Kind, NonAdminBackup, labels};
+    use planner::{Action, Again, Plan, Target};
     use runtime::Bug;
     use serde_json::json;
 
@@ -259,14 +259,14 @@ mod planted {
 
     #[test]
     fn letting_go_before_velero_has() {
-        assert_found("left behind", |_, _, mut plan| {
+        assert_found("left behind", |state, key, mut plan| {
             let going = |action: &Action| matches!(action, Action::Delete(gone) if gone.kind == Kind::Backup);
-            let held = plan.actions.iter().find_map(|action| match action {
-                Action::PatchStatus(target, _) => Some(target.clone()),
-                _ => None,
-            });
-            if let Some(held) = held.filter(|_| plan.actions.iter().any(going)) {
-                plan.actions.insert(0, Action::RemoveFinalizer(held, labels::NAB_FINALIZER));
+            let held = state
+                .get::<NonAdminBackup>(&key.namespace, &key.name)
+                .filter(|_| plan.actions.iter().any(going));
+            if let Some(held) = held {
+                let target = Target::of(Kind::NonAdminBackup, &held.metadata);
+                plan.actions.insert(0, Action::RemoveFinalizer(target, labels::NAB_FINALIZER));
             }
             plan
         });

@@ -32,6 +32,7 @@ fn what_is_written_is_complete() {
       "annotations": {
         "nacre.dev/origin-namespace-uid": "<n2>",
         "nacre.dev/origin-uid": "<1>",
+        "nacre.dev/queue-tag": "0/0/100/30000",
         "nacre.dev/spec-digest": "08f44b07b5901a25",
         "openshift.io/oadp-nab-origin-name": "daily",
         "openshift.io/oadp-nab-origin-namespace": "shop",
@@ -269,6 +270,7 @@ fn a_namespace_nobody_has_told_of_yet_is_waited_for() {
 #[test]
 fn many_at_once_get_their_places_in_the_queue() {
     let mut world = World::with(&["shop", "office"]);
+    world.hand_over_at_once();
     for name in ["shop/a", "office/b", "shop/c"] {
         world.apply(nab(name));
         world.settle();

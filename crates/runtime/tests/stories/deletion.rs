@@ -23,7 +23,6 @@ fn a_plain_delete_leaves_the_data() {
     let mut world = completed();
     world.delete("nab shop/daily");
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the Velero Backup is being removed; its data stays in the storage, because deleting that needs spec.deleteBackup: true) queue=0 velero=Completed
     delete Backup velero/shop-daily-<1>
     release NonAdminBackup shop/daily
     event Normal BackupDeleted: the backup is gone
@@ -122,7 +121,6 @@ fn restores_from_it_go_too_and_others_stay() {
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
     delete NonAdminRestore shop/from-daily
     create DeleteBackupRequest velero/shop-daily-<1>-1
-    status NonAdminRestore shop/from-daily Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(the Velero Restore is being removed) queue=1
     delete Restore velero/shop-from-d-p-<r1>
     release NonAdminRestore shop/from-daily
     event Normal RestoreDeleted: the restore is gone
@@ -156,7 +154,6 @@ fn deleting_with_data_what_has_vanished() {
     delete NonAdminRestore shop/again
     delete NonAdminBackup shop/daily
     event Normal BackupDeleted: the backup is gone
-    status NonAdminRestore shop/again Deleting Accepted=True/RestoreAccepted Queued=True/RestoreScheduled Deleting=True/DeletionPending(the Velero Restore is being removed) queue=1
     delete Restore velero/shop-again-p-<r1>
     release NonAdminRestore shop/again
     event Normal RestoreDeleted: the restore is gone
@@ -222,7 +219,6 @@ fn from_deleting_the_data_to_deleting_the_object_alone() {
     world.trace();
     world.edit("nab shop/daily", json!({"spec": {"deleteBackup": false}}));
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the Velero Backup is being removed; its data stays in the storage, because deleting that needs spec.deleteBackup: true) queue=0 velero=Completed request=unseen
     delete DeleteBackupRequest velero/shop-daily-<1>-1
     delete Backup velero/shop-daily-<1>
     release NonAdminBackup shop/daily

@@ -114,7 +114,6 @@ fn a_location_that_is_gone_for_good() {
     world.delete(&storage);
     delete_with_data(&mut world);
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(its storage location is gone: the Velero Backup is removed, its data stays in the storage) queue=0 velero=Completed
     delete Backup velero/shop-daily-<1>
     event Warning DataNotDeleted: its storage location is gone: the Velero Backup is removed, its data stays in the storage
     release NonAdminBackup shop/daily
@@ -133,7 +132,6 @@ fn a_location_that_goes_for_good_while_waiting() {
     world.delete("nabsl shop/bucket");
     world.delete(&storage);
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(its storage location is gone: the Velero Backup is removed, its data stays in the storage) queue=0 velero=Completed
     delete Backup velero/shop-daily-<1>
     event Warning DataNotDeleted: its storage location is gone: the Velero Backup is removed, its data stays in the storage
     release NonAdminBackup shop/daily
@@ -152,7 +150,6 @@ fn what_velero_would_not_even_start_has_no_data_to_delete() {
     world.trace();
     delete_with_data(&mut world);
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the Velero Backup is being removed; Velero never stored any data for it) queue=0 velero=FailedValidation
     delete Backup velero/shop-daily-<1>
     release NonAdminBackup shop/daily
     delete NonAdminBackup shop/daily
@@ -171,7 +168,6 @@ fn a_namespace_on_its_way_out() {
     world.trace();
     world.delete("ns shop");
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the namespace is being deleted: the Velero Backup is removed, its data stays in the storage) queue=0 velero=Completed
     delete Backup velero/shop-daily-<1>
     event Warning DataNotDeleted: the namespace is being deleted: the Velero Backup is removed, its data stays in the storage
     release NonAdminBackup shop/daily

@@ -127,14 +127,27 @@ fn a6_a_backup_in_the_attackers_bucket_under_the_name_the_victims_next_one_gets(
     let mut world = World::with(&["victim", "attacker"]);
     let storage = world.tenant_storage("attacker/bucket");
     world.apply(imported("victim-daily-<1>", &storage, origin("victim", "daily")));
-    let planted = world.get("backup victim-daily-<1>");
     world.apply(nab("victim/daily"));
     world.settle();
-    assert_eq!(world.get("nab victim/daily")["status"]["phase"], "BackingOff");
-    world.edit("nab victim/daily", json!({"spec": {"deleteBackup": true}}));
+    // The planted one makes way: nobody but this request has its uid.
+    assert_eq!(world.get("nab victim/daily")["status"]["phase"], "Created");
+    let own = world.get("backup victim-daily-<1>");
+    assert_eq!(own["spec"]["includedNamespaces"], json!(["victim"]));
+    assert_ne!(own["spec"]["storageLocation"], json!(storage));
+}
+
+/// One that stands in the way of a request which deletes its data is not the request's to delete.
+#[test]
+fn a6_a_request_that_deletes_its_data_leaves_a_planted_backup_alone() {
+    let mut world = World::with(&["victim", "attacker"]);
+    let storage = world.tenant_storage("attacker/bucket");
+    world.apply(imported("victim-daily-<1>", &storage, origin("victim", "daily")));
+    let planted = world.get("backup victim-daily-<1>");
+    let mut request = nab("victim/daily");
+    request["spec"]["deleteBackup"] = json!(true);
+    world.apply(request);
     world.settle();
     assert_eq!(world.get("backup victim-daily-<1>"), planted);
-    assert!(!world.has("nab victim/daily"));
 }
 
 #[test]

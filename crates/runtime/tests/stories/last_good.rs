@@ -1,5 +1,6 @@
 //! Which backup counts as good while its storage comes and goes: for nacre's controller, and for its owner.
 
+use api::{NonAdminBackup, NonAdminBackupStorageLocation};
 use planner::last_good::{Storage, as_seen_by_caller, as_seen_by_controller, why_not_good};
 use serde_json::json;
 
@@ -10,8 +11,8 @@ use crate::world::manifests::{nab, nab_with};
 /// Why `shop/daily` is not good, for the controller and for its owner; empty if it is.
 fn why(world: &World) -> (String, String) {
     let state = world.state();
-    let backup = state.backup("shop", "daily").unwrap().object;
-    let location = state.location("shop", "bucket").map(|seen| (*seen.object).clone());
+    let backup = state.get::<NonAdminBackup>("shop", "daily").unwrap();
+    let location = state.get::<NonAdminBackupStorageLocation>("shop", "bucket").map(|found| (*found).clone());
     let reported = |storage: &Storage| {
         why_not_good(&backup, storage, state.now()).map(|why| why.to_string()).unwrap_or_default()
     };

@@ -25,6 +25,7 @@ fn of_many_made_at_once_the_oldest_go_first_in_whatever_order_they_are_decided()
     for order in 0..20 {
         let mut world = World::with(&["shop", "office"]);
         world.shuffle(order, order % 2 == 0);
+        world.hand_over_at_once();
         world.policy(|policy| policy.backup.max_active_per_namespace = Some(2));
         for name in ["shop/c", "shop/a", "office/b", "shop/b", "shop/d"] {
             world.apply(nab(name));

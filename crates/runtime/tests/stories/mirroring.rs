@@ -126,6 +126,7 @@ fn volumes_are_counted() {
 #[test]
 fn positions_move_up_and_finished_ones_show_zero() {
     let mut world = World::with(&["shop", "office"]);
+    world.hand_over_at_once();
     for name in ["shop/a", "office/b", "shop/c"] {
         world.apply(nab(name));
         world.pass(Duration::from_secs(1));

@@ -54,6 +54,7 @@ struct Queue {
 impl Queue {
     fn of(kind: Kind) -> Self {
         let mut world = World::with(&["shop", "office"]);
+        world.hand_over_at_once();
         if kind == Kind::NonAdminRestore {
             for place in ["shop/source", "office/source"] {
                 world.apply(nab(place));
@@ -172,17 +173,18 @@ proptest! {
 #[test]
 fn each_second_at_most_ten_positions_are_published_and_none_that_is_correct() {
     let mut world = World::with(&["shop"]);
+    world.hand_over_at_once();
     for number in 10..25 {
         world.apply(nab(&format!("shop/n{number}")));
         world.settle();
     }
     let mut publisher = Publisher::default();
-    assert_eq!(publisher.next(&world.state(), 0), []);
+    assert_eq!(publisher.next(&world.state(), 0, world.clock()), []);
     let first = world.velero_name("nab shop/n10");
     world.velero_starts(&first);
     world.velero_completes(&first);
     world.settle();
-    assert_eq!(publisher.next(&world.state(), 0).len(), 10);
+    assert_eq!(publisher.next(&world.state(), 0, world.clock()).len(), 10);
     world.refresh_positions();
-    assert_eq!(publisher.next(&world.state(), 0), []);
+    assert_eq!(publisher.next(&world.state(), 0, world.clock()), []);
 }

@@ -300,6 +300,82 @@ fn a_request_of_which_nobody_recorded_who_asked_is_judged_as_before() {
 }
 
 #[test]
+fn what_becomes_of_a_request_that_nobody_recorded_is_for_the_policy_to_say() {
+    let ask = |unrecorded: RequesterMode, mode: RequesterMode| {
+        let mut world = completed();
+        world.policy(move |policy| {
+            policy.requester.unrecorded = unrecorded;
+            policy.requester.mode = mode;
+        });
+        world.apply(nar("shop/again", "daily"));
+        world.settle();
+        world
+    };
+    let mut world = ask(RequesterMode::Enforce, RequesterMode::Enforce);
+    let refused = world.condition("nar shop/again", "Accepted");
+    assert!(refused.contains("it was not recorded who asked"), "{refused}");
+    assert!(!world.has("restore shop-again-p-<r1>"));
+    // Whoever asks again is recorded.
+    world.may("ann", EDIT);
+    world.apply(asked_by("ann", nar("shop/again", "daily")));
+    world.settle();
+    assert!(world.has("restore shop-again-p-<r1>"));
+
+    for mode in [RequesterMode::Enforce, RequesterMode::Warn] {
+        let world = ask(RequesterMode::Warn, mode);
+        assert!(world.has("restore shop-again-p-<r1>"));
+        let said = "False/NotRecorded: it was not recorded who asked, so no permissions were checked";
+        assert_eq!((condition(&world, "nar shop/again").as_str(), world.reviews()), (said, 0));
+    }
+    // Never stricter than for those who are known.
+    let world = ask(RequesterMode::Enforce, RequesterMode::Ignore);
+    assert_eq!(condition(&world, "nar shop/again"), "/: ");
+    assert!(world.has("restore shop-again-p-<r1>"));
+    // Nobody sees what is in the administrators' storage: nothing is needed for that.
+    let mut world = World::with(&["shop"]);
+    world.policy(|policy| policy.requester.unrecorded = RequesterMode::Enforce);
+    world.apply(nab_with("shop/daily", json!({})));
+    world.settle();
+    assert!(world.has("backup shop-daily-<1>"));
+}
+
+#[test]
+fn what_the_administrators_policy_asks_for_needs_no_permission() {
+    let mut world = World::with(&["shop"]);
+    world.policy(|policy| policy.requester.unrecorded = RequesterMode::Enforce);
+    let mut run = nab_with("shop/daily", hooks());
+    run["metadata"]["annotations"]["nacre.dev/requester"] = json!(r#"{"policy":true}"#);
+    world.apply(run);
+    world.apply(nab_with("shop/other", hooks()));
+    world.settle();
+    assert!(world.has("backup shop-daily-<1>"), "nacre wrote that, and nobody else can");
+    assert!(world.condition("nab shop/other", "Accepted").contains("it was not recorded who asked"));
+}
+
+/// E3
+#[test]
+fn e3_where_the_record_is_required_data_is_not_deleted_by_nobody() {
+    let mut world = World::with(&["shop"]);
+    world.policy(|policy| {
+        policy.backup.delete = DeleteBy::Own;
+        policy.requester.unrecorded = RequesterMode::Enforce;
+    });
+    world.apply(asked_by("ann", nab_with("shop/daily", json!({}))));
+    world.settle();
+    world.velero_starts("shop-daily-<1>");
+    world.velero_completes("shop-daily-<1>");
+    world.settle();
+    world.edit("nab shop/daily", json!({"spec": {"deleteBackup": true}}));
+    world.settle();
+    assert!(world.names(Kind::DeleteBackupRequest).is_empty());
+    // Retention is nacre's own, which says so.
+    let by = json!({"annotations": {labels::DELETION_REQUESTER: r#"{"policy":true}"#}});
+    world.edit("nab shop/daily", json!({ "metadata": by }));
+    world.settle();
+    assert_eq!(world.names(Kind::DeleteBackupRequest).len(), 1);
+}
+
+#[test]
 fn a_record_that_cannot_be_read_permits_nothing() {
     let mut world = completed();
     let mut request = nar("shop/again", "daily");
@@ -329,6 +405,7 @@ fn a_record_that_is_too_old_has_to_be_renewed() {
 #[test]
 fn many_requests_of_few_people_are_few_reviews() {
     let mut world = completed();
+    world.hand_over_at_once();
     for person in 0..5 {
         let user = format!("user-{person}");
         world.may(&user, EDIT);
@@ -410,4 +487,25 @@ fn an_event_says_who_asked_and_what_was_left_out() {
         "{trace}"
     );
     assert!(trace.contains("event Warning ResourcesLeftOut: left out, since \"eve\""), "{trace}");
+    // Downloads and deletions too, and Velero's objects name them to administrators.
+    world.policy(|policy| policy.downloads.platform_storage = Downloads::All);
+    let target = json!({"spec": {"target": {"kind": "BackupLog", "name": "daily"}}});
+    world.apply(asked_by("eve", object(Kind::NonAdminDownloadRequest, "shop/log", target)));
+    let trace = world.trace();
+    assert!(
+        trace.contains("event Normal DownloadRequested: Velero was asked for the link, asked for by \"eve\""),
+        "{trace}"
+    );
+    world.edit("nab shop/daily", wants_deletion("ann"));
+    let trace = world.trace();
+    assert!(
+        trace.contains("event Normal DeletionRequested: Velero was asked to delete the backup with its data, asked for by \"ann\""),
+        "{trace}"
+    );
+    for (kind, user) in [(Kind::DownloadRequest, "eve"), (Kind::DeleteBackupRequest, "ann")] {
+        let name = world.names(kind).pop().unwrap();
+        let made = world.get(&format!("{} {name}", kind.name()));
+        assert_eq!(made["metadata"]["annotations"]["nacre.dev/requester"], user);
+    }
+    world.stop_recording(); // When a link is made is Velero's own business.
 }

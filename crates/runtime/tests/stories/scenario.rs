@@ -273,8 +273,15 @@ pub(super) fn end(world: &World) -> End {
 fn plain(json: &mut Value) {
     match json {
         Value::Object(fields) => {
-            let passing =
-                ["uid", "resourceVersion", "generation", "name", labels::VELERO_BACKUP_UID, "expiration"];
+            let passing = [
+                "uid",
+                "resourceVersion",
+                "generation",
+                "name",
+                labels::VELERO_BACKUP_UID,
+                "expiration",
+                planner::turns::TAG,
+            ];
             fields.retain(|name, _| {
                 !passing.contains(&name.as_str()) && !name.ends_with("Timestamp") && !name.ends_with("Time")
             });

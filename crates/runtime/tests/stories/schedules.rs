@@ -15,27 +15,27 @@ const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
 /// A schedule; `place` is `namespace/name`.
-fn nas(place: &str, schedule: &str, rest: Value) -> Value {
+pub(super) fn nas(place: &str, schedule: &str, rest: Value) -> Value {
     let mut spec = json!({"schedule": schedule, "template": {"backupSpec": {}}});
     spec.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
     object(Kind::NonAdminSchedule, place, json!({ "spec": spec }))
 }
 
 /// A cluster in which starts are not spread, so that a run starts when it is due.
-fn world() -> World {
+pub(super) fn world() -> World {
     let mut world = World::with(&["shop"]);
     world.policy(|policy| policy.schedules.spread = "0".into());
     world
 }
 
 /// The runs that are there, by the time in their names.
-fn runs(world: &World) -> Vec<String> {
+pub(super) fn runs(world: &World) -> Vec<String> {
     let names = world.names(Kind::NonAdminBackup).into_iter();
     names.map(|name| name.rsplit_once('-').unwrap().1.to_owned()).collect()
 }
 
 /// Velero works on whatever it was given, and deletes what it was asked to delete.
-fn velero_works(world: &mut World, phase: &str) {
+pub(super) fn velero_works(world: &mut World, phase: &str) {
     world.settle();
     velero_ends_all(world, phase);
     world.settle();
@@ -55,7 +55,7 @@ fn velero_ends_all(world: &mut World, phase: &str) {
 }
 
 /// So many days pass, and Velero completes what it is given.
-fn days_pass(world: &mut World, days: u32) {
+pub(super) fn days_pass(world: &mut World, days: u32) {
     for _ in 0..days {
         world.pass(DAY);
         velero_works(world, "Completed");
@@ -263,6 +263,42 @@ fn what_is_not_kept_goes_with_its_data_and_the_last_good_one_never() {
     assert_eq!(left.len(), 2 + 3, "the newest failures stay for whoever looks for the reason: {left:?}");
 }
 
+/// Retention decides, the owner deletes the newer good one, and only then the write of retention arrives.
+#[test]
+fn what_retention_marked_stays_if_its_owner_deleted_the_newer_one_before() {
+    let mut world = world();
+    world.apply(nas("shop/nightly", "0 2 * * *", json!({"retention": {"keepLast": 2}})));
+    days_pass(&mut world, 2);
+    assert_eq!(runs(&world), ["20260101020000", "20260102020000"]);
+    let mark = || {
+        let by = json!({"annotations": {labels::DELETION_REQUESTER: r#"{"policy":true}"#}});
+        json!({"metadata": by, "spec": {"deleteBackup": true}})
+    };
+    world.trace();
+    world.delete("nab shop/nightly-20260102020000");
+    world.edit("nab shop/nightly-20260101020000", mark());
+    let trace = world.trace();
+    assert!(trace.contains("BackupKept"), "{trace}");
+    assert!(world.names(Kind::DeleteBackupRequest).is_empty());
+    let kept = world.get("nab shop/nightly-20260101020000");
+    assert!(kept["spec"]["deleteBackup"].is_null(), "{kept}");
+    assert!(kept["metadata"]["annotations"][labels::DELETION_REQUESTER].is_null(), "{kept}");
+    assert_eq!(kept["status"]["phase"], "Created");
+    assert_eq!(world.get("nas shop/nightly")["status"]["lastGoodBackup"], "nightly-20260101020000");
+    // With a newer one that stays, it goes; and what its owner asks for goes anyway.
+    days_pass(&mut world, 1);
+    world.edit("nab shop/nightly-20260101020000", mark());
+    world.settle();
+    assert_eq!(world.names(Kind::DeleteBackupRequest).len(), 1);
+    world.velero_deletes();
+    world.edit("nab shop/nightly-20260103020000", json!({"spec": {"deleteBackup": true}}));
+    world.settle();
+    world.velero_deletes();
+    world.settle();
+    assert!(runs(&world).is_empty(), "{:?}", runs(&world));
+    world.stop_recording(); // Whether the newer one was deleted before is what it is about.
+}
+
 #[test]
 fn the_last_good_backup_does_not_expire_where_a_ttl_is_enforced() {
     let mut world = world();
@@ -288,17 +324,6 @@ fn the_last_good_backup_does_not_expire_where_a_ttl_is_enforced() {
         known = until;
     }
     assert!((10..=20).contains(&moved), "moved {moved} times in a month");
-}
-
-#[test]
-fn deleting_a_schedule_keeps_its_backups() {
-    let mut world = world();
-    world.apply(nas("shop/nightly", "0 2 * * *", json!({"retention": {"keepLast": 1}})));
-    days_pass(&mut world, 1);
-    world.delete("nas shop/nightly");
-    world.pass(30 * DAY);
-    assert_eq!(runs(&world), ["20260101020000"]);
-    assert_eq!(world.names(Kind::Backup).len(), 1);
 }
 
 #[test]
@@ -394,7 +419,6 @@ fn the_policy_bounds_what_schedules_ask_for() {
 #[test]
 fn a_year_of_nights_with_a_leap_day_and_changes_of_the_clocks() {
     let mut world = world();
-    world.stop_recording();
     // To 2028, which has a leap day.
     world.jump(730 * DAY);
     world.apply(nas(
@@ -452,6 +476,38 @@ fn namespaces_without_a_schedule_get_the_one_of_the_policy_by_their_labels() {
     world.delete("nas shop/own");
     world.settle();
     assert!(world.has("nas shop/nightly"));
+}
+
+/// The policy's schedule for everybody who is gold.
+fn default_schedule(world: &mut World, cron: &str, retention: &Value) {
+    let default = json!({"name": "nightly", "selector": {"matchLabels": {"tier": "gold"}}, "schedule": cron,
+        "retention": retention, "backupSpec": {}});
+    let default = serde_json::from_value(default).unwrap();
+    world.policy(|policy| policy.schedules.defaults = vec![default]);
+    world.settle();
+}
+
+#[test]
+fn a_schedule_of_the_policy_follows_it_until_its_owners_change_it() {
+    let mut world = world();
+    world.edit("ns shop", json!({"metadata": {"labels": {"tier": "gold"}}}));
+    default_schedule(&mut world, "0 2 * * *", &json!({"keepDaily": 7, "keepWeekly": 4}));
+    // Pausing is no change of what the policy says.
+    world.edit("nas shop/nightly", json!({"spec": {"paused": true}}));
+    world.trace();
+    default_schedule(&mut world, "0 3 * * *", &json!({"keepDaily": 9}));
+    let spec = world.get("nas shop/nightly")["spec"].clone();
+    assert_eq!(
+        (&spec["schedule"], &spec["retention"], &spec["paused"]),
+        (&json!("0 3 * * *"), &json!({"keepDaily": 9}), &json!(true))
+    );
+    assert_eq!(world.trace().matches("patch NonAdminSchedule").count(), 1);
+    world.pass(HOUR);
+    assert_eq!(world.trace(), "", "a settled cluster gets no writes");
+    world.edit("nas shop/nightly", json!({"spec": {"retention": {"keepDaily": 30}}}));
+    default_schedule(&mut world, "0 4 * * *", &json!({"keepDaily": 8}));
+    let spec = world.get("nas shop/nightly")["spec"].clone();
+    assert_eq!((&spec["schedule"], &spec["retention"]["keepDaily"]), (&json!("0 3 * * *"), &json!(30)));
 }
 
 #[test]

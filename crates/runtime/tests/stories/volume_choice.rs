@@ -24,6 +24,7 @@ fn with_claim() -> World {
 #[test]
 fn claims_are_saved_file_by_file_where_a_node_agent_runs() {
     let mut world = with_claim();
+    world.hand_over_at_once();
     world.apply(nab("shop/daily"));
     insta::assert_snapshot!(world.trace(), @r"
     create ConfigMap velero/nacre-volumes

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use api::Kind;
+use api::{Kind, NonAdminBackup};
 use planner::last_good::{Storage, why_not_good};
 use serde_json::{Value, json};
 
 use crate::world::World;
-use crate::world::manifests::{claim, imported, nab_with, node_agent, origin};
+use crate::world::manifests::{claim, host_path, imported, nab_with, node_agent, origin};
 
 const BACKUP: &str = "shop-daily-<1>";
 const REQUEST: &str = "nab shop/daily";
@@ -50,7 +50,7 @@ fn claims(world: &World) -> Value {
 
 fn why(world: &World) -> String {
     let state = world.state();
-    let backup = state.backup("shop", "daily").unwrap().object;
+    let backup = state.get::<NonAdminBackup>("shop", "daily").unwrap();
     let why = why_not_good(&backup, &Storage::Unknown, state.now());
     why.map(|why| why.reason().to_owned()).unwrap_or_default()
 }
@@ -108,7 +108,7 @@ fn a_claim_that_is_not_saved_is_named_with_what_to_do() {
     let mut world = running(json!({}));
     save(&mut world, "shop/data", "Completed");
     end(&mut world, "Completed", json!({}));
-    insta::assert_snapshot!(protected(&world), @r#"False/ClaimsNotSaved: volume data of claim "logs" is NOT in this backup: no running pod mounts it, or its volume cannot be saved file by file (hostPath or block device), or a pod's annotation backup.velero.io/backup-volumes-excludes leaves it out. What to do: create a new backup while a pod that mounts it is running"#);
+    insta::assert_snapshot!(protected(&world), @r#"False/ClaimsNotSaved: volume data of claim "logs" is NOT in this backup: no running pod mounts it, or a pod's annotation backup.velero.io/backup-volumes-excludes leaves it out. What to do: create a new backup while a pod that mounts it is running"#);
     assert_eq!(claims(&world), json!([["data", "Saved", 8], ["logs", "NotSaved", null]]));
     assert_eq!(why(&world), "NotProtected");
 }
@@ -126,6 +126,10 @@ fn each_cause_has_its_words() {
         protected(&world)
     };
     let with_agent: fn(&mut World) = |world| world.apply(node_agent(1));
+    let block: fn(&mut World) = |world| {
+        world.apply(node_agent(1));
+        world.edit("PersistentVolumeClaim shop/data", json!({"spec": {"volumeMode": "Block"}}));
+    };
     let nothing: fn(&mut World) = |_| {};
     let velero: fn(&mut World) = |world| {
         world.apply(node_agent(1));
@@ -137,14 +141,29 @@ fn each_cause_has_its_words() {
         cause(velero, json!({})),
         cause(with_agent, json!({"snapshotVolumes": true})),
         cause(with_agent, json!({"includedResources": ["persistentvolumeclaims"]})),
+        cause(block, json!({})),
     ];
     insta::assert_snapshot!(told.join("\n"), @r#"
     False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: nothing saves it, since Velero's node agent does not run. What to do: ask the administrators to run the node agent, then create a new backup
-    False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: no running pod mounts it, or its volume cannot be saved file by file (hostPath or block device), or a pod's annotation backup.velero.io/backup-volumes-excludes leaves it out. What to do: create a new backup while a pod that mounts it is running
+    False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: no running pod mounts it, or a pod's annotation backup.velero.io/backup-volumes-excludes leaves it out. What to do: create a new backup while a pod that mounts it is running
     False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: the administrators leave volumes to Velero's own defaults, and those do not save it. What to do: create a new backup with --default-volumes-to-fs-backup
     False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: what the backup says about volumes does not save it. What to do: create a new backup that says nothing about volumes, or one with --default-volumes-to-fs-backup
     False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: includedResources leaves out the pods, and files are saved from inside pods. What to do: create a new backup that includes pods
+    False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: its volume is a block device, which has no files that could be saved. What to do: ask the administrators for a VolumeSnapshotClass with which Velero takes snapshots of it
     "#);
+}
+
+/// The volume decides, and not what a claim says of it: a claim can name any volume before it is bound.
+#[test]
+fn a_claim_whose_volume_is_a_folder_of_a_node_is_named_with_that_cause() {
+    let mut world = running(json!({}));
+    for claim in ["data", "logs"] {
+        world.edit(&format!("PersistentVolumeClaim shop/{claim}"), json!({"spec": {"volumeName": "folder"}}));
+    }
+    let uid = world.get("PersistentVolumeClaim shop/logs")["metadata"]["uid"].as_str().unwrap().to_owned();
+    world.apply(host_path("folder", &uid));
+    end(&mut world, "Completed", json!({}));
+    insta::assert_snapshot!(protected(&world), @r#"False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: no running pod mounts it, or a pod's annotation backup.velero.io/backup-volumes-excludes leaves it out. What to do: create a new backup while a pod that mounts it is running. volume data of claim "logs" is NOT in this backup: its volume is a folder of a node (hostPath), and Velero saves no such volume. What to do: copy the data to a claim of a StorageClass with other volumes, then create a new backup"#);
 }
 
 #[test]

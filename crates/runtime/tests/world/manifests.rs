@@ -53,6 +53,12 @@ pub(crate) fn claim(place: &str) -> Value {
     object(Kind::PersistentVolumeClaim, place, json!({"spec": spec, "status": {"phase": "Bound"}}))
 }
 
+/// The volume of a claim, in a folder of a node.
+pub(crate) fn host_path(name: &str, claim_uid: &str) -> Value {
+    let spec = json!({"hostPath": {"path": "/srv"}, "claimRef": {"uid": claim_uid}});
+    json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
+}
+
 /// Velero's node agent, ready on so many nodes.
 pub(crate) fn node_agent(ready: u32) -> Value {
     let status = json!({"desiredNumberScheduled": 1, "numberReady": ready});

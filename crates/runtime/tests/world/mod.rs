@@ -101,16 +101,33 @@ impl World {
         self.policy_was_read();
     }
 
+    /// Velero is given everything at once: for stories about its own queue.
+    pub(crate) fn hand_over_at_once(&mut self) {
+        self.policy(|policy| policy.queue.in_flight = Some(0));
+    }
+
     /// nacre reads that Velero has a VolumeSnapshotLocation, or none.
     pub(crate) fn velero_takes_native_snapshots(&mut self, takes: bool) {
         let affected = self.nacre.runtime.state.set_takes_native_snapshots(takes);
         self.nacre.runtime.work.enqueue(affected);
     }
 
+    /// Velero is for tenants alone. That is a flag of the process, which a replay starts without.
+    pub(crate) fn dedicate_velero(&mut self) {
+        self.stop_recording();
+        self.nacre.runtime.state.set_dedicated(true);
+    }
+
     /// Wakes the requests that a change of a source of the policy affects.
     fn policy_was_read(&mut self) {
         self.nacre.runtime.state.set_policy(self.policy.clone());
         nacre::wake_by_policy(&mut self.nacre.runtime);
+    }
+
+    /// How many backups Velero may be given at a time.
+    pub(crate) fn in_flight(&self) -> Option<usize> {
+        let policy = self.policy.as_ref()?;
+        planner::turns::Capacity::of(1, policy.queue.in_flight).in_flight
     }
 
     /// What nacre has observed, for a question that is asked now.

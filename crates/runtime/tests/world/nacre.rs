@@ -169,9 +169,23 @@ impl World {
         let state = &self.nacre.runtime.state;
         let backups = state.backup_queue().names().flat_map(|name| state.backups_of(name));
         let restores = state.restore_queue().names().flat_map(|name| state.restores_of(name));
-        let keys: Vec<_> = backups.chain(restores).collect();
+        let waiting = [Kind::NonAdminBackup, Kind::NonAdminRestore].map(|kind| state.turns(kind).waiting());
+        let waiting = waiting.into_iter().flatten().map(|waiter| waiter.arrival.1.clone());
+        let keys: Vec<_> = backups.chain(restores).chain(waiting).collect();
         self.nacre.runtime.publish_positions(keys);
         self.rest();
+    }
+
+    /// The same for these requests.
+    pub(crate) fn publish_positions(&mut self, keys: Vec<planner::Key>) {
+        self.note(|| Op::Rest);
+        self.nacre.runtime.publish_positions(keys);
+        self.rest();
+    }
+
+    /// The time.
+    pub(crate) fn clock(&self) -> jiff::Timestamp {
+        self.now
     }
 
     /// How many writes nacre has made.
@@ -254,6 +268,17 @@ impl World {
         self.within(|world| leftovers.iter().for_each(|target| world.remove(&super::server::key_of(target))));
         self.settle();
         shown
+    }
+
+    /// The chore that moves the expiration of backups whose schedule is gone. Returns how many there were.
+    pub(crate) fn shorten_lives(&mut self) -> usize {
+        let outlived = planner::gc::outlived(&self.nacre.runtime.state);
+        for (target, body) in &outlived {
+            let object = format!("{} {}/{}", target.kind.name(), target.namespace, target.name);
+            self.edit(&short(&object), body.clone());
+        }
+        self.settle();
+        outlived.len()
     }
 
     /// Notes something that must never happen.

@@ -35,8 +35,14 @@ impl World {
             return wrong_to_run(about, kind, body);
         }
         if about.kind == Kind::Namespace {
-            let right = kind == Kind::NonAdminSchedule && body["metadata"]["namespace"] == json!(about.name);
-            return (!right).then_some("makes something that is not a schedule of the namespace");
+            let binds_velero = || {
+                let (role, subjects) = (&body["roleRef"]["name"], &body["subjects"]);
+                let velero = json!([{"kind": "ServiceAccount", "name": "velero", "namespace": ADMIN}]);
+                kind == Kind::RoleBinding && role == "nacre:velero-tenant" && *subjects == velero
+            };
+            let right = kind == Kind::NonAdminSchedule || binds_velero();
+            let right = right && body["metadata"]["namespace"] == json!(about.name);
+            return (!right).then_some("makes neither a schedule nor Velero's permissions in the namespace");
         }
         if body["metadata"]["namespace"] != ADMIN && about.namespace != ADMIN {
             return wrong_to_show(about, kind, body);
@@ -110,10 +116,23 @@ impl World {
             _ if key == *about && velero && key.kind == Kind::DownloadRequest => self.orphaned(&key),
             _ if key.kind == Kind::ConfigMap => key.namespace == ADMIN && is_own_map(&key.name),
             _ if key == *about => true,
-            true => self.belongs(&key, &about.namespace),
+            // A namespace's schedule by the policy follows the policy, and so do Velero's permissions there.
+            _ if about.kind == Kind::Namespace => {
+                let binds = key.kind == Kind::RoleBinding && key.name == "nacre-velero";
+                (key.kind == Kind::NonAdminSchedule || binds) && key.namespace == about.name
+            }
+            true => self.belongs(&key, &about.namespace) || self.squats(&key, about),
             false => target.namespace == about.namespace,
         };
         (!own).then_some("touches what is somebody else's")
+    }
+
+    /// Whether a Velero Backup has the name that this request's will get, by its uid: whoever made it forged it.
+    fn squats(&self, key: &Key, about: &Key) -> bool {
+        let uid = self.objects.get(about).and_then(|stored| stored.json["metadata"]["uid"].as_str());
+        key.kind == Kind::Backup
+            && about.kind == Kind::NonAdminBackup
+            && uid.is_some_and(|uid| key.name == api::velero_name(&about.namespace, &about.name, uid))
     }
 
     /// The owner of a Velero object, computed independently: by the place it is kept in if that is a tenant's, by what
@@ -187,6 +206,7 @@ fn wrong_to_show(about: &Key, kind: Kind, body: &Value) -> Option<&'static str> 
     let request = match about.kind {
         Kind::Backup => Some(Kind::NonAdminBackup),
         Kind::Restore => Some(Kind::NonAdminRestore),
+        Kind::Schedule => Some(Kind::NonAdminSchedule),
         _ => None,
     };
     let right = there && about.kind.group() == Kind::Backup.group();

@@ -13,6 +13,7 @@ use kube::{
 use planner::{
     Policy,
     replace::objects::WorkloadKind,
+    requester::{Foretold, Wish},
     restore_preview::{
         self, CLAIMS, Contents, Existing, Item, Observed, Preview, SavedClaim, read_list, saved_by_status,
     },
@@ -55,7 +56,7 @@ pub(in crate::restore) struct Gathered {
     spec: RestoreSpec,
     policy: std::sync::Arc<Policy>,
     from_tenant_storage: bool,
-    not_permitted: Vec<String>,
+    pub(in crate::restore) foretold: Foretold,
 }
 
 /// Reads what a preview needs; none if somebody pressed Ctrl-C.
@@ -74,8 +75,8 @@ pub(in crate::restore) async fn gather(
     // What would be refused is shown as if it passed without a policy: the objects are the same.
     let spec = verdict.spec.clone().unwrap_or_else(|| requested.clone());
     let from_tenant_storage = found.spec.backup_spec.storage_location.is_some();
-    let not_permitted =
-        whoami::not_restorable(session, &served, &spec, &verdict.policy, !from_tenant_storage).await?;
+    let wish = Wish::Restore(requested, &spec, !from_tenant_storage);
+    let foretold = whoami::foretell(session, &served, wish, &verdict.policy).await?;
     Ok(Some(Gathered {
         files,
         existing,
@@ -85,7 +86,7 @@ pub(in crate::restore) async fn gather(
         spec,
         policy: verdict.policy.clone(),
         from_tenant_storage,
-        not_permitted,
+        foretold,
     }))
 }
 
@@ -114,7 +115,7 @@ impl Gathered {
             spec: &self.spec,
             policy: &self.policy,
             from_tenant_storage: self.from_tenant_storage,
-            not_permitted: &self.not_permitted,
+            not_permitted: &self.foretold.left_out,
             items: self.files.items.as_deref().unwrap_or_default(),
             served: &self.served,
             existing: &self.existing,

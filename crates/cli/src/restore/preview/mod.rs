@@ -66,6 +66,9 @@ pub(super) struct RestorePreview {
     unknown: Vec<String>,
     /// Whether the objects in the backup are known.
     objects_known: bool,
+    /// What an administrator would run, so that nothing is left out because the caller lacks permissions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    commands: Vec<String>,
     /// What is removed first.
     #[serde(skip_serializing_if = "Option::is_none")]
     removed: Option<Removed>,
@@ -152,11 +155,13 @@ pub(super) fn answer(
     preview: Preview,
     gathered: &Gathered,
 ) -> RestorePreview {
+    let refusal = gathered.foretold.refusal.clone().filter(|_| verdict.verdict == "passes");
     RestorePreview {
         backup: backup.to_owned(),
         namespace: session.namespace.clone(),
-        verdict: verdict.verdict,
-        reason: verdict.reason,
+        verdict: if refusal.is_some() { "waits" } else { verdict.verdict },
+        reason: refusal.or(verdict.reason),
+        commands: gathered.foretold.commands.clone(),
         policy: verdict.source,
         preview,
         unknown: gathered.files.unknown.clone(),

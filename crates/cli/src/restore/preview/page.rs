@@ -39,6 +39,10 @@ pub(super) fn page(answer: &RestorePreview) -> String {
         answer.removed.as_ref().map(removed).unwrap_or_default(),
         section("Objects", &objects(&answer.preview.objects)),
         section("Data of volumes", &volumes(&answer.preview.volumes)),
+        section(
+            "What an administrator would run to permit the rest",
+            &lines_or_nothing(answer.commands.clone()),
+        ),
         section("Not known", &lines_or_nothing(open)),
     ]
     .concat()
@@ -230,6 +234,7 @@ mod tests {
             preview: Preview { objects, volumes },
             unknown: Vec::new(),
             objects_known: true,
+            commands: Vec::new(),
             removed: None,
         };
         insta::assert_snapshot!(shown(&answer), @r"

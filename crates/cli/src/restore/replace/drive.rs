@@ -4,9 +4,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::Result;
 use api::{NonAdminBackup, NonAdminRestore};
+use kube::api::DeleteParams;
 use planner::replace::{
     Record,
-    step::{Step, next_step, stands},
+    step::{Step, is_refused, next_step, stands},
     way_back,
 };
 use tokio::time::Instant;
@@ -138,8 +139,8 @@ async fn stop(session: &Session, kept: &StoredRecord, why: &str) -> Result<Outco
 
 async fn done(session: &Session, kept: &StoredRecord, open: &[String]) -> Result<Outcome> {
     kept.forget(session).await?;
-    let Record { backup, restore, claims, safety_backup, .. } = &kept.record;
-    let names: Vec<&str> = claims.iter().map(|claim| claim.name.as_str()).collect();
+    let Record { backup, restore, safety_backup, .. } = &kept.record;
+    let names: Vec<String> = kept.record.all_claims().into_iter().map(|claim| claim.name).collect();
     let words = format!("the data of {} is back as in {backup}", names.join(", "));
     say(&format!("restore {restore}: {}\n", style::paint(style::GOOD, words)))?;
     for line in open {
@@ -160,7 +161,21 @@ async fn failed(session: &Session, kept: &StoredRecord, seen: &Seen, why: &str) 
     for line in stands(&seen.observed(&kept.record)) {
         remark(format_args!("  {line}"));
     }
+    if is_refused(&seen.observed(&kept.record)) {
+        withdraw(session, &kept.record.restore).await;
+    }
     remark("to get back what was there before:");
     remark(format_args!("  {}", way_back(&kept.record, &session.namespace)));
     Ok(Outcome::Failed)
+}
+
+/// Deletes a restore that was refused: it would begin if the administrators changed the policy.
+async fn withdraw(session: &Session, restore: &str) {
+    let deleted = session.api::<NonAdminRestore>().delete(restore, &DeleteParams::default()).await;
+    match deleted {
+        Ok(_) => remark(format_args!("restore {restore}, which never began, was deleted")),
+        Err(error) => remark(format_args!(
+            "restore {restore} would begin if the policy changed; delete it: kubectl nacre restore delete {restore} ({error})"
+        )),
+    }
 }

@@ -64,10 +64,13 @@ pub(super) async fn prepare(
             for problem in problems {
                 remark(format_args!("  {}", printable(&problem)));
             }
+            for unknown in &gathered.files.unknown {
+                remark(format_args!("  {}", printable(unknown)));
+            }
             return Ok(Prepared::Ended(Outcome::Failed));
         }
     };
-    if scope.claims.is_empty() {
+    if scope.claims.is_empty() && scope.workloads.is_empty() {
         return Ok(Prepared::NothingToRemove);
     }
     let missing = cluster::missing_permissions(session, &permissions(&scope)).await?;
@@ -106,6 +109,7 @@ pub(super) async fn prepare(
         restore_spec: spec.clone(),
         backup: name,
         claims: scope.claims,
+        lost: scope.lost,
         workloads: scope.workloads,
         checked: false,
     })))

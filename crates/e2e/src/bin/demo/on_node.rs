@@ -27,7 +27,7 @@ pub(crate) async fn story() -> Result<()> {
     ));
     let pods = ["get", "pods", "--namespace=velero"];
     command("admin", "kubectl", &pods);
-    Shown(cluster.node.kubectl(&pods).await?).shown()?;
+    Shown(cluster.site.kubectl(&pods).await?).shown()?;
 
     let ada = cluster.tenant("shop", "ada").await?;
     let bob = cluster.tenant("rival", "bob").await?;
@@ -56,7 +56,7 @@ pub(crate) async fn story() -> Result<()> {
 
     heading("One command takes a safety backup, and then goes back to yesterday");
     // A claim that is deleted uses up its volume.
-    cluster.node.add_volumes(1).await?;
+    cluster.site.add_volumes(1).await?;
     nacre(&ada, &["restore", "create", "--from-backup", "daily", "--replace", "--yes"]).await?.shown()?;
     ada.pod_of("db").await?;
     ensure!(checksum(&ada).await? == written, "the bytes are others than before");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::velero::{Backup, BackupStorageLocation, DeleteBackupRequest, PodVolumeBackup, Restore};
-use api::{NonAdminBackup, labels};
+use api::{NonAdminBackup, NonAdminSchedule, labels};
 use bed::{eventually, wait_until};
 use e2e::{NACRE, Tenant, TestCluster, VELERO};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 const POLICY: &str =
     "downloads: { platformStorage: all }\nstorageLocations: { endpoints: { allow: [\"127.0.0.1\"] } }\n";
 
-/// What somebody sees, under the tenant's names, without the marks that only a copy has.
+/// What somebody sees, under the tenant's names, without the marks that only a copy has, or only Velero's object.
 fn plain(text: &str, names: &[(&str, &str)]) -> String {
     let text = names.iter().fold(text.to_owned(), |text, (velero, own)| text.replace(velero, own));
     // Columns are as wide as the longest name, and the first label stands behind the word.
@@ -27,7 +27,7 @@ fn plain(text: &str, names: &[(&str, &str)]) -> String {
         Some(first) => first.to_owned(),
         None => line.replace("Namespace: velero", "Namespace: shop"),
     });
-    let own = ["nacre.dev/shown=", "velero.io/exclude-from-backup=", "team=tea"];
+    let own = ["nacre.dev/shown=", "nacre.dev/queue-tag=", "velero.io/exclude-from-backup=", "team=tea"];
     let lines = lines.filter(|line| !line.is_empty() && !own.iter().any(|mark| line.starts_with(mark)));
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -113,6 +113,7 @@ async fn the_unmodified_velero_command_line_works_for_a_tenant() -> Result<()> {
     compare(&test_cluster, &hands, &["restore", "describe", "back", "--details"], &names).await?;
     compare(&test_cluster, &hands, &["restore", "logs", "back"], &names).await?;
 
+    schedules(&shop, &hands).await?;
     own_storage(&test_cluster, &shop, &hands).await?;
     forgeries_lead_nowhere(&test_cluster, &shop, &hands).await?;
     let (text, _) = everything(&test_cluster, "shop").await?;
@@ -132,6 +133,48 @@ async fn the_unmodified_velero_command_line_works_for_a_tenant() -> Result<()> {
     ensure!(left.lines().all(|line| line.starts_with("NAME") || line.starts_with("stolen")), "{left}");
     ensure!(hands.sees(&["restore", "get"]).await?.lines().count() <= 1);
     ensure!(hands.sees(&["backup-location", "get"]).await?.lines().count() <= 1);
+    Ok(())
+}
+
+/// Made, shown, paused, resumed and deleted with Velero's command line.
+async fn schedules(shop: &Tenant<'_>, hands: &Hands<'_>) -> Result<()> {
+    hands.sees(&["schedule", "create", "yearly", "--schedule", "0 3 1 1 *", "--ttl", "48h"]).await?;
+    let shows = async |word: &str| {
+        eventually(word, TIMEOUT, async || {
+            let shown = hands.sees(&["schedule", "get", "yearly"]).await?;
+            ensure!(shown.contains(word), "{shown}");
+            anyhow::Ok(())
+        })
+        .await
+    };
+    shows("Enabled").await?;
+    let is_paused = |paused: bool| {
+        move |schedule: Option<&NonAdminSchedule>| {
+            (schedule?.spec.paused.unwrap_or_default() == paused).then_some(())
+        }
+    };
+    hands.sees(&["schedule", "pause", "yearly"]).await?;
+    shop.wait("the schedule to be paused", "yearly", is_paused(true)).await?;
+    eventually("the copy to be settled", TIMEOUT, async || {
+        let said = hands.sees(&["schedule", "unpause", "yearly"]).await?;
+        ensure!(said.contains("unpaused successfully"), "{said}");
+        anyhow::Ok(())
+    })
+    .await?;
+    shop.wait("the schedule to be resumed", "yearly", is_paused(false)).await?;
+    let described = hands.sees(&["schedule", "describe", "yearly"]).await?;
+    ensure!(described.contains("0 3 1 1 *"), "{described}");
+    hands.sees(&["schedule", "delete", "yearly", "--confirm"]).await?;
+    shop.gone::<NonAdminSchedule>("yearly").await?;
+
+    hands.sees(&["schedule", "create", "never", "--schedule", "0 25 * * *"]).await?;
+    eventually("the refusal", TIMEOUT, async || {
+        let described = hands.sees(&["schedule", "describe", "never"]).await?;
+        ensure!(described.contains("FailedValidation") && described.contains("is not a hour"), "{described}");
+        anyhow::Ok(())
+    })
+    .await?;
+    hands.sees(&["schedule", "delete", "never", "--confirm"]).await?;
     Ok(())
 }
 

@@ -1,13 +1,13 @@
 //! The fence around what Velero creates for tenants, with real Velero. Each attack fails with it, and the same steps
 //! succeed without it.
 
-mod cluster;
+pub(crate) mod cluster;
 
 use anyhow::{Context, Result, ensure};
 use api::RestoredFrom;
 use bed::{Bed, wait_until};
 use e2e::{TestCluster, VELERO};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Service, ServiceAccount};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
@@ -21,9 +21,9 @@ const NAMESPACE: (&str, &str, &str) = ("", "v1", "Namespace");
 const SNAPSHOT: (&str, &str, &str) = ("snapshot.storage.k8s.io", "v1", "VolumeSnapshot");
 
 /// Kinds with sources, as CDI and KubeVirt have them, in brief.
-const SOURCES: &str = include_str!("sources.yaml");
-const SNAPSHOTS: &str = include_str!("../snapshots.yaml");
-const MIGRATION: &str = include_str!("../migration.yaml");
+pub(crate) const SOURCES: &str = include_str!("sources.yaml");
+pub(crate) const SNAPSHOTS: &str = include_str!("../snapshots.yaml");
+pub(crate) const MIGRATION: &str = include_str!("../migration.yaml");
 
 /// A backup in the cluster's own storage of a namespace, made by an administrator.
 async fn platform_backup(cluster: &TestCluster, name: &str, namespace: &str) -> Result<()> {
@@ -250,6 +250,56 @@ async fn h1_no_restored_object_takes_its_data_from_another_namespace() -> Result
         ensure!(fenced.has(kind, "shop", "stolen").await?, "the forgery of {kind:?} is not a good one");
     }
     ensure!(fenced.has(SNAPSHOT, "shop", "stolen").await?, "the forged snapshot is not a good one");
+    Ok(())
+}
+
+/// X3: forged tarball: additions to a service account of another namespace, which Velero makes to accounts that exist
+#[tokio::test(flavor = "multi_thread")]
+async fn x3_a_tenants_restore_changes_no_service_account_elsewhere() -> Result<()> {
+    let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[]).await?;
+    fenced.fence_is_there().await?;
+    fenced.cluster.bed.namespace("victim").await?;
+    let added = json!({"imagePullSecrets": [{"name": "planted"}]});
+    fenced.forge(|tarball| {
+        for namespace in ["shop", "victim"] {
+            let mut account = in_shop("v1", "ServiceAccount", "default", &added);
+            account["metadata"]["namespace"] = json!(namespace);
+            tarball.add("serviceaccounts", &account)?;
+        }
+        Ok(())
+    })?;
+    let has_it = async |namespace: &str| {
+        let accounts = Api::<ServiceAccount>::namespaced(fenced.client.clone(), namespace);
+        let account =
+            wait_until("the account", TIMEOUT, accounts, "default", |found| Some(found?.clone())).await?;
+        anyhow::Ok(account.image_pull_secrets.is_some_and(|secrets| !secrets.is_empty()))
+    };
+    ensure!(!has_it("victim").await?);
+    fenced.restore(RestoredFrom::TenantStorage, &fenced.backup).await?;
+    ensure!(!has_it("victim").await?, "Velero changed somebody else's account");
+    ensure!(has_it("shop").await?, "the tenant's own is the tenant's");
+
+    fenced.take_the_fence_away().await?;
+    fenced.restore(RestoredFrom::TenantStorage, &fenced.backup).await?;
+    ensure!(has_it("victim").await?, "the forgery is a good one");
+    Ok(())
+}
+
+/// X4: forged tarball: an object in the folder of another kind, so that Velero's cache waits for a kind that does not exist
+/// for ever, and everybody's restores with it
+#[tokio::test(flavor = "multi_thread")]
+async fn x4_without_its_cache_velero_waits_for_no_kind_that_does_not_exist() -> Result<()> {
+    for (flag, ends) in [("--disable-informer-cache=true", true), ("--disable-informer-cache=false", false)] {
+        let fenced = Fenced::prepare(Bed::builder().with_idle_velero().velero_flag(flag), &[]).await?;
+        fenced.forge(|tarball| {
+            tarball.add("configmaps", &in_shop("batch/v1", "Job", "odd", &json!({"data": {"a": "b"}})))
+        })?;
+        let spec = json!({"backupName": fenced.backup, "includedNamespaces": ["shop"], "includedResources": ["configmaps"]});
+        // The planted weakness is the other way round: with its cache Velero is still waiting.
+        let within = if ends { TIMEOUT } else { TIMEOUT / 6 };
+        let ended = fenced.attempt(RestoredFrom::TenantStorage, spec, within).await?;
+        assert_eq!(ended.is_some(), ends, "{flag}");
+    }
     Ok(())
 }
 

@@ -164,3 +164,19 @@ fn a_stateful_set_that_deletes_its_claims_is_removed_alone() {
     assert!(scope.workloads[0].orphan);
     assert!(permissions(&scope).contains(&("delete", "", "pods")));
 }
+
+#[test]
+fn what_uses_a_claim_that_is_gone_goes_too() {
+    let (_, workloads) = shop();
+    let mut observed = seen(&[], &workloads);
+    observed.saved.insert("files".to_owned(), SavedClaim::Saved(None));
+    let scope = choose(&observed).unwrap();
+    assert_eq!(scope.lost, ["files"]);
+    assert!(scope.claims.is_empty() && !scope.workloads.is_empty());
+    let only = ["files".to_owned()];
+    let named = choose(&Observed { only_claims: &only, ..observed.clone() }).unwrap();
+    assert_eq!(named.lost, ["files"]);
+    let other = ["else".to_owned()];
+    let problems = choose(&Observed { only_claims: &other, ..observed }).unwrap_err();
+    assert!(problems[0].contains("there is no claim else"), "{problems:?}");
+}

@@ -36,7 +36,7 @@ pub(super) fn restore(phase: &str, conditions: &[Value]) -> NonAdminRestore {
         velero["completionTimestamp"] = json!("2026-11-16T11:59:00Z");
     }
     serde_json::from_value(json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminRestore",
-        "metadata": {"name": "back"}, "spec": {"restoreSpec": {}},
+        "metadata": {"name": "back", "creationTimestamp": "2026-11-16T11:55:00Z"}, "spec": {"restoreSpec": {}},
         "status": {"phase": "Created", "conditions": conditions, "veleroRestore": {"status": velero}}}))
     .unwrap()
 }
@@ -209,7 +209,7 @@ fn after_the_first_removal_a_problem_is_a_failure() {
     assert_eq!(world.fails(), "safety backup before is gone");
     world.safety = Some(backup("before", "Completed", &json!({})));
     world.claims = vec![Claim { uid: "new".to_owned(), ..claim("files") }];
-    assert!(world.fails().contains("was created by somebody else"));
+    assert!(world.fails().contains("was created by somebody else meanwhile"));
     world.restore = Some(restore("Completed", &[condition("DataRestored", "False", "VolumesFailed")]));
     assert_eq!(world.fails(), "restore back: because VolumesFailed");
     world.restore = Some(restore("Failed", &[]));
@@ -228,4 +228,56 @@ fn pods_that_are_left_behind_are_removed() {
     world.workloads = vec![workload(WorkloadKind::Deployment, "late", &["files"], &json!({}))];
     let Step::WaitForRemoval(what) = world.next() else { panic!("it is not ours to remove") };
     assert_eq!(what, ["Deployment late, which came after the replacement had begun; remove it"]);
+}
+
+/// With `--only-claim` another claim stays as it is, and the restore reports that. Nothing else may have happened to it.
+#[test]
+fn a_claim_that_was_to_stay_is_no_problem() {
+    let mut world = world();
+    let web = json!({"metadata": {"uid": "new"}, "status": {"availableReplicas": 1}});
+    world.workloads = vec![workload(WorkloadKind::Deployment, "web", &["files"], &web)];
+    world.workloads[0].is_available = true;
+    world.claims = vec![Claim { uid: "new".to_owned(), ..claim("files") }, claim("other")];
+    let ended = |state: &str| {
+        let mut ended = restore("Completed", &[condition("DataRestored", "False", "ClaimsKept")]);
+        ended.status.as_mut().unwrap().claims = serde_json::from_value(json!([
+            {"name": "files", "state": "Restored"}, {"name": "other", "state": state}]))
+        .unwrap();
+        ended
+    };
+    let open = vec!["because ClaimsKept".to_owned()];
+    for (state, found) in
+        [("Kept", vec![]), ("NoData", vec![]), ("Mixed", open.clone()), ("Failed", open.clone())]
+    {
+        world.restore = Some(ended(state));
+        assert_eq!(world.next(), Step::Done(found), "{state}");
+    }
+    // It came back empty.
+    world.restore = Some(ended("NoData"));
+    world.claims[1].created = Some("2026-11-16T11:56:00Z".parse().unwrap());
+    assert_eq!(world.next(), Step::Done(open));
+}
+
+/// The claim is gone, and its Deployment waits for it. The Deployment goes too, else it would remove the pod that Velero
+/// restores the data through.
+#[test]
+fn a_claim_that_is_gone_comes_back_once_nothing_uses_it() {
+    let mut world = world();
+    world.record.claims.clear();
+    world.record.lost = vec!["files".to_owned()];
+    (world.record.safety_backup, world.record.checked) = (None, true);
+    world.claims.clear();
+    assert!(matches!(world.next(), Step::Remove(_)));
+    world.workloads.remove(0);
+    let both = vec!["ReplicaSet web-1".to_owned(), "Pod web-1-a".to_owned()];
+    assert_eq!(world.next(), Step::WaitForRemoval(both));
+    world.workloads.clear();
+    assert_eq!(world.next(), Step::CreateRestore);
+    world.claims = vec![claim("files")];
+    assert!(world.fails().contains("was created by somebody else meanwhile"));
+    let mut ended = restore("Completed", &[condition("DataRestored", "False", "VolumesFailed")]);
+    ended.status.as_mut().unwrap().claims =
+        serde_json::from_value(json!([{"name": "files", "state": "Failed", "message": "no space"}])).unwrap();
+    world.restore = Some(ended);
+    assert_eq!(world.fails(), "restore back: the data of claim files did not come back: no space");
 }

@@ -9,6 +9,7 @@ mod fields;
 mod tests;
 mod zone;
 
+use std::cell::RefCell;
 use std::fmt;
 
 use cronexpr::{Crontab, FallbackTimezoneOption, ParseOptions, parse_crontab_with};
@@ -27,7 +28,12 @@ const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
 pub struct Cron {
     rule: Rule,
     zone: TimeZone,
+    /// The latest answers: one decision asks for the same few times again and again.
+    answers: RefCell<Vec<(Timestamp, Option<Timestamp>)>>,
 }
+
+/// How many answers are kept.
+const ANSWERS: usize = 4;
 
 #[derive(Clone, Debug)]
 enum Rule {
@@ -96,14 +102,24 @@ impl Cron {
                 Rule::Fields(Box::new(read_fields(rest, setting.hashed).map_err(Unreadable::Expression)?))
             }
         };
-        Ok(Self { rule, zone })
+        Ok(Self { rule, zone, answers: RefCell::default() })
     }
 
     /// The next time it is due after this one; none if that is not within four years.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.rule {
             Rule::Every(every, anchor) => next_multiple(*every, *anchor, after),
-            Rule::Fields(fields) => zone::next(fields, &self.zone, after),
+            Rule::Fields(fields) => {
+                let known = self.answers.borrow().iter().find(|(asked, _)| *asked == after).copied();
+                if let Some((_, next)) = known {
+                    return next;
+                }
+                let next = zone::next(fields, &self.zone, after);
+                let mut answers = self.answers.borrow_mut();
+                answers.truncate(ANSWERS - 1);
+                answers.insert(0, (after, next));
+                next
+            }
         }
     }
 

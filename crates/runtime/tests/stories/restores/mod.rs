@@ -74,6 +74,7 @@ fn what_is_written_is_complete() {
       "annotations": {
         "nacre.dev/origin-namespace-uid": "<n2>",
         "nacre.dev/origin-uid": "<r1>",
+        "nacre.dev/queue-tag": "0/0/100/30000",
         "openshift.io/oadp-nar-origin-name": "again",
         "openshift.io/oadp-nar-origin-namespace": "shop",
         "velero.io/pod-volume-timeout": "24h"

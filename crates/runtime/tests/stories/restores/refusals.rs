@@ -164,6 +164,29 @@ fn it_waits_for_a_location_that_is_away() {
     }
 }
 
+/// A11
+#[test]
+fn a11_a_backup_in_own_storage_with_too_many_objects_is_not_restored() {
+    let mut world = World::with(&["shop"]);
+    world.policy(|policy| policy.restore.from_tenant_storage.max_items = 1000);
+    world.tenant_storage("shop/bucket");
+    world.apply(nab_with("shop/daily", json!({"storageLocation": "bucket"})));
+    world.settle();
+    world.velero_starts("shop-daily-<1>");
+    world.velero_completes("shop-daily-<1>");
+    world.edit(
+        "backup shop-daily-<1>",
+        json!({"status": {"progress": {"totalItems": 1001, "itemsBackedUp": 3}}}),
+    );
+    world.settle();
+    world.apply(nar("shop/again", "daily"));
+    world.settle();
+    assert_snapshot!(world.condition("nar shop/again", "Accepted"), @"False/InvalidRestoreSpec: spec.restoreSpec.backupName: the backup has 1001 objects, and from your own storage backups with up to 1000 are restored; make backups of fewer objects, or ask the administrators to raise restore.fromTenantStorage.maxItems");
+    world.policy(|policy| policy.restore.from_tenant_storage.max_items = 0);
+    world.settle();
+    assert_eq!(world.get("nar shop/again")["status"]["phase"], "Created", "0 is no limit");
+}
+
 #[test]
 fn it_waits_for_a_config_map_to_be_marked() {
     let mut world = completed();

@@ -4,6 +4,7 @@
 mod copies;
 mod forged;
 mod requests;
+mod schedules;
 mod volumes;
 
 use api::{Kind, labels};

@@ -32,6 +32,7 @@ impl Split {
             let current: Vec<_> = rest.map(|action| self.is_current(action)).collect();
             mix(&|hasher| (key, *fingerprint, done, &current).hash(hasher));
         }
+        mix(&|hasher| self.unreported.hash(hasher));
         let work = &self.runtime.work;
         mix(&|hasher| (self.enqueued(), work.timers(), self.down, self.real.now).hash(hasher));
         let unknown = self.runtime.unknown_writes();

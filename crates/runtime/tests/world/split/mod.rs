@@ -3,7 +3,7 @@
 
 mod fingerprint;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub(crate) struct Split {
     pub(super) runtime: Runtime,
     /// What nacre has observed, object by object.
     observed: BTreeMap<Key, Stored>,
+    /// NonAdminBackups that nacre wrote to, and whose watch events are yet to arrive: after those of others of the kind.
+    unreported: BTreeSet<Key>,
     /// Plans that are being carried out, each about one object: with its uid, and with the plan as a number.
     flights: BTreeMap<Key, (Flight, String, u64)>,
     down: bool,
@@ -59,6 +61,7 @@ impl Split {
             real,
             runtime,
             observed,
+            unreported: BTreeSet::new(),
             flights: BTreeMap::new(),
             down: false,
             moments: 0,
@@ -104,7 +107,21 @@ impl Split {
             None => self.observed.remove(key),
         };
         self.fetch_credentials();
+        self.report();
         self.drop_ignored();
+    }
+
+    /// Watch events of own writes arrive once everything of the kind has arrived that was stored before.
+    fn report(&mut self) {
+        let waits = self.news().iter().any(|key| key.kind == Kind::NonAdminBackup);
+        if waits || self.down {
+            return;
+        }
+        for key in std::mem::take(&mut self.unreported) {
+            if let Some(found) = self.observed.get(&key) {
+                observe(&mut self.runtime, &key, found, false, self.real.moment());
+            }
+        }
     }
 
     fn fetch_credentials(&mut self) {
@@ -158,7 +175,8 @@ impl Split {
             let answer = self.real.serve(&request);
             self.runtime.on_reply(&mut flight, answer.reply(), now);
             if let (Request::Fetch(key), Answer::Object(found)) = (request, answer) {
-                self.observed.insert(key, found);
+                self.observed.insert(key.clone(), found);
+                self.await_report(key);
             }
         }
         let about = flight.about.clone();
@@ -187,6 +205,11 @@ impl Split {
     pub(crate) fn next_write(&self, key: &Key) -> Option<(&str, &Action)> {
         let (flight, uid, _) = self.flights.get(key)?;
         Some((uid, flight.action()?))
+    }
+
+    /// The plan about this object that is being carried out.
+    pub(crate) fn plan(&self, key: &Key) -> Option<&Plan> {
+        self.flights.get(key).map(|(flight, ..)| flight.progress().0)
     }
 
     /// Sends the next write of a plan.
@@ -221,9 +244,20 @@ impl Split {
     /// is.
     fn echo(&mut self, key: &Key) {
         match self.real.objects.get(key).cloned() {
-            Some(now) => _ = self.observed.insert(key.clone(), now),
+            Some(now) => {
+                self.observed.insert(key.clone(), now);
+                self.await_report(key.clone());
+            }
             None => self.hear_gone(key),
         }
+    }
+
+    /// nacre knows an object by an answer: the watch has yet to report it.
+    fn await_report(&mut self, key: Key) {
+        if key.kind == Kind::NonAdminBackup {
+            self.unreported.insert(key);
+        }
+        self.report();
     }
 
     fn hear_gone(&mut self, key: &Key) {
@@ -266,8 +300,19 @@ impl Split {
     /// nacre is gone, with all it had in memory.
     pub(crate) fn crash(&mut self) {
         self.flights.clear();
+        self.unreported.clear();
         self.runtime = started(self.runtime.planted());
         self.down = true;
+    }
+
+    /// nacre runs, has seen everything, and waits for nothing but news.
+    pub(crate) fn has_nothing_to_do(&self) -> bool {
+        !self.down
+            && self.flights.is_empty()
+            && self.enqueued().is_empty()
+            && self.news().is_empty()
+            && self.runtime.work.timers().is_empty()
+            && self.runtime.unknown_writes().is_empty()
     }
 
     /// Whether nacre is gone.

@@ -1,0 +1,46 @@
+//! On an API server without policies that change objects, as before Kubernetes 1.36, nacre's webhook records who asks.
+
+use anyhow::{Result, ensure};
+use bed::Bed;
+use e2e::deploy;
+
+use crate::life::{nacre, well};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn before_1_36_the_installation_has_the_webhook_record_who_asks() -> Result<()> {
+    let bed = Bed::builder()
+        .api_server_flag("--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false")
+        .api_server_flag("--disable-admission-plugins=MutatingAdmissionPolicy");
+    let bed = bed.start().await?;
+    let (done, remarks) =
+        well(&bed, &["install", "--image", "first:1", "--requester-extra", "example.com/team"]).await?;
+    ensure!(done.contains("create mutatingwebhookconfiguration/nacre-requester"), "{done}");
+    ensure!(done.contains("create clusterrole/nacre-requester"), "{done}");
+    ensure!(!done.contains("mutatingadmissionpolicy"), "{done}");
+    ensure!(remarks.contains("nacre's webhook records who asks"), "{remarks}");
+    let (again, _) = well(&bed, &["install"]).await?;
+    ensure!(again.contains("nothing to do"), "{again}");
+    let listed = "jsonpath={.metadata.annotations.nacre\\.dev/requester-extra}";
+    let keys = ["get", "mutatingwebhookconfiguration", "nacre-requester", "-o", listed];
+    ensure!(bed.kubectl(&keys).await?.ok()? == r#"["example.com/team"]"#);
+    let (_, answer, _) = nacre(&bed, &["doctor"]).await?;
+    ensure!(answer.contains("MutatingWebhookConfiguration nacre-requester has no caBundle"), "{answer}");
+    let (off, remarks) = well(&bed, &["install", "--no-webhook"]).await?;
+    ensure!(off.contains("delete mutatingwebhookconfiguration/nacre-requester"), "{off}");
+    ensure!(remarks.contains("nobody records who asks"), "{remarks}");
+    well(&bed, &["uninstall"]).await?;
+
+    // Helm chooses in the same way.
+    let chart = deploy("chart").display().to_string();
+    bed.helm(&["install", "nacre", &chart, "-n", "velero"]).await?.ok()?;
+    let found = bed.kubectl(&["get", "mutatingwebhookconfiguration", "-o", "name"]).await?.ok()?;
+    ensure!(
+        found.trim() == "mutatingwebhookconfiguration.admissionregistration.k8s.io/nacre-requester",
+        "{found}"
+    );
+    let (gone, _) = well(&bed, &["uninstall"]).await?;
+    ensure!(gone.contains("delete mutatingwebhookconfiguration/nacre-requester"), "{gone}");
+    let left = bed.kubectl(&["get", "clusterroles", "nacre-requester", "--ignore-not-found"]).await?.ok()?;
+    ensure!(left.trim().is_empty(), "{left}");
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! A stand-in for a CSI driver with its provisioner, for the snapshot controller, and for what Kubernetes does about claims:
+//! the real ones are not to be had here. What is on a disk is a text, and a snapshot keeps the text of its moment.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+
+const DRIVER: &str = "fast.csi.test";
+const CLASS: &str = "fast";
+const PACE: Duration = Duration::from_millis(200);
+const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
+
+/// What the driver does about snapshots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Snapshots {
+    /// It takes them.
+    Ready,
+    /// It begins, and reports an error.
+    Failing,
+    /// It does not answer.
+    Never,
+}
+
+/// The driver. It works until it is dropped.
+pub(crate) struct Driver {
+    work: Work,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Driver {
+    /// Starts it. Its client is an administrator's.
+    pub(crate) fn start(client: Client, snapshots: Snapshots) -> Self {
+        let work = Work { client, snapshots, disks: Arc::default() };
+        let working = work.clone();
+        let task = tokio::spawn(async move {
+            let mut pace = tokio::time::interval(PACE);
+            loop {
+                pace.tick().await;
+                drop(working.round().await);
+            }
+        });
+        Self { work, task }
+    }
+
+    /// What is on the disk of a claim; fails as long as it has none.
+    pub(crate) async fn read(&self, namespace: &str, claim: &str) -> Result<String> {
+        let handle = self.work.handle_of(namespace, claim).await?;
+        self.work.disk(&handle).context("no such disk")
+    }
+
+    /// Writes onto the disk of a claim.
+    pub(crate) async fn write(&self, namespace: &str, claim: &str, text: &str) -> Result<()> {
+        let handle = self.work.handle_of(namespace, claim).await?;
+        self.work.put(&handle, text);
+        Ok(())
+    }
+
+    /// Takes every snapshot out of the storage, and returns them.
+    pub(crate) fn lose_snapshots(&self) -> BTreeMap<String, String> {
+        let mut disks = self.work.disks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (lost, left) =
+            std::mem::take(&mut *disks).into_iter().partition(|(handle, _)| handle.starts_with("snapshot-"));
+        *disks = left;
+        lost
+    }
+
+    /// Puts snapshots back.
+    pub(crate) fn find_snapshots(&self, lost: BTreeMap<String, String>) {
+        self.work.disks.lock().unwrap_or_else(PoisonError::into_inner).extend(lost);
+    }
+}
+
+#[derive(Clone)]
+struct Work {
+    client: Client,
+    snapshots: Snapshots,
+    /// Disks and snapshots, by handle.
+    disks: Arc<Mutex<BTreeMap<String, String>>>,
+}
+
+fn kind(name: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk("snapshot.storage.k8s.io", "v1", name))
+}
+
+/// What a field is, as text.
+fn text(object: &DynamicObject, path: &str) -> Option<String> {
+    object.data.pointer(path).and_then(Value::as_str).map(ToOwned::to_owned)
+}
+
+impl Work {
+    fn disk(&self, handle: &str) -> Option<String> {
+        self.disks.lock().unwrap_or_else(PoisonError::into_inner).get(handle).cloned()
+    }
+
+    fn put(&self, handle: &str, text: &str) {
+        let mut disks = self.disks.lock().unwrap_or_else(PoisonError::into_inner);
+        disks.insert(handle.to_owned(), text.to_owned());
+    }
+
+    async fn handle_of(&self, namespace: &str, claim: &str) -> Result<String> {
+        let claim = self.claims_in(namespace).get(claim).await?;
+        claim.spec.and_then(|spec| spec.volume_name).context("the claim has no volume")
+    }
+
+    fn claims_in(&self, namespace: &str) -> Api<PersistentVolumeClaim> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    fn snapshots_in(&self, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), namespace, &kind("VolumeSnapshot"))
+    }
+
+    fn contents(&self) -> Api<DynamicObject> {
+        Api::all_with(self.client.clone(), &kind("VolumeSnapshotContent"))
+    }
+
+    /// Looks at everything once. What fails, such as what waits for something else, is done in another round.
+    async fn round(&self) -> Result<()> {
+        let claims = Api::<PersistentVolumeClaim>::all(self.client.clone());
+        for claim in claims.list(&ListParams::default()).await?.items {
+            let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref());
+            if claim.metadata.deletion_timestamp.is_some() {
+                drop(self.let_go(&claim).await);
+            } else if class == Some(CLASS) {
+                drop(self.provision(&claim).await);
+            }
+        }
+        let snapshots = Api::<DynamicObject>::all_with(self.client.clone(), &kind("VolumeSnapshot"));
+        for snapshot in snapshots.list(&ListParams::default()).await?.items {
+            if self.snapshots != Snapshots::Never
+                && text(&snapshot, "/status/boundVolumeSnapshotContentName").is_none()
+            {
+                drop(self.bind_snapshot(&snapshot).await);
+            }
+        }
+        Ok(())
+    }
+
+    /// Kubernetes keeps a claim that is being deleted until no pod uses it.
+    async fn let_go(&self, claim: &PersistentVolumeClaim) -> Result<()> {
+        let own = self.claims_in(&claim.namespace().unwrap_or_default());
+        let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        own.patch(&claim.name_any(), &PatchParams::default(), &free).await?;
+        Ok(())
+    }
+
+    /// Gives a claim its volume: an empty one, or one made from its snapshot.
+    async fn provision(&self, claim: &PersistentVolumeClaim) -> Result<()> {
+        let spec = claim.spec.clone().unwrap_or_default();
+        if spec.volume_name.is_some() {
+            return Ok(());
+        }
+        let (namespace, name, uid) =
+            (claim.namespace().unwrap_or_default(), claim.name_any(), claim.uid().unwrap_or_default());
+        let own = self.claims_in(&namespace);
+        let asked = Patch::Merge(json!({"metadata": {"annotations": {PROVISIONER: DRIVER}}}));
+        own.patch(&name, &PatchParams::default(), &asked).await?;
+        let from = match &spec.data_source {
+            Some(source) => self.disk(&self.snapshot_handle(&namespace, &source.name).await?),
+            None => Some(String::new()),
+        };
+        // A snapshot that the storage does not have: it stays without a volume.
+        let Some(from) = from else { return Ok(()) };
+        let handle = format!("volume-{uid}");
+        self.put(&handle, &from);
+        let reference = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace,
+            "name": name, "uid": uid});
+        let volume = json!({"metadata": {"name": handle}, "spec": {"accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"}, "storageClassName": CLASS, "claimRef": reference,
+            "csi": {"driver": DRIVER, "volumeHandle": handle}}});
+        let volumes = Api::<PersistentVolume>::all(self.client.clone());
+        if volumes.get_opt(&handle).await?.is_none() {
+            volumes.create(&PostParams::default(), &serde_json::from_value(volume)?).await?;
+        }
+        let bound = Patch::Merge(json!({"status": {"phase": "Bound"}}));
+        volumes.patch_status(&handle, &PatchParams::default(), &bound).await?;
+        let named = Patch::Merge(json!({"spec": {"volumeName": handle}}));
+        own.patch(&name, &PatchParams::default(), &named).await?;
+        own.patch_status(&name, &PatchParams::default(), &bound).await?;
+        Ok(())
+    }
+
+    /// The snapshot in the storage that a VolumeSnapshot stands for.
+    async fn snapshot_handle(&self, namespace: &str, name: &str) -> Result<String> {
+        let snapshot = self.snapshots_in(namespace).get(name).await?;
+        let content = text(&snapshot, "/status/boundVolumeSnapshotContentName").context("not bound")?;
+        text(&self.contents().get(&content).await?, "/status/snapshotHandle").context("no handle")
+    }
+
+    /// Takes a snapshot of a claim, or finds the one that is named.
+    async fn bind_snapshot(&self, snapshot: &DynamicObject) -> Result<()> {
+        let (namespace, name) = (snapshot.namespace().unwrap_or_default(), snapshot.name_any());
+        let content = match text(snapshot, "/spec/source/volumeSnapshotContentName") {
+            Some(named) => self.find(&named, &namespace, &name).await?,
+            None => self.take(snapshot, &namespace, &name).await?,
+        };
+        let mut status =
+            json!({"boundVolumeSnapshotContentName": content, "readyToUse": true, "restoreSize": "1Gi"});
+        if self.snapshots == Snapshots::Failing {
+            status["readyToUse"] = json!(false);
+        }
+        let status = Patch::Merge(json!({ "status": status }));
+        self.snapshots_in(&namespace).patch(&name, &PatchParams::default(), &status).await?;
+        Ok(())
+    }
+
+    async fn take(&self, snapshot: &DynamicObject, namespace: &str, name: &str) -> Result<String> {
+        let claim = text(snapshot, "/spec/source/persistentVolumeClaimName").context("no source")?;
+        let disk = self.handle_of(namespace, &claim).await?;
+        let uid = snapshot.uid().unwrap_or_default();
+        let (handle, content) = (format!("snapshot-{uid}"), format!("snapcontent-{uid}"));
+        let mut status = json!({"snapshotHandle": handle, "readyToUse": true, "restoreSize": 1 << 30});
+        if self.snapshots == Snapshots::Failing {
+            status["readyToUse"] = json!(false);
+            status["error"] = json!({"message": "the storage is full"});
+        } else {
+            self.put(&handle, &self.disk(&disk).context("no such disk")?);
+        }
+        let reference = json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
+            "namespace": namespace, "name": name, "uid": uid});
+        let object = json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent",
+            "metadata": {"name": content}, "status": status, "spec": {"deletionPolicy": "Retain", "driver": DRIVER,
+                "volumeSnapshotClassName": CLASS, "source": {"volumeHandle": disk}, "volumeSnapshotRef": reference}});
+        if self.contents().get_opt(&content).await?.is_none() {
+            self.contents().create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+        }
+        Ok(content)
+    }
+
+    /// A content binds only to the snapshot that it names itself.
+    async fn find(&self, named: &str, namespace: &str, name: &str) -> Result<String> {
+        let content = self.contents().get(named).await?;
+        let of = (
+            text(&content, "/spec/volumeSnapshotRef/namespace"),
+            text(&content, "/spec/volumeSnapshotRef/name"),
+        );
+        anyhow::ensure!(of == (Some(namespace.to_owned()), Some(name.to_owned())), "it is of {of:?}");
+        let handle = text(&content, "/spec/source/snapshotHandle").context("no handle")?;
+        let status =
+            json!({"status": {"snapshotHandle": handle, "readyToUse": true, "restoreSize": 1 << 30}});
+        self.contents().patch(named, &PatchParams::default(), &Patch::Merge(status)).await?;
+        Ok(named.to_owned())
+    }
+}

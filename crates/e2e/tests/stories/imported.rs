@@ -1,0 +1,183 @@
+//! What Velero imports from a tenant's bucket, with real Velero and nacre down: it keeps nothing that nacre did not give.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use bed::{Bed, eventually, wait_until};
+use e2e::{VELERO, refused_by};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicyBinding;
+use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::fence::cluster::{Fenced, TIMEOUT};
+
+fn shaped(name: &str) -> String {
+    format!("shop-{name}-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f")
+}
+
+/// A copy of the genuine backup's metadata under another name, changed.
+fn plant(fenced: &Fenced, name: &str, change: impl Fn(&mut Value)) -> Result<()> {
+    let genuine = fenced.contents.parent().context("a folder")?;
+    let mut backup: Value = serde_json::from_slice(&std::fs::read(genuine.join("velero-backup.json"))?)?;
+    backup["metadata"]["name"] = json!(name);
+    backup["metadata"]["labels"]["openshift.io/oadp-nab-origin-nacuuid"] = json!(name);
+    change(&mut backup);
+    let folder = genuine.parent().context("the folder of all backups")?.join(name);
+    std::fs::create_dir_all(&folder)?;
+    std::fs::copy(&fenced.contents, folder.join(format!("{name}.tar.gz")))?;
+    Ok(std::fs::write(folder.join("velero-backup.json"), backup.to_string())?)
+}
+
+/// Volumes of a planted backup.
+fn plant_volume(fenced: &Fenced, backup: &str, name: &str) -> Result<()> {
+    let volume = json!([{"apiVersion": "velero.io/v1", "kind": "PodVolumeBackup",
+        "metadata": {"name": name, "finalizers": ["x.example/y"],
+            "labels": {"velero.io/backup-name": backup, "velero.io/backup-uid": "old", "app.example.com/team": "a"},
+            "ownerReferences": [
+                {"apiVersion": "velero.io/v1", "kind": "Backup", "name": backup, "uid": "old"},
+                {"apiVersion": "v1", "kind": "Namespace", "name": "victim", "uid": "u"}]},
+        "spec": {"node": "n", "pod": {"kind": "Pod", "namespace": "shop", "name": "till"}, "volume": "data",
+            "backupStorageLocation": "x", "repoIdentifier": "r"}, "status": {"phase": "Completed"}}]);
+    let genuine = fenced.contents.parent().and_then(Path::parent).context("a folder")?;
+    let file =
+        std::fs::File::create(genuine.join(backup).join(format!("{backup}-podvolumebackups.json.gz")))?;
+    let mut packed = GzEncoder::new(file, Compression::fast());
+    packed.write_all(volume.to_string().as_bytes())?;
+    Ok(packed.finish().map(drop)?)
+}
+
+/// Makes Velero look at every location when it starts, however lately it did.
+pub(crate) async fn forget_looks(bed: &Bed) -> Result<()> {
+    let locations = bed.velero_api("BackupStorageLocation").await?;
+    for location in locations.list(&ListParams::default()).await? {
+        bed.velero_status("BackupStorageLocation", &location.name_any(), json!({"lastSyncedTime": null}))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Has Velero look at the bucket now, and waits until it has imported this one.
+async fn look(fenced: &Fenced, until: &str) -> Result<DynamicObject> {
+    let bed = &fenced.cluster.bed;
+    bed.velero_stop()?;
+    forget_looks(bed).await?;
+    bed.velero_start().await?;
+    let backups = bed.velero_api("Backup").await?;
+    wait_until("Velero to import it", 2 * TIMEOUT, backups, until, |found| Some(found?.clone())).await
+}
+
+/// Waits until the API server strips what Velero imports.
+async fn stripping_is_there(fenced: &Fenced) -> Result<()> {
+    fenced.cluster.bed.apply_path(&e2e::deploy("requester.yaml")).await?;
+    let velero = fenced.cluster.bed.service_account_client(VELERO, "velero").await?;
+    let genuine = fenced.cluster.bed.velero_api("Backup").await?.get(&fenced.backup).await?;
+    let backups = Api::<DynamicObject>::namespaced_with(velero, VELERO, &api::Kind::Backup.resource());
+    let mut probe = genuine;
+    let name = shaped("probe");
+    probe.metadata = serde_json::from_value(json!({"name": name, "labels": {
+        "openshift.io/oadp-nab-origin-nacuuid": name, "velero.io/schedule-name": "nightly"}}))?;
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    eventually("what Velero imports to be stripped", TIMEOUT, async || {
+        let made = backups.create(&dry, &probe).await?;
+        ensure!(!made.labels().contains_key("velero.io/schedule-name"), "{:?}", made.labels());
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until it strips neither backups nor volumes any more.
+async fn stripping_is_gone(fenced: &Fenced) -> Result<()> {
+    let velero = fenced.cluster.bed.service_account_client(VELERO, "velero").await?;
+    let backups =
+        Api::<DynamicObject>::namespaced_with(velero.clone(), VELERO, &api::Kind::Backup.resource());
+    let genuine = backups.get(&fenced.backup).await?;
+    let location = genuine.data["spec"]["storageLocation"].clone();
+    let name = shaped("probe");
+    let mut backup = genuine;
+    backup.metadata = serde_json::from_value(json!({"name": name, "finalizers": ["x.example/y"],
+        "labels": {"openshift.io/oadp-nab-origin-nacuuid": name}}))?;
+    let volume = json!({"apiVersion": "velero.io/v1", "kind": "PodVolumeBackup",
+        "metadata": {"name": "probe", "finalizers": ["x.example/y"], "labels": {"velero.io/backup-uid": "u"}},
+        "spec": {"node": "n", "pod": {"kind": "Pod", "namespace": "shop", "name": "till"}, "volume": "data",
+            "backupStorageLocation": location, "repoIdentifier": "r"}, "status": {"phase": "Completed"}});
+    let volume: DynamicObject = serde_json::from_value(volume)?;
+    let volumes =
+        Api::<DynamicObject>::namespaced_with(velero, VELERO, &api::Kind::PodVolumeBackup.resource());
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    eventually("nothing to be stripped", TIMEOUT, async || {
+        refused_by("nacre-tenant-backups", backups.create(&dry, &backup).await)?;
+        refused_by("nacre-tenant-volumes", volumes.create(&dry, &volume).await)
+    })
+    .await
+}
+
+/// H2
+/// A4
+#[tokio::test(flavor = "multi_thread")]
+async fn h2_a4_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result<()> {
+    let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[]).await?;
+    stripping_is_there(&fenced).await?;
+    // As a schedule of the Go controller's made it, honestly or not; and one that claims to be somebody else's.
+    let (scheduled, foreign) = (shaped("a-scheduled"), "nightly-20300101000000");
+    plant(&fenced, &scheduled, |backup| {
+        backup["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly");
+        backup["metadata"]["labels"]["app.example.com/a~b"] = json!("x");
+        backup["metadata"]["finalizers"] = json!(["x.example/y"]);
+        backup["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": "Namespace", "name": "victim", "uid": "u"}]);
+    })?;
+    plant_volume(&fenced, &scheduled, "stripped")?;
+    plant(&fenced, foreign, |_| ())?;
+    plant(&fenced, &shaped("z-control"), |_| ())?;
+    look(&fenced, &shaped("z-control")).await?;
+    let backups = fenced.cluster.bed.velero_api("Backup").await?;
+    let imported = backups.get(&scheduled).await.context("the rest of it is honest")?;
+    ensure!(
+        imported.finalizers().is_empty() && imported.owner_references().is_empty(),
+        "{:?}",
+        imported.metadata
+    );
+    let labels: Vec<&String> = imported.labels().keys().collect();
+    ensure!(
+        labels.iter().all(|key| !key.contains("schedule-name") && !key.contains("example.com")),
+        "{labels:?}"
+    );
+    ensure!(imported.labels().contains_key("velero.io/storage-location"), "{labels:?}");
+    ensure!(backups.get_opt(foreign).await?.is_none(), "a name is nothing to strip");
+    let volume = fenced.cluster.bed.velero_api("PodVolumeBackup").await?.get("stripped").await?;
+    ensure!(volume.finalizers().is_empty(), "{:?}", volume.metadata);
+    let owners: Vec<&str> = volume.owner_references().iter().map(|owner| owner.uid.as_str()).collect();
+    assert_eq!(owners, [imported.uid().context("a uid")?]);
+    ensure!(!volume.labels().contains_key("app.example.com/team"), "{:?}", volume.labels());
+
+    // Where the API server knows no such policies, the same is refused, and the rest is imported.
+    let bindings = Api::<MutatingAdmissionPolicyBinding>::all(fenced.client.clone());
+    for name in ["nacre-imported-backups", "nacre-imported-volumes"] {
+        bindings.delete(name, &DeleteParams::default()).await?;
+    }
+    stripping_is_gone(&fenced).await?;
+    let again = shaped("b-scheduled");
+    plant(&fenced, &again, |backup| {
+        backup["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly");
+    })?;
+    plant(&fenced, &shaped("z-again"), |_| ())?;
+    plant_volume(&fenced, &shaped("z-again"), "refused")?;
+    look(&fenced, &shaped("z-again")).await?;
+    ensure!(backups.get_opt(&again).await?.is_none(), "it kept the label of a schedule");
+    let volumes = fenced.cluster.bed.velero_api("PodVolumeBackup").await?;
+    ensure!(volumes.get_opt("refused").await?.is_none(), "it kept a finalizer");
+
+    // The planted weakness: with no policy at all, everything arrives as it was written.
+    fenced.take_imports_fence_away().await?;
+    let bare = shaped("c-scheduled");
+    plant(&fenced, &bare, |backup| {
+        backup["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly");
+    })?;
+    let imported = look(&fenced, &bare).await?;
+    assert_eq!(imported.labels()["velero.io/schedule-name"], "nightly", "the forgery is a good one");
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! The person behind a request on API servers without policies that change objects, as before Kubernetes 1.36: nacre's
+//! webhook records who asks, and what it cannot record nobody can forge.
+
+use anyhow::{Context, Result, ensure};
+use api::{NonAdminBackup, NonAdminSchedule, condition, labels};
+use bed::Bed;
+use e2e::{NACRE, Tenant, TestCluster, refused_by};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::requester::{operator, record};
+
+const POLICY: &str = "nacre-requester";
+const FORGED: &str = r#"{"user":"root","uid":"","groups":["system:masters"],"scopes":[]}"#;
+
+/// A backup that runs commands in pods, which takes a permission.
+fn with_hooks() -> Value {
+    let hook = json!({"name": "dump", "pre": [{"exec": {"command": ["dump"]}}]});
+    json!({"spec": {"backupSpec": {"hooks": {"resources": [hook]}}}})
+}
+
+fn annotated(value: &Value) -> Patch<Value> {
+    Patch::Merge(json!({"metadata": {"annotations": {labels::REQUESTER: value}}}))
+}
+
+fn is_of(request: &impl ResourceExt, user: &str) -> Result<()> {
+    let found = record(request).context("no record")?;
+    ensure!(found.starts_with(&format!(r#"{{"user":"{user}""#)), "{found}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn e1_before_1_36_the_webhook_records_who_asks_and_without_it_nobody_can_forge_that() -> Result<()> {
+    let bed = Bed::builder().with_idle_velero();
+    let bed = bed
+        .api_server_flag("--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false")
+        .api_server_flag("--disable-admission-plugins=MutatingAdmissionPolicy");
+    let test_cluster = TestCluster::build_on(bed).await?;
+    test_cluster.hand_over_at_once().await?;
+    test_cluster.admission().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let eve = operator(&test_cluster, "shop", "eve").await?;
+    test_cluster.record_by_webhook().await?;
+    let (nacre, _) = test_cluster.start_answering(&shop, &[]).await?;
+    test_cluster.until_recorded().await?;
+
+    while_nacre_runs(&test_cluster, &shop, &eve).await?;
+    let process = nacre.process;
+    process.kill().await?;
+    while_nacre_is_down(&shop, &eve).await?;
+    // What was not recorded is for the policy to decide about.
+    test_cluster.set_policy("{queue: {inFlight: 0}, requester: {unrecorded: enforce}}").await?;
+    let (_nacre, _) = test_cluster.start_answering(&shop, &[]).await?;
+    what_nobody_recorded_is_refused(&shop).await
+}
+
+async fn while_nacre_runs(test_cluster: &TestCluster, shop: &Tenant<'_>, eve: &Tenant<'_>) -> Result<()> {
+    let (mine, hers) = (shop.api::<NonAdminBackup>(), eve.api::<NonAdminBackup>());
+    let mark = test_cluster.bed.audit().mark().await?;
+    let body = json!({"metadata": {"annotations": {labels::REQUESTER: FORGED}}, "spec": {"backupSpec": {}}});
+    let made = shop.create::<NonAdminBackup>("daily", body).await?;
+    is_of(&made, "ada")?;
+    ensure!(made.finalizers() == [labels::NAB_FINALIZER], "{:?}", made.finalizers());
+    let own = record(&made).context("a record")?.clone();
+    // The finalizer is there: two writes to `Created` are left.
+    shop.backup_starts("daily").await?;
+    let writes = test_cluster.bed.audit().since(mark).await?.writes().by(NACRE);
+    let writes = writes.only(|write| {
+        ["backups", "nonadminbackups", "nonadminbackups/status"].contains(&write.resource.as_str())
+    });
+    let kinds: Vec<_> = writes.as_slice().iter().map(|write| write.resource.as_str()).collect();
+    ensure!(kinds == ["backups", "nonadminbackups/status"], "{kinds:?}");
+
+    let params = PatchParams::default();
+    for api in [&mine, &hers] {
+        refused_by(POLICY, api.patch("daily", &params, &annotated(&json!(FORGED))).await)?;
+        let applied = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+            "metadata": {"name": "daily", "annotations": {labels::REQUESTER: FORGED}}});
+        let by_another = PatchParams::apply("somebody").force();
+        refused_by(POLICY, api.patch("daily", &by_another, &Patch::Apply(applied)).await)?;
+    }
+    let kept = hers.patch("daily", &params, &annotated(&Value::Null)).await?;
+    ensure!(record(&kept) == Some(&own), "removed: {:?}", record(&kept));
+    let labelled = Patch::Merge(json!({"metadata": {"labels": {"team": "a"}}}));
+    ensure!(record(&hers.patch("daily", &params, &labelled).await?) == Some(&own), "a label changed it");
+    let changed = Patch::Merge(json!({"spec": {"backupSpec": {"ttl": "2h"}}}));
+    is_of(&hers.patch("daily", &params, &changed).await?, "eve")?;
+    let spec = json!({"spec": {"schedule": "0 0 1 1 *", "template": {"backupSpec": {}}}});
+    is_of(&shop.create::<NonAdminSchedule>("yearly", spec).await?, "ada")?;
+
+    // What looks like JSON, and more groups than a record holds: the policy compares byte by byte.
+    let groups: Vec<String> = (0..1500).map(|number| format!("gr\"oup-é-{number}")).collect();
+    let groups: Vec<&str> = groups.iter().map(String::as_str).chain(["system:masters"]).collect();
+    let odd = test_cluster.bed.client_as("o\"dd\\", &["a\",\"b", "system:masters"]).await?;
+    let many = test_cluster.bed.client_as("many", &groups).await?;
+    for (name, client) in [("odd", odd), ("many", many)] {
+        let requests = Api::<NonAdminBackup>::namespaced(client, "shop");
+        let request = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+            "metadata": {"name": name}, "spec": {"backupSpec": {}}});
+        let made = requests.create(&PostParams::default(), &serde_json::from_value(request)?).await?;
+        let read: Value = serde_json::from_str(record(&made).context("a record")?)?;
+        let expected = if name == "odd" { "a\",\"b" } else { "gr\"oup-é-0" };
+        ensure!(read["groups"][0] == expected, "{read}");
+    }
+    Ok(())
+}
+
+/// Nothing is recorded, nothing can be forged, and nobody is locked out of what is their own.
+async fn while_nacre_is_down(shop: &Tenant<'_>, eve: &Tenant<'_>) -> Result<()> {
+    let (mine, hers) = (shop.api::<NonAdminBackup>(), eve.api::<NonAdminBackup>());
+    let params = PatchParams::default();
+    let forged = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+        "metadata": {"name": "forged", "annotations": {labels::REQUESTER: FORGED}}, "spec": {"backupSpec": {}}});
+    refused_by(POLICY, hers.create(&PostParams::default(), &serde_json::from_value(forged)?).await)?;
+    let unrecorded = shop.create::<NonAdminBackup>("unrecorded", with_hooks()).await?;
+    ensure!(record(&unrecorded).is_none(), "{:?}", record(&unrecorded));
+    refused_by(POLICY, hers.patch("unrecorded", &params, &annotated(&json!(FORGED))).await)?;
+    // eve is the requester of `daily`: ada cannot act as her, or remove the record.
+    for change in [annotated(&Value::Null), Patch::Merge(json!({"spec": {"backupSpec": {"ttl": "3h"}}}))] {
+        refused_by(POLICY, mine.patch("daily", &params, &change).await)?;
+    }
+    let own = Patch::Merge(json!({"spec": {"backupSpec": {"ttl": "4h"}}}));
+    is_of(&hers.patch("daily", &params, &own).await?, "eve")?;
+    let _ = hers.patch_status("daily", &params, &annotated(&json!(FORGED))).await;
+    is_of(&mine.get("daily").await?, "eve")
+}
+
+async fn what_nobody_recorded_is_refused(shop: &Tenant<'_>) -> Result<()> {
+    let is_refused = |backup: Option<&NonAdminBackup>| {
+        let accepted = condition::get(&backup?.status.as_ref()?.conditions, condition::ACCEPTED)?.clone();
+        (accepted.status == "False").then_some(accepted.message)
+    };
+    let why = shop.wait("it to be refused", "unrecorded", is_refused).await?;
+    ensure!(why.contains("it was not recorded who asked"), "{why}");
+    // Whoever changes what is asked for becomes the requester, and ada may run commands in pods.
+    let changed = json!({"spec": {"backupSpec": {"ttl": "2h"}}});
+    shop.edit::<NonAdminBackup>("unrecorded", changed).await?;
+    is_of(&shop.api::<NonAdminBackup>().get("unrecorded").await?, "ada")?;
+    shop.backup_starts("unrecorded").await?;
+    Ok(())
+}

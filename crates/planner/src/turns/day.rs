@@ -1,0 +1,297 @@
+//! A day with a thousand namespaces, simulated: how fair the order is, and what that costs.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+
+use api::{Kind, QueueInfo};
+use jiff::Timestamp;
+
+use super::{Capacity, Estimate, Job, Place, Progress, Tag, Turn, Turns, Uid, Waiter, off, show};
+use crate::Key;
+
+const NAMESPACES: usize = 1000;
+/// In milliseconds.
+const DAY: u64 = 86_400_000;
+/// As many requests as the most demanding namespace has; the others have a half, a third, and so on.
+const MOST: usize = 600;
+/// Namespaces with at most so many requests are light.
+const LIGHT: usize = 3;
+
+/// Numbers that look random and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    /// From 0 to 1.
+    fn roll(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        f64::from(u32::try_from(self.0 >> 33).unwrap()) / f64::from(1_u32 << 31)
+    }
+
+    fn below(&mut self, most: u64) -> u64 {
+        super::durations::whole(self.roll() * f64::from(u32::try_from(most).unwrap()))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Request {
+    namespace: usize,
+    arrives: u64,
+    takes: u64,
+}
+
+/// The requests of a day, in the order in which they come. Namespaces with few requests have as many on each later day.
+fn requests(dice: &mut Dice, days: u64) -> Vec<Request> {
+    let mut all = Vec::new();
+    for namespace in 0..NAMESPACES {
+        let number = MOST / (namespace + 1);
+        // Whoever wants much wants it in a few bursts, early in the day.
+        let bursts: Vec<_> = (0..3).map(|_| dice.below(DAY / 4)).collect();
+        let usual = 15_000 + dice.below(60_000);
+        for at in 0..number.max(1) {
+            let arrives = if number > LIGHT { bursts[at % 3] } else { dice.below(DAY) };
+            let takes = usual / 2 + dice.below(usual);
+            all.push(Request { namespace, arrives, takes });
+            let later = (1..days).filter(|_| number <= LIGHT);
+            all.extend(later.map(|day| Request { namespace, arrives: arrives + day * DAY, takes }));
+        }
+    }
+    all.sort_by_key(|request| (request.arrives, request.namespace));
+    all
+}
+
+/// What became of the day.
+pub(super) struct Outcome {
+    /// When each request started, if it did.
+    pub(super) started: Vec<Option<u64>>,
+    /// How long the worker was busy before the end of the day.
+    busy: u64,
+    /// The time of the worker that each namespace got in the second half of the day.
+    used: BTreeMap<usize, u64>,
+    /// The namespaces that waited all through the second half of the day.
+    backlogged: BTreeSet<usize>,
+}
+
+fn key(number: usize, namespace: usize) -> Key {
+    Key::new(Kind::NonAdminBackup, &format!("n{namespace}"), &format!("r{number:06}"))
+}
+
+fn moment(millis: u64) -> Timestamp {
+    Timestamp::from_millisecond(i64::try_from(millis).unwrap()).unwrap()
+}
+
+fn waiter(number: usize, request: &Request) -> Waiter {
+    let made = moment(request.arrives);
+    Waiter {
+        uid: Uid::from(format!("n{}", request.namespace)),
+        // The API server writes whole seconds.
+        arrival: (Timestamp::from_second(made.as_second()).ok(), key(number, request.namespace)),
+        priority: 0,
+        weight: 100,
+        is_front: false,
+        most: None,
+    }
+}
+
+/// How often somebody looks.
+const LOOKS: u64 = 1_200_000;
+
+fn simulate(
+    all: &[Request],
+    in_flight: usize,
+    until: u64,
+    mut look: impl FnMut(u64, &Turns, Capacity),
+) -> Outcome {
+    let capacity = Capacity::of(1, Some(in_flight));
+    let mut looked = 0;
+    let mut turns = Turns::default();
+    let mut events: BinaryHeap<Reverse<(u64, usize, bool)>> =
+        all.iter().enumerate().map(|(number, request)| Reverse((request.arrives, number, true))).collect();
+    let mut at_velero: VecDeque<(usize, Tag)> = VecDeque::new();
+    let mut running: Option<(usize, Tag, u64)> = None;
+    let mut left: Vec<usize> = vec![0; NAMESPACES];
+    let mut outcome = Outcome {
+        started: vec![None; all.len()],
+        busy: 0,
+        used: BTreeMap::new(),
+        backlogged: BTreeSet::new(),
+    };
+    let mut in_second_half = false;
+    let job = |number: usize, tag: Tag, progress: Progress, since: u64| Job {
+        uid: Some(waiter(number, &all[number]).uid),
+        tag: Some(tag),
+        is_trusted: true,
+        progress,
+        // Velero writes whole seconds.
+        since: Some(moment(since / 1000 * 1000)),
+    };
+    while let Some(Reverse((now, number, arrives))) = events.pop() {
+        while looked + LOOKS < now {
+            looked += LOOKS;
+            look(looked, &turns, capacity);
+        }
+        if !in_second_half && now >= DAY / 2 {
+            in_second_half = true;
+            outcome.backlogged = (0..NAMESPACES).filter(|namespace| left[*namespace] > 0).collect();
+        }
+        if now >= until {
+            break;
+        }
+        let namespace = all[number].namespace;
+        if arrives {
+            left[namespace] += 1;
+            turns.note_request(&key(number, namespace), Some(waiter(number, &all[number])));
+        } else if let Some((done, tag, began)) = running.take() {
+            let took = (now / 1000 - began / 1000) * 1000;
+            turns.note_job(
+                &key(done, namespace).name,
+                Some(job(done, tag, Progress::Ended((i64::try_from(now / 1000).unwrap(), took)), began)),
+            );
+        }
+        while let Some(next) = turns.next(capacity).cloned() {
+            let number: usize = next.name[1..].parse().unwrap();
+            let waiter = waiter(number, &all[number]);
+            let Place::Next(tag) = turns.place(&waiter, capacity, moment(now)) else {
+                panic!("{next:?} has no turn")
+            };
+            turns.decided(&next, Some(&Turn::Taken(next.name.clone(), tag)), Some(waiter));
+            turns.note_job(&next.name, Some(job(number, tag, Progress::Queued, now)));
+            at_velero.push_back((number, tag));
+        }
+        if running.is_none()
+            && let Some((number, tag)) = at_velero.pop_front()
+        {
+            let Request { namespace, takes, .. } = all[number];
+            turns.note_job(&key(number, namespace).name, Some(job(number, tag, Progress::Running, now)));
+            running = Some((number, tag, now));
+            outcome.started[number] = Some(now);
+            let end = now + takes;
+            outcome.busy += end.min(DAY).saturating_sub(now);
+            if end > DAY / 2 {
+                *outcome.used.entry(namespace).or_default() += end.min(DAY).saturating_sub(now.max(DAY / 2));
+            }
+            left[namespace] -= 1;
+            if left[namespace] == 0 {
+                outcome.backlogged.remove(&namespace);
+            }
+            events.push(Reverse((end, number, false)));
+        }
+    }
+    outcome
+}
+
+/// 1 if all have the same, 1/n if one has everything.
+fn jain(values: &[f64]) -> f64 {
+    let (sum, squares) =
+        values.iter().fold((0.0, 0.0), |(sum, squares), one| (sum + one, squares + one * one));
+    sum * sum / (f64::from(u32::try_from(values.len()).unwrap()) * squares)
+}
+
+fn seconds(millis: u64) -> f64 {
+    f64::from(u32::try_from(millis / 1000).unwrap())
+}
+
+fn median_wait(all: &[Request], outcome: &Outcome) -> f64 {
+    let mut number = vec![0; NAMESPACES];
+    for request in all {
+        number[request.namespace] += 1;
+    }
+    let light = all.iter().zip(&outcome.started).filter(|(request, _)| number[request.namespace] <= LIGHT);
+    let mut waits: Vec<_> =
+        light.map(|(request, started)| started.unwrap_or(DAY) - request.arrives.min(DAY)).collect();
+    waits.sort_unstable();
+    seconds(waits[waits.len() / 2])
+}
+
+#[test]
+fn a_day_with_a_thousand_namespaces() {
+    let all = requests(&mut Dice(7), 1);
+    let (fair, by_arrival) = (simulate(&all, 2, DAY, |_, _, _| ()), simulate(&all, 0, DAY, |_, _, _| ()));
+    let shares = |outcome: &Outcome, of: &BTreeSet<usize>| {
+        let got = of.iter().map(|namespace| outcome.used.get(namespace).copied().unwrap_or(0));
+        jain(&got.map(seconds).collect::<Vec<_>>())
+    };
+    let (index, arrival_index) = (shares(&fair, &fair.backlogged), shares(&by_arrival, &fair.backlogged));
+    let (wait, arrival_wait) = (median_wait(&all, &fair), median_wait(&all, &by_arrival));
+    println!(
+        "a day: {} requests of {NAMESPACES} namespaces; Jain's index {index:.3} among {} with a backlog (by arrival \
+         {arrival_index:.3}); median wait of light namespaces {wait:.0} s (by arrival {arrival_wait:.0} s); worker busy \
+         {:.0} s (by arrival {:.0} s)",
+        all.len(),
+        fair.backlogged.len(),
+        seconds(fair.busy),
+        seconds(by_arrival.busy),
+    );
+    assert!(fair.backlogged.len() >= 10, "nobody to be fair to");
+    assert!(index >= 0.95, "{index}");
+    assert!(wait * 10.0 <= arrival_wait, "{wait} and {arrival_wait}");
+    assert!(fair.busy >= by_arrival.busy, "{} and {}", fair.busy, by_arrival.busy);
+}
+
+/// What was shown, to whom and when, and how many writes that took.
+#[derive(Default)]
+struct Shown {
+    now: BTreeMap<usize, QueueInfo>,
+    all: Vec<(usize, Estimate)>,
+    estimates_written: usize,
+}
+
+impl Shown {
+    /// What is out of date is written.
+    fn look(&mut self, now: u64, turns: &Turns, capacity: Capacity) {
+        for (waiter, place) in turns.places(capacity, moment(now)) {
+            let number: usize = waiter.arrival.1.name[1..].parse().unwrap();
+            let mut shown = self.now.remove(&number);
+            if shown.as_ref().is_none_or(|shown| off(place, shown, moment(now)).is_some()) {
+                let before = shown.as_ref().and_then(Estimate::shown);
+                show(place, (&mut Vec::new(), &mut shown), None, moment(now));
+                self.estimates_written += usize::from(shown.as_ref().and_then(Estimate::shown) != before);
+            }
+            let shown = shown.unwrap();
+            self.all.extend(Estimate::shown(&shown).map(|estimate| (number, estimate)));
+            self.now.insert(number, shown);
+        }
+    }
+}
+
+/// Whether what is shown can be relied on. Those with much to do wait for days, so that the days after have to come too.
+#[test]
+fn estimates_of_a_day_come_true() {
+    let all = requests(&mut Dice(7), 6);
+    let mut shown = Shown::default();
+    let outcome = simulate(&all, 2, 6 * DAY, |now, turns, capacity| {
+        if now < DAY {
+            shown.look(now, turns, capacity);
+        }
+    });
+    let mut number = vec![0; NAMESPACES];
+    for request in all.iter().filter(|request| request.arrives < DAY) {
+        number[request.namespace] += 1;
+    }
+    let share = |of: &dyn Fn(usize) -> bool| {
+        let (mut right, mut early, mut late) = (0_u32, 0_u32, 0_u32);
+        for (request, estimate) in shown.all.iter().filter(|(request, _)| of(number[all[*request].namespace]))
+        {
+            let start = moment(outcome.started[*request].expect("all start in the end"));
+            *(if start < estimate.earliest {
+                &mut early
+            } else if start > estimate.latest {
+                &mut late
+            } else {
+                &mut right
+            }) += 1;
+        }
+        let all = f64::from(right + early + late);
+        (f64::from(right) / all, f64::from(early) / all, f64::from(late) / all, all)
+    };
+    let (every, light, heavy) = (share(&|_| true), share(&|many| many <= LIGHT), share(&|many| many > LIGHT));
+    let waited = shown.all.iter().map(|(request, _)| request).collect::<BTreeSet<_>>().len();
+    println!(
+        "estimates: (right, early, late, all) {every:?}; of light namespaces {light:?}; of others {heavy:?}; {} written for \
+         {waited} requests",
+        shown.estimates_written
+    );
+    for (right, ..) in [every, light, heavy] {
+        assert!(right >= 0.8, "{right}");
+    }
+    assert!(shown.estimates_written <= waited * 12, "{} for {waited}", shown.estimates_written);
+}

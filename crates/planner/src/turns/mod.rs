@@ -1,0 +1,469 @@
+//! Whose turn it is: the order in which requests are handed over to Velero.
+//!
+//! Velero works in order of arrival. nacre keeps Velero's own queue short, holds the rest back, and hands over by
+//! start-time fair queueing over namespaces ([`class`]), separately for backups and restores. What a job started at is
+//! written onto its Velero object ([`tag`]), so that the order survives a restart; what would be lost when Velero objects
+//! are deleted is in a ConfigMap ([`ledger`]).
+//!
+//! Here is no cluster: `state/turns.rs` says who waits and what Velero has.
+
+mod class;
+mod durations;
+mod estimate;
+mod forecast;
+mod ledger;
+mod shown;
+mod tag;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use jiff::Timestamp;
+use kube::core::ObjectMeta;
+
+use crate::Key;
+
+pub use class::{Arrival, Class, Uid};
+pub use durations::{Durations, Spread, Took};
+pub use estimate::Estimate;
+use forecast::Forecast;
+pub use ledger::LEDGER;
+pub use shown::off;
+pub(crate) use shown::show;
+pub use tag::{NoTag, TAG, Tag, WEIGHT, cost};
+
+/// How much Velero is given at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// How many jobs of this kind Velero works on at a time.
+    pub workers: usize,
+    /// How many it is given at a time; none for as many as there are.
+    pub in_flight: Option<usize>,
+}
+
+impl Capacity {
+    /// As many as Velero works on, and one more, so that it is never idle.
+    pub fn of(workers: usize, in_flight: Option<usize>) -> Self {
+        let workers = workers.max(1);
+        let in_flight = in_flight.unwrap_or(workers + 1);
+        Self { workers, in_flight: Some(in_flight).filter(|most| *most > 0) }
+    }
+
+    /// How many jobs may be of a namespace of which Velero has another already. Velero does not work on two backups of a
+    /// namespace at once, so that more of them would leave workers idle.
+    fn doubles(self) -> usize {
+        self.in_flight.map_or(usize::MAX, |most| most.saturating_sub(self.workers))
+    }
+}
+
+/// A request that waits for its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiter {
+    /// Its namespace.
+    pub uid: Uid,
+    /// When it came.
+    pub arrival: Arrival,
+    /// The priority of its namespace.
+    pub priority: u64,
+    /// The weight of its namespace.
+    pub weight: u64,
+    /// An administrator moved it to the front.
+    pub is_front: bool,
+    /// How many jobs of its namespace Velero may have that are not over.
+    pub most: Option<usize>,
+}
+
+/// A job that Velero has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The namespace it is for; none if an administrator made it.
+    pub uid: Option<Uid>,
+    /// Its turn, if nacre gave it one and this can be believed.
+    pub tag: Option<Tag>,
+    /// Whether only administrators, Velero and nacre can have written it: then its start moves the virtual time, and how
+    /// long it took counts for all.
+    pub is_trusted: bool,
+    /// How far Velero is with it.
+    pub progress: Progress,
+    /// When Velero started it, or else when Velero was given it.
+    pub since: Option<Timestamp>,
+}
+
+/// How far Velero is with a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Velero has not started it.
+    Queued,
+    /// A worker is busy with it.
+    Running,
+    /// No worker is busy with it, and it is not over.
+    Finalizing,
+    /// It is over.
+    Ended(Took),
+}
+
+/// What becomes of the turn of a request, by a decision about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It is taken: the Velero object of this name is made, with this tag.
+    Taken(String, Tag),
+    /// It has to wait for its turn.
+    Waits,
+}
+
+/// Where a request that Velero does not have is in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It is its turn.
+    Next(Tag),
+    /// So many go before it, and then it starts, if that can be foreseen.
+    Behind(usize, Option<Estimate>),
+    /// Its namespace has as many that are not over as it may have.
+    AtLimit(usize),
+    /// An administrator holds it back.
+    OnHold,
+}
+
+impl Place {
+    /// The position to show.
+    pub fn position(self) -> i64 {
+        match self {
+            Self::Next(_) | Self::OnHold => 1,
+            Self::AtLimit(most) => i64::try_from(most).unwrap_or(i64::MAX - 1) + 1,
+            Self::Behind(ahead, _) => i64::try_from(ahead).unwrap_or(i64::MAX - 1) + 1,
+        }
+    }
+}
+
+/// Writes the tag onto the Velero object that is handed over. Returns its name.
+pub(crate) fn stamp(velero: &mut ObjectMeta, tag: Tag) -> String {
+    velero.annotations.get_or_insert_default().insert(TAG.to_owned(), tag.to_string());
+    velero.name.clone().unwrap_or_default()
+}
+
+/// One more or one less of a namespace.
+fn add(numbers: &mut HashMap<Uid, usize>, uid: Option<&Uid>, comes: bool) {
+    let Some(uid) = uid else { return };
+    let number = numbers.entry(uid.clone()).or_default();
+    *number = if comes { *number + 1 } else { number.saturating_sub(1) };
+    if *number == 0 {
+        numbers.remove(uid);
+    }
+}
+
+/// The sort key of turns: the front first, then by priority, then by virtual time, then by age.
+type Rank<'a> = (bool, Reverse<u64>, u64, &'a Arrival);
+
+/// The turns of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct Turns {
+    classes: BTreeMap<Reverse<u64>, Class>,
+    waiting: HashMap<Key, Waiter>,
+    /// Those that were decided about and did not want a turn, though they look as if they waited for one: they do so again
+    /// when a decision says it. The writes of a refusal come one after the other.
+    declined: HashSet<Key>,
+    /// Those that an administrator moved to the front.
+    front: BTreeSet<Arrival>,
+    /// What Velero has and is not done with, by name.
+    jobs: HashMap<String, AtVelero>,
+    queued: usize,
+    running: usize,
+    /// Since when Velero has one that it has not started.
+    unstarted_since: Option<Timestamp>,
+    /// The names of those that run and that nobody can have forged.
+    at_work: HashSet<String>,
+    /// The most of these that ran at a time.
+    workers: usize,
+    /// How many of those are of each namespace.
+    of: HashMap<Uid, usize>,
+    /// How many of each namespace are not over, though no worker may be busy with them.
+    unfinished: HashMap<Uid, usize>,
+    /// Turns that were taken and whose Velero object was not seen yet, by request.
+    on_the_way: BTreeMap<Key, (String, Waiter)>,
+    durations: Durations,
+    forecast: Forecast,
+    changes: u64,
+}
+
+/// A job that Velero is not done with.
+#[derive(Clone, Debug)]
+struct AtVelero {
+    uid: Option<Uid>,
+    progress: Progress,
+    since: Option<Timestamp>,
+}
+
+impl Turns {
+    /// A request looks as if it waited for its turn, or does so no more.
+    pub fn note_request(&mut self, key: &Key, waiter: Option<Waiter>) {
+        if waiter.is_none() {
+            self.declined.remove(key);
+        }
+        if !self.declined.contains(key) {
+            self.put(key, waiter);
+        }
+    }
+
+    fn put(&mut self, key: &Key, waiter: Option<Waiter>) {
+        if self.waiting.get(key) == waiter.as_ref() {
+            return;
+        }
+        let was = self.waiting.len();
+        self.replace(key, waiter);
+        if self.forecast.note(key, self.waiting.len() >= was, self.waiting.len()) {
+            self.renew_forecast();
+        }
+    }
+
+    fn replace(&mut self, key: &Key, waiter: Option<Waiter>) {
+        if let Some(old) = self.waiting.remove(key) {
+            self.changes += 1;
+            if old.is_front {
+                self.front.remove(&old.arrival);
+            } else if let Some(class) = self.classes.get_mut(&Reverse(old.priority)) {
+                class.withdraw(&old.uid, &old.arrival);
+            }
+        }
+        let Some(new) = waiter else { return };
+        self.changes += 1;
+        if new.is_front {
+            self.front.insert(new.arrival.clone());
+        } else {
+            let expected = cost(self.durations.expected_millis(Some(&new.uid)), new.weight);
+            self.class(new.priority).ask(&new.uid, new.arrival.clone(), expected);
+        }
+        self.waiting.insert(key.clone(), new);
+    }
+
+    /// A Velero object changed; none if it is gone.
+    pub fn note_job(&mut self, name: &str, job: Option<Job>) {
+        self.on_the_way.retain(|_, (made, _)| made != name);
+        let counts = |progress: Progress| matches!(progress, Progress::Queued | Progress::Running);
+        let before = self.jobs.remove(name);
+        if let Some(AtVelero { uid, progress, .. }) = &before {
+            self.count(uid.as_ref(), *progress, false);
+            add(&mut self.unfinished, uid.as_ref(), false);
+        }
+        let Some(Job { uid, tag, is_trusted, progress, since }) = job else {
+            self.at_work.remove(name);
+            self.unstarted_since = self.unstarted_since.filter(|_| self.queued > 0);
+            self.changes += u64::from(before.is_some());
+            return;
+        };
+        if before.as_ref().map(|before| before.progress) != Some(progress) {
+            self.changes += 1;
+        }
+        self.at_work.remove(name);
+        if is_trusted && progress == Progress::Running {
+            self.at_work.insert(name.to_owned());
+            self.workers = self.workers.max(self.at_work.len());
+        }
+        if counts(progress) {
+            self.count(uid.as_ref(), progress, true);
+        }
+        self.unstarted_since = self.unstarted_since.or(since).filter(|_| self.queued > 0);
+        if !matches!(progress, Progress::Ended(_)) {
+            add(&mut self.unfinished, uid.as_ref(), true);
+            self.jobs.insert(name.to_owned(), AtVelero { uid: uid.clone(), progress, since });
+        }
+        if let Progress::Ended(took) = progress {
+            self.durations.note(uid.as_ref(), took, is_trusted);
+        }
+        let (Some(uid), Some(tag)) = (uid, tag) else { return };
+        let class = self.class(tag.priority);
+        match progress {
+            Progress::Ended((_, millis)) => class.end(&uid, name, Some(tag.finish(millis))),
+            _ => class.begin(&uid, name, tag.finish(tag.charged)),
+        }
+        if is_trusted {
+            class.lift(tag.start);
+        }
+    }
+
+    fn count(&mut self, uid: Option<&Uid>, progress: Progress, comes: bool) {
+        let number = match progress {
+            Progress::Queued => &mut self.queued,
+            Progress::Running => &mut self.running,
+            Progress::Finalizing | Progress::Ended(_) => return,
+        };
+        *number = if comes { *number + 1 } else { number.saturating_sub(1) };
+        add(&mut self.of, uid, comes);
+    }
+
+    /// A decision about a request was made. What it does not take, it gives up.
+    pub fn decided(&mut self, key: &Key, turn: Option<&Turn>, waiter: Option<Waiter>) {
+        let wanted_one = self.waiting.contains_key(key) || self.on_the_way.contains_key(key);
+        if turn.is_some() {
+            self.declined.remove(key);
+        } else if wanted_one {
+            self.declined.insert(key.clone());
+        }
+        if let Some((name, left)) = self.on_the_way.remove(key) {
+            // Nothing came of it, or its Velero object would have been seen.
+            self.changes += 1;
+            self.class(left.priority).end(&left.uid, &name, None);
+        }
+        match turn {
+            Some(Turn::Taken(name, tag)) => {
+                if let Some(waiter) = waiter.as_ref().filter(|waiter| !waiter.is_front) {
+                    self.class(tag.priority).hand_over(&waiter.uid, &waiter.arrival, tag.charged);
+                }
+                self.put(key, None);
+                let Some(waiter) = waiter else { return };
+                let class = self.class(tag.priority);
+                class.lift(tag.start);
+                class.begin(&waiter.uid, name, tag.finish(tag.charged));
+                self.changes += 1;
+                self.on_the_way.insert(key.clone(), (name.clone(), waiter));
+            }
+            Some(Turn::Waits) => self.put(key, waiter),
+            None => self.put(key, None),
+        }
+    }
+
+    /// The tag of a request whose turn it is. One that was moved to the front does not move the time of the others.
+    fn tag(&self, waiter: &Waiter) -> Tag {
+        let class = self.classes.get(&Reverse(waiter.priority));
+        let given = self.on_the_way.get(&waiter.arrival.1).map_or("", |(name, _)| name.as_str());
+        let start = match class {
+            Some(class) if waiter.is_front => class.time(),
+            Some(class) => class.start_of(&waiter.uid, given),
+            None => 0,
+        };
+        let charged = self.durations.charged(&waiter.uid);
+        Tag { priority: waiter.priority, start, weight: waiter.weight, charged }
+    }
+
+    /// How many jobs Velero has, or is about to be given. More running ones than there are workers cannot be: whatever is
+    /// in such a phase beyond them occupies nobody.
+    pub fn in_flight(&self, capacity: Capacity) -> usize {
+        self.queued + self.running.min(capacity.workers) + self.on_the_way.len()
+    }
+
+    /// How many jobs Velero was seen to work on at a time. It is given one more than that, so that with more workers it is
+    /// soon seen to work on more.
+    pub fn workers(&self) -> usize {
+        self.workers.max(1)
+    }
+
+    /// Whether Velero can be given one more; what is on the way for this request is not one more.
+    fn is_free(&self, capacity: Capacity, request: Option<&Key>) -> bool {
+        let own = request.is_some_and(|key| self.on_the_way.contains_key(key));
+        capacity.in_flight.is_none_or(|most| self.in_flight(capacity) < most + usize::from(own))
+    }
+
+    /// Whether its namespace has as many at Velero as it may have.
+    fn is_at_limit(&self, waiter: &Waiter) -> bool {
+        let Some(most) = waiter.most else { return false };
+        let other = |(key, (_, given)): &(&Key, &(String, Waiter))| {
+            **key != waiter.arrival.1 && given.uid == waiter.uid
+        };
+        let given = self.on_the_way.iter().filter(other).count();
+        self.unfinished.get(&waiter.uid).copied().unwrap_or_default() + given >= most
+    }
+
+    /// Whether a worker could begin with a job of this namespace while Velero has what it has.
+    fn fits(&self, waiter: &Waiter, capacity: Capacity) -> bool {
+        if self.is_at_limit(waiter) {
+            return false;
+        }
+        if capacity.workers == 1 || capacity.in_flight.is_none() {
+            return true;
+        }
+        let (uid, own) = (&waiter.uid, &waiter.arrival.1);
+        let mut of = self.of.clone();
+        for (_, (_, waiter)) in self.on_the_way.iter().filter(|(key, _)| *key != own) {
+            *of.entry(waiter.uid.clone()).or_default() += 1;
+        }
+        let doubles: usize = of.values().map(|number| number.saturating_sub(1)).sum();
+        !of.contains_key(uid) || doubles < capacity.doubles()
+    }
+
+    /// The request whose turn it is, if Velero can be given one.
+    pub fn next(&self, capacity: Capacity) -> Option<&Key> {
+        if self.waiting.is_empty() || !self.is_free(capacity, None) {
+            return None;
+        }
+        self.first_but(None, capacity).map(|(.., (_, key))| key)
+    }
+
+    /// Where a request is.
+    pub fn place(&self, waiter: &Waiter, capacity: Capacity, now: Timestamp) -> Place {
+        if self.is_next(waiter, capacity) {
+            Place::Next(self.tag(waiter))
+        } else {
+            self.behind(waiter, capacity, now)
+        }
+    }
+
+    /// Whether it is this one's turn.
+    fn is_next(&self, waiter: &Waiter, capacity: Capacity) -> bool {
+        // Where Velero is given everything, nobody waits for anybody else.
+        if capacity.in_flight.is_none() && waiter.most.is_none() {
+            return true;
+        }
+        let own = Some(&waiter.arrival.1);
+        if !self.is_free(capacity, own) || !self.fits(waiter, capacity) {
+            return false;
+        }
+        let first = self.first_but(own, capacity);
+        first.is_none_or(|first| self.rank(waiter) < first)
+    }
+
+    fn rank<'a>(&self, waiter: &'a Waiter) -> Rank<'a> {
+        if waiter.is_front {
+            return (false, Reverse(0), 0, &waiter.arrival);
+        }
+        let start = self.tag(waiter).start;
+        (true, Reverse(waiter.priority), start, &waiter.arrival)
+    }
+
+    /// The first of those that wait, apart from this one.
+    fn first_but(&self, except: Option<&Key>, capacity: Capacity) -> Option<Rank<'_>> {
+        let other = |arrival: &&Arrival| Some(&arrival.1) != except;
+        let fits = |arrival: &&Arrival| {
+            self.waiting.get(&arrival.1).is_some_and(|waiter| self.fits(waiter, capacity))
+        };
+        if let Some(arrival) = self.front.iter().filter(other).find(fits) {
+            return Some((false, Reverse(0), 0, arrival));
+        }
+        self.classes.iter().find_map(|(priority, class)| {
+            let mut heads = class.heads().filter(|(_, arrival, _)| other(arrival) && fits(arrival));
+            heads.next().map(|(start, arrival, _)| (true, *priority, start, arrival))
+        })
+    }
+
+    /// Whether a request was given its turn, and its Velero object was not seen yet.
+    pub fn is_on_the_way(&self, key: &Key) -> bool {
+        self.on_the_way.contains_key(key)
+    }
+
+    /// Whether a request waits for its turn.
+    pub fn waits(&self, key: &Key) -> bool {
+        self.waiting.contains_key(key)
+    }
+
+    /// All that wait.
+    pub fn waiting(&self) -> impl Iterator<Item = &Waiter> {
+        self.waiting.values()
+    }
+
+    /// How many wait.
+    pub fn number_waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How often anything changed so far.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    fn class(&mut self, priority: u64) -> &mut Class {
+        self.classes.entry(Reverse(priority)).or_default()
+    }
+}
+
+#[cfg(test)]
+mod day;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,519 @@
+use std::collections::BTreeMap;
+
+use api::Kind;
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::{Capacity, Job, Place, Progress, Tag, Turn, Turns, Uid, Waiter};
+use crate::Key;
+
+/// Velero and nacre, as small as can be: one worker, jobs one after the other.
+#[derive(Clone, Debug)]
+struct Bench {
+    turns: Turns,
+    capacity: Capacity,
+    /// What is handed over, in order: name, namespace, tag, and how long it takes.
+    handed: Vec<(String, String, Tag)>,
+    at_velero: Vec<String>,
+    asked: u32,
+    clock: i64,
+    weights: BTreeMap<String, (u64, u64)>,
+}
+
+impl Bench {
+    fn new(in_flight: usize) -> Self {
+        Self {
+            turns: Turns::default(),
+            capacity: Capacity::of(1, Some(in_flight)),
+            handed: Vec::new(),
+            at_velero: Vec::new(),
+            asked: 0,
+            clock: 0,
+            weights: BTreeMap::new(),
+        }
+    }
+
+    fn waiter(&self, key: &Key, number: u32) -> Waiter {
+        let (weight, priority) = self.weights.get(&key.namespace).copied().unwrap_or((100, 0));
+        Waiter {
+            uid: Uid::from(key.namespace.as_str()),
+            arrival: (Some(Timestamp::from_second(i64::from(number)).unwrap()), key.clone()),
+            priority,
+            weight,
+            is_front: false,
+            most: None,
+        }
+    }
+
+    fn ask(&mut self, namespace: &str) -> Key {
+        self.asked += 1;
+        let key = Key::new(Kind::NonAdminBackup, namespace, &format!("r{:05}", self.asked));
+        let waiter = self.waiter(&key, self.asked);
+        self.turns.note_request(&key, Some(waiter));
+        key
+    }
+
+    fn job(&self, name: &str, progress: Progress) -> Job {
+        let (_, namespace, tag) = self.handed.iter().find(|(made, ..)| made == name).unwrap();
+        Job {
+            uid: Some(Uid::from(namespace.as_str())),
+            tag: Some(*tag),
+            is_trusted: true,
+            progress,
+            since: None,
+        }
+    }
+
+    /// Hands over whatever can be.
+    fn hand_over(&mut self) {
+        while let Some(key) = self.turns.next(self.capacity).cloned() {
+            let number = key.name[1..].parse().unwrap();
+            let waiter = self.waiter(&key, number);
+            let Place::Next(tag) = self.turns.place(&waiter, self.capacity, Timestamp::UNIX_EPOCH) else {
+                panic!("{key:?} is next and has no turn")
+            };
+            self.turns.decided(&key, Some(&Turn::Taken(key.name.clone(), tag)), Some(waiter));
+            self.handed.push((key.name.clone(), key.namespace.clone(), tag));
+            let job = self.job(&key.name, Progress::Queued);
+            self.turns.note_job(&key.name, Some(job));
+            self.at_velero.push(key.name);
+        }
+    }
+
+    /// Velero ends the oldest of what it has.
+    fn end(&mut self, seconds: u64) {
+        if self.at_velero.is_empty() {
+            return;
+        }
+        let name = self.at_velero.remove(0);
+        self.clock += 1;
+        for progress in [Progress::Running, Progress::Ended((self.clock, seconds * 1000))] {
+            let job = self.job(&name, progress);
+            self.turns.note_job(&name, Some(job));
+        }
+    }
+
+    fn order(&self) -> Vec<&str> {
+        self.handed.iter().map(|(_, namespace, _)| namespace.as_str()).collect()
+    }
+}
+
+#[test]
+fn nobody_waits_behind_somebody_elses_hundred() {
+    let mut bench = Bench::new(2);
+    for _ in 0..100 {
+        bench.ask("a");
+    }
+    bench.hand_over();
+    bench.end(10);
+    bench.ask("b");
+    bench.hand_over();
+    assert_eq!(bench.order(), ["a", "a", "b"]);
+}
+
+#[test]
+fn a_newcomers_hundred_do_not_pass_everybody() {
+    let mut bench = Bench::new(1);
+    for _ in 0..30 {
+        bench.ask("old");
+    }
+    for _ in 0..10 {
+        bench.hand_over();
+        bench.end(10);
+    }
+    for _ in 0..100 {
+        bench.ask("new");
+    }
+    for _ in 0..20 {
+        bench.hand_over();
+        bench.end(10);
+    }
+    let theirs = bench.order()[10..].iter().filter(|one| **one == "new").count();
+    assert!((10..=11).contains(&theirs), "{theirs} of 20: {:?}", bench.order());
+}
+
+#[test]
+fn what_counts_is_time_and_not_the_number_of_jobs() {
+    let mut bench = Bench::new(1);
+    for _ in 0..200 {
+        bench.ask("long");
+        bench.ask("short");
+    }
+    let mut used = BTreeMap::new();
+    for _ in 0..120 {
+        bench.hand_over();
+        let namespace = bench.order().last().copied().unwrap_or_default().to_owned();
+        let seconds = if namespace == "long" { 90 } else { 10 };
+        *used.entry(namespace).or_insert(0) += seconds;
+        bench.end(seconds);
+    }
+    let (long, short) = (used["long"], used["short"]);
+    assert!(long.abs_diff(short) <= 90, "{used:?}");
+}
+
+#[test]
+fn twice_the_weight_is_twice_the_time_and_a_higher_priority_goes_first() {
+    let mut bench = Bench::new(1);
+    bench.weights = BTreeMap::from([("heavy".to_owned(), (200, 0)), ("urgent".to_owned(), (100, 5))]);
+    for _ in 0..60 {
+        bench.ask("heavy");
+        bench.ask("plain");
+    }
+    for _ in 0..30 {
+        bench.hand_over();
+        bench.end(10);
+    }
+    let count = |order: &[&str], name: &str| order.iter().filter(|one| **one == name).count();
+    let heavy = count(&bench.order(), "heavy");
+    assert!((19..=21).contains(&heavy), "{heavy} of 30");
+    for _ in 0..3 {
+        bench.ask("urgent");
+    }
+    for _ in 0..4 {
+        bench.hand_over();
+        bench.end(10);
+    }
+    assert_eq!(count(&bench.order()[30..], "urgent"), 3, "{:?}", bench.order());
+    assert_eq!(count(&bench.order()[30..33], "urgent"), 3, "{:?}", bench.order());
+}
+
+#[test]
+fn one_at_the_front_goes_first_and_pays_all_the_same() {
+    let mut bench = Bench::new(1);
+    for _ in 0..3 {
+        bench.ask("a");
+        bench.hand_over();
+        bench.end(100);
+    }
+    let key = bench.ask("a");
+    bench.ask("b");
+    let front = Waiter { is_front: true, ..bench.waiter(&key, bench.asked - 1) };
+    bench.turns.note_request(&key, Some(front.clone()));
+    assert_eq!(bench.turns.next(bench.capacity), Some(&key));
+    let Place::Next(tag) = bench.turns.place(&front, bench.capacity, Timestamp::UNIX_EPOCH) else {
+        panic!("it is its turn")
+    };
+    bench.turns.decided(&key, Some(&Turn::Taken(key.name.clone(), tag)), Some(front));
+    assert_eq!(bench.turns.in_flight(bench.capacity), 1, "what is on the way counts");
+    assert_eq!(bench.turns.next(bench.capacity), None);
+    bench.handed.push((key.name.clone(), "a".to_owned(), tag));
+    for progress in [Progress::Queued, Progress::Running, Progress::Ended((0, 100_000))] {
+        let job = bench.job(&key.name, progress);
+        bench.turns.note_job(&key.name, Some(job));
+    }
+    bench.ask("a");
+    bench.ask("b");
+    for _ in 0..2 {
+        bench.hand_over();
+        bench.end(1);
+    }
+    assert_eq!(bench.order(), ["a", "a", "a", "a", "b", "b"], "a has used more");
+}
+
+#[test]
+fn whatever_claims_to_run_beyond_the_workers_holds_up_nobody() {
+    let mut bench = Bench::new(2);
+    for name in ["forged-1", "forged-2", "forged-3"] {
+        let job = Job { uid: None, tag: None, is_trusted: false, progress: Progress::Running, since: None };
+        bench.turns.note_job(name, Some(job));
+    }
+    bench.ask("a");
+    bench.hand_over();
+    assert_eq!(bench.order(), ["a"]);
+}
+
+#[test]
+fn a_tag_that_a_tenant_forged_moves_nobody_elses_time() {
+    let mut bench = Bench::new(1);
+    let tag = Tag { priority: 0, start: 1 << 52, weight: 100, charged: 0 };
+    let job = Job {
+        uid: Some(Uid::from("evil")),
+        tag: Some(tag),
+        is_trusted: false,
+        progress: Progress::Ended((0, 1000)),
+        since: None,
+    };
+    bench.turns.note_job("forged", Some(job));
+    bench.ask("evil");
+    bench.ask("b");
+    bench.ask("b");
+    for _ in 0..3 {
+        bench.hand_over();
+        bench.end(1);
+    }
+    assert_eq!(bench.order(), ["b", "b", "evil"], "it harms the one who forged it");
+}
+
+#[test]
+fn several_workers_are_kept_busy_with_different_namespaces() {
+    let mut bench = Bench::new(4);
+    bench.capacity = Capacity::of(3, None);
+    for _ in 0..9 {
+        bench.ask("a");
+    }
+    bench.hand_over();
+    assert_eq!(
+        bench.order(),
+        ["a", "a"],
+        "Velero works on one backup of a namespace at a time, and one more waits"
+    );
+    bench.ask("b");
+    bench.ask("c");
+    bench.hand_over();
+    assert_eq!(bench.order(), ["a", "a", "b", "c"]);
+    assert_eq!(Capacity::of(3, None).in_flight, Some(4));
+    assert_eq!(Capacity::of(1, Some(0)).in_flight, None);
+}
+
+#[test]
+fn velero_is_seen_to_have_more_workers_and_gets_more() {
+    let mut bench = Bench::new(2);
+    for number in 0..9 {
+        bench.ask(&name(number));
+    }
+    for workers in 1..=3 {
+        bench.capacity = Capacity::of(bench.turns.workers(), None);
+        bench.hand_over();
+        assert_eq!(bench.at_velero.len(), workers + 1);
+        // Velero works on as many as it can, which is three.
+        for name in bench.at_velero.iter().take(3).cloned().collect::<Vec<_>>() {
+            let job = bench.job(&name, Progress::Running);
+            bench.turns.note_job(&name, Some(job));
+        }
+    }
+    bench.capacity = Capacity::of(bench.turns.workers(), None);
+    bench.hand_over();
+    assert_eq!((bench.turns.workers(), bench.at_velero.len()), (3, 4));
+    let forged = Job { uid: None, tag: None, is_trusted: false, progress: Progress::Running, since: None };
+    bench.turns.note_job("forged", Some(forged));
+    assert_eq!(bench.turns.workers(), 3, "nobody makes nacre believe in more");
+}
+
+#[test]
+fn a_turn_of_which_nothing_came_is_free_again() {
+    let mut bench = Bench::new(1);
+    let (first, second) = (bench.ask("a"), bench.ask("b"));
+    let waiter = bench.waiter(&first, 1);
+    let Place::Next(tag) = bench.turns.place(&waiter, bench.capacity, Timestamp::UNIX_EPOCH) else {
+        panic!("it is its turn")
+    };
+    bench.turns.decided(&first, Some(&Turn::Taken("x".to_owned(), tag)), Some(waiter.clone()));
+    assert_eq!(bench.turns.next(bench.capacity), None);
+    assert_eq!(
+        bench.turns.place(&waiter, bench.capacity, Timestamp::UNIX_EPOCH),
+        Place::Next(tag),
+        "its own turn is not in its way"
+    );
+    bench.turns.decided(&first, None, None);
+    assert_eq!(bench.turns.next(bench.capacity), Some(&second));
+}
+
+fn ahead(place: Place) -> usize {
+    let Place::Behind(number, _) = place else { panic!("{place:?}") };
+    number
+}
+
+/// With many waiting, positions come from a list that is renewed now and then.
+#[test]
+fn with_many_waiting_a_position_is_nearly_right_and_that_of_those_within_their_share_exactly() {
+    let now = Timestamp::UNIX_EPOCH;
+    let mut bench = Bench::new(2);
+    for round in 0..30 {
+        for namespace in 0..50 {
+            // Some ask for a few and some for many.
+            if round < 3 || namespace % 5 == 0 {
+                bench.ask(&format!("n{namespace}"));
+            }
+        }
+    }
+    for _ in 0..60 {
+        bench.hand_over();
+        bench.end(30);
+    }
+    bench.hand_over();
+    for number in 0..5 {
+        bench.ask(&format!("new-{number}"));
+    }
+    let waiting: Vec<_> = bench.turns.waiting().cloned().collect();
+    assert!(waiting.len() > 300, "{}", waiting.len());
+    let shown: BTreeMap<_, _> = waiting
+        .iter()
+        .map(|waiter| (&waiter.arrival.1, bench.turns.place(waiter, bench.capacity, now)))
+        .collect();
+    let mut later = bench.clone();
+    let from = later.handed.len();
+    while !later.at_velero.is_empty() {
+        later.end(30);
+        later.hand_over();
+    }
+    let mut worst = 0;
+    for (at, (name, namespace, _)) in later.handed[from..].iter().enumerate() {
+        let key = Key::new(Kind::NonAdminBackup, namespace, name);
+        let off = ahead(shown[&key]).abs_diff(at + 2);
+        worst = worst.max(off);
+        if namespace.starts_with("new-") {
+            assert_eq!(off, 0, "{key:?}");
+        }
+    }
+    assert!(worst * 8 <= waiting.len() + 16, "{worst} of {}", waiting.len());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Ask(u8),
+    Hand,
+    End(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..6_u8).prop_map(Step::Ask),
+        2 => Just(Step::Hand),
+        3 => (0..200_u64).prop_map(Step::End),
+    ];
+    prop::collection::vec(step, 1..150)
+}
+
+fn name(number: u8) -> String {
+    format!("n{number}")
+}
+
+proptest! {
+    /// The promise: what comes before the next request of a namespace that is within its share is what Velero has, and at
+    /// most one job of each other namespace.
+    #[test]
+    fn whoever_is_within_their_share_waits_for_one_of_each(before in steps(), in_flight in 1..4_usize) {
+        let mut bench = Bench::new(in_flight);
+        for step in before {
+            match step {
+                Step::Ask(number) => _ = bench.ask(&name(number)),
+                Step::Hand => bench.hand_over(),
+                Step::End(seconds) => bench.end(seconds),
+            }
+        }
+        bench.hand_over();
+        // Somebody who was never there is within their share.
+        let from = bench.handed.len();
+        bench.ask("newcomer");
+        for round in 0..1000 {
+            bench.hand_over();
+            bench.end(round % 50);
+            // Others keep asking.
+            for number in 0..6 {
+                bench.ask(&name(number));
+            }
+            if bench.order()[from..].contains(&"newcomer") {
+                break;
+            }
+        }
+        let order = bench.order();
+        let at = order[from..].iter().position(|one| *one == "newcomer");
+        prop_assert!(at.is_some(), "starved: {order:?}");
+        for number in 0..6 {
+            let earlier = order[from..].iter().take(at.unwrap()).filter(|one| **one == name(number)).count();
+            prop_assert!(earlier <= 1, "{earlier} of {number} went before: {order:?}");
+        }
+    }
+
+    /// Velero is never idle while somebody waits, never has more than it may, and everybody gets their turn, in the order
+    /// in which they came within a namespace.
+    #[test]
+    fn never_idle_never_more_and_everybody_gets_there(steps in steps(), in_flight in 1..4_usize) {
+        let mut bench = Bench::new(in_flight);
+        for step in steps {
+            match step {
+                Step::Ask(number) => _ = bench.ask(&name(number)),
+                Step::Hand => {}
+                Step::End(seconds) => bench.end(seconds),
+            }
+            bench.hand_over();
+            prop_assert!(bench.at_velero.len() <= in_flight);
+            let waiting = bench.turns.number_waiting();
+            prop_assert!(waiting == 0 || bench.at_velero.len() == in_flight, "{waiting} wait");
+        }
+        while !bench.at_velero.is_empty() {
+            bench.end(3);
+            bench.hand_over();
+        }
+        prop_assert_eq!(bench.handed.len(), usize::try_from(bench.asked).unwrap());
+        for number in 0..6 {
+            let own: Vec<_> = bench.handed.iter().filter(|(_, of, _)| *of == name(number)).collect();
+            prop_assert!(own.is_sorted_by_key(|(made, ..)| made.clone()));
+        }
+    }
+
+    /// What is foreseen is what happens, if jobs take as long as those before and nobody else asks.
+    #[test]
+    fn the_foreseen_order_is_the_order(before in steps(), in_flight in 1..4_usize) {
+        let mut bench = Bench::new(in_flight);
+        for step in before {
+            match step {
+                Step::Ask(number) => _ = bench.ask(&name(number)),
+                Step::Hand => bench.hand_over(),
+                Step::End(_) => bench.end(30),
+            }
+        }
+        bench.hand_over();
+        let mut foreseen: Vec<_> = bench
+            .turns
+            .waiting()
+            .map(|waiter| {
+                let place = bench.turns.place(waiter, bench.capacity, Timestamp::UNIX_EPOCH);
+                (ahead(place), waiter.arrival.1.name.clone())
+            })
+            .collect();
+        foreseen.sort();
+        let from = bench.handed.len();
+        while !bench.at_velero.is_empty() {
+            bench.end(30);
+            bench.hand_over();
+        }
+        let order: Vec<_> = bench.handed[from..]
+            .iter()
+            .enumerate()
+            .map(|(at, (made, ..))| (at + in_flight, made.clone()))
+            .collect();
+        prop_assert_eq!(order, foreseen);
+    }
+
+    /// The order follows from what is in the cluster alone, whatever the order in which that is seen.
+    #[test]
+    fn a_restart_changes_nothing(steps in steps(), seed in any::<u64>()) {
+        let mut bench = Bench::new(2);
+        let mut ended = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Ask(number) => _ = bench.ask(&name(number)),
+                Step::Hand => bench.hand_over(),
+                Step::End(seconds) => {
+                    if let Some(first) = bench.at_velero.first().cloned() {
+                        ended.insert(first, (bench.clock + 1, seconds * 1000));
+                    }
+                    bench.end(seconds);
+                }
+            }
+        }
+        bench.hand_over();
+        let mut again = Bench { turns: Turns::default(), ..bench.clone() };
+        let mut jobs = bench.handed.clone();
+        // Any order will do, as long as it is another one.
+        jobs.sort_by_key(|(made, ..)| made.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(31)));
+        for (made, ..) in &jobs {
+            let progress = ended.get(made).map_or(Progress::Queued, |took| Progress::Ended(*took));
+            let job = bench.job(made, progress);
+            again.turns.note_job(made, Some(job));
+        }
+        for waiter in bench.turns.waiting().cloned().collect::<Vec<_>>() {
+            again.turns.note_request(&waiter.arrival.1.clone(), Some(waiter));
+        }
+        let run = |mut bench: Bench| {
+            while !bench.at_velero.is_empty() {
+                bench.end(3);
+                bench.hand_over();
+            }
+            bench.handed
+        };
+        let names = |handed: Vec<(String, String, Tag)>| handed.into_iter().map(|(made, ..)| made).collect::<Vec<_>>();
+        prop_assert_eq!(names(run(bench)), names(run(again)));
+    }
+}
