@@ -39,7 +39,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	fi
 	@# Alone, and one at a time, since they measure.
 	cargo test --package e2e --test live_migration -- quick
-	RUST_TEST_THREADS=1 cargo test --package e2e --test load --test speed -- --nocapture
+	RUST_TEST_THREADS=1 cargo test --no-fail-fast --package e2e --test load --test speed -- --nocapture
 	@echo "== All tests passed."
 
 .PHONY: long
@@ -58,20 +58,20 @@ SKIP_LONG_NODE := --skip choices:: --skip demo:: --skip disturbed:: --skip fence
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
 .PHONY: units stories slow kubevirt cli-attacks
 units:
-	RUST_TEST_THREADS=2 nice -n 4 cargo test $(UNITS)
+	RUST_TEST_THREADS=2 nice -n 4 cargo test --no-fail-fast $(UNITS)
 ifeq ($(origin KUBECONFIG),command line)
 stories: build ## Run the tenants' stories in the cluster of KUBECONFIG=FILE, with Velero and nacre in it (NAME=... for some of them)
 	tools/stories.sh $(KUBECONFIG) $(NAME)
 else
 stories:
-	RUST_TEST_THREADS=3 cargo test --package e2e --lib --test stories
+	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --lib --test stories
 endif
 slow:
 	RUST_TEST_THREADS=2 cargo test --package e2e --test slow -- $(SKIP)
 kubevirt:
-	RUST_TEST_THREADS=3 cargo test --package e2e --test live_migration --test install -- --skip quick
+	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --test live_migration --test install -- --skip quick
 cli-attacks:
-	RUST_TEST_THREADS=3 cargo test --package e2e --test cli --test faults --test security_table
+	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --test cli --test faults --test security_table
 	cargo test --package e2e --test attacks
 
 # How many requests `make bench` makes. PEER, PEER_FAST, PEER_UP_TO, LIMIT and NOTE reach it by the environment.

@@ -16,7 +16,7 @@ use crate::wait::{eventually, wait_until};
 
 /// The field manager of the bed.
 const MANAGER: &str = "bed";
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Reads the documents of a YAML text; a `List` counts as its items.
 pub fn parse_manifests(yaml: &str) -> Result<Vec<DynamicObject>> {

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::Bed;
 use crate::wait::{eventually, wait_until};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 impl Bed {
     /// Makes a namespace and waits for its default ServiceAccount, without which no pod can be made.

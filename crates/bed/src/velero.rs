@@ -22,7 +22,10 @@ use crate::wait::wait_until;
 
 /// The bucket of the default location.
 pub const BUCKET: &str = "platform";
-const TIMEOUT: Duration = Duration::from_mins(1);
+/// How long one start of the server may take.
+const TIMEOUT: Duration = Duration::from_secs(90);
+/// How often it is started before that counts as a failure.
+const STARTS: usize = 3;
 
 /// Puts a disk of so many bytes in place of a folder, and starts the rest of its arguments. It ends with them.
 const SMALL_DISK: &str = r#"set -e; mount -t tmpfs -o "size=$2" small "$1"; shift 2; exec "$@""#;
@@ -160,19 +163,35 @@ impl Velero {
     }
 
     /// Starts the server if it does not run, and waits until the default location is available.
+    ///
+    /// On a busy machine Velero sometimes hangs between its first lines and its first work, without a word in its log
+    /// (seen once in some hundred starts). Then it is started again, as a kubelet does by a probe.
     pub(crate) async fn start(&self, client: &Client) -> Result<()> {
         if self.lock().as_ref().is_some_and(Process::is_running) {
             return Ok(());
         }
-        let server = self.program()?.start()?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let server = self.program()?.start()?;
+            match self.until_available(&server, client).await {
+                Ok(()) => {
+                    *self.lock() = Some(server);
+                    return Ok(());
+                }
+                Err(_) if server.is_running() && tries < STARTS => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn until_available(&self, server: &Process, client: &Client) -> Result<()> {
         let locations = api(client, &self.namespace, "BackupStorageLocation");
         let available =
             wait_until("the default location to be available", TIMEOUT, locations, "default", |location| {
                 (location?.data["status"]["phase"] == "Available").then_some(())
             });
-        server.must_do(available).await?;
-        *self.lock() = Some(server);
-        Ok(())
+        server.must_do(available).await
     }
 
     /// Kills the server and its plugins.

@@ -68,11 +68,6 @@ impl Sending {
         self.waiting.timeout
     }
 
-    /// Whether to wait for what becomes of it.
-    pub(crate) const fn waits(&self) -> bool {
-        self.waiting.wait
-    }
-
     /// Makes the object under the name it has, and waits for it.
     pub(crate) async fn send_and_wait<K: ShowsProgress>(
         &self,

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::test_cluster::{deploy, free_address};
 use crate::{Nacre, Tenant, TestCluster, VELERO};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Why a request was refused; none if it was not.
 pub fn refusal<T>(answer: kube::Result<T>) -> Result<Option<String>> {

@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::{Tenant, TestCluster, VELERO};
 
 /// Velero looks at a location at once, but a busy machine may take its time.
-const TIMEOUT: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 impl TestCluster {
     /// A kind in the administrators' namespace, with an administrator's rights.

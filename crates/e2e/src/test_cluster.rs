@@ -21,7 +21,7 @@ pub const NACRE: &str = "nacre/";
 pub const VELERO: &str = "velero";
 
 /// How long a start may take on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A cluster with nacre's definitions and roles in it. nacre itself is started as often as a story wants.
 pub struct TestCluster {

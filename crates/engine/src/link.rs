@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use flate2::read::MultiGzDecoder;
 use http::{Request, Response, StatusCode, Uri};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Collected, Limited};
 use kube::client::Body;
 use kube::{Client, Config};
 
 use crate::error::chain;
+
+/// How many bytes of an answer that is not the file are read: an S3 refusal has a few hundred.
+const LONGEST_REFUSAL: usize = 16 * 1024;
 
 /// Which authorities of certificates to trust.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +88,8 @@ impl Link {
             return Ok(response);
         }
         let status = response.status();
-        let text = response.into_body().collect_bytes().await.unwrap_or_default();
+        let text = Limited::new(response.into_body(), LONGEST_REFUSAL).collect().await;
+        let text = text.map(Collected::to_bytes).unwrap_or_default();
         let code = code(&String::from_utf8_lossy(&text));
         Err(LinkError::Refused { host: self.host.clone(), status, code })
     }
@@ -164,6 +168,7 @@ fn code(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::time::Duration;
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
@@ -211,6 +216,24 @@ mod tests {
         let link = Link::new(&answers(moved.into_bytes()).await).unwrap();
         let found = link.read_compressed(&Trust::System, 100).await;
         assert!(matches!(found, Err(LinkError::Refused { status, .. }) if status == 302), "{found:?}");
+    }
+
+    /// What is no file may have any size, and only its first bytes are of interest.
+    #[tokio::test]
+    async fn a_refusal_without_end_is_not_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/bucket/file", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await;
+            let head = b"HTTP/1.1 403 Forbidden\r\ncontent-length: 9999999999\r\n\r\n";
+            let _ = stream.write_all(head).await;
+            while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
+        });
+        let link = Link::new(&url).unwrap();
+        let found = tokio::time::timeout(Duration::from_mins(1), link.open(&Trust::System)).await;
+        let found = found.expect("an answer, however long the refusal is").map(drop);
+        assert!(matches!(found, Err(LinkError::Refused { status, .. }) if status == 403), "{found:?}");
     }
 
     /// A small file that becomes a large one would fill the memory.

@@ -18,7 +18,7 @@ use planner::Policy;
 use crate::{
     connect::Session,
     list,
-    location::known::Known,
+    location::known::warn_of_missing,
     output::{Outcome, remark},
     resources::{self, Unknown},
     selector,
@@ -172,9 +172,7 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     // A dry run asks nobody.
     if args.sending.dry_run.is_none() {
         check_resources(session, &spec).await?;
-        if args.sending.waits() {
-            check_location(session, spec.storage_location.as_deref()).await?;
-        }
+        warn_of_missing(session, spec.storage_location.as_deref()).await?;
         warn_of_pods(session, &spec).await;
     }
     let backup = NonAdminBackup {
@@ -194,26 +192,6 @@ async fn from_schedule(session: &Session, name: &str, flags: &Template) -> Resul
     }
     let (schedule, _) = list::one::<NonAdminSchedule>(session, name).await?;
     Ok(schedule.spec.template.backup_spec)
-}
-
-/// A backup for a location that does not exist waits until somebody makes it: whoever waits for the backup would wait for
-/// ever if the name is a typing error.
-async fn check_location(session: &Session, name: Option<&str>) -> Result<()> {
-    let Some(name) = name else { return Ok(()) };
-    let own = Known::own(session).await?.own;
-    let names: Vec<&str> = own.iter().filter_map(|location| location.metadata.name.as_deref()).collect();
-    if names.contains(&name) {
-        return Ok(());
-    }
-    let known = if names.is_empty() {
-        "it has none; leave the flag out for the cluster's own storage".to_owned()
-    } else {
-        format!("it has {}", names.join(", "))
-    };
-    bail!(
-        "spec.backupSpec.storageLocation: there is no NonAdminBackupStorageLocation {name:?} in namespace {}: {known}",
-        session.namespace
-    )
 }
 
 /// Warns of pods whose volumes would not come back file by file. Whoever may not list pods is not warned.

@@ -432,10 +432,15 @@ fn doing(world: &World, manifest: &Manifest, policy: Source) -> Option<String> {
     (policy != Source::Unreadable || !by_policy).then(|| plan.because.into_owned())
 }
 
-/// What of a backup could not be restored, if Velero were given this.
+/// What of a backup could not be restored, if Velero were given this. One that waits is given what it asks for.
 fn not_restorable(world: &World, manifest: &Manifest, given: Option<&Value>) -> Option<&'static str> {
-    let Manifest::Backup(_) = manifest else { return None };
-    let given = serde_json::from_value(given?.clone()).ok()?;
+    let Manifest::Backup(backup) = manifest else { return None };
+    let asked = &backup.spec.backup_spec;
+    let mut given: api::velero::BackupSpec = match given {
+        Some(given) => serde_json::from_value(given.clone()).ok()?,
+        None => asked.clone(),
+    };
+    given.storage_location.clone_from(&asked.storage_location);
     backup::not_restorable(&given, world.policy.as_deref()?)
 }
 

@@ -35,8 +35,12 @@ pub(super) fn page(answer: &Explanation) -> String {
     rest.extend(answer.api_server.as_ref().map(api_server));
     rest.extend(answer.not_checked.iter().map(|open| format!("not checked: {open}")));
     let passes = matches!(answer.verdict, "passes" | "unknown") && answer.velero_spec.is_some();
-    let changes =
-        if passes { changes(answer) + &volumes(answer) + &permissions(answer) } else { String::new() };
+    let changes = match answer.verdict {
+        _ if passes => changes(answer) + &volumes(answer) + &permissions(answer),
+        // Somebody who reads only what it waits for would take it for complete once it has run.
+        "waits" => volumes(answer),
+        _ => String::new(),
+    };
     format!("{}{changes}{}", lines(top), lines(rest))
 }
 

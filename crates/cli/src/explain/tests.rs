@@ -66,6 +66,19 @@ fn what_passes_is_shown_as_velero_gets_it() {
     ");
 }
 
+/// It is said before the backup is made, not on the day of the loss.
+#[test]
+fn what_could_not_be_restored_is_said() {
+    let spec = json!({"storageLocation": "bucket", "defaultVolumesToFsBackup": true});
+    let mut policy = Policy::default();
+    let text = reported(policy.clone(), &spec, Source::Cluster);
+    let warning = "warning: volume data that is saved from inside pods could NOT be restored";
+    assert!(text.contains(warning), "{text}");
+    policy.restore.from_tenant_storage.pods = planner::policy::TenantPods::Baseline;
+    let text = reported(policy, &spec, Source::Cluster);
+    assert!(!text.contains("could NOT be restored"), "{text}");
+}
+
 /// The policy was changed since, so that the same request would pass: the request itself is still refused.
 #[test]
 fn the_status_of_the_object_comes_first_and_decides_the_exit_code() {

@@ -7,7 +7,7 @@ use api::{NonAdminBackup, NonAdminBackupStorageLocation, velero::BackupStorageLo
 use kube::Api;
 use planner::last_good::{Storage, as_seen_by_caller};
 
-use crate::{connect::Session, list};
+use crate::{connect::Session, list, output::remark};
 
 /// Storage locations.
 #[derive(Debug, Default)]
@@ -50,6 +50,27 @@ impl Known {
         let velero = at_velero(backup).and_then(|place| self.velero.get(&place));
         as_seen_by_caller(backup, &self.own, velero.map(Option::as_slice))
     }
+}
+
+/// Warns of a location that does not exist, with those that do: the name may be a typing error. A backup into it is no
+/// mistake by itself, since the location may be created next, so it waits.
+pub(crate) async fn warn_of_missing(session: &Session, name: Option<&str>) -> Result<()> {
+    let Some(name) = name else { return Ok(()) };
+    let own = Known::own(session).await?.own;
+    let names: Vec<&str> = own.iter().filter_map(|location| location.metadata.name.as_deref()).collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let namespace = &session.namespace;
+    let known = if names.is_empty() {
+        "it has none; leave the flag out for the cluster's own storage".to_owned()
+    } else {
+        format!("it has {}", names.join(", "))
+    };
+    remark(format_args!(
+        "warning: backups wait for location {name:?}, which namespace {namespace} does not have: {known}"
+    ));
+    Ok(())
 }
 
 /// The namespace and the name of Velero's location that a backup is stored in; none if that is a tenant's own, which the

@@ -11,6 +11,7 @@ use crate::{
     backup::Template,
     connect::Session,
     list::qualified,
+    location::known::warn_of_missing,
     output::{Format, Outcome, print, remark, say},
     send::{DryRun, written_duration},
     warnings,
@@ -109,6 +110,7 @@ pub(super) async fn run(session: &Session, args: &Create) -> Result<Outcome> {
         print(format, &shown, String::new, || vec![name])?;
         return Ok(Outcome::Good);
     }
+    warn_of_missing(session, schedule.spec.template.backup_spec.storage_location.as_deref()).await?;
     let made = api.create(&PostParams::default(), &schedule).await?;
     for warning in warnings::received() {
         remark(format_args!("Warning: {warning}"));

@@ -31,7 +31,7 @@ overrides:
 ";
 
 /// How long nacre and Velero may take on a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The victim's namespace.
 pub(crate) const VICTIM: &str = "victim";

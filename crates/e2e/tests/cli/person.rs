@@ -37,12 +37,19 @@ impl<'a> Person<'a> {
 
     /// The kubeconfig of somebody who may only look at this namespace's requests.
     pub(crate) async fn viewer(&self, user: &str) -> Result<PathBuf> {
+        self.colleague(user, &["nacre:view"]).await
+    }
+
+    /// The kubeconfig of somebody with these ClusterRoles in this namespace.
+    pub(crate) async fn colleague(&self, user: &str, roles: &[&str]) -> Result<PathBuf> {
         let namespace = &self.tenant.namespace;
-        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-            "metadata": {"name": user, "namespace": namespace},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "nacre:view"},
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]});
-        self.tenant.bed.apply_yaml(&binding.to_string()).await?;
+        for role in roles {
+            let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+                "metadata": {"name": format!("{user}-{}", role.replace(':', "-")), "namespace": namespace},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]});
+            self.tenant.bed.apply_yaml(&binding.to_string()).await?;
+        }
         kubeconfig(self.tenant.bed, namespace, user, &format!("{namespace}-{user}"))
     }
 

@@ -24,7 +24,7 @@ use tokio::process::{Child, Command};
 
 use crate::{person::Person, stage};
 
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Writes a status, as nacre would.
 async fn play<K>(tenant: &Tenant<'_>, name: &str, status: Value) -> Result<()>
@@ -238,6 +238,36 @@ async fn nothing_is_removed_without_a_complete_safety_backup() -> Result<()> {
         there::<Deployment>(tenant, "web").await? && there::<PersistentVolumeClaim>(tenant, "files").await?
     );
     assert!(!there::<ConfigMap>(tenant, "nacre-replace-good").await?);
+    downloads.abort();
+    Ok(())
+}
+
+/// With the caller's own permissions and nothing more: somebody who may restore but not delete changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_permission_to_delete_nothing_begins() -> Result<()> {
+    let stage = stage().await?;
+    let ada = Person::new(stage, "undo-forbidden", "ada").await?;
+    let tenant = &ada.tenant;
+    let downloads = tokio::spawn(refuse_downloads(stage.bed.client().await?, "undo-forbidden".to_owned()));
+    shop(&ada, &json!({})).await?;
+    let bob = ada.colleague("bob", &["view", "nacre:edit"]).await?;
+    stage.bed.wait_allowed("bob", "undo-forbidden", "list", "apps", "deployments").await?;
+
+    let ended = crate::program::nacre(&bob, &REPLACE).await?;
+    assert_eq!(ended.code, Some(1), "{ended:#?}");
+    for words in [
+        "you may not do this in namespace undo-forbidden: ",
+        "delete deployments.apps",
+        "delete persistentvolumeclaims",
+        "nothing was changed",
+    ] {
+        assert!(ended.stderr.contains(words), "{words}: {ended:#?}");
+    }
+    assert!(
+        there::<Deployment>(tenant, "web").await? && there::<PersistentVolumeClaim>(tenant, "files").await?
+    );
+    let backups = tenant.api::<NonAdminBackup>().list(&ListParams::default()).await?.items.len();
+    assert_eq!(backups, 1, "no safety backup either");
     downloads.abort();
     Ok(())
 }

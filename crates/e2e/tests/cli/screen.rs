@@ -27,7 +27,7 @@ fn at_velero(position: i64, said: &Value) -> Value {
 
 async fn is_there(tenant: &Tenant<'_>, name: &str) -> Result<()> {
     let there = |backup: Option<&NonAdminBackup>| backup.map(|_| ());
-    wait_until("the backup to be made", std::time::Duration::from_secs(20), tenant.api(), name, there).await
+    wait_until("the backup to be made", std::time::Duration::from_mins(2), tenant.api(), name, there).await
 }
 
 /// Whether the guide shows these lines, times and spinners apart.
@@ -76,9 +76,22 @@ async fn a_backup_from_the_queue_to_its_end() -> Result<()> {
         seen.push(terminal.shows(words).await?);
     }
     assert!(seen[3].contains("━━"), "a bar: {}", seen[3]);
+    // Volumes: how many bytes.
+    let running = json!({"phase": "InProgress", "progress": {"totalItems": 42, "itemsBackedUp": 42}});
+    for mebibytes in [2, 4] {
+        let mut status = at_velero(1, &running);
+        status["claims"] =
+            json!([{"name": "data", "state": "Waiting", "bytes": mebibytes << 20, "totalBytes": 8 << 20}]);
+        status["conditions"] = json!([{"type": "DataProtected", "status": "Unknown", "reason": "StillRunning",
+            "message": "the backup is not over yet", "lastTransitionTime": "2026-11-15T12:00:00Z"}]);
+        play(&ada.tenant, "daily", status).await?;
+        terminal.shows(&format!("{mebibytes} MiB of 8 MiB of volume data")).await?;
+    }
     let done = json!({"phase": "Completed", "progress": {"totalItems": 42, "itemsBackedUp": 42},
         "startTimestamp": "2026-11-15T12:00:00Z", "completionTimestamp": "2026-11-15T12:00:12Z"});
-    play(&ada.tenant, "daily", at_velero(0, &done)).await?;
+    let mut over = at_velero(0, &done);
+    (over["claims"], over["conditions"]) = (json!(null), json!(null));
+    play(&ada.tenant, "daily", over).await?;
     assert_eq!(terminal.ends().await?, 0);
     seen.push(terminal.shows("complete, 42 items in 12s").await?);
     assert!(terminal.is_coloured());
@@ -173,7 +186,7 @@ async fn ctrl_c_ends_the_wait_and_nothing_else() -> Result<()> {
     // Nobody answers a download request here; when it is given up, it goes.
     let mut terminal = Terminal::start(&ada.kubeconfig, &["backup", "logs", "daily"])?;
     let requests = ada.tenant.api::<NonAdminDownloadRequest>();
-    bed::eventually("the request to be made", std::time::Duration::from_secs(20), async || {
+    bed::eventually("the request to be made", std::time::Duration::from_mins(2), async || {
         let made = requests.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items;
         if made.len() == 1 { Ok(()) } else { Err(format!("{} are there", made.len())) }
     })

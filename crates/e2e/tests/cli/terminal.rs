@@ -20,7 +20,7 @@ use rustix::{
 
 const ROWS: u16 = 60;
 const COLUMNS: u16 = 100;
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A program on a terminal, which is 100 columns wide unless a story wants another.
 pub(crate) struct Terminal {

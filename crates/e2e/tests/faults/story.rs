@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// Retries wait longer and longer, and the machine is busy.
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// What is left: each object by kind and name, with what matters of it.
 pub(crate) type End = BTreeMap<String, Value>;

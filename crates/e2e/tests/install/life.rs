@@ -166,7 +166,7 @@ async fn uninstalled(bed: &Bed) -> Result<()> {
     let (done, _) = well(bed, &["uninstall", "--crds", "--yes"]).await?;
     ensure!(done.lines().count() == 6 && !done.contains("dataprotectionapplications"), "{done}");
     let left = Api::<CustomResourceDefinition>::all(bed.client().await?);
-    bed::eventually("the definitions to be gone", std::time::Duration::from_secs(30), async || {
+    bed::eventually("the definitions to be gone", std::time::Duration::from_mins(2), async || {
         let names: Vec<_> =
             left.list(&ListParams::default()).await?.items.iter().map(ResourceExt::name_any).collect();
         ensure!(names == [Kind::DataProtectionApplication.group_resource()], "{names:?}");

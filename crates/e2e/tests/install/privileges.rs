@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::traces::traces;
 use crate::{life, privileges_of_live_migration, privileges_of_operator, privileges_of_view, watched};
 
-const TIMEOUT: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const ENDPOINTS: &str = "endpoints: {allow: ['127.0.0.1']}";
 const VOLUME_POLICY: &str = "nacre-volumes";
 const USAGE: &str = "nacre-usage";
@@ -126,7 +126,7 @@ pub(crate) async fn prove(
         ensure!(idle.is_empty(), "granted and not used: {idle:#?}");
         Ok(requests)
     };
-    let requests = eventually("every right to be used", Duration::from_secs(20), all_used).await?;
+    let requests = eventually("every right to be used", Duration::from_mins(2), all_used).await?;
     let forbidden = requests.only(|request| request.code == 403);
     ensure!(forbidden.is_empty(), "{:#?}", forbidden.tally());
     let none = Rights::read(&[], user)?;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::life::nacre;
 
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 /// What nacre is given for it.

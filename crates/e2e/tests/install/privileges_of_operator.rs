@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::life::nacre;
 use crate::traces::traces;
 
-const TIMEOUT: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Held as nacre would hold it.
 async fn held<K>(

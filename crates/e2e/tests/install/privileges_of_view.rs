@@ -12,7 +12,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(2);
 /// Every kind, and the copy of it.
 const COPIES: [(&str, &str); 9] = [
     ("backups", "daily"),

@@ -12,7 +12,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_mins(2);
 /// nacre reads Secrets again, and Velero checks locations, once a minute.
 const MINUTES: Duration = Duration::from_mins(3);
 

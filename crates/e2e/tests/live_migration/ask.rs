@@ -9,7 +9,7 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patc
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Everything that can be done about migrations, as verb and resource.
 pub(crate) const WRITES: [(&str, &str); 6] = [

@@ -11,7 +11,7 @@ pub(crate) const ATTEMPTS: usize = 3;
 /// How much longer than the bare client it may take.
 pub(crate) const SLACK: f64 = 1.3;
 /// How long anything may take on a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A cluster with tenants in it, and with Velero standing still.
 pub(crate) async fn crowded() -> Result<TestCluster> {

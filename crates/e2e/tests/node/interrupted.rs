@@ -82,7 +82,7 @@ async fn velero_killed_while_volumes_are_saved_or_come_back_is_reported_and_noth
     ensure!(matches!(ended.code, Some(1 | 3)), "it was not restored: {ended:#?}");
     let condition = "jsonpath={.status.conditions[?(@.type=='DataRestored')].status}";
     let found = tenant.kubectl(&["get", "nonadminrestore", "back", "-o", condition]).await?.ok()?;
-    ensure!(found.trim() != "True", "{found}");
+    ensure!(found.trim() == "False", "{found:?}");
 
     // Nothing is in the way of another try.
     tenant.lose_namespace_contents().await?;

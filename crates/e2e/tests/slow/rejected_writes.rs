@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::location::{OPEN, says};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Rejects new Secrets in Velero's namespace, by a quota. The bed has no quota controller, so its status is set by
 /// hand.

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::location::POLICY;
 
-const TIMEOUT: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The Go controller made names of random uuids.
 fn nacuuid(name: &str, number: u32) -> String {

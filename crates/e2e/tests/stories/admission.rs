@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const MARKS: &str = "nacre-reserved-marks";
 /// A name that nacre could have given a backup.
 const FOUND: &str = "evil-found-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";

@@ -23,7 +23,7 @@ use crate::fence::cluster::Fenced;
 use crate::forged::{self, genuine_backup, tenant_storage};
 
 pub(crate) const ACCOUNT: &str = "system:serviceaccount:velero:velero";
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const MIGRATION: &str = include_str!("migration.yaml");
 
 /// A cluster with Velero in it, and nacre installed with --fence as an administrator does it.

@@ -12,8 +12,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 /// What the second demo on a machine may take.
-const IN_TIME: Duration = Duration::from_secs(90);
-const TIMEOUT: Duration = Duration::from_secs(30);
+const IN_TIME: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The processes that have this folder in their command line or environment: all that a demo has started there.
 fn processes(folder: &Path) -> Vec<String> {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::downloads::{ask, fetch, link};
 
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// What an administrator of OADP says: which store tenants may use, and more.
 async fn configure(test_cluster: &TestCluster, more: Value) -> Result<()> {

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 /// More writes than any path has.
 const ENOUGH: usize = 12;
 /// How long what is gone from a tenant's view may take to be gone from Velero's.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A cluster whose nacre is killed again and again.
 struct Stage<'a> {

@@ -107,7 +107,7 @@ async fn a_leader_that_stood_still_past_its_lease_starts_no_new_write() -> Resul
     tenant.back_up("first").await?;
     created(&tenant, "first").await?;
     let silent = async || test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(1)).await;
-    eventually("silence", Duration::from_secs(20), silent).await?;
+    eventually("silence", Duration::from_mins(2), silent).await?;
     let settled = test_cluster.bed.audit().mark().await?;
     let window = Duration::from_secs(5);
     test_cluster.bed.audit().quiet(NACRE, window).await?;
@@ -144,7 +144,7 @@ async fn a_leader_that_stood_still_past_its_lease_starts_no_new_write() -> Resul
         ensure!(details.contains("standby: velero/new_"), "{details}");
         anyhow::Ok(())
     };
-    eventually("the old one to say who leads", Duration::from_secs(20), reported).await?;
+    eventually("the old one to say who leads", Duration::from_mins(2), reported).await?;
     created(&tenant, "b229").await?;
     let seen = test_cluster.bed.audit().since(mark).await?.by(NACRE);
     let writes = seen.writes();
@@ -167,7 +167,7 @@ async fn a_leader_that_stood_still_past_its_lease_starts_no_new_write() -> Resul
         ensure!(!allowed, "it may still");
         anyhow::Ok(())
     };
-    eventually("the right to be gone", Duration::from_secs(10), gone).await?;
+    eventually("the right to be gone", Duration::from_mins(2), gone).await?;
     let bare = test_cluster.launch("bare", VELERO, &test_cluster.account_of(VELERO).await?, &[])?;
     leads(&bare, true).await?;
     let details = bare.details().await?;

@@ -8,7 +8,7 @@ use e2e::TestCluster;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_request_has_a_line_when_velero_gets_it_and_when_it_has_ended() -> Result<()> {

@@ -14,7 +14,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 /// A standby that looks often.
 const BRISK: [(&str, &str); 1] = [("NACRE_LEASE_RETRY_PERIOD", "500ms")];
 const FINALIZER: &str = "nonadminbackup.oadp.openshift.io/finalizer";

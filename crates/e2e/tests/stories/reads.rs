@@ -8,7 +8,7 @@ use bed::{Bed, Requests, wait_until};
 use e2e::{NACRE, Tenant, TestCluster, VELERO};
 use serde_json::json;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// What nacre fetched or listed, apart from the lease it holds.
 fn fetched(requests: &Requests) -> Requests {

@@ -1,11 +1,13 @@
 //! The person behind a request, on the real API server: the record cannot be forged while nacre is down, and with real
 //! Velero somebody with just too little gets less than somebody with just enough.
 
+use std::fmt::Debug;
+
 use anyhow::{Context, Result, ensure};
 use api::velero::{Backup, Restore};
 use api::{
-    NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore, condition,
-    labels,
+    NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
+    NonAdminSchedule, condition, labels,
 };
 use bed::Bed;
 use e2e::{NACRE, Tenant, TestCluster, refused_by};
@@ -13,7 +15,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, ResourceExt};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::downloads;
@@ -61,6 +66,23 @@ fn left_out(conditions: &[Condition]) -> Option<String> {
     condition::get(conditions, condition::REQUESTER_PERMITTED).map(|found| found.message.clone())
 }
 
+/// Neither on creation nor later.
+async fn cannot_be_forged<K>(shop: &Tenant<'_>, spec: Value) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let forged = json!({"annotations": {labels::REQUESTER: FORGED}});
+    let made = shop.create::<K>("forged", json!({"metadata": forged, "spec": spec})).await?;
+    let own = record(&made).context("a record")?;
+    ensure!(own.starts_with(r#"{"user":"ada""#), "{own}");
+    let change = merge(json!({ "metadata": forged }));
+    refused_by(POLICY, shop.api::<K>().patch("forged", &PatchParams::default(), &change).await)
+}
+
 /// E1: a forged record of who asked: set by hand, changed, removed, through the status, by another field manager, by impersonation
 #[tokio::test(flavor = "multi_thread")]
 async fn e1_with_nacre_down_the_record_of_who_asked_cannot_be_forged() -> Result<()> {
@@ -105,7 +127,8 @@ async fn e1_with_nacre_down_the_record_of_who_asked_cannot_be_forged() -> Result
         .bed
         .wait_allowed("eve", "shop", "patch", "oadp.openshift.io", "nonadminbackups/status")
         .await?;
-    let _ = hers.patch_status("daily", &PatchParams::default(), &merge(change.clone())).await;
+    let through_status = hers.patch_status("daily", &PatchParams::default(), &merge(change.clone())).await;
+    ensure!(through_status.is_err(), "the status is nacre's to write");
     ensure!(record(&mine.get("daily").await?) == Some(&own), "the status changed it");
     // Somebody's label changes nothing; somebody's spec makes that somebody the requester.
     let labelled = json!({"metadata": {"labels": {"team": "a"}}});
@@ -118,6 +141,19 @@ async fn e1_with_nacre_down_the_record_of_who_asked_cannot_be_forged() -> Result
         "{:?}",
         record(&changed)
     );
+
+    // Every other kind of request is recorded in the same way.
+    cannot_be_forged::<NonAdminRestore>(&shop, json!({"restoreSpec": {"backupName": "daily"}})).await?;
+    cannot_be_forged::<NonAdminDownloadRequest>(
+        &shop,
+        json!({"target": {"kind": "BackupLog", "name": "daily"}}),
+    )
+    .await?;
+    let bucket = json!({"provider": "aws", "objectStorage": {"bucket": "b"}, "credential": {"name": "keys", "key": "cloud"}});
+    cannot_be_forged::<NonAdminBackupStorageLocation>(&shop, json!({"backupStorageLocationSpec": bucket}))
+        .await?;
+    let nightly = json!({"schedule": "@daily", "template": {"backupSpec": {}}});
+    cannot_be_forged::<NonAdminSchedule>(&shop, nightly).await?;
 
     // Impersonation is for those who may impersonate: the API server says so before anything is recorded.
     let robot = test_cluster.bed.service_account_kubeconfig("shop", "default").await?;

@@ -125,10 +125,7 @@ async fn commands_run_for_those_who_may_run_them(eve: &Tenant<'_>, bob: &Tenant<
         why.starts_with("RequesterNotPermitted: spec.backupSpec.hooks: \"eve\" may not create pods/exec"),
         "{why}"
     );
-    ensure!(
-        why.contains("kubectl create role nacre-requester -n shop --verb=create --resource=pods/exec"),
-        "{why}"
-    );
+    ensure!(why.contains(" -n shop --verb=create --resource=pods/exec"), "{why}");
     bob.create::<NonAdminBackup>("dumped", dump).await?;
     ensure!(bob.backup_ends("dumped").await? == "Completed");
     Ok(())

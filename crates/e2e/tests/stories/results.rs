@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::forged;
 
-const TIMEOUT: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn warnings_of_a_restore_are_shown_to_the_tenant_and_no_link_is_left() -> Result<()> {

@@ -22,7 +22,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 const BAD: &str = "apiVersion: oadp.openshift.io/v1alpha1\nkind: NonAdminBackup\n\
                    metadata: {name: bad, namespace: shop}\n\

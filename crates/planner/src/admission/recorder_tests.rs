@@ -83,8 +83,9 @@ fn text() -> impl Strategy<Value = String> {
 fn user() -> impl Strategy<Value = Value> {
     let many = prop_oneof![
         8 => prop::collection::vec(text(), 0..5),
+        // In ASCII: the API server counts characters, and the tests' own CEL takes bytes for the size of a text.
         1 => (1..40_usize, 300..420_usize).prop_map(|(long, many)| {
-            (0..many).map(|number| format!("é\"{number}{}", "x".repeat(long))).collect()
+            (0..many).map(|number| format!("e\"{number}{}", "x".repeat(long))).collect()
         }),
         1 => Just(vec!["g".repeat(12_100)]),
         1 => Just(vec!["g".repeat(11_996), "a".to_owned(), "b".to_owned()]),

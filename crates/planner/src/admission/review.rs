@@ -52,10 +52,6 @@ impl ReviewResult {
         }
     }
 
-    pub(crate) fn warnings(of: impl IntoIterator<Item = String>) -> Self {
-        Self { warnings: of.into_iter().collect(), ..Self::fine() }
-    }
-
     pub(crate) fn warning_if(of: Option<impl Display>) -> Self {
         of.map_or_else(Self::fine, Self::warning)
     }

@@ -28,15 +28,14 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
         return ReviewResult::refused(refusal);
     }
     let waits = check::refused_for_now(seen).or(full);
-    let unprotected = volumes::nothing_protects(seen, policy);
-    if let Some(waits) = waits {
-        return ReviewResult::warnings([waits.to_string()].into_iter().chain(unprotected));
-    }
-    let mut result = ReviewResult::permitted(&seen.access, check::permitted(seen, policy));
-    if unprotected.is_empty() {
-        let given = generate::backup(seen, policy, &LeftOut::default());
-        result.warnings.extend(not_restorable(&given.spec, policy).map(str::to_owned));
-    }
-    result.warnings.extend(unprotected);
+    let mut result = match &waits {
+        Some(waits) => ReviewResult::warning(waits),
+        None => ReviewResult::permitted(&seen.access, check::permitted(seen, policy)),
+    };
+    let mut given = generate::backup(seen, policy, &LeftOut::default()).spec;
+    // A location that is not there yet is the tenant's own too.
+    given.storage_location.clone_from(&seen.spec().backup_spec.storage_location);
+    result.warnings.extend(not_restorable(&given, policy).map(str::to_owned));
+    result.warnings.extend(volumes::nothing_protects(seen, policy));
     result
 }

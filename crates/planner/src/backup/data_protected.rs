@@ -126,7 +126,7 @@ fn of_claims(seen: &Observed, velero: &Backup, claims: &[&Claim]) -> Vec<ClaimSt
         let own: Vec<&Operation> =
             operations.iter().filter(|volume| volume.claim_uid == claim.metadata.uid).collect();
         let done = if readable { by_operations(name, &own) } else { Some(backup_failed(name, velero)) };
-        match done.or_else(|| left_out::on_purpose(seen, velero, claim)) {
+        match done.or_else(|| left_out::on_purpose(velero, claim)) {
             Some(status) => statuses.push(status),
             None => open.push(*claim),
         }
@@ -160,6 +160,13 @@ fn with_snapshots(seen: &Observed, velero: &Backup, open: &[&Claim], snapshots: 
         let message = "as a snapshot in the cluster, not in the backup storage";
         let saved = |claim: &&Claim| status(name(claim), ClaimState::Saved, Some(message.to_owned()));
         return open.iter().map(saved).collect();
+    }
+    if snapshots == 0
+        && let Some(field) = left_out::switched_off(seen, velero)
+    {
+        let message = format!("the backup was made with {field}: false");
+        let left_out = |claim: &&Claim| status(name(claim), ClaimState::LeftOut, Some(message.clone()));
+        return open.iter().map(left_out).collect();
     }
     let cause = |claim: &Claim| match snapshots {
         _ if for_all => Cause::SnapshotOnly,

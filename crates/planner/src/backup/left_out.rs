@@ -14,24 +14,23 @@ use crate::ownership::label;
 pub(super) const CLAIMS: [&str; 3] = ["persistentvolumeclaims", "persistentvolumeclaim", "pvc"];
 pub(super) const PODS: [&str; 3] = ["pods", "pod", "po"];
 
-/// The claim's status if its data was left out on purpose: by the claim's label, by a filter, by what the request or the
-/// administrators say about volumes, or because there is no data.
-pub(super) fn on_purpose(seen: &Observed, velero: &Backup, claim: &Claim) -> Option<ClaimStatus> {
+/// The claim's status if its data was left out on purpose: by the claim's label, by a filter, or because there is no data.
+pub(super) fn on_purpose(velero: &Backup, claim: &Claim) -> Option<ClaimStatus> {
     let message = if label(&claim.metadata, labels::EXCLUDE_FROM_BACKUP) == Some("true") {
         format!("the claim has the label {}=true", labels::EXCLUDE_FROM_BACKUP)
     } else if claim.spec.volume_name.is_none() {
         "the claim has no volume yet, so there is no data".to_owned()
-    } else if let Some(field) = filtered(&velero.spec, &CLAIMS).or_else(|| unselected(&velero.spec, claim)) {
-        format!("{field} of the backup leaves the claim out")
     } else {
-        format!("the backup was made with {}: false", switched_off(seen, velero)?)
+        let field = filtered(&velero.spec, &CLAIMS).or_else(|| unselected(&velero.spec, claim))?;
+        format!("{field} of the backup leaves the claim out")
     };
     let name = claim.metadata.name.clone().unwrap_or_default();
     Some(status(name, ClaimState::LeftOut, Some(message)))
 }
 
-/// The field that switches volumes off. Velero fills in its own defaults later: those are nobody's purpose.
-fn switched_off(seen: &Observed, velero: &Backup) -> Option<&'static str> {
+/// The field by which the request or the administrators switch volumes off. Velero fills in its own defaults later: those
+/// are nobody's purpose. Where one way to save volumes is off and the other is on, volumes are meant to be saved.
+pub(super) fn switched_off(seen: &Observed, velero: &Backup) -> Option<&'static str> {
     let request = &seen.spec().backup_spec;
     let asked = seen.policy.as_deref().map_or_else(|| request.clone(), |policy| filled(request, policy));
     let fields = [
@@ -42,6 +41,9 @@ fn switched_off(seen: &Observed, velero: &Backup) -> Option<&'static str> {
             velero.spec.default_volumes_to_fs_backup,
         ),
     ];
+    if fields.iter().any(|(_, asked, given)| *asked == Some(true) || *given == Some(true)) {
+        return None;
+    }
     let off =
         |(_, asked, given): &&(_, Option<bool>, Option<bool>)| *asked == Some(false) && *given == *asked;
     fields.iter().find(off).map(|(name, ..)| *name)

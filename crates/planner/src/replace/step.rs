@@ -193,7 +193,7 @@ fn remove(seen: &Observed<'_>) -> Step {
     let users: Vec<&Workload> = seen.workloads.iter().filter(mounts_one).collect();
     let left_behind: Vec<Removal> = users
         .iter()
-        .filter(|one| !one.is_deleting && one.kind == WorkloadKind::Pod && one.owner.is_none())
+        .filter(|one| !one.is_deleting && of_orphaned_set(seen, one))
         .map(|one| removal(one))
         .collect();
     if !left_behind.is_empty() {
@@ -205,6 +205,17 @@ fn remove(seen: &Observed<'_>) -> Step {
         return Step::WaitForRemoval(deleting.map(|one| one.called()).chain(in_the_way).collect());
     }
     remove_claims(seen)
+}
+
+/// Whether this is a pod of a StatefulSet that was deleted without its pods. Any other pod was not shown to the person who
+/// agreed, so it is not removed.
+fn of_orphaned_set(seen: &Observed<'_>, pod: &Workload) -> bool {
+    let ordinal_of = |set: &str| pod.name.strip_prefix(set).and_then(|rest| rest.strip_prefix('-'));
+    let is_ordinal = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+    let mut orphaned = seen.record.workloads.iter().filter(|one| one.orphan);
+    pod.kind == WorkloadKind::Pod
+        && pod.owner.is_none()
+        && orphaned.any(|set| ordinal_of(&set.name).is_some_and(is_ordinal))
 }
 
 /// Why a workload that uses the claims is still there.

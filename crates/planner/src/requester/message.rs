@@ -1,12 +1,14 @@
 //! How missing permissions are told, with the commands that an administrator would run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use api::condition::{self, Finding};
 use api::labels;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
+use ring::digest::{SHA256, digest};
 
 use super::access::{Access, Attributes};
 use super::verdict::LeftOut;
@@ -83,8 +85,8 @@ pub fn permission_lines(user: &str, namespace: &str, lacking: &[Attributes]) -> 
             Some((namespace, name)) => format!("--serviceaccount={namespace}:{name}"),
             None => format!("--user={}", quoted(user)),
         };
-    let lines = roles.iter().enumerate().flat_map(|(at, ((verbs, name), resources))| {
-        let role = if at == 0 { "nacre-requester".to_owned() } else { format!("nacre-requester-{}", at + 1) };
+    let lines = roles.iter().flat_map(|((verbs, name), resources)| {
+        let role = role_name(&[user, &verbs.join(","), name, &resources.join(",")]);
         let only = if name.is_empty() { String::new() } else { format!(" --resource-name={}", quoted(name)) };
         [
             format!(
@@ -96,6 +98,16 @@ pub fn permission_lines(user: &str, namespace: &str, lacking: &[Attributes]) -> 
         ]
     });
     lines.collect()
+}
+
+/// A name for a role that permits just this: another user's, or one for something else, must not be in its way.
+fn role_name(of: &[&str]) -> String {
+    let digest = digest(&SHA256, of.join("\n").as_bytes());
+    let mut name = String::from("nacre-requester-");
+    for byte in &digest.as_ref()[..4] {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
 }
 
 /// What is said where nobody recorded who asked, and the policy warns of that.
@@ -114,8 +126,11 @@ pub(crate) fn warnings(access: &Access, left_out: &LeftOut) -> Vec<String> {
     let names = some(left_out.resources.iter().map(String::as_str));
     let mut warnings =
         vec![format!("{user:?} does not have the permissions for all of it; this {what}: {names}")];
+    // One line, ready to be typed: a warning each would hide what was said first.
     let lines = create_role(access, &left_out.lacking);
-    warnings.extend(lines.into_iter().map(|line| format!("an administrator can permit it: {line}")));
+    if !lines.is_empty() {
+        warnings.push(format!("an administrator can permit it: {}", lines.join(" && ")));
+    }
     warnings
 }
 
@@ -166,4 +181,69 @@ fn left_out(velero: &ObjectMeta) -> Option<(&'static str, String)> {
         some(names)
     );
     Some((condition::NOT_ENFORCED, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::requester::{Identity, Requester};
+
+    /// Two warnings, however many roles it takes: what is left out, and the line an administrator would type.
+    #[test]
+    fn what_is_left_out_is_said_first_and_the_remedy_is_one_line() {
+        let ada = Requester { user: "ada".to_owned(), ..Requester::default() };
+        let access = Access {
+            identity: Identity::Known(Arc::new(ada)),
+            namespace: "shop".to_owned(),
+            ..Access::default()
+        };
+        let roles = "rbac.authorization.k8s.io";
+        let left_out = LeftOut {
+            resources: vec![format!("roles.{roles}"), "secrets".to_owned()],
+            enforced: true,
+            lacking: vec![
+                Attributes::on("escalate", roles, "roles"),
+                Attributes::on("create", "", "secrets"),
+            ],
+            unrecorded: false,
+        };
+        let [left_out, remedy] = warnings(&access, &left_out).try_into().unwrap();
+        assert_eq!(
+            left_out,
+            "\"ada\" does not have the permissions for all of it; this is left out: \
+             roles.rbac.authorization.k8s.io, secrets"
+        );
+        let commands: Vec<&str> =
+            remedy.strip_prefix("an administrator can permit it: ").unwrap().split(" && ").collect();
+        let (secrets, roles) = (role_of(commands[0]), role_of(commands[2]));
+        assert_ne!(secrets, roles);
+        assert_eq!(
+            commands,
+            [
+                format!("kubectl create role {secrets} -n shop --verb=create --resource=secrets"),
+                format!("kubectl create rolebinding {secrets} -n shop --role={secrets} --user=ada"),
+                format!(
+                    "kubectl create role {roles} -n shop --verb=escalate --resource=roles.rbac.authorization.k8s.io"
+                ),
+                format!("kubectl create rolebinding {roles} -n shop --role={roles} --user=ada"),
+            ]
+        );
+    }
+
+    /// kubectl creates nothing where the name is taken, and the line would end there.
+    #[test]
+    fn the_roles_of_two_people_have_two_names() {
+        let needed = [Attributes::on("create", "", "secrets")];
+        let of = |user: &str| role_of(&permission_lines(user, "shop", &needed)[0]).to_owned();
+        assert_eq!(of("ada"), of("ada"));
+        assert_ne!(of("ada"), of("bob"));
+        let account = permission_lines("system:serviceaccount:ci:robot", "shop", &needed);
+        assert!(account[1].ends_with(" --serviceaccount=ci:robot"), "{account:?}");
+    }
+
+    fn role_of(command: &str) -> &str {
+        command.split(' ').nth(3).unwrap()
+    }
 }

@@ -42,6 +42,7 @@ struct World {
     spec: RestoreSpec,
     from_tenant_storage: bool,
     removed_first: BTreeSet<(String, String)>,
+    not_permitted: Vec<String>,
     saved: BTreeMap<String, SavedClaim>,
 }
 
@@ -55,6 +56,7 @@ fn world(list: Value) -> World {
         spec: RestoreSpec::default(),
         from_tenant_storage: false,
         removed_first: BTreeSet::new(),
+        not_permitted: Vec::new(),
         saved: BTreeMap::new(),
     };
     world.ask(json!({}));
@@ -89,7 +91,7 @@ impl World {
             requested: &self.requested,
             spec: &self.spec,
             policy: &Policy::default(),
-            not_permitted: &[],
+            not_permitted: &self.not_permitted,
             from_tenant_storage: self.from_tenant_storage,
             items: &self.items,
             served: &served(),
@@ -163,6 +165,21 @@ fn the_requests_own_filters_are_named_and_no_surprise() {
     {"resource":"configmaps","name":"a","effect":"created"}
     {"resource":"secrets","name":"b","effect":"leftOut","by":"the request, labelSelector"}
     "#);
+}
+
+#[test]
+fn what_the_caller_may_not_create_is_left_out_and_what_is_removed_first_is_replaced() {
+    let mut world = world(json!({"v1/ConfigMap": ["shop/kept", "shop/old"], "v1/Secret": ["shop/key"]}));
+    world.not_permitted = vec!["secrets".to_owned()];
+    world.exists("configmaps", "kept", None);
+    world.exists("configmaps", "old", None);
+    world.removed_first.insert(("configmaps".to_owned(), "old".to_owned()));
+    insta::assert_snapshot!(world.lines(), @r#"
+    {"resource":"configmaps","name":"kept","effect":"kept"}
+    {"resource":"configmaps","name":"old","effect":"replaced"}
+    {"resource":"secrets","name":"key","effect":"leftOut","by":"you do not have the permission to create it"}
+    "#);
+    assert!(world.preview().something_stays_away());
 }
 
 #[test]

@@ -159,8 +159,10 @@ fn of_operations(facts: &Facts<'_>, name: &str, operations: &[&Operation]) -> Op
 
 /// Velero's message, and the pod that waits for this data for ever.
 fn ended_badly(operation: &Operation) -> Option<String> {
-    let waits =
-        operation.pod.as_ref().filter(|pod| matches!(pod.state, PodState::Ready | PodState::NotStarted(_)));
+    let will_wait = |state: &PodState| {
+        matches!(state, PodState::Ready | PodState::NotStarted(_) | PodState::NotScheduled(_))
+    };
+    let waits = operation.pod.as_ref().filter(|pod| will_wait(&pod.state));
     let waits = waits.map(|pod| format!("pod {:?} waits for this data for ever, delete it", pod.name));
     let words = operation.message.as_ref().map(|words| words.chars().take(LONGEST_MESSAGE).collect());
     let parts: Vec<String> = words.into_iter().chain(waits).collect();

@@ -101,6 +101,17 @@ fn what_is_not_said_is_not_limited() {
     }
 }
 
+/// Policies from before there were levels said whether, and not how.
+#[test]
+fn whether_pods_come_back_can_still_be_said_with_true_and_false() {
+    for (text, expected) in
+        [("true", TenantPods::Baseline), ("false", TenantPods::None), ("auto", TenantPods::Auto)]
+    {
+        let policy = policy(&format!("restore: {{ fromTenantStorage: {{ pods: {text} }} }}"));
+        assert_eq!(policy.restore.from_tenant_storage.pods, expected, "{text}");
+    }
+}
+
 /// Each policy text, and all reported problems.
 const REFUSED: &[(&str, &[&str])] = &[
     ("backup: [", &["1:9: unclosed bracket '['"]),
@@ -290,6 +301,10 @@ const DOUBTFUL: &[(&str, &str)] = &[
     (
         "restore: { fromTenantStorage: { allowedResources: [deployments] } }",
         "1:52: warning: restore.fromTenantStorage.allowedResources[0]: \"deployments\": the core group has no such resource; write its group too, as in deployments.apps",
+    ),
+    (
+        "restore: { fromTenantStorage: { pods: none } }",
+        "1:39: warning: restore.fromTenantStorage.pods: volumes that tenants save file by file in their own storage cannot be restored",
     ),
     (
         "restore: { fromPlatformStorage: { excludedResources: [Quota] } }",

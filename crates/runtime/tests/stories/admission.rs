@@ -179,6 +179,28 @@ fn a_backup_that_waits_and_saves_no_volume_is_warned_of_both() {
     );
 }
 
+/// What could not be restored is said when the backup is asked for, also if it waits or other claims are not saved at all.
+#[test]
+fn volumes_that_could_not_be_restored_from_own_storage_are_warned_of() {
+    let asked = |location: &str| {
+        let spec = json!({"storageLocation": location, "defaultVolumesToFsBackup": true});
+        nab_with("shop/daily", spec)
+    };
+    let says_so = |world: &World, location: &str| {
+        let verdict = reported(world, &asked(location), None);
+        assert_eq!(verdict.refusal, None, "{verdict:?}");
+        let mut warnings = verdict.warnings.iter();
+        warnings.any(|warning| warning.contains("pods do not come back from your own storage"))
+    };
+    let mut world = World::with(&["shop"]);
+    world.tenant_storage("shop/bucket");
+    world.settle();
+    assert!(says_so(&world, "bucket"));
+    assert!(says_so(&world, "not-there-yet"), "a backup that waits is warned of both");
+    world.policy(|policy| policy.restore.from_tenant_storage.pods = planner::policy::TenantPods::Baseline);
+    assert!(!says_so(&world, "bucket"));
+}
+
 #[test]
 fn a_claim_whose_volume_is_a_folder_of_a_node_is_warned_of_as_long_as_it_is_one() {
     let mut world = world();

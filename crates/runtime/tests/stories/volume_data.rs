@@ -221,6 +221,34 @@ fn what_is_left_out_on_purpose_is_no_loss() {
     }
 }
 
+/// One way to save volumes is off and the other is on: then a claim that is not saved was not left out on purpose.
+#[test]
+fn a_claim_is_not_left_out_on_purpose_where_another_way_saves_volumes() {
+    for spec in [
+        json!({"snapshotVolumes": false, "defaultVolumesToFsBackup": true}),
+        json!({"snapshotVolumes": true, "defaultVolumesToFsBackup": false}),
+    ] {
+        let mut world = running(spec.clone());
+        save(&mut world, "shop/data", "Completed");
+        end(&mut world, "Completed", json!({}));
+        assert!(protected(&world).starts_with("False/ClaimsNotSaved: "), "{spec}: {}", protected(&world));
+        let expected = json!([["data", "Saved", 8], ["logs", "NotSaved", null]]);
+        assert_eq!((claims(&world), why(&world).as_str()), (expected, "NotProtected"), "{spec}");
+    }
+    // Snapshots that were made count, whatever is off.
+    for spec in [
+        json!({"snapshotVolumes": true, "defaultVolumesToFsBackup": false}),
+        json!({"defaultVolumesToFsBackup": false}),
+    ] {
+        for (made, state) in [(2, "Saved"), (1, "NotSaved")] {
+            let mut world = running(spec.clone());
+            end(&mut world, "Completed", json!({"csiVolumeSnapshotsCompleted": made}));
+            let expected = json!([["data", state, null], ["logs", state, null]]);
+            assert_eq!(claims(&world), expected, "{spec}, {made} snapshots");
+        }
+    }
+}
+
 /// What the administrators enforce, or set as a default, is as good as what the request says.
 #[test]
 fn what_the_policy_leaves_out_is_no_loss() {

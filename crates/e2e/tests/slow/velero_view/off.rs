@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{label, velero_backup};
 
-const TIMEOUT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const ACCOUNT: &str = "system:serviceaccount:velero:non-admin-controller";
 
 /// What nacre asked of Velero's kinds outside Velero's namespace, and of the note that there are copies.

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{Hands, everything, label, velero_backup, velero_restore};
 
-const TIMEOUT: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_mins(2);
 const POLICY: &str =
     "downloads: { platformStorage: all }\nstorageLocations: { endpoints: { allow: [\"127.0.0.1\"] } }\n";
 

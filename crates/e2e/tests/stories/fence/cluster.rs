@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::forged::{genuine_backup, tenant_storage};
 use crate::tarball::Tarball;
 
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The policies around what Velero does for tenants.
 const FENCE: [&str; 6] = [

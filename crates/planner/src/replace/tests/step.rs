@@ -222,9 +222,21 @@ fn pods_that_are_left_behind_are_removed() {
     let mut world = world();
     world.safety = Some(backup("before", "Completed", &json!({})));
     world.record.checked = true;
+    world.record.workloads.push(WorkloadRef {
+        kind: WorkloadKind::StatefulSet,
+        name: "db".to_owned(),
+        uid: "set".to_owned(),
+        orphan: true,
+    });
     world.workloads = vec![workload(WorkloadKind::Pod, "db-0", &["files"], &json!({}))];
     let Step::Remove(removals) = world.next() else { panic!("the pod goes") };
     assert!(matches!(&removals[..], [Removal::Workload { kind: WorkloadKind::Pod, .. }]));
+    // Nobody was shown this one when they agreed.
+    for name in ["debug", "db-shell", "db-"] {
+        world.workloads = vec![workload(WorkloadKind::Pod, name, &["files"], &json!({}))];
+        let Step::WaitForRemoval(what) = world.next() else { panic!("{name} is not ours to remove") };
+        assert_eq!(what, [format!("Pod {name}, which came after the replacement had begun; remove it")]);
+    }
     world.workloads = vec![workload(WorkloadKind::Deployment, "late", &["files"], &json!({}))];
     let Step::WaitForRemoval(what) = world.next() else { panic!("it is not ours to remove") };
     assert_eq!(what, ["Deployment late, which came after the replacement had begun; remove it"]);
