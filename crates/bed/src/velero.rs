@@ -164,7 +164,7 @@ impl Velero {
 
     /// Starts the server if it does not run, and waits until the default location is available.
     ///
-    /// On a busy machine Velero sometimes hangs between its first lines and its first work, without a word in its log
+    /// On a busy machine Velero sometimes hangs between its first lines and its first work, silently
     /// (seen once in some hundred starts). Then it is started again, as a kubelet does by a probe.
     pub(crate) async fn start(&self, client: &Client) -> Result<()> {
         if self.lock().as_ref().is_some_and(Process::is_running) {
