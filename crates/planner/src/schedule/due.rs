@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::cron::{Cron, hash};
+use crate::policy::Windows;
 
 /// The times of a schedule, as nacre keeps them.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Times {
     pub seed: u64,
     /// How late a run may start; none for half of the time until the next one.
     pub deadline: Option<Duration>,
+    /// When runs may start.
+    pub windows: Windows,
 }
 
 /// A run that is due.
@@ -37,9 +40,10 @@ pub(super) fn seed(namespace_uid: &str, name: &str) -> u64 {
 
 impl Times {
     /// When the run of this time starts: shifted by less than the spread, and by less than half of the time until the
-    /// next run, so that runs start in their order.
+    /// next run, so that runs start in their order. It is not shifted out of the window that it is due in either.
     pub fn start(&self, due: Timestamp) -> Timestamp {
         let longest = self.half_of_interval(due).map_or(self.spread, |half| half.min(self.spread));
+        let longest = self.windows.left(due).map_or(longest, |left| longest.min(left / 2));
         if self.cron.is_spread() || longest.as_secs() == 0 {
             return due;
         }
@@ -75,6 +79,12 @@ impl Times {
         let late = now.duration_since(due.start).unsigned_abs();
         let longest = self.deadline.or_else(|| self.half_of_interval(due.due));
         longest.is_none_or(|longest| late <= longest.max(SHORTEST))
+    }
+
+    /// Whether the administrators let the run of this time start now. Deciding takes a moment, which does not count.
+    pub fn may_start(&self, due: &Due, now: Timestamp) -> bool {
+        let on_time = now.duration_since(due.start).unsigned_abs() <= SHORTEST;
+        self.windows.allow(now) || (on_time && self.windows.allow(due.start))
     }
 }
 

@@ -1,11 +1,13 @@
 //! What a schedule will have made and kept after some time, if every run goes well.
+//!
+//! Backups go when the retention does not keep them any more, and when they expire. The last good one does neither.
 
 use api::NonAdminSchedule;
 use jiff::{SignedDuration, Timestamp};
 
 use super::due::Times;
-use super::retention::{Finished, Quality, not_kept};
-use super::{effective, name};
+use super::retention::{Finished, Quality, last_good, not_kept};
+use super::{effective, name, run};
 use crate::Policy;
 
 /// What there will be.
@@ -32,11 +34,15 @@ pub fn preview(
     let of = schedule.metadata.name.as_deref().unwrap_or_default();
     let end = now.checked_add(SignedDuration::from_hours(24 * i64::from(days))).unwrap_or(Timestamp::MAX);
     let retention = effective(schedule, policy);
+    let ttl = run::ttl(schedule, policy);
+    let expires = |time: Timestamp| ttl.and_then(|ttl| time.checked_add(ttl).ok());
     let mut preview = Preview { kept: there, gone: Vec::new() };
     let mut last = now;
     for _ in 0..MOST {
         let Some(due) = times.next(last).filter(|due| due.start <= end) else { break };
-        preview.kept.push(Finished { name: name(of, due.due), time: due.start, quality: Quality::Good });
+        preview.expire(due.start);
+        let (time, expires) = (due.start, expires(due.start));
+        preview.kept.push(Finished { name: name(of, due.due), time, quality: Quality::Good, expires });
         if let Some(retention) = &retention {
             let away: Vec<String> = not_kept(&preview.kept, retention, times.cron.zone())
                 .into_iter()
@@ -49,6 +55,21 @@ pub fn preview(
         }
         last = due.due;
     }
+    preview.expire(end);
     preview.kept.sort_by_key(|run| (run.time, run.name.clone()));
+    preview.gone.sort_by_key(|(run, goes)| (*goes, run.time, run.name.clone()));
     preview
+}
+
+impl Preview {
+    /// Until this time Velero deletes what has expired; nacre moves the expiration of the last good one.
+    fn expire(&mut self, now: Timestamp) {
+        let last = last_good(&self.kept).map(|last| last.name.clone());
+        let is_over =
+            |run: &Finished| run.expires.filter(|at| *at <= now && last.as_ref() != Some(&run.name));
+        let (over, kept) = std::mem::take(&mut self.kept).into_iter().partition(|run| is_over(run).is_some());
+        self.kept = kept;
+        let over: Vec<Finished> = over;
+        self.gone.extend(over.into_iter().filter_map(|run| run.expires.map(|at| (run, at))));
+    }
 }

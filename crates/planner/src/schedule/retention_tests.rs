@@ -8,7 +8,7 @@ use super::{FAILED, Finished, Quality, last_good, not_kept, within};
 fn run(hours: i64, quality: Quality) -> Finished {
     let start: Timestamp = "2026-01-01T02:00:00Z".parse().unwrap();
     let time = start + SignedDuration::from_hours(hours);
-    Finished { name: format!("run-{hours:06}"), time, quality }
+    Finished { name: format!("run-{hours:06}"), time, quality, expires: None }
 }
 
 fn nights(many: i64) -> Vec<Finished> {
@@ -51,8 +51,12 @@ fn each_rule_keeps_the_newest_of_its_periods() {
 #[test]
 fn an_hour_that_exists_twice_is_two_hours() {
     let zone = crate::schedule::find_zone("Europe/Berlin").unwrap();
-    let at =
-        |time: &str| Finished { name: time.to_owned(), time: time.parse().unwrap(), quality: Quality::Good };
+    let at = |time: &str| Finished {
+        name: time.to_owned(),
+        time: time.parse().unwrap(),
+        quality: Quality::Good,
+        expires: None,
+    };
     let runs = [at("2026-10-25T00:30:00Z"), at("2026-10-25T01:30:00Z")];
     let hourly = Retention { keep_hourly: Some(5), ..Retention::default() };
     assert!(not_kept(&runs, &hourly, &zone).is_empty());
