@@ -355,6 +355,40 @@ mod tests {
         assert_eq!((found.accepted, found.on_time, found.retained), (true, None, None));
     }
 
+    /// A counter is there from its first event on, so that its increase is 0 then: these alerts go by gauges.
+    #[test]
+    fn alerts_about_schedules_name_the_schedule_and_go_by_gauges() {
+        let text = include_str!("../../../deploy/monitoring/alerts.yaml");
+        let shipped: Value = serde_saphyr::from_str(text).unwrap();
+        let groups = shipped["spec"]["groups"].as_array().unwrap().iter();
+        let rules: Vec<_> = groups.flat_map(|group| group["rules"].as_array().unwrap().clone()).collect();
+        for (alert, metric) in [
+            ("NacreScheduleBackupTooOld", "nacre_schedule_interval_seconds"),
+            ("NacreScheduleRefused", "nacre_schedule_accepted"),
+            ("NacreScheduleRunSkipped", "nacre_schedule_runs_on_time"),
+            ("NacreScheduleToConfirm", "nacre_schedule_confirm_by_timestamp_seconds"),
+            ("NacreRetentionStuck", "nacre_schedule_retained"),
+        ] {
+            let rule =
+                rules.iter().find(|rule| rule["alert"] == alert).unwrap_or_else(|| panic!("no {alert}"));
+            let expression = rule["expr"].as_str().unwrap();
+            assert!(
+                expression.contains(metric) && !expression.contains("increase("),
+                "{alert}: {expression}"
+            );
+            assert!(expression.contains("by (namespace, schedule)"), "{alert}: {expression}");
+            let command = rule["annotations"]["description"].as_str().unwrap();
+            assert!(
+                command.contains(" {{ $labels.schedule }} -n {{ $labels.namespace }}"),
+                "{alert}: {command}"
+            );
+        }
+        let dashboard = include_str!("../../../deploy/monitoring/dashboard.json");
+        for shown in ["nacre_schedule_accepted", "nacre_schedule_runs_on_time", "nacre_schedule_retained"] {
+            assert!(dashboard.contains(shown), "no panel has {shown}");
+        }
+    }
+
     #[test]
     fn a_schedule_that_is_deleted_leaves_nothing() {
         let found = schedule(&json!({}), &json!({"phase": "Created"}));

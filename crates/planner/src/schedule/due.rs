@@ -90,3 +90,58 @@ impl Times {
 
 /// A run is never too late within this time, however short its interval is: deciding takes a moment.
 const SHORTEST: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::Times;
+    use crate::Policy;
+    use crate::schedule::cron::{Cron, Setting};
+
+    fn times(cron: &str, windows: &[&str], seed: u64) -> Times {
+        let setting =
+            Setting { time_zone: None, hashed: "", anchor: "2026-01-01T00:00:00Z".parse().unwrap() };
+        let mut policy = Policy::default();
+        policy.schedules.windows = windows.iter().map(|&window| window.to_owned()).collect();
+        Times {
+            cron: Cron::read(cron, &setting).unwrap(),
+            spread: std::time::Duration::from_hours(2),
+            seed,
+            deadline: None,
+            windows: policy.schedules.windows(),
+        }
+    }
+
+    #[test]
+    fn a_start_is_shifted_but_never_out_of_its_window() {
+        for (cron, window) in [
+            ("58 5 * * *", "22:00-06:00"),
+            ("59 5 * * *", "22:00-06:00"),
+            ("0 22 * * *", "22:00-06:00"),
+            ("30 23 * * *", "22:00-24:00"),
+            ("30 23 * * *", "00:00-00:00"),
+            ("50 4 * * *", "22:00-06:00 Europe/Berlin"),
+            ("50 0 29 3 *", "00:00-03:00 Europe/Berlin"), // Ten minutes before clocks go from 02:00 to 03:00.
+        ] {
+            let mut shifted = 0;
+            for seed in (0..5_000).step_by(7) {
+                let times = times(cron, &[window], seed);
+                let due = times.cron.next("2026-03-01T00:00:00Z".parse().unwrap()).unwrap();
+                let start = times.start(due);
+                assert!(times.windows.allow(start), "{cron} in {window}: {due} starts at {start}");
+                shifted += u32::from(start != due);
+            }
+            assert!(shifted > 600, "{cron} in {window}: only {shifted} of 715 are shifted");
+        }
+    }
+
+    #[test]
+    fn a_run_that_starts_a_moment_after_its_window_starts() {
+        let times = times("59 5 * * *", &["22:00-06:00"], 29);
+        let due = times.next("2026-03-01T00:00:00Z".parse().unwrap()).unwrap();
+        assert_eq!(due.start.to_string(), "2026-03-01T05:59:29Z");
+        assert!(times.may_start(&due, "2026-03-01T05:59:59Z".parse().unwrap()));
+        let late = super::Due { start: "2026-03-01T05:59:59Z".parse().unwrap(), ..due };
+        assert!(times.may_start(&late, "2026-03-01T06:00:02Z".parse().unwrap()), "deciding takes a moment");
+        assert!(!times.may_start(&late, "2026-03-01T06:01:00Z".parse().unwrap()));
+    }
+}

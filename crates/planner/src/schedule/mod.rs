@@ -10,6 +10,8 @@
 //! at once is not taken for one that was never made.
 
 mod admit;
+#[cfg(test)]
+mod bounds_tests;
 mod check;
 mod confirm;
 pub mod cron;
