@@ -86,9 +86,11 @@ pub const RECENTLY_CONFIRMED: &str = "RecentlyConfirmed";
 pub const CONFIRMATION_DUE: &str = "ConfirmationDue";
 /// Nobody confirmed the schedule in time.
 pub const CONFIRMATION_OVERDUE: &str = "ConfirmationOverdue";
+/// So many backups are kept that the namespace has no place for the next run.
+pub const RETENTION_OVER_LIMIT: &str = "RetentionOverLimit";
 /// What is to be kept is kept, and nothing else.
 pub const RETENTION_APPLIED: &str = "RetentionApplied";
-/// Backups expire earlier than the retention says, because the administrators enforce a ttl.
+/// Backups expire earlier than the retention says, because the administrators enforce a ttl or allow none that is longer.
 pub const TTL_ENFORCED: &str = "TtlEnforced";
 /// Retention does not delete a backup after all, since it is the last good one now.
 pub const BACKUP_KEPT: &str = "BackupKept";

@@ -122,8 +122,9 @@ pub struct NonAdminScheduleStatus {
     /// which and why); RunRefused (the latest run is refused or waits, the message is its own).
     ///
     /// Retained: whether the schedule keeps what it is to keep, and nothing else. Reasons: RetentionApplied;
-    /// RetentionStuck (backups could not be deleted for a day); TtlEnforced (backups expire earlier than the retention
-    /// says). Each backup that is deleted is an Event with reason BackupNotKept.
+    /// RetentionStuck (backups could not be deleted for a day); RetentionOverLimit (so many are kept that the namespace
+    /// has no place for the next run); TtlEnforced (backups expire earlier than the retention says). Each backup that is
+    /// deleted is an Event with reason BackupNotKept.
     ///
     /// RequesterConfirmed: whether the record of who asks for the runs is recent enough. Reasons: RecentlyConfirmed;
     /// ConfirmationDue (it has to be confirmed soon); ConfirmationOverdue (runs that need permissions of that person are

@@ -62,9 +62,26 @@ impl Collector for Measured {
             measures.schedules.iter().map(|(of, found)| (of_schedule(of), found.last_good.as_second()));
         let help = "When the last good backup of a schedule was completed; without one, when the schedule was created";
         gauges(all, "nacre_schedule_last_good_timestamp_seconds", help, good)?;
-        let every = measures.schedules.iter().map(|(of, found)| (of_schedule(of), found.interval));
-        let help = "The time between the latest run that was due and the next one of a schedule";
+        let every =
+            measures.schedules.iter().filter_map(|(of, found)| Some((of_schedule(of), found.interval?)));
+        let help = "The time between two runs of a schedule; none while it is paused";
         gauges(all, "nacre_schedule_interval_seconds", help, every)?;
+        let accepted =
+            measures.schedules.iter().map(|(of, found)| (of_schedule(of), u64::from(found.accepted)));
+        let help = "Whether a schedule is accepted; one that is not has no runs";
+        gauges(all, "nacre_schedule_accepted", help, accepted)?;
+        let on_time = measures
+            .schedules
+            .iter()
+            .filter_map(|(of, found)| Some((of_schedule(of), u64::from(found.on_time?))));
+        let help = "Whether the latest run of a schedule was made as it was due";
+        gauges(all, "nacre_schedule_runs_on_time", help, on_time)?;
+        let retained = measures
+            .schedules
+            .iter()
+            .filter_map(|(of, found)| Some((of_schedule(of), u64::from(found.retained?))));
+        let help = "Whether a schedule keeps what it is to keep, and nothing else";
+        gauges(all, "nacre_schedule_retained", help, retained)?;
         let confirm = measures
             .schedules
             .iter()

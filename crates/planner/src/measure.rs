@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::{
     Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
-    NonAdminSchedule, Phase,
+    NonAdminSchedule, Phase, condition,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource;
 use kube::core::ObjectMeta;
 
-use crate::last_good;
 use crate::usage::Usage;
+use crate::{last_good, schedule};
 
 /// What the requests in a cluster come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,19 +23,25 @@ pub struct Measures {
     pub last_good: BTreeMap<String, Timestamp>,
     /// Since when the request that waits longest for Velero has been waiting, by namespace and kind.
     pub waiting_since: BTreeMap<(String, Kind), Timestamp>,
-    /// The schedules that run, by namespace and name.
+    /// The schedules, by namespace and name.
     pub schedules: BTreeMap<(String, String), Scheduled>,
     /// What each namespace uses.
     pub usage: BTreeMap<String, Usage>,
 }
 
-/// How a schedule that runs is doing.
+/// How a schedule is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheduled {
     /// When its last good backup was completed; without one, when it was created.
     pub last_good: Timestamp,
-    /// The seconds between the latest time it was due and the next run.
-    pub interval: i64,
+    /// The seconds between two runs around now; none while it is paused or its times cannot be read.
+    pub interval: Option<i64>,
+    /// Whether it is accepted.
+    pub accepted: bool,
+    /// Whether its latest run was made as it was due; none before there is one.
+    pub on_time: Option<bool>,
+    /// Whether it keeps what it is to keep, and nothing else; none without a retention.
+    pub retained: Option<bool>,
     /// Until when somebody has to confirm it, if ever.
     pub confirm_by: Option<Timestamp>,
 }
@@ -89,7 +95,7 @@ impl Totals {
         if let Some(since) = request.waiting_since() {
             take(&mut self.waiting, &(namespace.clone(), K::KIND), &(since, name.clone()));
         }
-        if request.scheduled().is_some() {
+        if K::KIND == Kind::NonAdminSchedule {
             self.schedules.remove(&(namespace.clone(), name.clone()));
         }
         if let Some(at) = request.ended() {
@@ -143,7 +149,7 @@ pub(crate) trait Measured: Resource {
         None
     }
 
-    /// How it is doing, if it is a schedule that runs.
+    /// How it is doing, if it is a schedule.
     fn scheduled(&self) -> Option<Scheduled> {
         None
     }
@@ -227,11 +233,13 @@ impl Measured for NonAdminSchedule {
     fn scheduled(&self) -> Option<Scheduled> {
         let status = self.status.as_ref()?;
         let created = self.metadata.creation_timestamp.as_ref()?.0;
-        let next = status.next_run.as_ref()?.0;
-        let last = status.last_due.as_ref().map_or(created, |last| last.0);
+        let is = |type_| condition::get(&status.conditions, type_).map(|found| found.status == "True");
         Some(Scheduled {
             last_good: status.last_good_time.as_ref().map_or(created, |good| good.0),
-            interval: next.duration_since(last).as_secs(),
+            interval: schedule::interval(self).map(|interval| interval.as_secs()),
+            accepted: is(condition::ACCEPTED) == Some(true),
+            on_time: is(condition::RUNNING_ON_TIME),
+            retained: is(condition::RETAINED),
             confirm_by: status.confirmation.as_ref().map(|confirmation| confirmation.until.0),
         })
     }
@@ -252,10 +260,10 @@ fn word(phase: Option<Phase>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use api::{Kind, NonAdminBackup};
+    use api::{Kind, NonAdminBackup, NonAdminSchedule};
     use serde_json::{Value, json};
 
-    use super::{Measures, Totals};
+    use super::{Measured as _, Measures, Totals};
 
     fn backup(name: &str, namespace: &str, made: &str, phase: &str, velero: &Value) -> NonAdminBackup {
         serde_json::from_value(json!({
@@ -299,6 +307,96 @@ mod tests {
         let waiting = &measures.waiting_since[&("shop".to_owned(), Kind::NonAdminBackup)];
         assert_eq!(waiting.to_string(), "2026-01-01T04:00:00Z");
         assert_eq!(measures.waiting_since.len(), 1);
+    }
+
+    fn schedule(spec: &Value, status: &Value) -> NonAdminSchedule {
+        let mut json = json!({
+            "metadata": {"name": "nightly", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"schedule": "0 2 * * *", "template": {"backupSpec": {}}}, "status": status,
+        });
+        json["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn the_interval_of_a_schedule_is_that_of_its_times_and_not_of_when_it_was_resumed() {
+        let hours = |spec: Value, last: &str, next: &str| {
+            let mut status = json!({"phase": "Created", "lastDue": last});
+            if !next.is_empty() {
+                status["nextRun"] = json!(next);
+            }
+            schedule(&spec, &status).scheduled().unwrap().interval.map(|seconds| seconds / 3600)
+        };
+        let nightly = json!({});
+        assert_eq!(hours(nightly.clone(), "2026-01-05T02:00:00Z", "2026-01-06T02:00:00Z"), Some(24));
+        let resumed = hours(nightly.clone(), "2026-01-05T01:50:00Z", "2026-01-05T02:00:00Z");
+        assert_eq!(resumed, Some(24), "resumed ten minutes before it is due");
+        assert_eq!(hours(nightly, "2026-01-05T02:00:00Z", ""), Some(24), "refused");
+        let workdays = json!({"schedule": "0 2 * * 1-5"});
+        assert_eq!(hours(workdays, "2026-01-09T02:00:00Z", "2026-01-12T02:00:00Z"), Some(72));
+        assert_eq!(hours(json!({"paused": true}), "2026-01-05T02:00:00Z", ""), None);
+        assert_eq!(hours(json!({"schedule": "0 25 * * *"}), "2026-01-05T02:00:00Z", ""), None);
+    }
+
+    #[test]
+    fn what_the_conditions_of_a_schedule_report_counts() {
+        let condition = |type_: &str, status: &str, reason: &str| {
+            json!({"type": type_, "status": status, "reason": reason, "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        let stuck = condition("Retained", "False", "RetentionStuck");
+        let skipped = condition("RunsOnTime", "False", "RunSkipped");
+        let refused = condition("Accepted", "False", "InvalidScheduleSpec");
+        let found =
+            schedule(&json!({}), &json!({"conditions": [refused, skipped, stuck]})).scheduled().unwrap();
+        assert_eq!((found.accepted, found.on_time, found.retained), (false, Some(false), Some(false)));
+        let good = condition("Accepted", "True", "ScheduleAccepted");
+        let found = schedule(&json!({}), &json!({"conditions": [good]})).scheduled().unwrap();
+        assert_eq!((found.accepted, found.on_time, found.retained), (true, None, None));
+    }
+
+    /// A counter is there from its first event on, so that its increase is 0 then: these alerts go by gauges.
+    #[test]
+    fn alerts_about_schedules_name_the_schedule_and_go_by_gauges() {
+        let text = include_str!("../../../deploy/monitoring/alerts.yaml");
+        let shipped: Value = serde_saphyr::from_str(text).unwrap();
+        let groups = shipped["spec"]["groups"].as_array().unwrap().iter();
+        let rules: Vec<_> = groups.flat_map(|group| group["rules"].as_array().unwrap().clone()).collect();
+        for (alert, metric) in [
+            ("NacreScheduleBackupTooOld", "nacre_schedule_interval_seconds"),
+            ("NacreScheduleRefused", "nacre_schedule_accepted"),
+            ("NacreScheduleRunSkipped", "nacre_schedule_runs_on_time"),
+            ("NacreScheduleToConfirm", "nacre_schedule_confirm_by_timestamp_seconds"),
+            ("NacreRetentionStuck", "nacre_schedule_retained"),
+        ] {
+            let rule =
+                rules.iter().find(|rule| rule["alert"] == alert).unwrap_or_else(|| panic!("no {alert}"));
+            let expression = rule["expr"].as_str().unwrap();
+            assert!(
+                expression.contains(metric) && !expression.contains("increase("),
+                "{alert}: {expression}"
+            );
+            assert!(expression.contains("by (namespace, schedule)"), "{alert}: {expression}");
+            let command = rule["annotations"]["description"].as_str().unwrap();
+            assert!(
+                command.contains(" {{ $labels.schedule }} -n {{ $labels.namespace }}"),
+                "{alert}: {command}"
+            );
+        }
+        let dashboard = include_str!("../../../deploy/monitoring/dashboard.json");
+        for shown in ["nacre_schedule_accepted", "nacre_schedule_runs_on_time", "nacre_schedule_retained"] {
+            assert!(dashboard.contains(shown), "no panel has {shown}");
+        }
+    }
+
+    #[test]
+    fn a_schedule_that_is_deleted_leaves_nothing() {
+        let found = schedule(&json!({}), &json!({"phase": "Created"}));
+        let mut totals = Totals::default();
+        totals.shift(None, Some(&found));
+        assert_eq!(totals.measures(|_, _| true).schedules.len(), 1);
+        totals.shift(Some(&found), None);
+        assert_eq!(totals.measures(|_, _| true), Measures::default());
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use problem::{Position, Problem, Severity, Source};
 pub use queue::QueuePolicy;
 pub use requester::{DeleteBy, NotPermitted, RequesterMode, RequesterPolicy};
 pub(crate) use resources::{may_come_back_from_tenants, never_from_tenants};
-pub use schedules::{DefaultSchedule, RetentionBounds, SchedulePolicy};
+pub use schedules::{DefaultSchedule, RetentionBounds, SchedulePolicy, Windows};
 pub use size::Size;
 pub use source::{CONFIG_MAP, KEY, Loaded, Reading, Readings, load};
 pub use storage::{

@@ -91,10 +91,12 @@ impl SchedulePolicy {
         self.min_interval.to_std().filter(|least| !least.is_zero())
     }
 
-    /// Whether a run may start at this time.
-    pub fn allows_start(&self, at: Timestamp) -> bool {
-        self.windows.is_empty()
-            || self.windows.iter().filter_map(|text| Window::read(text)).any(|one| one.holds(at))
+    /// When runs may start.
+    pub fn windows(&self) -> Windows {
+        Windows {
+            any_time: self.windows.is_empty(),
+            parts: self.windows.iter().filter_map(|text| Window::read(text)).collect(),
+        }
     }
 }
 
@@ -102,6 +104,25 @@ impl DefaultSchedule {
     /// Whether a namespace with these labels gets it.
     pub fn fits(&self, labels: &std::collections::BTreeMap<String, String>) -> bool {
         Selector::try_from(self.selector.clone()).is_ok_and(|selector| selector.matches(labels))
+    }
+}
+
+/// The parts of a day in which runs may start.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    any_time: bool,
+    parts: Vec<Window>,
+}
+
+impl Windows {
+    /// Whether a run may start at this time.
+    pub fn allow(&self, at: Timestamp) -> bool {
+        self.any_time || self.parts.iter().any(|part| part.holds(at))
+    }
+
+    /// How long the part of the day lasts that this time is in; none if it is in none, or if any time will do.
+    pub fn left(&self, at: Timestamp) -> Option<Wait> {
+        self.parts.iter().filter(|part| part.holds(at)).map(|part| part.left(at)).max()
     }
 }
 
@@ -129,6 +150,23 @@ impl Window {
         } else {
             minute >= self.from || minute < self.until
         }
+    }
+
+    /// The time from this moment, which is in it, to its end, also where clocks change in between.
+    fn left(&self, at: Timestamp) -> Wait {
+        const DAY: Wait = Wait::from_hours(24);
+        if self.from == self.until {
+            return DAY;
+        }
+        let time = at.to_zoned(self.zone.clone());
+        let until = i64::from(self.until);
+        let end = |days: i64| {
+            let date = time.date().checked_add(jiff::Span::new().days(days)).ok()?;
+            let end = date.at(0, 0, 0, 0).checked_add(jiff::Span::new().minutes(until)).ok()?;
+            Some(self.zone.to_ambiguous_zoned(end).compatible().ok()?.timestamp())
+        };
+        let end = [0, 1].into_iter().filter_map(end).find(|end| *end > at);
+        end.map_or(Wait::ZERO, |end| end.duration_since(at).unsigned_abs().min(DAY))
     }
 }
 
@@ -177,8 +215,11 @@ fn bounds_contradict(RetentionBounds { min, max }: &RetentionBounds) -> Vec<Find
         ("keepYearly", min.keep_yearly, max.keep_yearly),
     ];
     let over = numbers.into_iter().filter(|(_, min, max)| min.zip(*max).is_some_and(|(min, max)| min > max));
+    let long = |of: &Retention| of.keep_within.as_deref().and_then(retention::within);
+    let longer = long(min).zip(long(max)).filter(|(min, max)| min > max).map(|_| "keepWithin");
     let message = "is more than schedules.retention.max allows: no schedule could satisfy both";
-    over.map(|(name, ..)| finding(Error, format!("schedules.retention.min.{name}"), message)).collect()
+    let over = over.map(|(name, ..)| name).chain(longer);
+    over.map(|name| finding(Error, format!("schedules.retention.min.{name}"), message)).collect()
 }
 
 fn of_default(path: &str, default: &DefaultSchedule, policy: &Policy) -> Vec<Finding> {

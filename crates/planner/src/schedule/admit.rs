@@ -1,6 +1,6 @@
 //! The webhook's answer for a schedule: the refusal that the controller would report later.
 
-use super::{Observed, check};
+use super::{Observed, check, reach};
 use crate::admission::ReviewResult;
 use crate::request::Request;
 
@@ -15,5 +15,6 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     if let Some(refusal) = seen.refusal(policy).or_else(|| check::beyond_bounds(&seen.schedule, policy)) {
         return ReviewResult::refused(&refusal);
     }
-    ReviewResult::warning_if(check::over_limit(seen, policy))
+    let over_limit = check::over_limit(seen, policy).or_else(|| reach::warning(&seen.schedule, policy));
+    ReviewResult::warning_if(over_limit)
 }

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use api::{NonAdminSchedule, Retention};
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use super::cron::{Cron, Setting, Unreadable};
 use super::due::{self, Times};
 use super::{Observed, retention, run};
 use crate::{Policy, Refusal, backup};
 
-/// How many of the next runs are looked at for their distance and the time of day.
+/// How many runs are looked at for their distance, and how many parts of days for the time of day.
 const LOOK_AHEAD: usize = 64;
 
 /// The times of a schedule, or why they cannot be read.
@@ -40,6 +41,7 @@ pub fn times(
         seed: due::seed(namespace_uid, name),
         // Zero is what Go clients send for a field that is not set.
         deadline: deadline.transpose()?.filter(|deadline| !deadline.is_zero()),
+        windows: policy.schedules.windows(),
     })
 }
 
@@ -52,10 +54,12 @@ pub fn check(
     now: Timestamp,
 ) -> Option<Refusal> {
     let namespace = schedule.metadata.namespace.as_deref().unwrap_or_default();
+    // Always the same runs are looked at, so that the result does not depend on when somebody looks.
+    let from = schedule.metadata.creation_timestamp.as_ref().map_or(now, |time| time.0);
     backup::closed_namespace(namespace, admin_namespace, policy)
         .or_else(|| never_due(times, now))
-        .or_else(|| too_often(times, policy, now))
-        .or_else(|| outside_of_windows(times, policy, now))
+        .or_else(|| too_often(times, policy, from))
+        .or_else(|| outside_of_windows(times, policy, from))
         .or_else(|| what_is_kept(schedule.spec.retention.as_ref()))
         .or_else(|| template(schedule, namespace, policy))
 }
@@ -114,15 +118,9 @@ fn never_due(times: &Times, now: Timestamp) -> Option<Refusal> {
     })
 }
 
-/// The next runs, by the time they are due.
-fn next_runs(times: &Times, now: Timestamp) -> Vec<Timestamp> {
-    let next = |due: &Timestamp| times.cron.next(*due);
-    std::iter::successors(times.cron.next(now), next).take(LOOK_AHEAD).collect()
-}
-
-fn too_often(times: &Times, policy: &Policy, now: Timestamp) -> Option<Refusal> {
+fn too_often(times: &Times, policy: &Policy, from: Timestamp) -> Option<Refusal> {
     let least = policy.schedules.min_interval()?;
-    let runs = next_runs(times, now);
+    let runs: Vec<_> = times.cron.after(from).take(LOOK_AHEAD).collect();
     let between = |pair: &[Timestamp]| pair[1].duration_since(pair[0]).unsigned_abs();
     // The day on which clocks change makes an interval an hour shorter.
     let slack = Duration::from_hours(1).min(least / 2);
@@ -135,19 +133,29 @@ fn too_often(times: &Times, policy: &Policy, now: Timestamp) -> Option<Refusal> 
     Some(Refusal::new("spec.schedule", message))
 }
 
-fn outside_of_windows(times: &Times, policy: &Policy, now: Timestamp) -> Option<Refusal> {
+fn outside_of_windows(times: &Times, policy: &Policy, from: Timestamp) -> Option<Refusal> {
     if policy.schedules.windows.is_empty() {
         return None;
     }
-    let due = next_runs(times, now).into_iter().find(|due| !policy.schedules.allows_start(*due))?;
-    let message = format!(
-        "the run at {due} is outside of the times that the administrator allows: {}; choose a time within them",
-        policy.schedules.windows.join(", ")
-    );
-    Some(Refusal::new("spec.schedule", message))
+    let mut after = from;
+    for _ in 0..LOOK_AHEAD {
+        let due = times.cron.next(after)?;
+        if let Some(left) = times.windows.left(due) {
+            // Whatever is due before the end of this window is in it.
+            after = due.max(due.checked_add(left).ok()? - SignedDuration::from_secs(1));
+            continue;
+        }
+        let time = due.to_zoned(TimeZone::UTC).strftime("%H:%M UTC").to_string();
+        let message = format!(
+            "a run at {time} is outside of the times that the administrator allows: {}; choose a time within them",
+            policy.schedules.windows.join(", ")
+        );
+        return Some(Refusal::new("spec.schedule", message));
+    }
+    None
 }
 
-fn what_is_kept(retention: Option<&Retention>) -> Option<Refusal> {
+pub(super) fn what_is_kept(retention: Option<&Retention>) -> Option<Refusal> {
     let retention = retention?;
     if let Some(text) = retention.keep_within.as_ref().filter(|text| retention::within(text).is_none()) {
         let message = format!("{text:?} is not a time; write for example 30d, 2w or 36h");

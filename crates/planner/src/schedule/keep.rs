@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::retention::{self, Finished};
 use super::runs::Run;
-use super::{Observed, outlived};
+use super::{Observed, Times, check, outlived, reach};
 use crate::requester::BY_POLICY;
 use crate::{Action, Event, Plan, Policy, Target};
 
@@ -23,15 +23,20 @@ const STUCK: SignedDuration = SignedDuration::from_hours(24);
 const LEAD: SignedDuration = SignedDuration::from_hours(24);
 const MORE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
+/// Whether nacre decides how long the runs of a schedule are kept. Otherwise each is kept for the ttl in the template.
+pub(super) fn replaces_ttl(schedule: &NonAdminSchedule, policy: &Policy) -> bool {
+    schedule.spec.retention.is_some() || policy.schedules.retention.min != Retention::default()
+}
+
 /// The retention that holds: what the schedule says, within the bounds of the administrators. None if nobody says
 /// anything.
 pub fn effective(schedule: &NonAdminSchedule, policy: &Policy) -> Option<Retention> {
     let bounds = &policy.schedules.retention;
-    let asked = schedule.spec.retention.clone();
-    if asked.is_none() && bounds.min == Retention::default() {
-        return None;
+    if !replaces_ttl(schedule, policy) {
+        // Each is kept for its ttl, but nobody keeps more than the administrators allow.
+        return (bounds.max != Retention::default()).then(|| bounds.max.clone());
     }
-    let asked = asked.unwrap_or_default();
+    let asked = schedule.spec.retention.clone().unwrap_or_default();
     let number = |asked: Option<u32>, min: Option<u32>, max: Option<u32>| {
         let at_least = asked.max(min);
         match (at_least, max) {
@@ -66,11 +71,38 @@ pub(super) fn finished(seen: &Observed) -> Vec<Finished> {
     seen.runs.iter().filter_map(Run::finished).collect()
 }
 
+/// The retention that holds, and the time zone of its days; none if there is none, or either cannot be read. What is kept
+/// depends on both, and nothing is deleted on a guess.
+fn readable<'a>(
+    seen: &'a Observed,
+    policy: &Policy,
+    times: Option<&'a Times>,
+) -> Option<(Retention, &'a TimeZone)> {
+    let asked = seen.schedule.spec.retention.as_ref();
+    if seen.unreadable.is_some() || check::what_is_kept(asked).is_some() {
+        return None;
+    }
+    effective(&seen.schedule, policy).zip(times.map(|times| times.cron.zone()))
+}
+
+/// Deletes what is not kept, and keeps the last good one, whether or not the schedule runs.
+pub(super) fn apply(seen: &Observed, policy: &Policy, times: Option<&Times>, mut plan: Plan) -> Plan {
+    let gives_back = replaces_ttl(&seen.schedule, policy);
+    let retention = readable(seen, policy, times);
+    if let Some((retention, zone)) = &retention {
+        plan = delete(seen, retention, zone, gives_back, plan);
+    }
+    let stuck = seen.runs.iter().filter_map(stuck_at).filter(|at| *at >= seen.now).min();
+    if let Some(at) = stuck {
+        plan = plan.requeue_after(at.duration_since(seen.now).unsigned_abs() + Duration::from_secs(1));
+    }
+    extend(seen, retention.is_some() && gives_back, plan)
+}
+
 /// Deletes what is not kept, with its data, and gives the rest its time back if there was no schedule for a while.
-pub(super) fn delete(seen: &Observed, policy: &Policy, zone: &TimeZone, mut plan: Plan) -> Plan {
-    let Some(retention) = effective(&seen.schedule, policy) else { return plan };
+fn delete(seen: &Observed, retention: &Retention, zone: &TimeZone, gives_back: bool, mut plan: Plan) -> Plan {
     let finished = finished(seen);
-    let away = retention::not_kept(&finished, &retention, zone);
+    let away = retention::not_kept(&finished, retention, zone);
     let away = away.iter().filter_map(|name| seen.runs.iter().find(|run| run.name() == *name && !run.in_use));
     let away: Vec<_> = away.take(AT_ONCE + 1).collect();
     for run in away.iter().take(AT_ONCE) {
@@ -81,18 +113,26 @@ pub(super) fn delete(seen: &Observed, policy: &Policy, zone: &TimeZone, mut plan
             .then(Action::Patch(target, json!({"metadata": by, "spec": {"deleteBackup": true}})))
             .with_event(Event::normal(reasons::BACKUP_NOT_KEPT, note));
     }
-    let back: Vec<_> = seen.runs.iter().filter_map(outlived::give_back).take(AT_ONCE + 1).collect();
+    let back = seen.runs.iter().filter(|_| gives_back).filter_map(outlived::give_back);
+    let back: Vec<_> = back.take(AT_ONCE + 1).collect();
     let more = away.len() > AT_ONCE || back.len() > AT_ONCE;
     let plan = back.into_iter().take(AT_ONCE).fold(plan, Plan::then);
     if more { plan.again_at_once() } else { plan }
 }
 
-/// Moves the expiration of the last good backup, so that it does not expire before there is another one.
-pub(super) fn extend(seen: &Observed, plan: Plan) -> Plan {
-    let finished = finished(seen);
-    let last = retention::last_good(&finished);
-    let run = last.and_then(|last| seen.runs.iter().find(|run| run.name() == last.name));
-    let Some((velero, expiration)) = run.filter(|run| outlived::give_back(run).is_none()).and_then(|run| {
+/// Moves the expiration of the last good backup, so that it does not expire before there is another one. That holds for
+/// the last one in storage that cannot be read now, too: Velero would delete it as soon as the storage is back.
+pub(super) fn extend(seen: &Observed, gives_back: bool, plan: Plan) -> Plan {
+    let named = |runs: &[Finished]| retention::last_good(runs).map(|last| last.name.clone());
+    let readable: Vec<_> = seen.runs.iter().filter_map(Run::finished_if_readable).collect();
+    let last = [named(&finished(seen)), named(&readable)];
+    let is_last = |run: &&Run| last.iter().flatten().any(|name| name == run.name());
+    seen.runs.iter().filter(is_last).fold(plan, |plan, run| extend_one(seen, run, gives_back, plan))
+}
+
+fn extend_one(seen: &Observed, run: &Run, gives_back: bool, plan: Plan) -> Plan {
+    let is_given_back = gives_back && outlived::give_back(run).is_some();
+    let Some((velero, expiration)) = Some(run).filter(|_| !is_given_back).and_then(|run| {
         let velero = run.velero.as_ref()?;
         Some((velero, velero.status.as_ref()?.expiration.as_ref()?.0))
     }) else {
@@ -115,21 +155,28 @@ pub(super) fn extend(seen: &Observed, plan: Plan) -> Plan {
 }
 
 /// Reports whether what is to be kept is kept, and nothing else; nothing without a retention.
-pub(super) fn report(seen: &Observed, policy: &Policy, conditions: &mut Vec<Condition>) -> Option<Event> {
+pub(super) fn report(
+    seen: &Observed,
+    policy: &Policy,
+    times: Option<&Times>,
+    conditions: &mut Vec<Condition>,
+) -> Option<Event> {
     if effective(&seen.schedule, policy).is_none() {
         condition::remove(conditions, condition::RETAINED);
         return None;
     }
-    let stuck: Vec<_> =
-        seen.runs.iter().filter(|run| is_stuck(run, seen.now)).map(Run::name).take(5).collect();
+    let (retention, zone) = readable(seen, policy, times)?;
+    let is_stuck = |run: &&Run| stuck_at(run).is_some_and(|at| at < seen.now);
+    let stuck: Vec<_> = seen.runs.iter().filter(is_stuck).map(Run::name).take(5).collect();
     let (status, reason, message) = if !stuck.is_empty() {
         let message =
             format!("could not be deleted for a day, their own conditions say why: {}", stuck.join(", "));
         (Status::False, reasons::RETENTION_STUCK, message)
-    } else if let Some(ttl) = &policy.backup.enforce.ttl {
-        let message = format!(
-            "the administrators enforce a ttl of {ttl}: backups expire after it, and only the last good one is kept longer"
-        );
+    } else if let Some((kept, most)) = reach::no_place(&finished(seen), &retention, zone, policy) {
+        let message = reach::no_place_message(kept, most);
+        (Status::False, reasons::RETENTION_OVER_LIMIT, message)
+    } else if let Some(ttl) = times.and_then(|times| reach::shorter_ttl(seen, &retention, times, policy)) {
+        let message = format!("{ttl}: backups expire after it, and only the last good one is kept longer");
         (Status::True, reasons::TTL_ENFORCED, message)
     } else {
         let message = "what spec.retention keeps is kept, and nothing else".to_owned();
@@ -143,9 +190,10 @@ pub(super) fn report(seen: &Observed, policy: &Policy, conditions: &mut Vec<Cond
     event
 }
 
-fn is_stuck(run: &Run, now: Timestamp) -> bool {
+/// From when on the deletion of a run takes too long; none if it is not being deleted.
+fn stuck_at(run: &Run) -> Option<Timestamp> {
     let conditions =
         run.backup.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let since = condition::get(conditions, condition::DELETING).map(|found| found.last_transition_time.0);
-    run.is_deleting() && since.is_some_and(|since| now.duration_since(since) > STUCK)
+    let since = condition::get(conditions, condition::DELETING).filter(|_| run.is_deleting())?;
+    since.last_transition_time.0.checked_add(STUCK).ok()
 }

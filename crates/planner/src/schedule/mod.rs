@@ -10,6 +10,8 @@
 //! at once is not taken for one that was never made.
 
 mod admit;
+#[cfg(test)]
+mod bounds_tests;
 mod check;
 mod confirm;
 pub mod cron;
@@ -18,6 +20,7 @@ mod due;
 mod keep;
 mod outlived;
 mod preview;
+mod reach;
 pub mod retention;
 mod run;
 mod runs;
@@ -32,7 +35,7 @@ use std::time::Duration;
 use api::condition;
 use api::velero::Schedule as VeleroSchedule;
 use api::{Kind, NonAdminBackup, NonAdminSchedule, NonAdminScheduleStatus, Phase, labels};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
@@ -103,6 +106,19 @@ pub fn finished(backup: &NonAdminBackup) -> Option<retention::Finished> {
         in_use: false,
     };
     run.finished()
+}
+
+/// The time between two runs around the latest that was due: the longer one of those before and after the next run. None
+/// while the schedule is paused, or its times cannot be read.
+pub(crate) fn interval(schedule: &NonAdminSchedule) -> Option<SignedDuration> {
+    let (spec, status) = (&schedule.spec, schedule.status.as_ref());
+    let created = schedule.metadata.creation_timestamp.as_ref()?.0;
+    // What H stands for makes no difference.
+    let setting = cron::Setting { time_zone: spec.time_zone.as_deref(), hashed: "", anchor: created };
+    let cron = cron::Cron::read(&spec.schedule, &setting).ok().filter(|_| spec.paused != Some(true))?;
+    let last = status.and_then(|status| status.last_due.as_ref()).map_or(created, |last| last.0);
+    let next = cron.next(last)?;
+    Some(cron.next(next)?.duration_since(next).max(next.duration_since(last)))
 }
 
 /// Whether a schedule that is not stored yet would be refused, and why; none while the policy is unknown.
@@ -253,7 +269,7 @@ impl Request for Observed {
     }
 
     fn refusal_write(&self, reason: &'static str, message: &str) -> Option<Action> {
-        status::patch(self, &status::refused(self, reason, message))
+        status::patch(self, &status::refused(self, reason, message).0)
     }
 
     fn now(&self) -> Timestamp {
@@ -271,18 +287,23 @@ pub fn decide(seen: &Observed) -> Plan {
         return wait_for_namespace();
     }
     let (Some(policy), Some(times)) = (&seen.policy, &seen.times) else {
-        return seen.wait_for_policy();
+        return keep::extend(seen, false, seen.wait_for_policy());
     };
     let refusal = seen.refusal(policy).or_else(|| check::over_limit(seen, policy));
     match (refusal, times) {
         (None, Ok(times)) => run_and_keep(seen, policy, times),
-        (Some(refusal), _) => refuse(seen, &refusal),
-        (None, Err(refusal)) => refuse(seen, refusal),
+        (Some(refusal), times) => refuse(seen, policy, times.as_ref().ok(), &refusal),
+        (None, Err(refusal)) => refuse(seen, policy, None, refusal),
     }
 }
 
-fn refuse(seen: &Observed, refusal: &Refusal) -> Plan {
-    seen.refuse(condition::INVALID_SCHEDULE_SPEC, &refusal.condition_message())
+/// No run is made, neither by nacre nor by Velero. What there is stays as it is kept.
+fn refuse(seen: &Observed, policy: &Policy, times: Option<&Times>, refusal: &Refusal) -> Plan {
+    let message = refusal.condition_message();
+    let (status, events) = status::refused(seen, condition::INVALID_SCHEDULE_SPEC, &message);
+    let mut plan = seen.drop_finalizer(Plan::done()).then_if(status::patch(seen, &status)).because(message);
+    plan.events.extend(events);
+    keep::apply(seen, policy, times, takeover::end(seen, times, plan))
 }
 
 /// Makes the run that is due, and deletes what is not kept.
@@ -307,7 +328,7 @@ fn run_and_keep(seen: &Observed, policy: &Policy, times: &Times) -> Plan {
         Step::Wait if seen.is_paused() => plan.because("it is paused"),
         Step::Wait => plan.because("no run is due"),
     };
-    plan = keep::extend(seen, keep::delete(seen, policy, times.cron.zone(), plan));
+    plan = keep::apply(seen, policy, Some(times), plan);
     match status.next_run.as_ref().map(|next| next.0.duration_since(seen.now)) {
         Some(wait) if wait.is_positive() => plan.requeue_after(wait.unsigned_abs().min(LOOK_AGAIN)),
         Some(_) => plan.requeue_after(Duration::from_secs(1)),

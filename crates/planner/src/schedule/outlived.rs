@@ -16,13 +16,15 @@ use crate::state::State;
 use crate::{Action, Policy, Target, backup};
 
 /// What Velero does where nobody names a ttl.
-const VELERO_TTL: &str = "720h";
+pub(super) const VELERO_TTL: &str = "720h";
 /// Below this, a difference is not worth a write.
 const SLACK: SignedDuration = SignedDuration::from_hours(1);
 
 /// The ttl of a run once its schedule is gone; none for a run that has that ttl anyway.
 pub(super) fn ttl(schedule: &NonAdminSchedule, policy: &Policy) -> Option<String> {
-    keep::effective(schedule, policy).filter(|_| policy.backup.enforce.ttl.is_none())?;
+    if !keep::replaces_ttl(schedule, policy) || policy.backup.enforce.ttl.is_some() {
+        return None;
+    }
     let asked = schedule.spec.template.backup_spec.ttl.as_ref().or(policy.backup.defaults.ttl.as_ref());
     Some(asked.map_or_else(|| VELERO_TTL.to_owned(), ToString::to_string))
 }

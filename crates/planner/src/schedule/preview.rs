@@ -1,11 +1,13 @@
 //! What a schedule will have made and kept after some time, if every run goes well.
+//!
+//! Backups go when the retention does not keep them any more, and when they expire. The last good one does neither.
 
 use api::NonAdminSchedule;
 use jiff::{SignedDuration, Timestamp};
 
 use super::due::Times;
-use super::retention::{Finished, Quality, not_kept};
-use super::{effective, name};
+use super::retention::{Finished, Quality, last_good, not_kept};
+use super::{effective, name, run};
 use crate::Policy;
 
 /// What there will be.
@@ -32,11 +34,15 @@ pub fn preview(
     let of = schedule.metadata.name.as_deref().unwrap_or_default();
     let end = now.checked_add(SignedDuration::from_hours(24 * i64::from(days))).unwrap_or(Timestamp::MAX);
     let retention = effective(schedule, policy);
+    let ttl = run::ttl(schedule, policy);
+    let expires = |time: Timestamp| ttl.and_then(|ttl| time.checked_add(ttl).ok());
     let mut preview = Preview { kept: there, gone: Vec::new() };
     let mut last = now;
     for _ in 0..MOST {
         let Some(due) = times.next(last).filter(|due| due.start <= end) else { break };
-        preview.kept.push(Finished { name: name(of, due.due), time: due.start, quality: Quality::Good });
+        preview.expire(due.start);
+        let (time, expires) = (due.start, expires(due.start));
+        preview.kept.push(Finished { name: name(of, due.due), time, quality: Quality::Good, expires });
         if let Some(retention) = &retention {
             let away: Vec<String> = not_kept(&preview.kept, retention, times.cron.zone())
                 .into_iter()
@@ -49,6 +55,89 @@ pub fn preview(
         }
         last = due.due;
     }
+    preview.expire(end);
     preview.kept.sort_by_key(|run| (run.time, run.name.clone()));
+    preview.gone.sort_by_key(|(run, goes)| (*goes, run.time, run.name.clone()));
     preview
+}
+
+impl Preview {
+    /// Until this time Velero deletes what has expired; nacre moves the expiration of the last good one.
+    fn expire(&mut self, now: Timestamp) {
+        let last = last_good(&self.kept).map(|last| last.name.clone());
+        let is_over =
+            |run: &Finished| run.expires.filter(|at| *at <= now && last.as_ref() != Some(&run.name));
+        let (over, kept) = std::mem::take(&mut self.kept).into_iter().partition(|run| is_over(run).is_some());
+        self.kept = kept;
+        let over: Vec<Finished> = over;
+        self.gone.extend(over.into_iter().filter_map(|run| run.expires.map(|at| (run, at))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::NonAdminSchedule;
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+
+    use super::preview;
+    use crate::Policy;
+    use crate::schedule::retention::{Finished, Quality};
+
+    /// The days of what there will be after a month, and the number of those that go.
+    fn after_a_month(spec: &Value, policy: &Policy, there: Vec<Finished>) -> (Vec<String>, usize) {
+        let mut json = json!({
+            "metadata": {"name": "nightly", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"schedule": "0 2 * * *", "template": {"backupSpec": {}}},
+        });
+        json["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let schedule: NonAdminSchedule = serde_json::from_value(json).unwrap();
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let mut policy = policy.clone();
+        policy.schedules.spread = "0".into();
+        let times = crate::schedule::times(&schedule, "", &policy, now).unwrap();
+        let preview = preview(&schedule, &times, &policy, there, now, 30);
+        let goes: Vec<_> = preview.gone.iter().map(|(_, goes)| *goes).collect();
+        assert!(goes.is_sorted(), "{goes:?}");
+        (preview.kept.iter().map(|run| run.time.to_string()[5..10].to_owned()).collect(), preview.gone.len())
+    }
+
+    #[test]
+    fn what_expires_goes_before_the_retention_says_so() {
+        let kept = json!({"retention": {"keepDaily": 10}});
+        let (left, gone) = after_a_month(&kept, &Policy::default(), Vec::new());
+        assert_eq!((left.len(), gone), (10, 20));
+        let mut enforced = Policy::default();
+        enforced.backup.enforce.ttl = Some("72h".into());
+        let mut most = Policy::default();
+        most.backup.ttl.max = Some("72h".into());
+        for policy in [enforced, most] {
+            let (left, gone) = after_a_month(&kept, &policy, Vec::new());
+            assert_eq!((left, gone), (vec!["01-28".to_owned(), "01-29".to_owned(), "01-30".to_owned()], 27));
+        }
+    }
+
+    #[test]
+    fn without_a_retention_each_is_there_for_its_ttl() {
+        let template = json!({"template": {"backupSpec": {"ttl": "48h"}}});
+        let (left, gone) = after_a_month(&template, &Policy::default(), Vec::new());
+        assert_eq!((left, gone), (vec!["01-29".to_owned(), "01-30".to_owned()], 28));
+        let mut most = Policy::default();
+        most.schedules.retention.max.keep_last = Some(1);
+        assert_eq!(after_a_month(&template, &most, Vec::new()), (vec!["01-30".to_owned()], 29));
+    }
+
+    #[test]
+    fn what_is_there_expires_when_its_status_says_and_the_last_good_one_does_not() {
+        let there = |expires: &str| Finished {
+            name: "nightly-20251231020000".to_owned(),
+            time: "2025-12-31T02:00:00Z".parse().unwrap(),
+            quality: Quality::Good,
+            expires: Some(expires.parse().unwrap()),
+        };
+        let monthly = json!({"schedule": "0 2 20 * *"});
+        let left = |expires| after_a_month(&monthly, &Policy::default(), vec![there(expires)]).0;
+        assert_eq!(left("2026-01-02T00:00:00Z"), ["01-20"], "it is the last good one until there is another");
+        assert_eq!(left("2026-03-01T00:00:00Z"), ["12-31", "01-20"]);
+    }
 }

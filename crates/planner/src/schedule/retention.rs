@@ -19,6 +19,8 @@ pub struct Finished {
     pub time: Timestamp,
     /// How good it is.
     pub quality: Quality,
+    /// When Velero deletes it, if nobody moves that; none if it is unknown.
+    pub expires: Option<Timestamp>,
 }
 
 /// How good a finished run is.
@@ -72,7 +74,9 @@ fn kept<'a>(good: &[&'a Finished], retention: &Retention, zone: &TimeZone) -> BT
     kept.extend(good.iter().take(at_least_one as usize).map(|run| run.name.as_str()));
     let periods: [(&Option<u32>, Period); 5] = [
         (keep_hourly, |at| {
-            [at.year().into(), at.month().into(), at.day().into(), at.timestamp().as_second() / 3600]
+            // What clocks show, which is not on the hour of UTC everywhere; an hour that they show twice is two hours.
+            let offset = i64::from(at.offset().seconds());
+            [(at.timestamp().as_second() + offset).div_euclid(3600), offset, 0, 0]
         }),
         (keep_daily, |at| [at.year().into(), at.month().into(), at.day().into(), 0]),
         (keep_weekly, |at| {

@@ -8,7 +8,7 @@ use super::{FAILED, Finished, Quality, last_good, not_kept, within};
 fn run(hours: i64, quality: Quality) -> Finished {
     let start: Timestamp = "2026-01-01T02:00:00Z".parse().unwrap();
     let time = start + SignedDuration::from_hours(hours);
-    Finished { name: format!("run-{hours:06}"), time, quality }
+    Finished { name: format!("run-{hours:06}"), time, quality, expires: None }
 }
 
 fn nights(many: i64) -> Vec<Finished> {
@@ -48,11 +48,37 @@ fn each_rule_keeps_the_newest_of_its_periods() {
     );
 }
 
+/// In Kolkata an hour begins at half past the hour of UTC, in Kathmandu at a quarter past.
+#[test]
+fn hours_are_those_that_clocks_show() {
+    for (zone, together, apart) in [
+        ("Asia/Kolkata", ["00:40", "01:20"], ["00:20", "00:40"]),
+        ("Asia/Kathmandu", ["00:20", "01:10"], ["00:10", "00:20"]),
+        ("UTC", ["00:10", "00:50"], ["00:50", "01:10"]),
+    ] {
+        let of = crate::schedule::find_zone(zone).unwrap();
+        let hourly = Retention { keep_hourly: Some(5), ..Retention::default() };
+        let kept = |times: [&str; 2]| {
+            let runs = times.map(|time| Finished {
+                time: format!("2026-01-01T{time}:00Z").parse().unwrap(),
+                name: time.to_owned(),
+                ..run(0, Quality::Good)
+            });
+            2 - not_kept(&runs, &hourly, &of).len()
+        };
+        assert_eq!((kept(together), kept(apart)), (1, 2), "{zone}");
+    }
+}
+
 #[test]
 fn an_hour_that_exists_twice_is_two_hours() {
     let zone = crate::schedule::find_zone("Europe/Berlin").unwrap();
-    let at =
-        |time: &str| Finished { name: time.to_owned(), time: time.parse().unwrap(), quality: Quality::Good };
+    let at = |time: &str| Finished {
+        name: time.to_owned(),
+        time: time.parse().unwrap(),
+        quality: Quality::Good,
+        expires: None,
+    };
     let runs = [at("2026-10-25T00:30:00Z"), at("2026-10-25T01:30:00Z")];
     let hourly = Retention { keep_hourly: Some(5), ..Retention::default() };
     assert!(not_kept(&runs, &hourly, &zone).is_empty());

@@ -70,10 +70,18 @@ fn metadata(schedule: &NonAdminSchedule, due: Timestamp, policy: &Policy) -> Obj
 /// The template. Where the schedule says what is kept, nacre deletes what is not, so that Velero shall not do it before.
 pub(super) fn spec(schedule: &NonAdminSchedule, policy: &Policy) -> BackupSpec {
     let mut spec = schedule.spec.template.backup_spec.clone();
-    if keep::effective(schedule, policy).is_some() {
+    if keep::replaces_ttl(schedule, policy) {
         spec.ttl = longest_ttl(policy);
     }
     spec
+}
+
+/// How long Velero keeps a run, if nobody moves its expiration; none if that cannot be read.
+pub(super) fn ttl(schedule: &NonAdminSchedule, policy: &Policy) -> Option<std::time::Duration> {
+    let spec = spec(schedule, policy);
+    let given =
+        policy.backup.enforce.ttl.as_ref().or(spec.ttl.as_ref()).or(policy.backup.defaults.ttl.as_ref());
+    given.cloned().unwrap_or_else(|| outlived::VELERO_TTL.into()).to_std()
 }
 
 /// The longest time a backup may be kept; none where the administrators enforce one.

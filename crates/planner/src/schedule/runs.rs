@@ -119,8 +119,17 @@ impl Run {
 
     /// What it is for retention; none while it is not finished, or once it is being deleted.
     pub(super) fn finished(&self) -> Option<Finished> {
+        self.judged(&self.storage)
+    }
+
+    /// The same if its storage could be read.
+    pub(super) fn finished_if_readable(&self) -> Option<Finished> {
+        self.judged(&Storage::Unknown)
+    }
+
+    fn judged(&self, storage: &Storage) -> Option<Finished> {
         // A backup that expires is as good as before until Velero deletes it: moving its expiration keeps it.
-        let quality = match why_not_good(&self.backup, &self.storage, Timestamp::MIN) {
+        let quality = match why_not_good(&self.backup, storage, Timestamp::MIN) {
             // The template leaves something out on purpose: it holds what the schedule is for.
             None | Some(NotGood::Filtered(_)) => Quality::Good,
             Some(NotGood::Deleting | NotGood::Unfinished) => return None,
@@ -129,6 +138,9 @@ impl Run {
             Some(NotGood::Gone | NotGood::Failed(_) | NotGood::Expired | NotGood::Empty) => Quality::Failed,
         };
         let quality = if self.in_use && quality != Quality::Good { Quality::Unknown } else { quality };
-        Some(Finished { name: self.name().to_owned(), time: self.time(), quality })
+        let status = self.backup.status.as_ref();
+        let velero = status.and_then(|status| status.velero_backup.as_ref()?.status.as_ref());
+        let expires = velero.and_then(|velero| velero.expiration.as_ref()).map(|time| time.0);
+        Some(Finished { name: self.name().to_owned(), time: self.time(), quality, expires })
     }
 }

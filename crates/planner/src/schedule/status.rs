@@ -48,6 +48,7 @@ pub(super) fn after(
             if taken_over || seen.resumes() || known.is_some_and(|known| last < known) {
                 status.last_due = Some(Time(last));
             }
+            events.extend(report_set_back(seen, &mut status));
         }
         Step::Known(due) => status.last_due = Some(Time(due.due)),
         Step::Make(due) => {
@@ -98,14 +99,34 @@ pub(super) fn after(
     status.last_backup = status.recent_backups.first().cloned();
     status.velero_schedule = Some(VeleroSchedule { status: Some(velero), ..VeleroSchedule::default() });
     status.next_run = next_run(seen, times, &status);
+    report_last_good(seen, &mut status);
+    events.extend(keep::report(seen, policy, Some(times), &mut status.conditions));
+    events.extend(confirm::report(seen, policy, &mut status));
+    (status, events)
+}
+
+fn report_last_good(seen: &Observed, status: &mut NonAdminScheduleStatus) {
     let finished = keep::finished(seen);
     let good =
         retention::last_good(&finished).and_then(|good| seen.runs.iter().find(|run| run.name() == good.name));
     status.last_good_backup = good.map(|run| run.name().to_owned());
     status.last_good_time = good.and_then(|run| crate::last_good::ended(&run.backup)).map(Time);
-    events.extend(keep::report(seen, policy, &mut status.conditions));
-    events.extend(confirm::report(seen, policy, &mut status));
-    (status, events)
+}
+
+/// A clock that was set back: runs that were made or skipped before are not made again.
+fn report_set_back(seen: &Observed, status: &mut NonAdminScheduleStatus) -> Option<Event> {
+    let until = step::set_back(seen).filter(|_| !seen.is_paused())?;
+    let known = status.last_due.as_ref().is_some_and(|last| last.0 == until);
+    let message = if known {
+        format!("the clock was set back: every run that was due until {until} was made or skipped before")
+    } else {
+        format!("the clock was set back by more than a day, from {until}: runs go on from now")
+    };
+    let before = condition::get(&status.conditions, condition::RUNNING_ON_TIME);
+    let news = before.is_none_or(|found| found.message != message && found.reason != condition::RUN_REFUSED);
+    let is = Status::False;
+    find(seen, status, condition::RUNNING_ON_TIME, is, condition::RUN_SKIPPED, &message);
+    news.then(|| Event::warning(condition::RUN_SKIPPED, message))
 }
 
 /// The time of the run that is skipped because the schedule says so; none if it says nothing, or the time is known.
@@ -201,13 +222,29 @@ fn report_refused_run(seen: &Observed, status: &mut NonAdminScheduleStatus) {
     }
 }
 
-/// Refused: nothing runs until the schedule or the policy is changed.
-pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> NonAdminScheduleStatus {
+/// Refused: nothing runs until the schedule or the policy is changed. What was kept is kept.
+pub(super) fn refused(
+    seen: &Observed,
+    reason: &'static str,
+    message: &str,
+) -> (NonAdminScheduleStatus, Vec<Event>) {
     let mut status = seen.status();
     status.phase = Some(Phase::BackingOff);
     status.next_run = None;
+    let before = condition::get(&status.conditions, condition::ACCEPTED);
+    let news =
+        before.is_none_or(|found| (found.reason.as_str(), found.message.as_str()) != (reason, message));
+    let mut events: Vec<_> = news.then(|| Event::warning(reason, message)).into_iter().collect();
     find(seen, &mut status, condition::ACCEPTED, Status::False, reason, message);
     list_runs(seen, &mut status);
+    report_last_good(seen, &mut status);
+    let times = seen.times.as_ref().and_then(|times| times.as_ref().ok());
+    let policy = seen.policy.as_deref();
+    events.extend(policy.and_then(|policy| keep::report(seen, policy, times, &mut status.conditions)));
+    if seen.velero_schedule.is_some() {
+        // It is taken over now, so that nothing is made a second time when the schedule is not refused any more.
+        status.last_due = Some(Time(step::last(seen)));
+    }
     status.last_backup = status.recent_backups.first().cloned();
     let before = status.velero_schedule.take().and_then(|before| before.status).unwrap_or_default();
     let velero = ScheduleStatus {
@@ -216,7 +253,7 @@ pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> N
         ..before
     };
     status.velero_schedule = Some(VeleroSchedule { status: Some(velero), ..VeleroSchedule::default() });
-    status
+    (status, events)
 }
 
 fn find(

@@ -1,6 +1,6 @@
 //! What is to be done about the runs of a schedule now.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::due::{Due, Times};
 use super::runs::Progress;
@@ -27,16 +27,27 @@ pub(super) enum Step {
 pub(super) fn last(seen: &Observed) -> Timestamp {
     let created = seen.schedule.metadata.creation_timestamp.as_ref().map_or(seen.now, |time| time.0);
     let last = seen.reported().and_then(|status| status.last_due.as_ref()).map(|time| time.0);
-    if seen.resumes() {
-        // What was due while it was paused was not missed.
-        return seen.now;
-    }
-    // Later than now is a clock that was set back since: names of runs tell which of them are there already.
-    last.unwrap_or(created).max(by_velero(seen).unwrap_or(created)).min(seen.now)
+    let last = last.unwrap_or(created).max(by_velero(seen).unwrap_or(created));
+    // What was due while it was paused was not missed.
+    let last = if seen.resumes() { last.max(seen.now) } else { last };
+    // Later than now is a clock that was set back since: what was dealt with is not made again.
+    if last.duration_since(seen.now) > LONGEST_SET_BACK { seen.now } else { last }
+}
+
+/// A clock that is set back by more was wrong before: waiting for that time to come again would be too long. Names of runs
+/// then tell which of them are there already.
+const LONGEST_SET_BACK: SignedDuration = SignedDuration::from_hours(24);
+/// Corrections of a clock up to this are not reported.
+const CORRECTION: SignedDuration = SignedDuration::from_mins(1);
+
+/// The time up to which runs were dealt with, if the clock was set back behind it.
+pub(super) fn set_back(seen: &Observed) -> Option<Timestamp> {
+    let last = seen.reported()?.last_due.as_ref()?.0;
+    (last.duration_since(seen.now) > CORRECTION).then_some(last)
 }
 
 /// When Velero last made a run by the Velero Schedule of the Go controller, which wrote it down in the status too.
-fn by_velero(seen: &Observed) -> Option<Timestamp> {
+pub(super) fn by_velero(seen: &Observed) -> Option<Timestamp> {
     let reported = seen.reported().filter(|status| status.last_due.is_none());
     let reported = reported.and_then(|status| status.velero_schedule.as_ref()?.status.as_ref());
     let velero = seen.velero_schedule.as_deref().and_then(|velero| velero.status.as_ref());
@@ -98,7 +109,7 @@ fn why_skipped(seen: &Observed, times: &Times, policy: &Policy, due: &Due) -> Op
     if let Some(why) = confirm::overdue(seen, policy) {
         return Some(why);
     }
-    if !policy.schedules.allows_start(seen.now) {
+    if !times.may_start(due, seen.now) {
         let windows = policy.schedules.windows.join(", ");
         return Some(format!("backups may start only in the times that the administrator allows: {windows}"));
     }

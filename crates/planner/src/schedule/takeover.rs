@@ -12,7 +12,7 @@ use kube::core::ObjectMeta;
 
 use super::due::Times;
 use super::step::Step;
-use super::{Observed, status};
+use super::{Observed, status, step};
 use crate::ownership::{annotation, label};
 use crate::state::State;
 use crate::{Action, Key, Plan, Policy, Target};
@@ -22,6 +22,7 @@ const BEFORE: SignedDuration = SignedDuration::from_secs(30);
 const AFTER: SignedDuration = SignedDuration::from_mins(2);
 /// How long to wait for that.
 const WAIT: Duration = Duration::from_secs(30);
+const AT_IT: &str = "Velero may be making a run of its Velero Schedule";
 
 /// The schedule that a Velero Schedule was made for; none if it is not one of ours.
 pub(crate) fn origin(velero: &ObjectMeta) -> Option<Key> {
@@ -40,16 +41,40 @@ pub(crate) fn is_left(view: &State, velero: &ObjectMeta) -> bool {
 /// Writes down when Velero last made a backup, and deletes the Velero Schedule. If Velero makes another one meanwhile, the
 /// Velero Schedule is changed, and the deletion fails.
 pub(super) fn decide(seen: &Observed, velero: &Schedule, policy: &Policy, times: &Times) -> Plan {
-    let around = |due: super::Due| due.due < seen.now + BEFORE;
-    if times.next(seen.now - AFTER).is_some_and(around) {
-        return Plan::done().requeue_after(WAIT).because("Velero may be making a run of its Velero Schedule");
+    if velero_may_be_at_it(seen, times) {
+        return Plan::done().requeue_after(WAIT).because(AT_IT);
     }
     let (status, events) = status::after(seen, times, policy, &Step::Wait);
     let mut plan = Plan::done().then_if(status::patch(seen, &status));
     plan.events.extend(events);
-    if velero.metadata.deletion_timestamp.is_none() {
-        plan = plan.then(Action::DeleteUnchanged(Target::of(Kind::Schedule, &velero.metadata)));
-    }
-    plan.requeue_after(WAIT)
+    delete(velero, plan)
         .because("nacre runs it: the Velero Schedule of the Go controller goes, its Backups stay")
+}
+
+/// The same for a schedule that is refused, with the plan for that: Velero would go on making runs that nobody judges.
+pub(super) fn end(seen: &Observed, times: Option<&Times>, plan: Plan) -> Plan {
+    match &seen.velero_schedule {
+        None => plan,
+        Some(_) if times.is_some_and(|times| velero_may_be_at_it(seen, times)) => {
+            plan.requeue_after(WAIT).because(AT_IT)
+        }
+        Some(velero) => delete(velero, plan),
+    }
+}
+
+fn delete(velero: &Schedule, plan: Plan) -> Plan {
+    let delete = Action::DeleteUnchanged(Target::of(Kind::Schedule, &velero.metadata));
+    let delete = velero.metadata.deletion_timestamp.is_none().then_some(delete);
+    plan.then_if(delete).requeue_after(WAIT)
+}
+
+/// Whether a run is due in a moment, or was due a moment ago and Velero has not written down that it made it. What Velero
+/// has not made for longer, it does not make: its runs may be due so often that there is always one of a moment ago.
+fn velero_may_be_at_it(seen: &Observed, times: &Times) -> bool {
+    let Some(next) = times.cron.next(seen.now) else { return false };
+    let interval = times.cron.next(next).map(|following| following.duration_since(next));
+    let before = interval.map_or(BEFORE, |interval| BEFORE.min(interval / 4));
+    let made = step::by_velero(seen).or_else(|| Some(seen.schedule.metadata.creation_timestamp.as_ref()?.0));
+    let missing = made.and_then(|made| times.cron.next(made));
+    next < seen.now + before || missing.is_some_and(|due| due <= seen.now && due > seen.now - AFTER)
 }

@@ -344,6 +344,14 @@ fn first_run(world: &World) -> Option<String> {
     names.map(|name| format!("nab {name}")).find(|name| is_staying(world, name))
 }
 
+/// A backup that Velero is at work on.
+fn running(world: &World) -> Option<String> {
+    let mut all = world.everything();
+    let found =
+        all.find(|(key, object)| key.kind == Kind::Backup && object["status"]["phase"] == "InProgress");
+    found.map(|(key, _)| key.name.clone())
+}
+
 /// A schedule that has made a run and has another one due, keeps one of them, and whose owner changes their mind.
 pub(crate) fn schedule() -> Setup {
     let mut start = World::with(&["shop"]);
@@ -369,6 +377,14 @@ pub(crate) fn schedule() -> Setup {
             |w| w.edit("nas shop/s", json!({"spec": {"paused": true}})),
         ),
         wish("shop deletes the schedule", |w| has(w, "nas shop/s"), |w| w.delete("nas shop/s")),
+        wish(
+            "Velero fails a run",
+            |w| running(w).is_some(),
+            |w| {
+                let name = running(w).unwrap();
+                w.velero_ends(&name, "Failed", json!({}));
+            },
+        ),
         wish(
             "shop keeps two",
             |w| has(w, "nas shop/s"),

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::world::World;
 use crate::world::manifests::{nar, object};
 
-const MINUTE: Duration = Duration::from_mins(1);
-const HOUR: Duration = Duration::from_hours(1);
-const DAY: Duration = Duration::from_hours(24);
+pub(super) const MINUTE: Duration = Duration::from_mins(1);
+pub(super) const HOUR: Duration = Duration::from_hours(1);
+pub(super) const DAY: Duration = Duration::from_hours(24);
 
 /// A schedule; `place` is `namespace/name`.
 pub(super) fn nas(place: &str, schedule: &str, rest: Value) -> Value {
@@ -43,7 +43,7 @@ pub(super) fn velero_works(world: &mut World, phase: &str) {
     world.settle();
 }
 
-fn velero_ends_all(world: &mut World, phase: &str) {
+pub(super) fn velero_ends_all(world: &mut World, phase: &str) {
     for name in world.names(Kind::Backup) {
         let backup = format!("backup {name}");
         let name = name.split_once('/').unwrap().1.to_owned();
@@ -531,7 +531,7 @@ fn five_hundred_schedules_of_one_time_start_spread_over_five_minutes() {
 }
 
 /// What the Go controller made for `shop/nightly`, and when Velero last made a backup of it.
-fn velero_schedule(last_backup: &str) -> Value {
+pub(super) fn velero_schedule(last_backup: &str) -> Value {
     object(
         Kind::Schedule,
         "velero/shop-nightly-1",

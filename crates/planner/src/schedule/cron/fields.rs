@@ -45,7 +45,7 @@ pub(super) fn normal(text: &str) -> Result<Normal, String> {
     let fields: Result<Vec<_>, String> =
         FIELDS.iter().zip(&given).map(|(field, text)| field.normal(text)).collect();
     let fields = fields?;
-    Ok(Normal { any_hour: fields[HOUR] == "*" || given[HOUR].starts_with("*/"), text: fields.join(" ") })
+    Ok(Normal { any_hour: fields[HOUR] == "*", text: fields.join(" ") })
 }
 
 impl Field {

@@ -123,6 +123,11 @@ impl Cron {
         }
     }
 
+    /// All times it is due after this one.
+    pub fn after(&self, after: Timestamp) -> impl Iterator<Item = Timestamp> {
+        std::iter::successors(self.next(after), |due| self.next(*due))
+    }
+
     /// The last time it was due, later than `after` and not later than `until`.
     ///
     /// Found by halving the time between them, so that what it costs does not grow with how often it was due.

@@ -129,6 +129,15 @@ fn when_clocks_change_nothing_is_lost_and_nothing_runs_twice() {
         ["2026-10-25T02:00:00Z"],
         "the hour after it is not repeated"
     );
+    // Hours with a step are hours that are named: 02:30 is among them.
+    assert_eq!(
+        berlin("30 */2 * * *", "2026-03-28T23:00:00Z", 3),
+        ["2026-03-28T23:30:00Z", "2026-03-29T01:30:00Z", "2026-03-29T02:30:00Z"]
+    );
+    assert_eq!(
+        berlin("30 */2 * * *", "2026-10-24T23:00:00Z", 2),
+        ["2026-10-25T00:30:00Z", "2026-10-25T03:30:00Z"]
+    );
     // Half an hour, and clocks that change at midnight.
     let howe = times("TZ=Australia/Lord_Howe 15 2 * * *", "2026-10-03T00:00:00Z", 2);
     assert_eq!(howe, ["2026-10-03T15:45:00Z", "2026-10-04T15:15:00Z"]);
@@ -150,8 +159,9 @@ fn the_latest_time_is_found_however_many_there_were() {
 
 /// An oracle that shares nothing with the library: it reads a field by hand and tries minute after minute.
 mod oracle {
-    use jiff::Timestamp;
-    use jiff::tz::TimeZone;
+    use jiff::civil::DateTime;
+    use jiff::tz::{Offset, TimeZone};
+    use jiff::{SignedDuration, Timestamp};
 
     #[derive(Clone, Debug)]
     pub(super) struct Part {
@@ -172,23 +182,42 @@ mod oracle {
         parts.iter().any(|part| part.star && part.step == 1)
     }
 
-    pub(super) fn next(fields: &[Vec<Part>], after: Timestamp, minutes: u32) -> Option<Timestamp> {
+    fn fit(fields: &[Vec<Part>], time: DateTime) -> bool {
+        let week = time.weekday().to_sunday_zero_offset();
+        let (month_day, week_day) = (fits(&fields[2], time.day()), fits(&fields[4], week));
+        let day =
+            if star(&fields[2]) || star(&fields[4]) { month_day && week_day } else { month_day || week_day };
+        day && fits(&fields[0], time.minute())
+            && fits(&fields[1], time.hour())
+            && fits(&fields[3], time.month())
+    }
+
+    /// How clocks have changed at most an hour before: from this offset, and whether forward.
+    fn changed(zone: &TimeZone, at: Timestamp) -> Option<(Offset, bool)> {
+        [30, 60].into_iter().find_map(|minutes| {
+            let by = SignedDuration::from_mins(minutes);
+            let (before, now) = (zone.to_offset(at - by), zone.to_offset(at));
+            let jump = now.duration_since(before);
+            (jump.abs() == by).then_some((before, jump.is_positive()))
+        })
+    }
+
+    pub(super) fn next(
+        fields: &[Vec<Part>],
+        zone: &TimeZone,
+        after: Timestamp,
+        minutes: u32,
+    ) -> Option<Timestamp> {
         let first = after.as_second().div_euclid(60) * 60 + 60;
         (0..minutes).find_map(|minute| {
             let at = Timestamp::from_second(first + i64::from(minute) * 60).ok()?;
-            let time = at.to_zoned(TimeZone::UTC);
-            let week = time.weekday().to_sunday_zero_offset();
-            let (month_day, week_day) = (fits(&fields[2], time.day()), fits(&fields[4], week));
-            let day = if star(&fields[2]) || star(&fields[4]) {
-                month_day && week_day
-            } else {
-                month_day || week_day
+            let shown = fit(fields, zone.to_offset(at).to_datetime(at));
+            let due = match changed(zone, at).filter(|_| !star(&fields[1])) {
+                None => shown,
+                Some((before, true)) => shown || fit(fields, before.to_datetime(at)),
+                Some((_, false)) => false,
             };
-            let fine = day
-                && fits(&fields[0], time.minute())
-                && fits(&fields[1], time.hour())
-                && fits(&fields[3], time.month());
-            fine.then_some(at)
+            due.then_some(at)
         })
     }
 }
@@ -229,10 +258,35 @@ proptest! {
         let parts = [minute.1, hour.1, day.1, month.1, week.1];
         let after = Timestamp::from_second(second).unwrap();
         let minutes = 40 * 24 * 60;
-        let expected = oracle::next(&parts, after, minutes);
+        let expected = oracle::next(&parts, &jiff::tz::TimeZone::UTC, after, minutes);
         let end = Timestamp::from_second(second + i64::from(minutes) * 60).unwrap();
         let found = cron(&text).next(after).filter(|due| *due <= end);
         prop_assert_eq!(found, expected, "{}", text);
+    }
+
+    /// The same on days on which clocks change.
+    #[test]
+    fn times_are_those_of_the_oracle_when_clocks_change(
+        fields in (field(0, 59), field(0, 23)),
+        (zone, change) in prop::sample::select(vec![
+            ("Europe/Berlin", "2026-03-29T01:00:00Z"), ("Europe/Berlin", "2026-10-25T01:00:00Z"),
+            ("America/New_York", "2026-03-08T07:00:00Z"), ("America/New_York", "2026-11-01T06:00:00Z"),
+            ("Australia/Lord_Howe", "2026-04-04T15:00:00Z"), ("Australia/Lord_Howe", "2026-10-03T15:30:00Z"),
+            ("Asia/Kathmandu", "2026-03-29T01:00:00Z"),
+        ]),
+        minutes_before in 0..600_i64,
+    ) {
+        let (minute, hour) = fields;
+        let text = format!("{} {} * * *", minute.0, hour.0);
+        let star = || vec![oracle::Part { low: 0, high: 31, step: 1, star: true }];
+        let parts = [minute.1, hour.1, star(), star(), star()];
+        let cron = Cron::read(&text, &setting(Some(zone))).unwrap();
+        let mut after: Timestamp = change.parse::<Timestamp>().unwrap() - jiff::SignedDuration::from_mins(minutes_before);
+        for _ in 0..6 {
+            let expected = oracle::next(&parts, cron.zone(), after, 3 * 24 * 60);
+            prop_assert_eq!(cron.next(after), expected, "{} in {} after {}", text, zone, after);
+            after = expected.unwrap();
+        }
     }
 
     /// In any time zone: times rise, and the latest is the last of them.
