@@ -40,6 +40,7 @@ mod schedule_ends;
 mod schedules;
 mod storage;
 mod synced;
+mod ten_policies;
 mod turns;
 mod velero_view;
 mod volume_choice;
