@@ -8,7 +8,7 @@ CRATES := api planner live_migration runtime engine controller cli image bed e2e
 # The crates with unit tests, always all of them: another selection has other features, and builds the dependencies again.
 UNITS := --workspace --exclude e2e
 # The tests that keep generated files current, and write them with NACRE_GEN.
-GENERATED := $(UNITS) --test crds --test manifests --test operator_manifest --test policy
+GENERATED := $(UNITS) --test crds --test manifests --test operator_manifest --test policy --test troubleshooting
 # The same for what is made of the command line: docs/cli.md and the manual pages.
 REFERENCE := $(UNITS) --bin kubectl-nacre reference
 
@@ -135,6 +135,15 @@ image: ## Make the image that ships, without a registry or docker: target/nacre-
 	@# The tests of the layout look at this archive, its size included.
 	NACRE_IMAGE=$$(realpath $(IMAGE)) cargo test --quiet $(UNITS) --test layout
 	@echo "== Load it with: podman load --input $(IMAGE)"
+
+# PROFILE, UNTAGGED, TARGETS and OUT reach it by the environment.
+.PHONY: release
+release: ## Make a release of a tagged commit: programs, image, chart, manifests, bundle, documents (UNTAGGED=1 PROFILE=release: only try it)
+	@PROFILE="$(PROFILE)" UNTAGGED="$(UNTAGGED)" TARGETS="$(TARGETS)" tools/release.sh
+
+.PHONY: release-again
+release-again: ## Make the release a second time at another path, and compare every byte
+	@PROFILE="$(PROFILE)" UNTAGGED="$(UNTAGGED)" TARGETS="$(TARGETS)" tools/release-again.sh
 
 .PHONY: gen
 gen: ## Regenerate the files in deploy/ and docs/

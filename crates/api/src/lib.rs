@@ -17,6 +17,7 @@ pub mod labels;
 mod location;
 mod location_request;
 mod naming;
+pub mod reasons;
 mod restore;
 mod retention;
 mod schedule;

@@ -57,6 +57,34 @@ fn every_condition_and_reason_is_explained() {
     assert!(constants.count() > 50);
 }
 
+/// Every field of a schema without a description, at any depth.
+fn silent_fields(schema: &Value, path: &str, found: &mut (usize, Vec<String>)) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        found.0 += 1;
+        if field["description"].as_str().is_none_or(|text| text.trim().is_empty()) {
+            found.1.push(path.clone());
+        }
+        silent_fields(field, &path, found);
+    }
+    for below in ["items", "additionalProperties"] {
+        if schema[below].is_object() {
+            silent_fields(&schema[below], path, found);
+        }
+    }
+}
+
+#[test]
+fn kubectl_explains_every_field() {
+    let mut found = (0, Vec::new());
+    for crd in api::crds() {
+        silent_fields(&schema(&crd), &crd.spec.names.plural, &mut found);
+    }
+    let (fields, silent) = found;
+    assert_eq!(silent, [""; 0]);
+    assert!(fields > 500, "only {fields} fields were found");
+}
+
 #[test]
 fn names_are_those_released_clients_use() {
     let names: Vec<_> = api::crds()
@@ -71,8 +99,8 @@ fn names_are_those_released_clients_use() {
     assert_eq!(
         names,
         [
-            "oadp.openshift.io nonadminbackups nab [Request-Phase Velero-Phase Data-Protected Starts Age]",
-            "oadp.openshift.io nonadminrestores nar [Request-Phase Velero-Phase Data-Restored Starts Age]",
+            "oadp.openshift.io nonadminbackups nab [Request-Phase Velero-Phase Data-Protected Starts Waits Age]",
+            "oadp.openshift.io nonadminrestores nar [Request-Phase Velero-Phase Data-Restored Starts Waits Age]",
             "oadp.openshift.io nonadminbackupstoragelocations nabsl [Request-Approved Request-Phase Velero-Phase Age]",
             "oadp.openshift.io nonadminbackupstoragelocationrequests nabslrequest \
              [Request-Phase Request-Namespace Request-Name Age]",

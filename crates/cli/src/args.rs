@@ -1,5 +1,7 @@
 //! The command line as a whole: what all commands share, and which commands there are.
 
+use std::sync::LazyLock;
+
 use anyhow::Result;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
@@ -11,9 +13,12 @@ use crate::{
     policy, queue, relocate, request, restore, schedule, status, usage, verify, whoami,
 };
 
+/// What `--version` prints.
+static VERSION: LazyLock<String> = LazyLock::new(|| planner::version::text(option_env!("NACRE_COMMIT")));
+
 /// Backups, restores and live-migration permissions for namespace owners.
 #[derive(Debug, Parser)]
-#[command(name = "kubectl-nacre", bin_name = "kubectl nacre", version, after_help = EXIT_CODES)]
+#[command(name = "kubectl-nacre", bin_name = "kubectl nacre", version = VERSION.as_str(), after_help = EXIT_CODES)]
 pub(crate) struct Args {
     #[command(flatten)]
     connection: Connection,

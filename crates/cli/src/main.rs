@@ -11,6 +11,8 @@ mod connect;
 mod delete;
 mod describe;
 mod doctor;
+#[cfg(test)]
+mod documented;
 mod download;
 mod explain;
 mod help;

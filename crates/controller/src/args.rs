@@ -1,16 +1,20 @@
 //! Flags and environment. The environment is OADP's operator's, the flags are the Go controller's.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
 use crate::lease::LeaseArgs;
 
+/// What `--version` prints.
+static VERSION: LazyLock<String> = LazyLock::new(|| planner::version::text(option_env!("NACRE_COMMIT")));
+
 /// Backup and restore for namespace owners, by way of Velero. With no arguments and WATCH_NAMESPACE set, runs the
 /// controller.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "nacre", version, about)]
+#[command(name = "nacre", version = VERSION.as_str(), about)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -137,7 +141,9 @@ mod tests {
 
     #[test]
     fn the_version_is_that_of_nacre() {
-        assert_eq!(Args::command().render_version(), format!("nacre {}\n", env!("CARGO_PKG_VERSION")));
+        let version = Args::command().render_version();
+        assert!(version.starts_with(concat!("nacre ", env!("CARGO_PKG_VERSION"), " (commit ")), "{version}");
+        assert!(version.contains("Velero 1.14 to 1.18"), "{version}");
     }
 
     #[test]

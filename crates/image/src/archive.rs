@@ -203,7 +203,7 @@ fn tar(archive: &Path, folder: &Path, what: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn sha256(file: &Path) -> Result<String> {
+pub(crate) fn sha256(file: &Path) -> Result<String> {
     let mut context = digest::Context::new(&SHA256);
     let mut file = File::open(file)?;
     let mut buffer = vec![0; 1 << 16];

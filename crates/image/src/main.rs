@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use image::nacre;
+use image::release::Release;
 
 /// nacre's image, without a registry and without a daemon.
 #[derive(Parser)]
@@ -31,6 +32,26 @@ enum Command {
         #[arg(long)]
         with_libraries: bool,
         /// The archive to write
+        to: PathBuf,
+    },
+    /// Write a whole release to an empty folder: archives, chart, manifests, bundle, documents and checksums
+    Release {
+        /// The folder with the static programs
+        #[arg(long)]
+        programs: PathBuf,
+        /// The programs are not static. For a look at the packaging, not to ship
+        #[arg(long)]
+        with_libraries: bool,
+        /// The commit that the programs were built from
+        #[arg(long)]
+        commit: String,
+        /// The time of that commit, in seconds since 1970
+        #[arg(long, env = "SOURCE_DATE_EPOCH")]
+        time: u64,
+        /// The tag of the commit
+        #[arg(long)]
+        tag: Option<String>,
+        /// The folder to write to
         to: PathBuf,
     },
     /// Fill a folder with everything that is in the image, for builders that take it from there
@@ -66,6 +87,13 @@ fn run(command: Command) -> Result<()> {
             writeln!(io::stdout(), "{name}: {} in {}", size(&to)?, to.display())?;
             for (program, path) in &image.files {
                 writeln!(io::stdout(), "  {}: {} before compression", path.display(), size(program)?)?;
+            }
+            Ok(())
+        }
+        Command::Release { programs, with_libraries, commit, time, tag, to } => {
+            let release = Release { programs, with_libraries, commit, time, tag };
+            for name in release.write(&to)? {
+                writeln!(io::stdout(), "  {name}: {}", size(&to.join(&name))?)?;
             }
             Ok(())
         }

@@ -56,6 +56,7 @@ pub mod usage;
 pub mod vap;
 mod velero_status;
 pub mod velero_view;
+pub mod version;
 pub mod view;
 pub mod volumes;
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use anyhow::{Result, bail};
 use api::Kind;
 use planner::Object;
-use planner::install::{SINCE_1_36, Settings, objects_without};
+use planner::install::{Part, SERVICE_ACCOUNT, SINCE_1_36, Settings, objects_without};
 use serde_json::{Value, json};
 
 use super::settings::InstallArgs;
@@ -15,6 +15,8 @@ use crate::output::{Format, Outcome, lines};
 #[command(after_help = "Examples:
   kubectl nacre render -n velero > nacre.yaml       for kubectl apply, or a repository
   kubectl nacre render --no-crds                    without nacre's CRDs
+  kubectl nacre render --only admission -n openshift-adp     one part, for another namespace of Velero's
+  kubectl nacre render --only oadp -n openshift-adp          what OADP's own role leaves out
 
 Needs no cluster. Velero's namespace is not among the manifests: deleting them must not delete every backup.")]
 pub(crate) struct Render {
@@ -28,10 +30,28 @@ pub(crate) struct Render {
     /// For Kubernetes before 1.36: have nacre's webhook record who asks, instead of the API server by itself.
     #[arg(long)]
     requester_webhook: bool,
+
+    /// Only these parts: crds, controller, admission, requester, requester-webhook, velero-view, operator, oadp.
+    #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = part)]
+    only: Vec<Part>,
+
+    /// The service account that OADP runs nacre as, for --only oadp.
+    #[arg(long, value_name = "NAME", default_value = SERVICE_ACCOUNT)]
+    service_account: String,
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    let found = Part::ALL.into_iter().find(|part| part.name() == text);
+    found.ok_or_else(|| format!("name some of {}", Part::ALL.map(Part::name).join(", ")))
 }
 
 pub(crate) fn render(render: &Render, namespace: Option<&str>, format: Format) -> Result<Outcome> {
     let settings = render.wishes.settings(namespace)?;
+    if !render.only.is_empty() {
+        let parts = render.only.iter();
+        let objects = parts.flat_map(|part| part.objects(&settings, &render.service_account)).collect();
+        return print_objects(objects, format);
+    }
     let unserved = if render.requester_webhook { &SINCE_1_36[..] } else { &[] };
     print(&settings, unserved, render.no_crds, format)
 }
@@ -48,7 +68,10 @@ pub(super) fn print(
         bail!("{}", problems.join("; "));
     }
     let wanted = |object: &Object| !no_crds || object.kind != Kind::CustomResourceDefinition;
-    let objects: Vec<Object> = objects_without(settings, unserved).into_iter().filter(wanted).collect();
+    print_objects(objects_without(settings, unserved).into_iter().filter(wanted).collect(), format)
+}
+
+fn print_objects(objects: Vec<Object>, format: Format) -> Result<Outcome> {
     let text = match format {
         Format::Table | Format::Wide | Format::Yaml => {
             let texts: Result<Vec<_>, _> =

@@ -18,6 +18,8 @@ struct Sort {
     otherwise: &'static str,
     /// Whether nacre works without, as it does with OADP's own role.
     optional: bool,
+    /// Which part of the installation brings it on OADP.
+    part: &'static str,
 }
 
 const SORTS: [Sort; 4] = [
@@ -27,6 +29,7 @@ const SORTS: [Sort; 4] = [
         what: "CRDs",
         otherwise: "requests of these kinds cannot be made",
         optional: false,
+        part: "oadp",
     },
     Sort {
         area: Area::Rights,
@@ -40,6 +43,7 @@ const SORTS: [Sort; 4] = [
         what: "roles and bindings",
         otherwise: "tenants cannot ask, or nacre cannot act",
         optional: false,
+        part: "oadp",
     },
     Sort {
         area: Area::Admission,
@@ -47,6 +51,7 @@ const SORTS: [Sort; 4] = [
         what: "admission policies",
         otherwise: "what must hold even while nacre is down does not",
         optional: false,
+        part: "admission",
     },
     Sort {
         area: Area::Admission,
@@ -55,6 +60,7 @@ const SORTS: [Sort; 4] = [
         otherwise: "nobody records who asks, and requests are judged by their namespace alone \
                     (Kubernetes 1.36 and later have such policies; before, nacre's webhook does it)",
         optional: true,
+        part: "requester",
     },
 ];
 
@@ -75,8 +81,14 @@ pub(super) fn examine(seen: &Observed) -> Vec<Finding> {
 
 impl Sort {
     fn examine(&self, seen: &Observed) -> Vec<Finding> {
-        let parts: Vec<_> =
-            seen.installed.iter().filter(|(wanted, _)| self.kinds.contains(&wanted.kind)).collect();
+        // On OADP its role takes the place of these: see `oadp`.
+        let theirs =
+            |wanted: &Object| seen.by_oadp() && self.area == Area::Rights && wanted.name() == "nacre";
+        let parts: Vec<_> = seen
+            .installed
+            .iter()
+            .filter(|(wanted, _)| self.kinds.contains(&wanted.kind) && !theirs(wanted))
+            .collect();
         let names = |which: &dyn Fn(&Object, &Reading<Object>) -> bool| -> Vec<String> {
             let those = parts.iter().filter(|(wanted, found)| which(wanted, found));
             those.map(|(wanted, _)| short(wanted)).collect()
@@ -90,7 +102,7 @@ impl Sort {
             names(&|wanted, found| matches!(found, Reading::Found(found) if !served(wanted, found)));
         let unseen = names(&|_, found| matches!(found, Reading::Forbidden));
         let unread = names(&|_, found| matches!(found, Reading::Unreadable(_)));
-        let install = seen.installer();
+        let install = if seen.by_oadp() { seen.render(self.part) } else { seen.installer() };
         let (area, what) = (self.area, self.what);
         let mut findings = Vec::new();
         let by_webhook = match &seen.recorder {

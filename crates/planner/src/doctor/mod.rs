@@ -6,6 +6,7 @@
 //! | `storage` | the default location, and those of tenants |
 //! | `program` | the leader: the lease, nacre's Deployment, and whether another controller runs too |
 //! | `installed` | CRDs, roles and admission policies, compared with what an installation would create |
+//! | `oadp` | on OADP: what its role leaves out |
 //! | `fence` | whether the API server holds what Velero creates for tenants |
 //! | `webhook` | whether the API server can ask nacre |
 //! | `rights` | who holds more than they should: tenants' roles, Velero's namespace, migrations |
@@ -13,6 +14,7 @@
 
 mod fence;
 mod installed;
+mod oadp;
 mod program;
 mod recorder;
 mod rights;
@@ -147,6 +149,7 @@ pub fn examine(seen: &Observed) -> Vec<Finding> {
     findings.extend(fence::examine(seen));
     findings.extend(webhook::examine(seen));
     findings.extend(rights::examine(seen));
+    findings.extend(oadp::examine(seen));
     findings.extend(settings::examine(seen, &loaded, &vanished));
     findings.sort_by_key(|finding| finding.area);
     findings
@@ -214,10 +217,24 @@ impl Observed {
         install::current(&found, &self.namespace)
     }
 
+    /// The command that applies parts of the installation for this namespace and service account.
+    fn render(&self, parts: &str) -> String {
+        let account = oadp::account(self);
+        let account = if account == install::SERVICE_ACCOUNT {
+            String::new()
+        } else {
+            format!(" --service-account {account}")
+        };
+        format!(
+            "kubectl nacre render --only {parts} -n {}{account} | kubectl apply --server-side -f -",
+            self.namespace
+        )
+    }
+
     /// The command that repairs the installation and changes nothing else.
     fn installer(&self) -> String {
         if self.by_oadp() {
-            return "kubectl apply --server-side -f deploy/nacre.yaml -f deploy/admission.yaml".to_owned();
+            return self.render("oadp,admission");
         }
         let namespace = &self.namespace;
         let Reading::Found(controllers) = &self.controllers else {
@@ -250,5 +267,7 @@ fn some(names: &[String]) -> String {
     if names.len() > ENOUGH { format!("{shown} and {} more", names.len() - ENOUGH) } else { shown }
 }
 
+#[cfg(test)]
+mod oadp_tests;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use super::*;
 use crate::admission::objects;
 use crate::policy::KEY;
 
-fn read<T: DeserializeOwned>(value: Value) -> T {
+pub(super) fn read<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
@@ -73,7 +73,7 @@ static INSTALLED: LazyLock<Vec<(Object, Reading<Object>)>> = LazyLock::new(|| {
     wanted("velero").into_iter().map(as_it_should_be).collect()
 });
 
-fn healthy() -> Observed {
+pub(super) fn healthy() -> Observed {
     let configuration =
         objects("velero").into_iter().find(|one| one.kind == Kind::ValidatingWebhookConfiguration);
     let mut configuration: ValidatingWebhookConfiguration = read(configuration.unwrap().body);

@@ -12,7 +12,9 @@ mod decide;
 mod differ;
 mod fence;
 mod found;
+mod oadp;
 mod operator;
+mod parts;
 mod program;
 mod record;
 mod roles;
@@ -31,7 +33,9 @@ pub use differ::{Difference, differences};
 pub(crate) use fence::binds_velero;
 pub use fence::{DEPLOYMENT, VeleroFound};
 pub use found::{Found, KINDS, is_ours};
+pub use oadp::{EXTRAS, Gap, extras, gaps};
 pub use operator::{OPERATOR, operator};
+pub use parts::Part;
 pub use program::{CONTROLLER, program, webhook};
 pub use record::RECORD;
 pub(crate) use roles::TENANT_KINDS;
@@ -99,6 +103,11 @@ pub fn recorder(settings: &Settings) -> Vec<Object> {
 
 /// The kinds that API servers before Kubernetes 1.36 do not know.
 pub const SINCE_1_36: [Kind; 2] = [Kind::MutatingAdmissionPolicy, Kind::MutatingAdmissionPolicyBinding];
+
+/// Whether an object is a policy that changes objects, or the binding of one.
+pub(crate) fn is_mutation(object: &Object) -> bool {
+    SINCE_1_36.contains(&object.kind)
+}
 
 fn marked_all(objects: Vec<Object>) -> impl Iterator<Item = Object> {
     objects.into_iter().map(|object| marked(object.kind, object.body))

@@ -54,7 +54,7 @@ fn the_chart_is_current() {
     assert_eq!(shipped.len(), files.len(), "deploy/chart has a file nobody generates: {shipped:?}");
 }
 
-fn all_files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn all_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { all_files(&path) } else { vec![path] }).collect()
 }

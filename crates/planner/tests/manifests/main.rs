@@ -3,13 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod chart;
+mod olm;
+mod olm_format;
 
 use std::fs;
 use std::path::Path;
 
 use api::Kind;
 use planner::Object;
-use planner::install::{self, Settings, UserRole};
+use planner::install::{Part, SERVICE_ACCOUNT, Settings};
 use planner::location::table::KeyHandling;
 use planner::location::{config, credentials};
 
@@ -18,23 +20,20 @@ const WRITE: &str = "NACRE_GEN";
 
 #[test]
 fn the_shipped_manifests_are_current() {
-    let mut objects = install::objects(&Settings::default());
-    // The definitions have files of their own.
-    objects.retain(|object| object.kind != Kind::CustomResourceDefinition);
-    let admission = planner::admission::objects("velero");
-    let is_admission = |object: &Object| {
-        admission.iter().any(|other| other.kind == object.kind && other.name() == object.name())
-    };
-    let (admission, rest): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_admission);
-    let (mutations, admission): (Vec<_>, Vec<_>) = admission.into_iter().partition(is_mutation);
-    is_current("nacre.yaml", rest);
-    is_current("admission.yaml", admission);
-    // Only for API servers that know such policies.
-    is_current("requester.yaml", mutations);
-    // For all others: nacre's webhook does it.
-    is_current("requester-webhook.yaml", install::recorder(&Settings::default()));
-    // Only for clusters in which tenants are to use Velero's own tools.
-    is_current("velero-view.yaml", planner::velero_view::roles::objects("velero", &UserRole::ALL));
+    let settings = Settings::default();
+    let files = [
+        ("nacre.yaml", Part::Controller),
+        ("admission.yaml", Part::Admission),
+        // Only for API servers that know such policies.
+        ("requester.yaml", Part::Requester),
+        // For all others: nacre's webhook does it.
+        ("requester-webhook.yaml", Part::RequesterWebhook),
+        // Only for clusters in which tenants are to use Velero's own tools.
+        ("velero-view.yaml", Part::VeleroView),
+    ];
+    for (file, part) in files {
+        is_current(file, part.objects(&settings, SERVICE_ACCOUNT));
+    }
 }
 
 /// Whether an object is a policy that changes objects, or the binding of one.

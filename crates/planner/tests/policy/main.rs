@@ -4,6 +4,7 @@
 
 mod applications;
 mod both;
+mod effects;
 mod examined;
 mod guides;
 mod origins;

@@ -9,6 +9,8 @@ use planner::policy::{EnforcedLocation, IN_APPLICATIONS, Policy, check};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
+use super::effects;
+
 /// What the page begins with.
 const INTRODUCTION: &str = include_str!("reference.md");
 
@@ -151,6 +153,14 @@ fn in_application(key: &str) -> String {
     found.map(|(_, theirs)| format!("`{theirs}`")).unwrap_or_default()
 }
 
+/// Every key that is explained, but for the fields of whole specs.
+pub(crate) fn keys() -> Vec<String> {
+    let root = schema::<Policy>();
+    let mut found = Vec::new();
+    rows(&root, &root, "", &json!(Policy::default()), &mut found);
+    found.into_iter().map(|row| row.key).collect()
+}
+
 fn page() -> String {
     let root = schema::<Policy>();
     let defaults = json!(Policy::default());
@@ -161,9 +171,16 @@ fn page() -> String {
         page.push_str("| --- | --- | --- | --- | --- |\n");
         let mut found = Vec::new();
         rows(&root, part, section, &defaults[section], &mut found);
-        for Row { key, kind, default, meaning } in found {
-            writeln!(page, "| `{key}` | {kind} | {default} | {meaning} | {} |", in_application(&key))
-                .unwrap();
+        for Row { key, kind, default, meaning } in &found {
+            writeln!(page, "| `{key}` | {kind} | {default} | {meaning} | {} |", in_application(key)).unwrap();
+        }
+        page.push_str("\n| key | accepts | example | what a tenant sees when it applies |\n");
+        page.push_str("| --- | --- | --- | --- |\n");
+        for Row { key, .. } in &found {
+            let effects::Effect { accepts, example, seen, .. } =
+                effects::of(key).unwrap_or_else(|| panic!("{key} has no example"));
+            let (name, example) = (key.rsplit('.').next().unwrap(), example.replace('|', "\\|"));
+            writeln!(page, "| `{key}` | {accepts} | `{name}: {example}` | {seen} |").unwrap();
         }
     }
     let specs = [

@@ -46,6 +46,7 @@ mod schedule_windows;
 mod schedules;
 mod storage;
 mod synced;
+mod ten_policies;
 mod turns;
 mod velero_view;
 mod volume_choice;

@@ -1,0 +1,104 @@
+//! On OADP: what its role leaves out of what nacre needs, what does not work without it, and the one command that gives it.
+
+use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef, Subject};
+use kube::ResourceExt as _;
+
+use super::{Area, Finding, Observed};
+use crate::install::{CONTROLLER, Gap, SERVICE_ACCOUNT, gaps};
+use crate::policy::Reading;
+use crate::rbac::Rbac;
+use crate::rbac::subject::Who;
+
+const AREA: Area = Area::Rights;
+
+pub(super) fn examine(seen: &Observed) -> Option<Finding> {
+    let Reading::Found(rbac) = &seen.rbac else { return None };
+    if !seen.by_oadp() {
+        return None;
+    }
+    let account = account(seen);
+    let who = Who::account(&seen.namespace, &account);
+    let missing: Vec<Gap> = gaps(&seen.namespace).into_iter().filter(|gap| !holds(rbac, &who, gap)).collect();
+    let mut consequences: Vec<&str> = Vec::new();
+    for gap in &missing {
+        if !consequences.contains(&gap.without()) {
+            consequences.push(gap.without());
+        }
+    }
+    Some(if missing.is_empty() {
+        AREA.ok(format!("{who} has every permission that nacre uses, by OADP's role and more"))
+    } else {
+        AREA.warning(
+            format!(
+                "OADP's role leaves out {} permissions of {who}: {}",
+                missing.len(),
+                consequences.join("; ")
+            ),
+            seen.render("oadp"),
+        )
+    })
+}
+
+/// The account of nacre's pods in that installation.
+pub(super) fn account(seen: &Observed) -> String {
+    let Reading::Found(controllers) = &seen.controllers else { return SERVICE_ACCOUNT.to_owned() };
+    let own = controllers.iter().find(|one| {
+        one.name_any() == CONTROLLER && one.namespace().as_deref() == Some(seen.namespace.as_str())
+    });
+    let pod = own.and_then(|own| own.spec.as_ref()?.template.spec.as_ref());
+    pod.and_then(|pod| pod.service_account_name.clone()).unwrap_or_else(|| SERVICE_ACCOUNT.to_owned())
+}
+
+/// Whether somebody has this permission, whole.
+fn holds(rbac: &Rbac, who: &Who, gap: &Gap) -> bool {
+    let rules = rules_of(rbac, who, &gap.namespace);
+    gap.verbs.iter().all(|verb| {
+        let has = |name: Option<&String>| rules.iter().any(|rule| gives(rule, gap, verb, name));
+        has(None) || !gap.names.is_empty() && gap.names.iter().all(|name| has(Some(name)))
+    })
+}
+
+fn gives(rule: &PolicyRule, gap: &Gap, verb: &str, name: Option<&String>) -> bool {
+    let among = |list: Option<&[String]>, word: &str| {
+        list.unwrap_or_default().iter().any(|one| one == word || one == "*")
+    };
+    let names = rule.resource_names.as_deref().unwrap_or_default();
+    among(Some(&rule.verbs), verb)
+        && among(rule.api_groups.as_deref(), &gap.group)
+        && among(rule.resources.as_deref(), &gap.resource)
+        && (names.is_empty() || name.is_some_and(|name| names.contains(name)))
+}
+
+/// Every rule that counts for somebody in this namespace; empty for all namespaces.
+fn rules_of<'a>(rbac: &'a Rbac, who: &Who, namespace: &str) -> Vec<&'a PolicyRule> {
+    let identity = who.identity();
+    let named = |subjects: Option<&[Subject]>, place: &str| {
+        let subjects = subjects.unwrap_or_default().iter();
+        subjects.filter_map(|subject| Who::of(subject, place)).any(|one| one.includes(&identity))
+    };
+    let cluster_role = |role: &RoleRef| {
+        let found = rbac.cluster_roles.iter().find(|found| found.name_any() == role.name);
+        found.and_then(|found| found.rules.as_deref()).unwrap_or_default()
+    };
+    let everywhere = rbac
+        .cluster_role_bindings
+        .iter()
+        .filter(|binding| named(binding.subjects.as_deref(), ""))
+        .flat_map(|binding| cluster_role(&binding.role_ref));
+    let here = rbac
+        .role_bindings
+        .iter()
+        .filter(|binding| binding.namespace().as_deref() == Some(namespace))
+        .filter(|binding| named(binding.subjects.as_deref(), namespace))
+        .flat_map(|binding| match binding.role_ref.kind.as_str() {
+            "Role" => {
+                let is_it = |role: &&k8s_openapi::api::rbac::v1::Role| {
+                    role.name_any() == binding.role_ref.name && role.namespace().as_deref() == Some(namespace)
+                };
+                let found = rbac.roles.iter().find(is_it);
+                found.and_then(|found| found.rules.as_deref()).unwrap_or_default()
+            }
+            _ => cluster_role(&binding.role_ref),
+        });
+    everywhere.chain(here).collect()
+}
