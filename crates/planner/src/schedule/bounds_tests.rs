@@ -26,7 +26,7 @@ const NUMBERS: [&str; 6] = ["keepLast", "keepHourly", "keepDaily", "keepWeekly",
 #[test]
 fn each_number_is_kept_within_its_bounds() {
     for field in NUMBERS {
-        let one = |number: Option<u32>| number.map_or(json!({}), |number| json!({ field: number }));
+        let one = |number: Option<u32>| number.map_or_else(|| json!({}), |number| json!({ field: number }));
         for (asked, min, max, holds) in [
             (Some(5), None, None, Some(5)),
             (Some(5), Some(7), None, Some(7)),

@@ -28,9 +28,12 @@ fn three_days() -> Value {
     json!({"template": {"backupSpec": {"ttl": "72h"}}})
 }
 
+/// What a schedule is refused for, and what somebody does to that end.
+type Refuse = (&'static str, fn(&mut World));
+
 #[test]
 fn the_last_good_backup_of_a_refused_schedule_does_not_expire() {
-    let refuse: [(&str, fn(&mut World)); 6] = [
+    let refuse: [Refuse; 6] = [
         ("minInterval", |world| world.policy(|policy| policy.schedules.min_interval = "48h".into())),
         ("windows", |world| world.policy(|policy| policy.schedules.windows = vec!["12:00-13:00".to_owned()])),
         ("maxPerNamespace", |world| world.policy(|policy| policy.schedules.max_per_namespace = Some(0))),

@@ -24,7 +24,9 @@ fn a_run_near_the_end_of_a_window_is_not_shifted_out_of_it() {
     for _ in 0..2 {
         world.pass(DAY);
         // Velero is given a few at a time.
-        names.iter().for_each(|_| velero_works(&mut world, "Completed"));
+        for _ in names {
+            velero_works(&mut world, "Completed");
+        }
     }
     for name in names {
         let nas = format!("nas shop/{name}");
