@@ -26,6 +26,10 @@ demo: tools ## Show a tenant's volume lost and brought back on a real cluster, w
 	@cargo build --release --package controller --package cli --package e2e
 	@$${CARGO_TARGET_DIR:-target}/release/demo
 
+.PHONY: cast
+cast: ## Run the demo, and draw what its ransomware story printed as docs/ransomware.svg
+	@set -o pipefail; $(MAKE) --no-print-directory demo | tee /dev/stderr | tools/cast.sh "== Ransomware" "== bob" > docs/ransomware.svg
+
 .PHONY: test
 test: tools check build ## Run every test: unit, property, real API server, end to end (long stories shortened)
 	cargo test $(UNITS) --no-run
