@@ -23,7 +23,9 @@ pub const VELERO_ACCESS: &str = "nacre.dev/velero-access";
 pub const NAB_NACUUID: &str = "openshift.io/oadp-nab-origin-nacuuid";
 /// The same on a Velero Restore.
 pub const NAR_NACUUID: &str = "openshift.io/oadp-nar-origin-nacuuid";
-/// The same on a storage location, its Secret and its approval request.
+/// On a Velero Restore that ended a while ago: admission policies that are evaluated once for each Restore skip it.
+pub const ENDED: &str = "nacre.dev/ended";
+/// The same as [`NAR_NACUUID`] on a storage location, its Secret and its approval request.
 pub const NABSL_NACUUID: &str = "openshift.io/oadp-nabsl-origin-nacuuid";
 /// The same on a Velero Schedule that the Go controller made.
 pub const NAS_NACUUID: &str = "openshift.io/oadp-nas-origin-nacuuid";
@@ -130,6 +132,8 @@ pub const VELERO_BACKUP_NAME: &str = "velero.io/backup-name";
 pub const VELERO_BACKUP_UID: &str = "velero.io/backup-uid";
 /// Velero's own label: which Restore an object belongs to.
 pub const VELERO_RESTORE_NAME: &str = "velero.io/restore-name";
+/// Velero's own label: on a PersistentVolume that a data mover restored, and on its claim's selector.
+pub const VELERO_MOVED_VOLUME: &str = "velero.io/dynamic-pv-restore";
 /// Velero's own label: which one of that name.
 pub const VELERO_RESTORE_UID: &str = "velero.io/restore-uid";
 /// Velero's own label: the uid of the claim whose data an object about a volume is about.

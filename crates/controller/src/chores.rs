@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{Cluster, Executor, Leadership, chain};
-use planner::{Action, Event, Key, Plan, gc, sync};
+use planner::{Action, Event, Key, Plan, Target, gc, sync};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
@@ -56,32 +57,26 @@ pub(crate) async fn collect(cluster: Arc<Cluster>, executor: Executor, leadershi
     loop {
         sleep(INTERVAL).await;
         leadership.until_leader().await;
-        let (leftovers, outlived) = {
+        let (leftovers, outlived, ended) = {
             let look = cluster.look();
             let period = look.policy("").and_then(|policy| policy.garbage_collection.every());
             if period.is_none_or(|period| last.is_some_and(|last| last.elapsed() < period)) {
                 continue;
             }
-            (gc::leftovers(&look), gc::outlived(&look))
+            (gc::leftovers(&look), gc::outlived(&look), gc::ended(&look))
         };
         last = Some(Instant::now());
-        let gone = leftovers.into_iter().map(|target| (target, None));
-        for (target, change) in gone.chain(outlived.into_iter().map(|(target, body)| (target, Some(body)))) {
+        let delete =
+            |target: Target| (Action::Delete(target.clone()), target, "deleting object whose owner is gone");
+        let patch = |(target, body): (Target, Value), why| (Action::Patch(target.clone(), body), target, why);
+        let gone = leftovers.into_iter().map(delete);
+        let outlived =
+            outlived.into_iter().map(|one| patch(one, "moving the expiration, since the schedule is gone"));
+        let ended = ended.into_iter().map(|one| patch(one, "labelling a Restore that ended"));
+        for (action, target, why) in gone.chain(outlived).chain(ended) {
             let (kind, name) = (target.kind.name(), &target.name);
+            info!(kind, name, "garbage collection: {why}");
             let about = Key::new(target.kind, &target.namespace, name);
-            let action = match change {
-                None => {
-                    info!(kind, name, "garbage collection: deleting object whose owner is gone");
-                    Action::Delete(target)
-                }
-                Some(body) => {
-                    info!(
-                        kind,
-                        name, "garbage collection: moving the expiration, since the schedule is gone"
-                    );
-                    Action::Patch(target, body)
-                }
-            };
             let plan = Plan::done().then(action);
             if let Err(failure) = executor.execute(&about, &plan).await {
                 warn!(failure = %chain(&failure), "garbage collection: write failed; retrying at the next collection");

@@ -10,8 +10,9 @@ use api::{
     HiddenSecret, Kind, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
     NonAdminRestore, labels,
 };
+use jiff::SignedDuration;
 use kube::core::ObjectMeta;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::ownership::{Storage, annotation, label, made_for, storage};
 use crate::queue::{Queued, Stage};
@@ -69,6 +70,25 @@ pub fn outlived(view: &State) -> Vec<(Target, Value)> {
         |velero: &Arc<Backup>| is_ours(&velero.metadata) && velero.metadata.deletion_timestamp.is_none();
     let all = view.all::<Backup>().into_iter().filter(ours);
     all.filter_map(|velero| schedule::shorten(view, &velero)).collect()
+}
+
+/// How long after its end a Velero Restore is labelled as ended, so that whoever looks at it meanwhile is not disturbed.
+const ENDED_FOR: SignedDuration = SignedDuration::from_hours(1);
+/// How many are labelled at once: after an upgrade there may be thousands.
+const LABELLED_AT_ONCE: usize = 200;
+
+/// The Velero Restores that ended a while ago, and the label that says so. The API server evaluates some admission
+/// policies once for each Restore without it, at every new namespace and at every change of a volume or service account.
+pub fn ended(view: &State) -> Vec<(Target, Value)> {
+    let is_over = |velero: &Restore| {
+        let since = |ended| view.now().duration_since(ended) > ENDED_FOR;
+        velero.stage() == Stage::Finished && velero.ended().is_some_and(since)
+    };
+    let new = |meta: &ObjectMeta| is_ours(meta) && label(meta, labels::ENDED).is_none();
+    let all = view.all::<Restore>().into_iter();
+    let over = all.filter(|velero| new(&velero.metadata) && is_over(velero)).take(LABELLED_AT_ONCE);
+    let body = json!({"metadata": {"labels": {labels::ENDED: "true"}}});
+    over.map(|velero| (Target::of(Kind::Restore, &velero.metadata), body.clone())).collect()
 }
 
 /// Made by nacre or by the Go controller.

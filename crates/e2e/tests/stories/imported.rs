@@ -115,6 +115,21 @@ async fn stripping_is_gone(fenced: &Fenced) -> Result<()> {
     .await
 }
 
+/// The API server counts what it refused, as the alert that ships asks it.
+async fn refusal_is_counted(fenced: &Fenced) -> Result<()> {
+    let counter = "apiserver_validating_admission_policy_check_total";
+    let alerts = std::fs::read_to_string(e2e::deploy("monitoring/alerts.yaml"))?;
+    let asked =
+        format!("{counter}{{policy=~\"nacre-tenant-(backups|volumes)\",enforcement_action=\"deny\"}}");
+    ensure!(alerts.contains(&asked), "no alert asks for it");
+    let metrics = fenced.client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?;
+    let mut samples = metrics.lines().filter(|line| line.starts_with(counter));
+    let of_backups =
+        |line: &str| line.contains("policy=\"nacre-tenant-backups\"") && line.contains("\"deny\"");
+    ensure!(samples.any(of_backups), "the refusal is not counted");
+    Ok(())
+}
+
 /// H2
 /// A4
 #[tokio::test(flavor = "multi_thread")]
@@ -148,6 +163,7 @@ async fn h2_a4_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result
     );
     ensure!(imported.labels().contains_key("velero.io/storage-location"), "{labels:?}");
     ensure!(backups.get_opt(foreign).await?.is_none(), "a name is nothing to strip");
+    refusal_is_counted(&fenced).await?;
     let volume = fenced.cluster.bed.velero_api("PodVolumeBackup").await?.get("stripped").await?;
     ensure!(volume.finalizers().is_empty(), "{:?}", volume.metadata);
     let owners: Vec<&str> = volume.owner_references().iter().map(|owner| owner.uid.as_str()).collect();

@@ -7,9 +7,9 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use super::restored::over_restored;
 use crate::vap::{Draft, cel::at, cel::list};
 
-/// Pods, and what makes them.
+/// Pods, their containers that are added later, and what makes pods.
 pub(super) const PODS: [(&str, &[&str]); 4] = [
-    ("", &["pods", "podtemplates", "replicationcontrollers"]),
+    ("", &["pods", "pods/ephemeralcontainers", "podtemplates", "replicationcontrollers"]),
     ("apps", &["deployments", "statefulsets", "daemonsets", "replicasets"]),
     ("batch", &["jobs", "cronjobs"]),
     ("apps.openshift.io", &["deploymentconfigs"]),

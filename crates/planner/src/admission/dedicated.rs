@@ -7,7 +7,7 @@
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::baseline::{PODS, at_baseline};
-use super::restored::{IN_NAMESPACE, RESOURCE, pattern};
+use super::restored::{IN_NAMESPACE, RESOURCE, among};
 use super::sources::{kinds, of_own_namespace};
 use crate::dedicated::VELERO_ACCOUNT;
 use crate::fence;
@@ -22,9 +22,6 @@ const NOT_FOR_VELERO: [&str; 6] = [
     "apiextensions.k8s.io",
     "certificates.k8s.io",
 ];
-
-/// Everything. A Namespace counts as being in itself, so that what is bound in it holds for it too.
-const ALL: [(&str, &[&str]); 2] = [("*", &["*"]), ("", &["namespaces/status", "namespaces/finalize"])];
 
 /// What Velero writes without a namespace: volumes that were restored are bound to claims, and snapshots have contents.
 const WITHOUT_NAMESPACE: [&str; 2] = ["persistentvolumes", "volumesnapshotcontents.snapshot.storage.k8s.io"];
@@ -42,17 +39,35 @@ pub(super) fn policies(namespace: &str) -> [ValidatingAdmissionPolicy; 3] {
 
 /// A policy over what Velero does to these kinds outside its own namespace.
 fn over_all(name: &'static str, operations: &[&str], kinds: &[(&str, &[&str])], namespace: &str) -> Draft {
+    let velero = format!("request.userInfo.username == 'system:serviceaccount:{namespace}:{VELERO_ACCOUNT}'");
+    // One condition, which ends at the user's name: the API server would evaluate a second one whatever the first says.
     Draft::over(name, operations, kinds)
-        .only_if(
-            "velero",
-            format!("request.userInfo.username == 'system:serviceaccount:{namespace}:{VELERO_ACCOUNT}'"),
-        )
-        .only_if("elsewhere", format!("{IN_NAMESPACE} != '{namespace}'"))
+        .only_if("velero-elsewhere", format!("{velero} && {IN_NAMESPACE} != '{namespace}'"))
+}
+
+/// What is refused in a namespace, by group and plural. About other kinds the policy is not evaluated: it would be at
+/// every write in the cluster, whoever writes.
+fn refused() -> Vec<(String, String)> {
+    let groups = NOT_FOR_VELERO.map(|group| (group.to_owned(), "*".to_owned()));
+    let out = fence::out_of_restores().into_iter().map(|resource| match resource.split_once('.') {
+        Some((plural, group)) => (group.to_owned(), plural.to_owned()),
+        None => (String::new(), resource),
+    });
+    let mut all: Vec<_> = groups.into_iter().chain(out).collect();
+    let whole: Vec<_> = all.iter().filter(|(_, plural)| plural == "*").cloned().collect();
+    all.retain(|one| one.1 == "*" || !whole.iter().any(|(group, _)| *group == one.0));
+    all
 }
 
 fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
     let creates = "request.operation == 'CREATE'";
-    over_all("nacre-dedicated-velero", &["CREATE", "UPDATE", "DELETE"], &ALL, namespace)
+    let operations = ["CREATE", "UPDATE", "DELETE"];
+    let refused = refused();
+    let plurals: Vec<[&str; 1]> = refused.iter().map(|(_, plural)| [plural.as_str()]).collect();
+    let groups = refused.iter().map(|(group, _)| group.as_str());
+    let kinds: Vec<(&str, &[&str])> = groups.zip(plurals.iter().map(<[&str; 1]>::as_slice)).collect();
+    over_all("nacre-dedicated-velero", &operations, &kinds, namespace)
+        .and_cluster_scoped(&operations)
         .with("resource", RESOURCE)
         .demand(
             "variables.resource != 'namespaces'",
@@ -71,7 +86,7 @@ fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
             "this Velero is for tenants alone, and gives nobody permissions",
         )
         .demand(
-            format!("!({creates}) || !variables.resource.matches('{}')", pattern(&fence::out_of_restores())),
+            format!("!({creates}) || !{}", among(&fence::out_of_restores())),
             "objects of this kind do not come back by a tenant's restore",
         )
         .done()
@@ -79,6 +94,7 @@ fn objects(namespace: &str) -> ValidatingAdmissionPolicy {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
     use serde_json::{Value, json};
 
     use super::{objects, policies};
@@ -120,6 +136,37 @@ mod tests {
             [("rbac.authorization.k8s.io", "rolebindings"), ("oadp.openshift.io", "nonadminbackups")]
         {
             assert!(!passes(&by_velero(json!({"metadata": {}}), resource)), "{resource:?}");
+        }
+    }
+
+    /// Whether the API server would ask the policy about this, by its rules.
+    fn is_asked(policy: &ValidatingAdmissionPolicy, (group, plural): (&str, &str), namespaced: bool) -> bool {
+        let constraints = policy.spec.as_ref().and_then(|spec| spec.match_constraints.as_ref()).unwrap();
+        let has = |list: &Option<Vec<String>>, one: &str| {
+            list.iter().flatten().any(|found| [one, "*", "*/*"].contains(&found.as_str()))
+        };
+        constraints.resource_rules.iter().flatten().any(|rule| {
+            let scope = rule.scope.as_deref() == Some("*") || !namespaced;
+            scope && has(&rule.api_groups, group) && has(&rule.resources, plural)
+        })
+    }
+
+    #[test]
+    fn whatever_is_refused_is_asked_about_and_what_everybody_writes_is_not() {
+        let policy = objects("velero");
+        for group in super::NOT_FOR_VELERO.into_iter().chain(["oadp.openshift.io", "velero.io"]) {
+            assert!(is_asked(&policy, (group, "whatever"), true), "{group}");
+        }
+        assert!(is_asked(&policy, ("kubevirt.io", "virtualmachineinstancemigrations"), true));
+        for kind in [("", "namespaces"), ("", "persistentvolumes"), ("example.com", "anything")] {
+            assert!(is_asked(&policy, kind, false), "{kind:?}");
+        }
+        for kind in
+            [("", "configmaps"), ("", "events"), ("coordination.k8s.io", "leases"), ("apps", "deployments")]
+        {
+            assert!(!is_asked(&policy, kind, true), "{kind:?}");
+            let ask = by_velero(json!({"metadata": {}}), kind);
+            assert!(ask.passes(&policy), "it would not be refused either: {kind:?}");
         }
     }
 

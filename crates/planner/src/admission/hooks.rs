@@ -28,11 +28,11 @@ const TIMEOUTS: [&str; 5] = [
 const AT_MOST_AN_HOUR: &str = "^(([0-9]{1,3}|[12][0-9]{3}|3[0-5][0-9]{2}|3600)s|([0-9]|[1-5][0-9]|60)m\
                                |([0-9]|[1-5][0-9])m([0-9]|[1-5][0-9])s|1h|1h0m|1h0m0s|[0-9]{1,6}ms)$";
 
-/// The timeouts of hooks in pods are at most an hour.
+/// The timeouts of hooks in pods are at most an hour. Annotations can be written with a pod's status too.
 pub(super) fn timeouts() -> ValidatingAdmissionPolicy {
     let keys = list(&TIMEOUTS);
     let annotations = at("object", &["metadata", "annotations"], "{}");
-    Draft::over("nacre-hook-timeouts", &["CREATE", "UPDATE"], &[("", &["pods"])])
+    Draft::over("nacre-hook-timeouts", &["CREATE", "UPDATE"], &[("", &["pods", "pods/status"])])
         .except_namespaces_with(EXEMPT)
         .only_if("has-a-timeout", format!("{keys}.exists(key, key in ({annotations}))"))
         .with("new", annotations)

@@ -13,7 +13,7 @@
 //! | `sizes` | requests small: no list, map or text in them without a limit |
 //! | `namespaces` | nacre's labels on namespaces out of their owners' hands |
 //! | `restored`, `sources`, `baseline` | what Velero creates for a tenant's restore to what that tenant may have |
-//! | `restores` | names of Restores for the fence to go by, and new namespaces and others' service accounts out of tenants' restores |
+//! | `restores` | names of Restores for the fence to go by, and new namespaces, others' service accounts and others' volumes out of tenants' restores |
 //! | `requester`, `record`, `recorder` | the record of who asked true |
 //! | `finalizers` | nacre a write, by putting its finalizer onto new requests |
 //! | `deletion` | the data of backups for those to delete who may delete the request |
@@ -118,6 +118,7 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         restores::names(namespace),
         restores::namespaces(namespace),
         restores::accounts(namespace),
+        restores::volumes(namespace),
         snapshots::contents(namespace),
         sizes::metadata(),
         sizes::backups(),
@@ -138,6 +139,7 @@ pub fn around_restores(namespace: &str) -> Vec<Object> {
         restores::names(namespace),
         restores::namespaces(namespace),
         restores::accounts(namespace),
+        restores::volumes(namespace),
     ];
     with_bindings(&around, namespace)
 }
@@ -175,13 +177,13 @@ fn binding(policy: &ValidatingAdmissionPolicy, namespace: &str) -> ValidatingAdm
     vap::binding(&policy.name_any(), &["Deny"], params)
 }
 
-/// Selects the parameters of this kind that are about tenants. Backups are all of them: what a tenant's storage holds
+/// Selects the parameters of this kind that are about tenants; of Restores those that may still be at work. Backups are all of them: what a tenant's storage holds
 /// has the labels that the tenant wrote there.
 fn of_tenants(kind: &str) -> LabelSelector {
     if kind == Kind::BackupStorageLocation.name() {
         vap::exists(labels::NABSL_NACUUID)
     } else if kind == Kind::Restore.name() {
-        vap::exists(labels::NAR_NACUUID)
+        vap::exists_without(labels::NAR_NACUUID, labels::ENDED)
     } else {
         LabelSelector::default()
     }

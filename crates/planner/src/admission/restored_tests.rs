@@ -5,7 +5,9 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
 use super::{baseline, restored, restores, snapshots, sources};
-use crate::vap::harness::Ask;
+use crate::fence;
+use crate::restore::NEVER_FROM_TENANTS;
+use crate::vap::{Draft, harness::Ask};
 
 const VELERO: &str = "system:serviceaccount:velero:velero";
 const NACRE: &str = "system:serviceaccount:velero:non-admin-controller";
@@ -49,6 +51,43 @@ fn a_tenants_restore_stays_in_the_very_namespace_it_was_asked_for_in() {
             Ask::update(json!({"metadata": {}}), restored(from, &json!({}))).by(VELERO).of("", "secrets");
         assert!(update.clone().inside("shop", SHOP).passes(&policy));
         assert!(!update.inside("other", OTHER).passes(&policy));
+    }
+}
+
+#[test]
+fn a_request_that_changes_nothing_is_not_looked_at_twice_and_any_change_is() {
+    let policy = restored::objects("velero");
+    let map = restored(
+        RestoredFrom::TenantStorage,
+        &json!({"kind": "ConfigMap", "data": {"a": "b"}, "immutable": true}),
+    );
+    let managed = |map: &Value| {
+        let mut map = map.clone();
+        map["metadata"]["managedFields"] = json!([{"manager": "velero"}]);
+        map
+    };
+    let update = |new: Value| {
+        Ask::update(map.clone(), managed(&new)).by(VELERO).of("", "configmaps").inside("other", OTHER)
+    };
+    assert!(update(map.clone()).passes(&policy));
+    let mut without = map.clone();
+    without.as_object_mut().unwrap().remove("immutable");
+    let changed = |path: &str, value: Value| {
+        let mut map = map.clone();
+        let (parent, key) = path.rsplit_once('/').unwrap();
+        map.pointer_mut(parent).unwrap()[key] = value;
+        map
+    };
+    for new in [
+        without,
+        changed("/data/a", json!("c")),
+        changed("/binaryData", json!({})),
+        changed("/metadata/labels/x", json!("y")),
+        changed("/metadata/annotations", json!({"x": "y"})),
+        changed("/metadata/finalizers", json!(["x"])),
+        changed("/metadata/ownerReferences", json!([{"kind": "Pod"}])),
+    ] {
+        assert!(!update(new.clone()).passes(&policy), "{new}");
     }
 }
 
@@ -117,6 +156,46 @@ fn what_may_not_come_back_is_refused_by_its_real_group() {
     ] {
         assert_eq!(passes(&policy, RestoredFrom::PlatformStorage, &json!({}), kind), platform, "{kind:?}");
         assert_eq!(passes(&policy, RestoredFrom::TenantStorage, &json!({}), kind), tenants, "{kind:?}");
+    }
+}
+
+/// Velero's patterns as one regular expression: a star ends at a dot, two do not.
+fn pattern(resources: &[String]) -> String {
+    let one = |resource: &String| {
+        resource.replace('.', "[.]").replace("**", "\0").replace('*', "[^.]*").replace('\0', ".*")
+    };
+    format!("^({})$", resources.iter().map(one).collect::<Vec<_>>().join("|"))
+}
+
+#[test]
+fn the_lists_of_the_fence_mean_what_veleros_patterns_mean() {
+    let never = NEVER_FROM_TENANTS.map(str::to_owned).to_vec();
+    for patterns in [fence::out_of_restores(), never] {
+        let over = |demand: String| {
+            let all: [(&str, &[&str]); 1] = [("*", &["*"])];
+            Draft::over("x", &["CREATE"], &all).with("resource", restored::RESOURCE).demand(demand, "").done()
+        };
+        let by_lists = over(restored::among(&patterns));
+        let by_pattern = over(format!("variables.resource.matches('{}')", pattern(&patterns)));
+        let parts = patterns.iter().map(|one| one.split_once('.').unwrap_or((one, "")));
+        let (mut plurals, mut groups): (Vec<_>, Vec<_>) = parts.unzip();
+        plurals.extend([
+            "configmaps",
+            "pods",
+            "virtualmachineclusterpreferences",
+            "virtualmachines",
+            "bindings",
+        ]);
+        groups.extend(["apps", "example.com", "x.velero.io", "io", "k8s.io", "instancetype.kubevirt.io"]);
+        let mut found = 0;
+        for plural in plurals.iter().filter(|plural| !plural.contains('*')) {
+            for group in groups.iter().filter(|group| !group.contains('*')) {
+                let ask = Ask::create(json!({})).of(group.to_string().leak(), plural.to_string().leak());
+                assert_eq!(ask.passes(&by_lists), ask.passes(&by_pattern), "{plural}.{group}");
+                found += usize::from(ask.passes(&by_lists));
+            }
+        }
+        assert!(found > patterns.len(), "only {found} are found");
     }
 }
 
@@ -418,4 +497,74 @@ fn h4_a_backup_in_a_tenants_storage_has_no_say_about_snapshots() {
     assert!(ask("b", "default").passes(&policy), "a genuine snapshot of platform storage goes");
     assert!(ask("other", &tenants).passes(&policy));
     assert!(ask("b", &tenants).by("system:serviceaccount:kube-system:snapshot-controller").passes(&policy));
+    // In a label Velero cuts a long name, and puts a hash behind it.
+    let long = "a-backup-of-an-administrator-in-a-tenants-storage-with-a-name-that-fits-no-label";
+    let cut = json!({"metadata": {"name": "vsc", "labels": {"velero.io/backup-name": format!("{}0a1b2c", &long[..57])}}});
+    let backup = |location: &str| json!({"metadata": {"name": long}, "spec": {"storageLocation": location}});
+    assert!(!Ask::create(cut.clone()).by(VELERO).given(&backup(&tenants)).passes(&policy));
+    assert!(Ask::create(cut).by(VELERO).given(&backup("default")).passes(&policy));
+}
+
+/// X5: own bucket: files that say which claims came back and how their volumes were, so that Velero changes the labels and the
+/// reclaim policy of another tenant's volume
+#[test]
+fn x5_while_velero_finishes_a_tenants_restore_others_volumes_stay_as_they_are() {
+    let policy = restores::volumes("velero");
+    let volume = |claim: &str, created: &str, labels: Value, keeps: &str| {
+        json!({"metadata": {"name": "pv", "creationTimestamp": created, "labels": labels},
+            "spec": {"claimRef": {"namespace": claim, "name": "disk"}, "persistentVolumeReclaimPolicy": keeps}})
+    };
+    let restore = |from, phase: &str| {
+        json!({"metadata": {"name": named(from), "annotations": {"openshift.io/oadp-nar-origin-namespace": "shop"}},
+            "status": {"phase": phase, "startTimestamp": "2026-11-17T12:00:00Z"}})
+    };
+    let finishing = restore(RestoredFrom::TenantStorage, "Finalizing");
+    let (old, new) = ("2026-11-17T11:00:00Z", "2026-11-17T12:00:01Z");
+    let change = |claim: &str, created: &str, before: Value, (labels, keeps): (Value, &str)| {
+        let (before, after) =
+            (volume(claim, created, before, "Retain"), volume(claim, created, labels, keeps));
+        Ask::update(before, after).of("", "persistentvolumes").inside("", "").by(VELERO)
+    };
+    let deletes = || (json!({}), "Delete");
+    let zone = || (json!({"topology.kubernetes.io/zone": "mars"}), "Retain");
+    for attack in [deletes(), zone()] {
+        let theft = change("victim", old, json!({}), attack.clone());
+        for phase in ["Finalizing", "FinalizingPartiallyFailed"] {
+            assert!(!theft.clone().given(&restore(RestoredFrom::TenantStorage, phase)).passes(&policy));
+        }
+        for (from, phase) in [
+            (RestoredFrom::PlatformStorage, "Finalizing"),
+            (RestoredFrom::TenantStorage, "InProgress"),
+            (RestoredFrom::TenantStorage, "Completed"),
+        ] {
+            assert!(theft.clone().given(&restore(from, phase)).passes(&policy), "{phase}");
+        }
+        assert!(theft.given(&finishing).by("system:serviceaccount:kube-system:pv").passes(&policy));
+        for (claim, created) in [("shop", old), ("velero", old), ("victim", new)] {
+            assert!(
+                change(claim, created, json!({}), attack.clone()).given(&finishing).passes(&policy),
+                "{claim}"
+            );
+        }
+    }
+    // What a data mover does last, for somebody else.
+    let moved = json!({"velero.io/dynamic-pv-restore": "victim.disk.x7k2p"});
+    assert!(change("victim", old, moved.clone(), (moved, "Delete")).given(&finishing).passes(&policy));
+    assert!(change("victim", old, json!({}), (json!({}), "Retain")).given(&finishing).passes(&policy));
+}
+
+#[test]
+fn a_restore_that_ended_long_ago_is_a_parameter_of_no_policy() {
+    let bindings = super::objects("velero")
+        .into_iter()
+        .filter(|object| object.body["kind"] == "ValidatingAdmissionPolicyBinding");
+    let over_restores = bindings.filter_map(|binding| {
+        let selected = binding.body["spec"]["paramRef"]["selector"].to_string();
+        selected.contains("oadp-nar-origin-nacuuid").then_some(selected)
+    });
+    let over_restores: Vec<_> = over_restores.collect();
+    assert_eq!(over_restores.len(), 3, "namespaces, accounts and volumes");
+    for selected in over_restores {
+        assert!(selected.contains(r#"{"key":"nacre.dev/ended","operator":"DoesNotExist"}"#), "{selected}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Velero's Restores themselves: which names are nacre's, and what else Velero creates while it works on a tenant's.
 
-use api::{Kind, RestoredFrom, restore_name_pattern};
+use api::{Kind, RestoredFrom, labels, restore_name_pattern};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::in_velero_namespace;
@@ -38,6 +38,54 @@ pub(super) fn accounts(namespace: &str) -> ValidatingAdmissionPolicy {
                 restore_name_pattern(&RestoredFrom::ALL)
             ),
             "a tenant's restore changes no service account outside the tenant's namespace",
+        )
+        .done()
+}
+
+/// When Velero finishes a restore, it gives the volumes of the restored claims the labels and the reclaim policy that a
+/// file in the backup's storage says; another file there says which claims were restored. Whoever owns the storage can write
+/// both. So while it finishes a restore from a tenant's storage, volumes of others that were there before stay as they are.
+///
+/// What a data mover restored for others meanwhile is theirs, and its reclaim policy is put back. Like [`namespaces`], it
+/// fails open: it would keep every volume in the cluster from being changed.
+pub(super) fn volumes(namespace: &str) -> ValidatingAdmissionPolicy {
+    let restore = |path: &[&str], default: &str| format!("({})", at("params", path, default));
+    let same = |path: &[&str], default: &str| {
+        format!("({}) == ({})", at("object", path, default), at("oldObject", path, default))
+    };
+    let finishes = format!("{}.startsWith('Finalizing')", restore(&["status", "phase"], "''"));
+    let start = restore(&["status", "startTimestamp"], "'9999-12-31T00:00:00Z'");
+    let marks = restore(&["metadata", "annotations"], "{}");
+    let (owner, moved) = (labels::NAR_NAMESPACE, labels::VELERO_MOVED_VOLUME);
+    Draft::over("nacre-restored-volumes", &["UPDATE"], &[("", &["persistentvolumes"])])
+        .for_each(Kind::Restore)
+        .failing_open()
+        .only_if("velero", in_velero_namespace(namespace))
+        .with(
+            "finishes",
+            format!(
+                "{finishes} && params.metadata.name.matches('{}')",
+                restore_name_pattern(&[RestoredFrom::TenantStorage])
+            ),
+        )
+        .with("claim", at("oldObject", &["spec", "claimRef", "namespace"], "''"))
+        .with("owner", format!("'{owner}' in {marks} ? {marks}['{owner}'] : ''"))
+        .with("same_labels", same(&["metadata", "labels"], "{}"))
+        .with("same_policy", same(&["spec", "persistentVolumeReclaimPolicy"], "''"))
+        .with(
+            "moved",
+            format!(
+                "variables.same_labels && '{moved}' in ({})",
+                at("oldObject", &["metadata", "labels"], "{}")
+            ),
+        )
+        .with("before", format!("timestamp(oldObject.metadata.creationTimestamp) < timestamp({start})"))
+        .demand(
+            format!(
+                "!variables.finishes || variables.claim == '{namespace}' || variables.claim == variables.owner || \
+                 (variables.same_labels && variables.same_policy) || variables.moved || !variables.before"
+            ),
+            "a tenant's restore changes no volume that was there before, outside the tenant's namespace",
         )
         .done()
 }

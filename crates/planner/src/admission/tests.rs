@@ -365,7 +365,8 @@ fn every_policy_denies_is_bound_and_fails_closed_unless_it_would_stop_the_cluste
             "ValidatingAdmissionPolicy" => {
                 // Every new namespace, or changed service account, in the cluster meets these, also where Velero is not
                 // installed yet.
-                let open = ["nacre-restored-namespaces", "nacre-restored-accounts"].contains(&object.name());
+                let open = ["nacre-restored-namespaces", "nacre-restored-accounts", "nacre-restored-volumes"]
+                    .contains(&object.name());
                 assert_eq!(object.body["spec"]["failurePolicy"], if open { "Ignore" } else { "Fail" });
             }
             "ValidatingAdmissionPolicyBinding" => {

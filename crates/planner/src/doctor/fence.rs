@@ -52,7 +52,8 @@ fn dedicated(seen: &Observed) -> Option<Finding> {
     let mut wide = bindings.filter(|one| !is_ours(one) && binds_velero(one, &seen.namespace));
     let Some(first) = wide.next() else {
         return Some(AREA.ok(
-            "Velero is for tenants alone (dedicated mode): it is not cluster-admin, and RBAC holds it to tenants' namespaces",
+            "Velero is for tenants alone (dedicated mode): it is not cluster-admin, and RBAC holds it to tenants' namespaces; \
+             whoever brings storage can have it read all of these",
         ));
     };
     let message = format!(
@@ -67,8 +68,8 @@ fn shared(seen: &Observed) -> Option<Finding> {
     match state(seen) {
         Fence::Closed => Some(AREA.ok(
             "administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants \
-             to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out. A \
-             Velero for tenants alone would not be cluster-admin: kubectl nacre install --velero-namespace velero-tenants --fence",
+             to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out, \
+             nor what Velero reads for whoever brings storage. A Velero for tenants alone would not be cluster-admin: kubectl nacre install --velero-namespace velero-tenants --fence",
         )),
         Fence::Open => Some(AREA.problem(
             "administrators and tenants share one Velero (shared mode), and the API server does not hold what it creates for \

@@ -214,9 +214,9 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
     Nacre Ok: velero/non-admin-controller-1_a is leader, as its lease shows
     Nacre Ok: all 6 CRDs are there and current
-    Admission Ok: all 42 admission policies are there and current
+    Admission Ok: all 44 admission policies are there and current
     Admission Ok: all 8 mutating admission policies are there and current
-    Admission Ok: administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out. A Velero for tenants alone would not be cluster-admin: kubectl nacre install --velero-namespace velero-tenants --fence
+    Admission Ok: administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out, nor what Velero reads for whoever brings storage. A Velero for tenants alone would not be cluster-admin: kubectl nacre install --velero-namespace velero-tenants --fence
     Admission Ok: the API server asks nacre about requests, and its certificate fits
     Rights Ok: all 10 roles and bindings are there and current
     Rights Ok: owners of namespaces may ask, viewers may look, and neither may decide or write statuses
@@ -361,7 +361,7 @@ fn what_is_missing_or_changed_is_named() {
     };
     let policies = |object: &Object| object.kind != Kind::ValidatingAdmissionPolicy;
     insta::assert_snapshot!(all_but(policies, |_| Reading::Absent), @r"
-    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 16 more
+    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 17 more
       -> kubectl nacre install -n velero
     Admission Problem: administrators and tenants share one Velero (shared mode), and the API server does not hold what it creates for tenants to their namespaces
       -> kubectl nacre install -n velero

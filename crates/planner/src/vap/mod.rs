@@ -52,6 +52,19 @@ impl Draft {
         self
     }
 
+    /// Over every kind without a namespace too, for the same operations. A Namespace counts as such.
+    pub fn and_cluster_scoped(mut self, operations: &[&str]) -> Self {
+        if let Some(constraints) = &mut self.spec.match_constraints {
+            let all: [(&str, &[&str]); 1] = [("*", &["*/*"])];
+            let rules = matching(operations, &all, LabelSelector::default()).resource_rules;
+            let rules = rules.into_iter().flatten();
+            let rules =
+                rules.map(|rule| NamedRuleWithOperations { scope: Some("Cluster".to_owned()), ..rule });
+            constraints.resource_rules.get_or_insert_default().extend(rules);
+        }
+        self
+    }
+
     /// Only in this namespace.
     pub fn in_namespace(mut self, namespace: &str) -> Self {
         if let Some(constraints) = &mut self.spec.match_constraints {
@@ -166,6 +179,17 @@ pub fn exists(label: &str) -> LabelSelector {
     let requirement =
         LabelSelectorRequirement { key: label.to_owned(), operator: "Exists".to_owned(), values: None };
     LabelSelector { match_expressions: Some(vec![requirement]), match_labels: None }
+}
+
+/// Selects objects that have the one label and not the other, whatever its value.
+pub fn exists_without(label: &str, without: &str) -> LabelSelector {
+    let requirement = |key: &str, operator: &str| LabelSelectorRequirement {
+        key: key.to_owned(),
+        operator: operator.to_owned(),
+        values: None,
+    };
+    let both = vec![requirement(label, "Exists"), requirement(without, "DoesNotExist")];
+    LabelSelector { match_expressions: Some(both), match_labels: None }
 }
 
 /// Where a policy applies.

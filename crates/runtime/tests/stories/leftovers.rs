@@ -1,5 +1,7 @@
 //! Garbage collection of objects whose owner is gone.
 
+use std::time::Duration;
+
 use api::{Kind, labels};
 use serde_json::json;
 
@@ -77,6 +79,31 @@ fn what_has_outlived_its_owner_is_collected_and_nothing_else() {
             "Secret orphan",
         ]
     );
+}
+
+/// Admission policies are evaluated once for each Restore that may still be at work: those that ended are labelled once.
+#[test]
+fn a_restore_that_ended_an_hour_ago_is_labelled_and_one_at_work_is_not() {
+    let mut world = world(&["shop"]);
+    world.apply(nab("shop/daily"));
+    world.settle();
+    let backup = world.velero_name("nab shop/daily");
+    world.velero_starts(&backup);
+    world.velero_completes(&backup);
+    world.apply(nar("shop/back", "daily"));
+    world.settle();
+    let restore = world.velero_name("nar shop/back");
+    world.velero_starts(&restore);
+    world.pass(Duration::from_hours(2));
+    assert_eq!(world.label_ended(), 0, "Velero is at work on it");
+    world.velero_completes(&restore);
+    assert_eq!(world.label_ended(), 0, "it has just ended");
+    world.pass(Duration::from_mins(61));
+    let before = world.get("nar shop/back");
+    assert_eq!(world.label_ended(), 1);
+    assert_eq!(world.get(&format!("restore {restore}"))["metadata"]["labels"][labels::ENDED], "true");
+    assert_eq!(world.get("nar shop/back"), before, "its request does not change");
+    assert_eq!(world.label_ended(), 0, "once");
 }
 
 /// A Velero Backup that ended before it began is somebody's as long as a request of its own namespace shows it.

@@ -273,12 +273,22 @@ impl World {
     /// The chore that moves the expiration of backups whose schedule is gone. Returns how many there were.
     pub(crate) fn shorten_lives(&mut self) -> usize {
         let outlived = planner::gc::outlived(&self.nacre.runtime.state);
-        for (target, body) in &outlived {
+        self.patch_all(&outlived)
+    }
+
+    /// The chore that labels Restores that ended a while ago. Returns how many there were.
+    pub(crate) fn label_ended(&mut self) -> usize {
+        let ended = planner::gc::ended(&self.nacre.runtime.state);
+        self.patch_all(&ended)
+    }
+
+    fn patch_all(&mut self, patches: &[(planner::Target, serde_json::Value)]) -> usize {
+        for (target, body) in patches {
             let object = format!("{} {}/{}", target.kind.name(), target.namespace, target.name);
             self.edit(&short(&object), body.clone());
         }
         self.settle();
-        outlived.len()
+        patches.len()
     }
 
     /// Notes something that must never happen.

@@ -22,12 +22,13 @@ use crate::tarball::Tarball;
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The policies around what Velero does for tenants.
-const FENCE: [&str; 6] = [
+const FENCE: [&str; 7] = [
     "nacre-restored-objects",
     "nacre-restored-sources",
     "nacre-restored-pods",
     "nacre-restored-namespaces",
     "nacre-restored-accounts",
+    "nacre-restored-volumes",
     "nacre-deleted-snapshots",
 ];
 
@@ -89,7 +90,15 @@ impl Fenced {
 
     /// The name of the next Restore of the tenant's.
     fn next(&self, from: RestoredFrom) -> String {
-        let number = self.restores.fetch_add(1, Ordering::Relaxed);
+        self.numbered(from, self.restores.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The same, before it is made.
+    pub(crate) fn upcoming(&self, from: RestoredFrom) -> String {
+        self.numbered(from, self.restores.load(Ordering::Relaxed))
+    }
+
+    fn numbered(&self, from: RestoredFrom, number: u32) -> String {
         let uid = format!("00000000-0000-4000-8000-{number:012}");
         restore_name(from, ("shop", &self.uid), (&format!("back-{number}"), &uid))
     }

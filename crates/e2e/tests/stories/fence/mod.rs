@@ -2,6 +2,7 @@
 //! succeed without it.
 
 pub(crate) mod cluster;
+mod finished;
 
 use anyhow::{Context, Result, ensure};
 use api::RestoredFrom;
