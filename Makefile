@@ -35,7 +35,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	cargo test $(UNITS) --no-run
 	cargo test --package e2e --no-run
 	@# Stories mostly wait for Velero and timers, so several test programs run in parallel. The longest come first.
-	@$(MAKE) --no-print-directory --jobs=5 --output-sync=target stories cli-attacks kubevirt slow units SKIP="$(SKIP_LONG)"
+	@$(MAKE) --no-print-directory --jobs=5 --output-sync=target stories cli-attacks console kubevirt slow units SKIP="$(SKIP_LONG)"
 	@$(IF_NODE) then \
 	  $(MAKE) --no-print-directory node; \
 	else \
@@ -60,7 +60,7 @@ long: tools build ## Run the long stories at full size (half an hour)
 SKIP_LONG := --skip rotation:: --skip takeover::
 SKIP_LONG_NODE := --skip choices:: --skip demo:: --skip disturbed:: --skip fenced:: --skip flood:: --skip interrupted:: --skip other_installs:: --skip own_bucket:: --skip replaced:: --skip upgraded:: --skip verify:: --skip volumes::
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
-.PHONY: units stories slow kubevirt cli-attacks
+.PHONY: units stories slow kubevirt cli-attacks console
 units:
 	RUST_TEST_THREADS=2 nice -n 4 cargo test --no-fail-fast $(UNITS)
 ifeq ($(origin KUBECONFIG),command line)
@@ -74,6 +74,9 @@ slow:
 	RUST_TEST_THREADS=2 cargo test --package e2e --test slow -- $(SKIP)
 kubevirt:
 	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --test live_migration --test install -- --skip quick
+console: ## Run the tests of the console in a real browser; pictures of its pages are in target/console
+	@tools/browser.sh
+	cargo test --package e2e --test console
 cli-attacks:
 	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --test cli --test faults --test security_table
 	cargo test --package e2e --test attacks

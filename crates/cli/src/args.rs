@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::{
     adopt, backup, completion,
     connect::{Connection, Session},
-    doctor, explain, help, install, live_migration, location,
+    console, doctor, explain, help, install, live_migration, location,
     output::{EXIT_CODES, Format, Outcome},
     policy, queue, relocate, request, restore, schedule, status, usage, verify, whoami,
 };
@@ -55,6 +55,8 @@ enum Command {
     Explain(explain::Explain),
     /// Show who you are to nacre, and what you could back up and restore.
     Whoami(whoami::Whoami),
+    /// Open the console in a browser: see, back up, restore, approve.
+    Console(console::Args),
     /// Approve or reject storage that tenants want to use.
     #[command(visible_alias = "nabsl-request", alias = "requests")]
     Request(request::Args),
@@ -112,6 +114,9 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         Command::Install(verb) if verb.only_renders() => {
             return verb.rendered(args.connection.installation()?, args.output);
         }
+        Command::Console(verb) if verb.in_cluster => {
+            return console::in_cluster(verb, args.connection.velero_namespace()).await;
+        }
         Command::Completion(verb) => return completion::script(verb),
         Command::Complete(verb) => return completion::complete(verb).await,
         Command::Volume(verb) => return verify::volume(verb).await,
@@ -127,6 +132,7 @@ pub(crate) async fn run(args: Args) -> Result<Outcome> {
         Command::Usage(args) => Box::pin(usage::run(&session, &args)).await,
         Command::Explain(args) => Box::pin(explain::run(&session, &args)).await,
         Command::Whoami(_) => Box::pin(whoami::run(&session)).await,
+        Command::Console(args) => Box::pin(console::run(&session, &args)).await,
         Command::Request(args) => Box::pin(request::run(&session, args, given)).await,
         Command::Queue(args) => Box::pin(queue::run(&session, args, given)).await,
         Command::Policy(args) => Box::pin(policy::run(&session, args, given)).await,

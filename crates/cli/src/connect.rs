@@ -73,6 +73,11 @@ impl Connection {
         self.namespace.as_deref()
     }
 
+    /// Where Velero is said to be.
+    pub(crate) fn velero_namespace(&self) -> &str {
+        &self.velero_namespace
+    }
+
     /// Where nacre is to be installed or removed, next to Velero, if anybody said so: by -n or by --velero-namespace.
     pub(crate) fn installation(&self) -> Result<Option<&str>> {
         let said = self.velero_source.is_some_and(|source| source != ValueSource::DefaultValue);
@@ -98,6 +103,9 @@ pub(crate) struct Session {
     /// Velero's namespace. Tenants may not read it.
     pub(crate) velero_namespace: String,
     pub(crate) format: Format,
+    /// Whether links to storage may be followed from here. Tenants choose where a link leads, so the console in the cluster
+    /// follows none.
+    pub(crate) follows_links: bool,
 }
 
 impl Session {
@@ -126,7 +134,7 @@ impl Session {
         let namespace = connection.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let velero_namespace = connection.velero_namespace.clone();
         let client = ClientBuilder::try_from(config)?.with_layer(&warnings::listener()).build();
-        Ok(Self { client, namespace, velero_namespace, format })
+        Ok(Self { client, namespace, velero_namespace, format, follows_links: true })
     }
 
     /// The same connection, for another namespace.

@@ -8,7 +8,7 @@ use clap::Command;
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "For the owner of a namespace",
-        &["backup", "restore", "schedule", "location", "status", "usage", "explain", "whoami"],
+        &["backup", "restore", "schedule", "location", "status", "usage", "explain", "whoami", "console"],
     ),
     (
         "For administrators",

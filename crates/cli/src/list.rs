@@ -46,6 +46,17 @@ pub(crate) struct Found<K> {
 #[derive(Deserialize)]
 struct List<K> {
     items: Vec<K>,
+    #[serde(default)]
+    metadata: ListMeta,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListMeta {
+    #[serde(rename = "continue")]
+    token: Option<String>,
+    #[serde(rename = "remainingItemCount")]
+    remaining: Option<u64>,
 }
 
 /// A kind that lives in a namespace and can be read even if it is odd.
@@ -153,6 +164,33 @@ pub(crate) async fn all<K: Readable>(
     Ok(Found { items, raw: list.items, single: false })
 }
 
+/// One page of a kind, in the API server's order, which is that of names.
+pub(crate) struct ListPage<K> {
+    pub(crate) found: Found<K>,
+    /// Where the next page begins; none if this is the last.
+    pub(crate) next: Option<String>,
+    /// How many come after it, as far as the API server says so.
+    pub(crate) remaining: u64,
+}
+
+/// Reads so many objects of a kind, from where the page before ended.
+pub(crate) async fn page<K: Readable>(
+    session: &Session,
+    limit: u32,
+    from: Option<&str>,
+) -> Result<ListPage<K>> {
+    let mut uri = format!("{}?limit={limit}", K::url_path(&(), Some(&session.namespace)));
+    if let Some(from) = from {
+        uri.push_str("&continue=");
+        uri.extend(from.bytes().map(percent));
+    }
+    let text = session.client.request_text(Request::get(uri).body(Vec::new())?).await?;
+    let list: List<Value> = serde_json::from_str(&text).context("the API server's list")?;
+    let next = list.metadata.token.filter(|token| !token.is_empty());
+    let remaining = list.metadata.remaining.unwrap_or_else(|| u64::from(next.is_some()));
+    Ok(ListPage { found: Found::of(list.items.iter().map(read).collect()), next, remaining })
+}
+
 /// Who set which field is nobody's question here, and often longer than the object; kubectl leaves it out too.
 fn without_managers(object: &mut Value) {
     if let Some(meta) = object["metadata"].as_object_mut() {
@@ -185,7 +223,6 @@ impl<K> Serialize for Found<K> {
 
 impl<K: Readable> Found<K> {
     /// What was read elsewhere.
-    #[cfg(test)]
     pub(crate) fn of(items: Vec<(K, Option<String>)>) -> Self {
         Self { items, raw: Vec::new(), single: false }
     }

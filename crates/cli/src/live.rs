@@ -180,7 +180,7 @@ pub(crate) async fn until<K: Readable, T>(
 }
 
 /// Trying again would give the same answer.
-fn is_final(error: &watcher::Error) -> bool {
+pub(crate) fn is_final(error: &watcher::Error) -> bool {
     let (watcher::Error::InitialListFailed(kube::Error::Api(answer))
     | watcher::Error::WatchStartFailed(kube::Error::Api(answer))
     | watcher::Error::WatchError(answer)) = error

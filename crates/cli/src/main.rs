@@ -8,6 +8,7 @@ mod changes;
 mod completion;
 mod confirm;
 mod connect;
+mod console;
 mod delete;
 mod describe;
 mod doctor;

@@ -150,7 +150,7 @@ pub(crate) fn complain(error: &anyhow::Error) {
     remark(format_args!("{} {}", style::bad("error:"), in_words(error)));
 }
 
-fn in_words(error: &anyhow::Error) -> String {
+pub(crate) fn in_words(error: &anyhow::Error) -> String {
     if let Some(silence) = error.chain().position(is_silence) {
         let before = error.chain().take(silence).map(in_short);
         let root = error.root_cause().to_string();

@@ -15,6 +15,14 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) const fn style(&self) -> Style {
+        self.style
+    }
+
     /// A text in a style.
     pub(crate) fn painted(style: Style, text: impl Into<String>) -> Self {
         Self { text: one_line(&text.into()), style }
@@ -46,6 +54,7 @@ impl<T: Display> From<Option<T>> for Cell {
 }
 
 /// Rows under headings.
+#[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
     wide: bool,
@@ -98,6 +107,11 @@ impl Table {
             self.insert_first("NAMESPACE", spaces);
         }
         self
+    }
+
+    /// The headings, and the rows below them.
+    pub(crate) fn split(&self) -> (&[Cell], &[Vec<Cell>]) {
+        self.rows.split_first().map_or((&[], &[]), |(head, rows)| (head.as_slice(), rows))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

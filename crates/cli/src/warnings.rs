@@ -10,13 +10,16 @@ use crate::text::printable;
 /// Warnings received since the last call. One process runs one command.
 static RECEIVED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
+/// A program that runs for long, as the console does, asks for none of them.
+const MOST: usize = 100;
+
 /// A layer of a client that listens to every answer.
 pub(crate) fn listener<B>() -> MapResponseLayer<impl FnOnce(Response<B>) -> Response<B> + Clone> {
     MapResponseLayer::new(|response: Response<B>| {
         let reported = response.headers().get_all(WARNING).iter().filter_map(text);
         let mut received = RECEIVED.lock().unwrap_or_else(PoisonError::into_inner);
         for warning in reported {
-            if !received.contains(&warning) {
+            if received.len() < MOST && !received.contains(&warning) {
                 received.push(warning);
             }
         }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use api::{
     Duration, NonAdminBackup, NonAdminBackupSpec, NonAdminSchedule,
     velero::{BackupSpec, UploaderConfigForBackup},
 };
+use clap::Parser as _;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::core::v1::{Pod, TypedLocalObjectReference},
@@ -158,6 +159,40 @@ struct Volumes {
     volume_group_snapshot_label_key: Option<String>,
 }
 
+/// The flags alone, for somebody who fills in a form instead.
+#[derive(Debug, clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Flags {
+    #[command(flatten)]
+    template: Template,
+}
+
+/// A backup as these flags describe it, checked as far as that is possible without sending it.
+pub(crate) async fn prepared(session: &Session, name: String, flags: &[String]) -> Result<NonAdminBackup> {
+    let flags = Flags::try_parse_from(flags).map_err(|error| anyhow!("{}", in_one_line(&error)))?;
+    let spec = flags.template.spec()?;
+    if let Some(refusal) = planner::backup::check_spec(&spec, &session.namespace, &Policy::default()) {
+        bail!("this backup would be refused: {refusal}");
+    }
+    check_resources(session, &spec).await?;
+    check_location(session, spec.storage_location.as_deref()).await?;
+    Ok(request(name, spec))
+}
+
+/// What clap says about a flag, without how to use a command line.
+pub(crate) fn in_one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+fn request(name: String, spec: BackupSpec) -> NonAdminBackup {
+    NonAdminBackup {
+        metadata: ObjectMeta { name: Some(name), ..ObjectMeta::default() },
+        spec: NonAdminBackupSpec { backup_spec: spec, delete_backup: None },
+        status: None,
+    }
+}
+
 pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     let named = args.name.is_some();
     let name = args.name.clone().unwrap_or_else(|| generated("backup", Timestamp::now()));
@@ -175,12 +210,7 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
         warn_of_missing(session, spec.storage_location.as_deref()).await?;
         warn_of_pods(session, &spec).await;
     }
-    let backup = NonAdminBackup {
-        metadata: ObjectMeta { name: Some(name), ..ObjectMeta::default() },
-        spec: NonAdminBackupSpec { backup_spec: spec, delete_backup: None },
-        status: None,
-    };
-    Box::pin(args.sending.send(session, backup, named)).await
+    Box::pin(args.sending.send(session, request(name, spec), named)).await
 }
 
 /// The template of a schedule. Flags would contradict it.

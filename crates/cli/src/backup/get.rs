@@ -28,7 +28,7 @@ pub(super) async fn run(session: &Session, args: &Get) -> Result<Outcome> {
     args.which.show(session, "backups", table).await
 }
 
-fn table(found: &Found<NonAdminBackup>, format: Format, all: bool, now: Timestamp) -> Table {
+pub(crate) fn table(found: &Found<NonAdminBackup>, format: Format, all: bool, now: Timestamp) -> Table {
     let mut table = Table::with_wide(
         &["NAME", "STATUS", "ITEMS", "ERRORS", "WARNINGS", "AGE", "EXPIRES"],
         &["LOCATION", "QUEUE", "VELERO-NAME"],

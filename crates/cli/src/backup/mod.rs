@@ -2,7 +2,7 @@
 
 mod create;
 mod delete;
-mod get;
+pub(crate) mod get;
 
 use anyhow::Result;
 use api::NonAdminBackup;
@@ -16,7 +16,7 @@ use crate::{
     wait,
 };
 
-pub(crate) use create::{Template, config_map};
+pub(crate) use create::{Template, config_map, in_one_line, prepared};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

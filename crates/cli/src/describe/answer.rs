@@ -7,12 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Describe,
     events::{self, EventRow},
-    page::{changed, conditions, section},
+    page::{Page, changed, conditions, section},
     results::{self, Results},
 };
-use crate::{changes::Change, connect::Session, output::lines};
+use crate::{changes::Change, connect::Session, download::Fetching, output::lines};
 
 /// The answer: the page is made of this, and `-o json` prints it.
 #[derive(Serialize)]
@@ -33,16 +32,14 @@ pub(super) async fn details(
     session: &Session,
     kind: &str,
     name: &str,
-    args: &Describe,
+    fetching: Option<&Fetching>,
     read: Option<&VeleroResults>,
 ) -> (Option<Results>, Option<String>) {
     if let Some(read) = read {
         return (Some(read.into()), None);
     }
-    if !args.details {
-        return (None, None);
-    }
-    match results::fetch(session, kind, name, &args.fetching).await {
+    let Some(fetching) = fetching else { return (None, None) };
+    match results::fetch(session, kind, name, fetching).await {
         Ok(results) => (Some(results), None),
         Err(why) => (None, Some(why)),
     }
@@ -50,18 +47,15 @@ pub(super) async fn details(
 
 impl Description {
     /// The page below its head: what was asked for, what came on top and under which heading, and what became of it.
-    pub(super) fn sections(&self, asked: &str, beyond: &str, found: &[Condition], now: Timestamp) -> String {
+    pub(super) fn sections(&self, asked: &str, beyond: &str, found: &[Condition], now: Timestamp) -> Page {
         let (errors, warnings) = self.results.as_ref().map(Results::lines).unwrap_or_default();
-        [
-            section("Asked for", asked),
-            section(beyond, &changed(&self.changes)),
-            section("Conditions", &conditions(found, now)),
-            section("Errors", &errors),
-            section("Warnings", &warnings),
-            section("No details", self.no_results.as_deref().unwrap_or_default()),
-            section("What happened", &events::table(&self.events, now)),
-            section("Next", &lines(self.next.clone())),
-        ]
-        .concat()
+        section("Asked for", asked)
+            + section(beyond, changed(&self.changes))
+            + section("Conditions", conditions(found, now))
+            + section("Errors", errors)
+            + section("Warnings", warnings)
+            + section("No details", self.no_results.as_deref().unwrap_or_default())
+            + section("What happened", events::table(&self.events, now))
+            + section("Next", lines(self.next.clone()))
     }
 }

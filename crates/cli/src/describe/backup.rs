@@ -12,16 +12,17 @@ use planner::{
 use serde_json::{Value, json};
 
 use super::{
-    Describe,
+    Describe, Details,
     answer::{Description, details},
     claims, events,
-    page::{fields, moment, section, yaml},
+    page::{Page, fields, moment, section, yaml},
     volumes,
 };
 use crate::{
     allowed::{self, Allowed, Source},
     changes::{self, Change, backup_rules, changes},
     connect::Session,
+    download::Fetching,
     list,
     location::known::Known,
     output::{Outcome, print},
@@ -32,6 +33,18 @@ use crate::{
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let name = args.name.of::<NonAdminBackup>()?;
+    let seen = look(session, name, args.details.then_some(&args.fetching)).await?;
+    let page = || wrap::to_terminal(seen.page.to_string());
+    print(session.format, &seen.answer, page, || vec![list::qualified::<NonAdminBackup>(name)])?;
+    Ok(Outcome::attention_if(RequestProgress::from(&seen.object).data_missing().is_some()))
+}
+
+/// All details of a backup. Errors and warnings that nacre has not read are fetched if that is wanted.
+pub(crate) async fn look(
+    session: &Session,
+    name: &str,
+    fetching: Option<&Fetching>,
+) -> Result<Details<NonAdminBackup>> {
     let (found, events, namespace, locations) = tokio::join!(
         list::one::<NonAdminBackup>(session, name),
         events::about::<NonAdminBackup>(session, name),
@@ -42,16 +55,15 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let locations = locations?.and_of(session, std::slice::from_ref(&backup)).await;
     let allowed = allowed::read(session, &namespace, None).await?;
     let read = backup.status.as_ref().and_then(|status| status.results.as_ref());
-    let (results, no_results) = details(session, "BackupResults", name, args, read).await;
+    let (results, no_results) = details(session, "BackupResults", name, fetching, read).await;
     let world = World { namespace, velero_namespace: session.velero_namespace.clone(), ..World::default() };
     let changes = in_effect(&world, &backup, &allowed);
     let next = RequestProgress::from(&backup).next();
     let answer = Description { object: json!(backup), changes, events, results, no_results, next };
     let now = Timestamp::now();
     let not_good = why_not_good(&backup, &locations.storage(&backup), now);
-    let page = || wrap::to_terminal(page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now));
-    print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackup>(name)])?;
-    Ok(Outcome::attention_if(RequestProgress::from(&backup).data_missing().is_some()))
+    let page = page(&backup, &answer, not_good.as_ref(), unreadable.as_deref(), now);
+    Ok(Details { object: backup, answer, page })
 }
 
 /// What Velero got beyond what was asked for, and by whose word.
@@ -91,7 +103,7 @@ fn page(
     not_good: Option<&NotGood>,
     unreadable: Option<&str>,
     now: Timestamp,
-) -> String {
+) -> Page {
     let progress = RequestProgress::from(backup);
     let (status, velero) = (backup.status.clone().unwrap_or_default(), &progress.velero);
     let velero_status =
@@ -129,8 +141,8 @@ fn page(
         ("At Velero", status.velero_backup.as_ref().and_then(|velero| velero.name.clone())),
     ]);
     let asked = yaml(&backup.spec.backup_spec, "everything in the namespace");
-    let claims = section("Claims", &claims::table(&status.claims, status.claims_not_listed));
-    head + &claims + &answer.sections(&asked, "In effect beyond that", &status.conditions, now)
+    let claims = section("Claims", claims::table(&status.claims, status.claims_not_listed));
+    head + claims + answer.sections(&asked, "In effect beyond that", &status.conditions, now)
 }
 
 /// Whether nothing else on the page shows it.
@@ -164,7 +176,8 @@ mod tests {
             Description { object: Value::Null, changes, events, results: None, no_results: None, next };
         let now = "2026-11-15T13:00:00Z".parse().unwrap();
         let not_good = why_not_good(&backup, &Storage::Unknown, now);
-        anstream::adapter::strip_str(&page(&backup, &answer, not_good.as_ref(), None, now)).to_string()
+        anstream::adapter::strip_str(&page(&backup, &answer, not_good.as_ref(), None, now).to_string())
+            .to_string()
     }
 
     fn unreadable() -> Allowed {

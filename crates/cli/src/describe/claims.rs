@@ -5,15 +5,16 @@ use api::{ClaimState, ClaimStatus};
 use planner::volumes::size;
 
 use crate::{
+    describe::page::Body,
     style,
     table::{Cell, Table},
     text::printable,
 };
 
 /// One line per claim; empty if there are none.
-pub(super) fn table(claims: &[ClaimStatus], not_listed: Option<u32>) -> String {
+pub(crate) fn table(claims: &[ClaimStatus], not_listed: Option<u32>) -> Body {
     if claims.is_empty() {
-        return String::new();
+        return Body::default();
     }
     let mut table = Table::new(&["CLAIM", "DATA", "SIZE", "WHY"]);
     for claim in claims {
@@ -31,7 +32,7 @@ pub(super) fn table(claims: &[ClaimStatus], not_listed: Option<u32>) -> String {
         ]);
     }
     let rest = not_listed.map_or_else(String::new, |rest| format!("and {rest} more\n"));
-    format!("{table}{rest}")
+    Body { text: rest, ..Body::from(table) }
 }
 
 const fn style(state: ClaimState) -> anstyle::Style {

@@ -50,10 +50,7 @@ fn read(event: Event) -> EventRow {
     }
 }
 
-pub(super) fn table(events: &[EventRow], now: Timestamp) -> String {
-    if events.is_empty() {
-        return String::new();
-    }
+pub(super) fn table(events: &[EventRow], now: Timestamp) -> Table {
     let mut table = Table::new(&["AGE", "REASON", "WHAT"]);
     for reported in events {
         let style = if reported.warning { style::WARNING } else { anstyle::Style::new() };
@@ -63,5 +60,5 @@ pub(super) fn table(events: &[EventRow], now: Timestamp) -> String {
             Cell::from(reported.note.as_str()),
         ]);
     }
-    table.to_string()
+    table
 }

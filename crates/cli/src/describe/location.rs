@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     events::{self, EventRow},
-    page::{conditions, fields, moment, section, yaml},
+    page::{Page, conditions, fields, moment, section, yaml},
 };
 use crate::{
     connect::Session,
@@ -18,8 +18,9 @@ use crate::{
     wrap,
 };
 
+/// All details of a location, for programs.
 #[derive(Serialize)]
-struct LocationDescription {
+pub(crate) struct LocationDescription {
     object: Value,
     /// How many backups of the namespace are kept in it.
     backups: usize,
@@ -28,6 +29,14 @@ struct LocationDescription {
 }
 
 pub(crate) async fn run(session: &Session, name: &str) -> Result<Outcome> {
+    let (answer, page) = look(session, name).await?;
+    let page = || wrap::to_terminal(page.to_string());
+    print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackupStorageLocation>(name)])?;
+    Ok(Outcome::Good)
+}
+
+/// All details of a location, for programs and for people.
+pub(crate) async fn look(session: &Session, name: &str) -> Result<(LocationDescription, Page)> {
     let (found, events, backups) = tokio::join!(
         list::one::<NonAdminBackupStorageLocation>(session, name),
         events::about::<NonAdminBackupStorageLocation>(session, name),
@@ -44,9 +53,8 @@ pub(crate) async fn run(session: &Session, name: &str) -> Result<Outcome> {
         events,
         next: LocationState::from(&location).next(name),
     };
-    let page = || wrap::to_terminal(page(&location, &answer, unreadable.as_deref(), Timestamp::now()));
-    print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackupStorageLocation>(name)])?;
-    Ok(Outcome::Good)
+    let page = page(&location, &answer, unreadable.as_deref(), Timestamp::now());
+    Ok((answer, page))
 }
 
 fn page(
@@ -54,7 +62,7 @@ fn page(
     answer: &LocationDescription,
     unreadable: Option<&str>,
     now: Timestamp,
-) -> String {
+) -> Page {
     let place = LocationState::from(location);
     let status = location.status.clone().unwrap_or_default();
     let velero = status.velero_backup_storage_location.unwrap_or_default();
@@ -62,7 +70,7 @@ fn page(
     let storage = &location.spec.backup_storage_location_spec.object_storage;
     let namespace = location.metadata.namespace.as_deref().unwrap_or_default();
     let folder = planner::location::stored_prefix(namespace, storage.prefix.as_deref());
-    let mut text = fields(&[
+    let mut page = fields(&[
         ("Name", location.metadata.name.clone()),
         ("Namespace", location.metadata.namespace.clone()),
         ("Status", Some(format!("{} - {}", place.word(), place.detail()))),
@@ -74,9 +82,9 @@ fn page(
         ("Backups", Some(answer.backups.to_string())),
         ("At Velero", velero.name),
     ]);
-    text += &section("Asked for", &yaml(&location.spec.backup_storage_location_spec, ""));
-    text += &section("Conditions", &conditions(&status.conditions, now));
-    text += &section("What happened", &events::table(&answer.events, now));
-    text += &section("Next", &lines(answer.next.clone()));
-    text
+    page += section("Asked for", yaml(&location.spec.backup_storage_location_spec, ""));
+    page += section("Conditions", conditions(&status.conditions, now));
+    page += section("What happened", events::table(&answer.events, now));
+    page += section("Next", lines(answer.next.clone()));
+    page
 }

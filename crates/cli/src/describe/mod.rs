@@ -1,18 +1,27 @@
 //! `describe`: all details of an object on one page. Each kind has its own examples, at its command.
 
 mod answer;
-mod backup;
-mod claims;
+pub(crate) mod backup;
+pub(crate) mod claims;
 mod events;
-mod location;
+pub(crate) mod location;
 pub(crate) mod page;
-mod restore;
+pub(crate) mod restore;
 mod results;
 mod volumes;
 
 pub(crate) use self::{backup::run as backup, location::run as location, restore::run as restore};
 
 use crate::{download::Fetching, object_name::ObjectName};
+
+/// All details of an object.
+pub(crate) struct Details<K> {
+    pub(crate) object: K,
+    /// For programs.
+    answer: answer::Description,
+    /// For people.
+    pub(crate) page: page::Page,
+}
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Describe {

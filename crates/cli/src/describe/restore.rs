@@ -6,14 +6,15 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{
-    Describe,
+    Describe, Details,
     answer::{Description, details},
     events,
-    page::{fields, moment, yaml},
+    page::{Page, fields, moment, yaml},
     volumes,
 };
 use crate::{
     connect::Session,
+    download::Fetching,
     explain, list,
     output::{Outcome, print},
     progress::RequestProgress,
@@ -22,6 +23,18 @@ use crate::{
 
 pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let name = args.name.of::<NonAdminRestore>()?;
+    let seen = look(session, name, args.details.then_some(&args.fetching)).await?;
+    let page = || wrap::to_terminal(seen.page.to_string());
+    print(session.format, &seen.answer, page, || vec![list::qualified::<NonAdminRestore>(name)])?;
+    Ok(Outcome::attention_if(RequestProgress::from(&seen.object).data_missing().is_some()))
+}
+
+/// All details of a restore. Errors and warnings that nacre has not read are fetched if that is wanted.
+pub(crate) async fn look(
+    session: &Session,
+    name: &str,
+    fetching: Option<&Fetching>,
+) -> Result<Details<NonAdminRestore>> {
     let (found, events) = tokio::join!(
         list::one::<NonAdminRestore>(session, name),
         events::about::<NonAdminRestore>(session, name),
@@ -29,15 +42,14 @@ pub(crate) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     let ((restore, unreadable), events) = (found?, events?);
     let changes = explain::effect_of_restore(session, &restore).await?;
     let read = restore.status.as_ref().and_then(|status| status.results.as_ref());
-    let (results, no_results) = details(session, "RestoreResults", name, args, read).await;
+    let (results, no_results) = details(session, "RestoreResults", name, fetching, read).await;
     let next = RequestProgress::from(&restore).next();
     let answer = Description { object: json!(restore), changes, events, results, no_results, next };
-    let page = || wrap::to_terminal(page(&restore, &answer, unreadable.as_deref(), Timestamp::now()));
-    print(session.format, &answer, page, || vec![list::qualified::<NonAdminRestore>(name)])?;
-    Ok(Outcome::attention_if(RequestProgress::from(&restore).data_missing().is_some()))
+    let page = page(&restore, &answer, unreadable.as_deref(), Timestamp::now());
+    Ok(Details { object: restore, answer, page })
 }
 
-fn page(restore: &NonAdminRestore, answer: &Description, unreadable: Option<&str>, now: Timestamp) -> String {
+fn page(restore: &NonAdminRestore, answer: &Description, unreadable: Option<&str>, now: Timestamp) -> Page {
     let progress = RequestProgress::from(restore);
     let (status, velero) = (restore.status.clone().unwrap_or_default(), &progress.velero);
     let velero_status =
@@ -68,5 +80,5 @@ fn page(restore: &NonAdminRestore, answer: &Description, unreadable: Option<&str
     head.splice(after_volumes..after_volumes, claims);
     let head = fields(&head);
     let asked = yaml(&restore.spec.restore_spec, "everything in the backup");
-    head + &answer.sections(&asked, "Beyond that, by today's policy", &status.conditions, now)
+    head + answer.sections(&asked, "Beyond that, by today's policy", &status.conditions, now)
 }

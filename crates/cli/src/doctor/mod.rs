@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::{
     connect::Session,
+    describe::page::Page,
     output::{Outcome, print},
     wrap,
 };
@@ -34,15 +35,19 @@ struct Diagnosis {
 /// Looks at the cluster with Velero in the given namespace, or where it is said to be.
 pub(crate) async fn run(session: &Session, given: Option<&str>) -> Result<Outcome> {
     let velero_namespace = given.unwrap_or(&session.velero_namespace).to_owned();
-    let session_at_velero = Session { velero_namespace, ..session.clone() };
-    let findings = examine(&Box::pin(gather::observe(&session_at_velero)).await?);
-    let number = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let diagnosis = Diagnosis {
-        problems: number(CheckStatus::Problem),
-        warnings: number(CheckStatus::Warning),
-        findings,
-    };
+    let diagnosis = diagnose(&Session { velero_namespace, ..session.clone() }).await?;
     let names = || diagnosis.findings.iter().map(show::line).collect();
     print(session.format, &diagnosis, || wrap::to_terminal(show::page(&diagnosis)), names)?;
     Ok(if diagnosis.problems > 0 { Outcome::Failed } else { Outcome::Good })
+}
+
+async fn diagnose(session: &Session) -> Result<Diagnosis> {
+    let findings = examine(&Box::pin(gather::observe(session)).await?);
+    let number = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    Ok(Diagnosis { problems: number(CheckStatus::Problem), warnings: number(CheckStatus::Warning), findings })
+}
+
+/// The diagnosis as a page of tables.
+pub(crate) async fn look(session: &Session) -> Result<Page> {
+    Ok(show::tables(&diagnose(session).await?))
 }

@@ -5,8 +5,10 @@ use planner::doctor::{Area, CheckStatus, Finding};
 
 use super::Diagnosis;
 use crate::{
+    describe::page::{Page, section, top},
     output::lines,
     style,
+    table::{Cell, Table},
     text::{count, printable},
 };
 
@@ -29,6 +31,21 @@ pub(super) fn page(diagnosis: &Diagnosis) -> String {
     }
     page.extend([String::new(), end(diagnosis)]);
     lines(page)
+}
+
+/// The same as tables, one for each area.
+pub(super) fn tables(diagnosis: &Diagnosis) -> Page {
+    let areas = diagnosis.findings.chunk_by(|one, other| one.area == other.area);
+    let sections = areas.map(|findings| {
+        let mut table = Table::new(&["", "WHAT", "FIX"]);
+        for finding in findings {
+            let (style, word) = verdict(finding.verdict);
+            let fix = finding.fix.as_deref().unwrap_or_default();
+            table.row([Cell::painted(style, word), finding.message.as_str().into(), fix.into()]);
+        }
+        section(findings.first().map_or("", |first| heading(first.area)), table)
+    });
+    sections.fold(top(vec![end(diagnosis)]), |page, section| page + section)
 }
 
 /// How it stands in all.

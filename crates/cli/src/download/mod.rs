@@ -6,7 +6,11 @@ pub(crate) mod file;
 pub(crate) mod logs;
 mod unpack;
 
-use std::{cell::Cell, path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
 
 use anyhow::{Result, anyhow, bail};
 use api::{DownloadTarget, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, Phase, condition};
@@ -60,14 +64,20 @@ impl Fetching {
         name: &str,
         used: impl AsyncFnOnce(Link) -> Result<T>,
     ) -> Result<Option<T>> {
+        if !session.follows_links {
+            bail!(
+                "{} is not fetched: the console in the cluster does not connect to storage. kubectl nacre does, and                  so does kubectl nacre console",
+                thing(kind)
+            );
+        }
         let request = request(kind, name);
         let request_name = request.metadata.name.clone().unwrap_or_default();
         let api = session.api::<NonAdminDownloadRequest>();
-        let denied = Cell::new(false);
+        let denied = AtomicBool::new(false);
         let work = async {
             api.create(&PostParams::default(), &request).await.map_err(|error| match &error {
                 kube::Error::Api(status) if status.is_forbidden() => {
-                    denied.set(true);
+                    denied.store(true, Relaxed);
                     forbidden(kind, &session.namespace, &status.message)
                 }
                 _ => error.into(),
@@ -81,7 +91,7 @@ impl Fetching {
             done = work => done,
             () = interrupted() => Ok(None),
         };
-        if denied.get() {
+        if denied.load(Relaxed) {
             // Nothing was created, so there is nothing to remove.
             return done;
         }

@@ -173,6 +173,21 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
     Ok(Outcome::attention_if(answers.iter().any(Explanation::needs_attention)))
 }
 
+/// What would become of a backup that is not made yet, in the words of `explain`, and whether that needs attention.
+pub(crate) async fn of_new_backup(session: &Session, backup: NonAdminBackup) -> Result<(String, bool)> {
+    let manifest = Manifest::Backup(Box::new(backup));
+    let (world, allowed) = world_of(session, &manifest).await?;
+    let answer = explain(&world, &manifest, allowed.source);
+    let answer = with_permissions(session, &world, &manifest, answer).await?;
+    let api_server = match allowed.source {
+        Source::Unreadable => server::ask(session, &manifest).await?,
+        Source::File | Source::Cluster => None,
+    };
+    let answer = answer.checked_by(api_server);
+    let text = anstream::adapter::strip_str(&show::page(&answer)).to_string();
+    Ok((text, answer.needs_attention()))
+}
+
 /// Adds what the caller would not get of it for lack of permissions.
 async fn with_permissions(
     session: &Session,

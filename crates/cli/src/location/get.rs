@@ -27,7 +27,12 @@ pub(super) async fn run(session: &Session, args: &Get) -> Result<Outcome> {
     args.which.show(session, "locations", table).await
 }
 
-fn table(found: &Found<NonAdminBackupStorageLocation>, format: Format, all: bool, now: Timestamp) -> Table {
+pub(crate) fn table(
+    found: &Found<NonAdminBackupStorageLocation>,
+    format: Format,
+    all: bool,
+    now: Timestamp,
+) -> Table {
     let mut table = Table::with_wide(
         &["NAME", "STATUS", "PROVIDER", "BUCKET/PREFIX", "ACCESS", "AGE"],
         &["CREDENTIAL", "LAST-REACHED", "VELERO-NAME"],

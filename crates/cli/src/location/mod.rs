@@ -2,7 +2,7 @@
 
 mod create;
 mod delete;
-mod get;
+pub(crate) mod get;
 pub(crate) mod known;
 pub(crate) mod state;
 

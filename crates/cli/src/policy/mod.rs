@@ -2,7 +2,7 @@
 
 mod check;
 pub(crate) mod egress;
-mod show;
+pub(crate) mod show;
 
 use anyhow::{Result, bail};
 use clap::Subcommand;

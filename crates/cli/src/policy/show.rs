@@ -16,7 +16,7 @@ use crate::{
     allowed,
     changes::brief,
     connect::Session,
-    describe::page::section,
+    describe::page::{Page, section, top},
     output::{Format, Outcome, lines, print, remark},
     style,
     table::{Cell, Table},
@@ -72,6 +72,31 @@ impl From<Setting> for Line {
 }
 
 pub(super) async fn run(session: &Session, given: Option<&str>) -> Result<Outcome> {
+    let answer = read(session, given).await?;
+    let page = || page(&answer, session.format).to_string().trim_start_matches('\n').to_owned();
+    let names = || answer.settings.iter().map(|line| line.field.clone()).collect();
+    print(session.format, &answer, page, names)?;
+    for problem in &answer.problems {
+        remark(format_args!("policy: {problem}"));
+    }
+    if answer.policy.is_none() {
+        remark(INVALID);
+    }
+    Ok(Outcome::attention_if(!answer.problems.is_empty()))
+}
+
+const INVALID: &str =
+    "the policy is invalid: nacre continues with the last valid one, which only nacre knows";
+
+/// What holds for all namespaces.
+pub(crate) async fn look(session: &Session) -> Result<Page> {
+    let answer = read(session, None).await?;
+    let invalid = answer.policy.is_none().then(|| INVALID.to_owned());
+    let problems: Vec<String> = answer.problems.iter().cloned().chain(invalid).collect();
+    Ok(section("Problems", lines(problems)) + page(&answer, Format::Wide))
+}
+
+async fn read(session: &Session, given: Option<&str>) -> Result<PolicyInEffect> {
     let namespace = match given {
         Some(name) => Some(find(session, name).await?),
         None => None,
@@ -85,17 +110,7 @@ pub(super) async fn run(session: &Session, given: Option<&str>) -> Result<Outcom
             session.velero_namespace
         );
     }
-    let answer = answer(&readings, namespace.as_ref(), &session.velero_namespace);
-    let page = || page(&answer, session.format);
-    let names = || answer.settings.iter().map(|line| line.field.clone()).collect();
-    print(session.format, &answer, page, names)?;
-    for problem in &answer.problems {
-        remark(format_args!("policy: {problem}"));
-    }
-    if answer.policy.is_none() {
-        remark("the policy is invalid: nacre continues with the last valid one, which only nacre knows");
-    }
-    Ok(Outcome::attention_if(!answer.problems.is_empty()))
+    Ok(answer(&readings, namespace.as_ref(), &session.velero_namespace))
 }
 
 /// The namespace, whose labels decide which override holds.
@@ -140,26 +155,26 @@ fn answer(readings: &Readings, namespace: Option<&Namespace>, velero_namespace: 
     }
 }
 
-fn page(answer: &PolicyInEffect, format: Format) -> String {
+fn page(answer: &PolicyInEffect, format: Format) -> Page {
     let title = match (&answer.namespace, answer.over) {
         (None, _) => "For all namespaces".to_owned(),
         (Some(name), None) => format!("In namespace {name}"),
         (Some(name), Some(over)) => format!("In namespace {name}, by overrides[{over}]"),
     };
-    let mut text = String::new();
+    let mut page = Page::default();
     if answer.open == Some(false) {
         let closed = "closed: the policy allows no requests in this namespace, whatever is listed below";
-        text += &lines([style::bad(closed)]);
+        page += top(vec![style::bad(closed)]);
     }
-    text += &section(&title, &table(&answer.settings, format));
+    page += section(&title, table(&answer.settings, format));
     for (at, over) in answer.overrides.iter().enumerate() {
         let title = format!("Differing in namespaces with {} (overrides[{at}])", over.selector);
-        text += &section(&title, &table(&over.settings, format));
+        page += section(&title, table(&over.settings, format));
     }
-    text.trim_start_matches('\n').to_owned()
+    page
 }
 
-fn table(settings: &[Line], format: Format) -> String {
+fn table(settings: &[Line], format: Format) -> Table {
     let mut table = Table::new(&["FIELD", "VALUE", "FROM"]);
     for line in settings {
         // What nobody said is there for completeness.
@@ -175,7 +190,7 @@ fn table(settings: &[Line], format: Format) -> String {
             Cell::painted(style, line.from.as_str()),
         ]);
     }
-    if table.is_empty() { String::new() } else { table.to_string() }
+    table
 }
 
 /// All of a list.
@@ -204,8 +219,8 @@ mod tests {
     }
 
     fn shown(text: &str, namespace: Option<&Namespace>) -> String {
-        let text = page(&answer(&readings(text), namespace, "velero"), Format::Table);
-        anstream::adapter::strip_str(&text).to_string()
+        let text = page(&answer(&readings(text), namespace, "velero"), Format::Table).to_string();
+        anstream::adapter::strip_str(text.trim_start_matches('\n')).to_string()
     }
 
     fn space(name: &str, labels: &Value) -> Namespace {

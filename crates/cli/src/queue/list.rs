@@ -28,6 +28,23 @@ What waits for a limit, a location or the policy is not in the queue: see kubect
 pub(super) struct List {}
 
 pub(super) async fn run(session: &Session, _: &List, given: Option<&str>) -> Result<Outcome> {
+    let rows = read(session, given).await?;
+    if rows.is_empty() && matches!(session.format, Format::Table | Format::Wide) {
+        remark("Nothing runs or waits.");
+        return Ok(Outcome::Good);
+    }
+    let names = || rows.iter().map(name).collect();
+    print(session.format, &rows, || table(&rows, Timestamp::now()).to_string(), names)?;
+    Ok(Outcome::Good)
+}
+
+/// The queue as a table.
+pub(crate) async fn look(session: &Session) -> Result<Table> {
+    Ok(table(&read(session, None).await?, Timestamp::now()))
+}
+
+/// What runs and what waits, in order.
+async fn read(session: &Session, given: Option<&str>) -> Result<Vec<Entry>> {
     let all = ListParams::default();
     let (veleros_backups, veleros_restores) =
         (session.in_velero_namespace::<Backup>(), session.in_velero_namespace::<Restore>());
@@ -48,13 +65,7 @@ pub(super) async fn run(session: &Session, _: &List, given: Option<&str>) -> Res
         &asked_restores,
     ));
     rows.retain(|row| given.is_none_or(|given| row.namespace.as_deref() == Some(given)));
-    if rows.is_empty() && matches!(session.format, Format::Table | Format::Wide) {
-        remark("Nothing runs or waits.");
-        return Ok(Outcome::Good);
-    }
-    let names = || rows.iter().map(name).collect();
-    print(session.format, &rows, || table(&rows, Timestamp::now()).to_string(), names)?;
-    Ok(Outcome::Good)
+    Ok(rows)
 }
 
 /// As `promote` takes it.

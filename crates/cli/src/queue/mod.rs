@@ -1,6 +1,6 @@
 //! `queue`: in which order Velero and nacre work, and what an administrator changes about it.
 
-mod list;
+pub(crate) mod list;
 mod mark;
 mod order;
 

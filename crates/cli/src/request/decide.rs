@@ -94,6 +94,20 @@ pub(super) async fn revoke(session: &Session, args: &Revoke, given: Option<&str>
     decide(session, &args.which, given, Word::Revoke, None).await
 }
 
+/// Decides about one request, as it is in this version.
+pub(crate) async fn one(
+    session: &Session,
+    name: &str,
+    word: Word,
+    version: &str,
+    reason: Option<&str>,
+) -> Result<()> {
+    let facts = Facts::read(session).await?;
+    let request = facts.find(name, None)?;
+    weighed(session, request, word).await?;
+    write(session, request, &patch(word, Some(version), reason), name).await
+}
+
 async fn decide(
     session: &Session,
     which: &RequestArgs,

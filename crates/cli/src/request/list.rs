@@ -47,6 +47,12 @@ impl State {
     }
 }
 
+/// All requests, as a table with the name of the request last.
+pub(crate) async fn look(session: &Session) -> Result<Table> {
+    let facts = Facts::read(session).await?;
+    Ok(table(&rows(&facts, None, None), Format::Wide, Timestamp::now()))
+}
+
 pub(super) async fn run(session: &Session, args: &List, namespace: Option<&str>) -> Result<Outcome> {
     let facts = Facts::read(session).await?;
     let rows = rows(&facts, args.state, namespace);

@@ -1,9 +1,9 @@
 //! `kubectl nacre request`: administrators decide about storage that tenants want to bring.
 
-mod decide;
+pub(crate) mod decide;
 mod facts;
-mod list;
-mod show;
+pub(crate) mod list;
+pub(crate) mod show;
 
 use anyhow::Result;
 use clap::Subcommand;

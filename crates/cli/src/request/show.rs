@@ -18,7 +18,7 @@ use crate::{
     allowed::{self, Allowed, Source},
     changes::brief,
     connect::Session,
-    describe::page::{fields, moment, section, yaml},
+    describe::page::{Page, fields, moment, section, yaml},
     list::qualified,
     location::state::LocationState,
     output::{Outcome, lines, print},
@@ -74,8 +74,38 @@ struct Decided {
 }
 
 pub(super) async fn run(session: &Session, args: &Show, given: Option<&str>) -> Result<Outcome> {
+    let (facts, request, allowed, storage) = read(session, &args.name, given).await?;
+    let name = request.metadata.name.clone().unwrap_or_default();
+    let answer = answer(&facts, &request, &allowed, &storage, &session.velero_namespace);
+    let page = || page(&answer, Timestamp::now()).to_string();
+    print(session.format, &answer, page, || vec![qualified::<Request>(&name)])?;
+    Ok(Outcome::Good)
+}
+
+/// Everything about a request, and what can be decided about it now.
+pub(crate) struct RequestDetails {
+    pub(crate) page: Page,
+    /// The version that is shown. A decision is about this one.
+    pub(crate) version: String,
+    pub(crate) words: Vec<Word>,
+}
+
+/// Everything about a request.
+pub(crate) async fn look(session: &Session, name: &str) -> Result<RequestDetails> {
+    let (facts, request, allowed, storage) = read(session, name, None).await?;
+    let answer = answer(&facts, &request, &allowed, &storage, &session.velero_namespace);
+    let version = request.metadata.resource_version.clone().unwrap_or_default();
+    let page = page(&answer, Timestamp::now());
+    Ok(RequestDetails { page, version, words: useful(&request, &allowed) })
+}
+
+async fn read(
+    session: &Session,
+    name: &str,
+    given: Option<&str>,
+) -> Result<(Facts, Request, Allowed, Vec<BackupStorageLocation>)> {
     let facts = Facts::read(session).await?;
-    let name = facts.find(&args.name, given)?.metadata.name.clone().unwrap_or_default();
+    let name = facts.find(name, given)?.metadata.name.clone().unwrap_or_default();
     // Once more, alone: now it comes with who wrote what.
     let request = session.in_velero_namespace::<Request>().get(&name).await?;
     let asking = session.within(StorageRequest::from(&request).namespace);
@@ -84,10 +114,7 @@ pub(super) async fn run(session: &Session, args: &Show, given: Option<&str>) -> 
     let storage = session.in_velero_namespace::<BackupStorageLocation>();
     let (allowed, storage) = tokio::join!(allowed::read(&asking, &namespace, None), storage.list(&all));
     let storage = storage.map(|list| list.items).unwrap_or_default();
-    let answer = answer(&facts, &request, &allowed?, &storage, &session.velero_namespace);
-    let page = || page(&answer, Timestamp::now());
-    print(session.format, &answer, page, || vec![qualified::<Request>(&name)])?;
-    Ok(Outcome::Good)
+    Ok((facts, request, allowed?, storage))
 }
 
 fn answer<'a>(
@@ -174,16 +201,25 @@ fn decided(managers: &Value) -> Option<Decided> {
 fn next(request: &Request, summary: &Summary, allowed: &Allowed) -> Vec<String> {
     let name = format!("{}/{}", summary.namespace, summary.location);
     let version = request.metadata.resource_version.as_deref().unwrap_or_default();
-    let policy = allowed.policy.as_deref().filter(|_| allowed.source != Source::Unreadable);
-    let words = [(Word::Approve, "approve"), (Word::Reject, "reject"), (Word::Revoke, "revoke")];
-    let useful =
-        words.into_iter().filter(|(word, _)| matches!(weigh(request, *word, policy), Weighed::Write(_)));
-    useful
-        .map(|(_, verb)| format!("kubectl nacre request {verb} {name} --resource-version {version}"))
+    let verb = |word| match word {
+        Word::Approve => "approve",
+        Word::Reject => "reject",
+        Word::Revoke => "revoke",
+    };
+    useful(request, allowed)
+        .into_iter()
+        .map(|word| format!("kubectl nacre request {} {name} --resource-version {version}", verb(word)))
         .collect()
 }
 
-fn page(answer: &RequestReport<'_>, now: Timestamp) -> String {
+/// The decisions that would change something.
+fn useful(request: &Request, allowed: &Allowed) -> Vec<Word> {
+    let policy = allowed.policy.as_deref().filter(|_| allowed.source != Source::Unreadable);
+    let words = [Word::Approve, Word::Reject, Word::Revoke];
+    words.into_iter().filter(|word| matches!(weigh(request, *word, policy), Weighed::Write(_))).collect()
+}
+
+fn page(answer: &RequestReport<'_>, now: Timestamp) -> Page {
     let summary = &answer.summary;
     let state = match summary.state {
         RequestPhase::Pending => "Pending - not decided yet, and not in Velero",
@@ -199,7 +235,7 @@ fn page(answer: &RequestReport<'_>, now: Timestamp) -> String {
         format!("{} ({when}with {})", what.as_str().unwrap_or_default(), decided.with)
     });
     let spec = StorageRequest::from(answer.object).spec;
-    let mut text = fields(&[
+    let mut page = fields(&[
         ("Location", Some(format!("{}/{}", summary.namespace, summary.location))),
         ("Request", Some(summary.request.clone())),
         ("State", Some(state.to_owned())),
@@ -211,31 +247,28 @@ fn page(answer: &RequestReport<'_>, now: Timestamp) -> String {
         ("Prefix", summary.prefix.clone()),
         ("Location is", answer.stands.clone()),
     ]);
-    text += &section("Asked for", &spec.map(|spec| yaml(spec, "")).unwrap_or_default());
-    text += &section("Changed since", &changed(summary));
-    text += &section("Approving means", &lines_of(&answer.allows));
-    text += &section("Attention", &lines_of(&answer.attention));
+    page += section("Asked for", spec.map(|spec| yaml(spec, "")).unwrap_or_default());
+    page += section("Changed since", changed(summary));
+    page += section("Approving means", lines_of(&answer.allows));
+    page += section("Attention", lines_of(&answer.attention));
     let not_checked: Vec<String> = answer.not_checked.iter().map(ToString::to_string).collect();
-    text += &section("Not checked", &lines_of(&not_checked));
-    text += &section("Other storage of this namespace", &others(&answer.others));
-    text += &section("Next", &lines_of(&answer.next));
-    text
+    page += section("Not checked", lines_of(&not_checked));
+    page += section("Other storage of this namespace", others(&answer.others));
+    page += section("Next", lines_of(&answer.next));
+    page
 }
 
 fn lines_of(list: &[String]) -> String {
     if list.is_empty() { String::new() } else { lines(list.iter().map(|line| printable(line))) }
 }
 
-fn changed(summary: &Summary) -> String {
-    let Some(differences) = summary.differences.as_ref().filter(|list| !list.is_empty()) else {
-        return String::new();
-    };
+fn changed(summary: &Summary) -> Table {
     let mut table = Table::new(&["FIELD", "ASKED FOR", "NOW"]);
-    for found in differences {
+    for found in summary.differences.iter().flatten() {
         let shown = |value: &Value| if value.is_null() { "-".to_owned() } else { short(&brief(value)) };
         table.row([found.field.clone(), shown(&found.asked), shown(&found.now)]);
     }
-    table.to_string()
+    table
 }
 
 /// Certificates are long, and nobody compares them by eye.
@@ -247,7 +280,7 @@ fn short(text: &str) -> String {
     format!("{}...", text.chars().take(ENOUGH).collect::<String>())
 }
 
-fn others(others: &[Summary]) -> String {
+fn others(others: &[Summary]) -> Table {
     let mut table = Table::new(&["LOCATION", "STATE", "ENDPOINT", "BUCKET", "PREFIX"]);
     for other in others {
         table.row([
@@ -258,7 +291,7 @@ fn others(others: &[Summary]) -> String {
             other.prefix.as_deref().into(),
         ]);
     }
-    if table.is_empty() { String::new() } else { table.to_string() }
+    table
 }
 
 #[cfg(test)]
@@ -272,7 +305,7 @@ mod tests {
         let facts = facts();
         let allowed = Allowed { source: Source::Cluster, policy: policy.map(Arc::new), problems: Vec::new() };
         let answer = answer(&facts, &facts.requests[at].0, &allowed, &[], "velero");
-        let text = page(&answer, "2026-11-15T13:00:00Z".parse().unwrap());
+        let text = page(&answer, "2026-11-15T13:00:00Z".parse().unwrap()).to_string();
         anstream::adapter::strip_str(&text).to_string()
     }
 

@@ -1,7 +1,8 @@
 //! `restore create`, with the flags of `velero restore create` as far as a namespace owner can use them.
 
-use anyhow::{Result, bail};
-use api::{NonAdminRestore, NonAdminRestoreSpec};
+use anyhow::{Result, anyhow, bail};
+use api::{NonAdminRestore, NonAdminRestoreSpec, velero::RestoreSpec};
+use clap::Parser as _;
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 use planner::Policy;
@@ -13,6 +14,7 @@ use super::{
     replace::{self, ReplaceArgs},
 };
 use crate::{
+    backup::in_one_line,
     confirm::Consent,
     connect::Session,
     download::Fetching,
@@ -59,6 +61,38 @@ pub(super) struct Create {
     filters: Filters,
 }
 
+/// The flags alone, for somebody who fills in a form instead.
+#[derive(Debug, clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Flags {
+    #[command(flatten)]
+    filters: Filters,
+}
+
+/// A restore as these flags describe it, checked as far as that is possible without sending it.
+pub(crate) async fn prepared(
+    session: &Session,
+    name: String,
+    backup: String,
+    flags: &[String],
+) -> Result<NonAdminRestore> {
+    let flags = Flags::try_parse_from(flags).map_err(|error| anyhow!("{}", in_one_line(&error)))?;
+    let spec = flags.filters.spec(backup);
+    if let Some(refusal) = planner::restore::check_spec(&spec, &session.namespace, &Policy::default()) {
+        bail!("this restore would be refused: {refusal}");
+    }
+    check_resources(session, &spec).await?;
+    Ok(request(name, spec))
+}
+
+fn request(name: String, spec: RestoreSpec) -> NonAdminRestore {
+    NonAdminRestore {
+        metadata: ObjectMeta { name: Some(name), ..ObjectMeta::default() },
+        spec: NonAdminRestoreSpec { restore_spec: spec },
+        status: None,
+    }
+}
+
 pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     let named = args.name.is_some();
     let backup = match &args.from_backup {
@@ -79,11 +113,7 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
     if args.sending.dry_run != Some(DryRun::Client) {
         check_resources(session, &spec).await?;
     }
-    let restore = NonAdminRestore {
-        metadata: ObjectMeta { name: Some(name), ..ObjectMeta::default() },
-        spec: NonAdminRestoreSpec { restore_spec: spec },
-        status: None,
-    };
+    let restore = request(name, spec);
     if args.replace.replace {
         return Box::pin(replace::run(session, &args.replace, &args.sending, &args.consent, restore)).await;
     }

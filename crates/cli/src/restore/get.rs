@@ -27,7 +27,7 @@ pub(super) async fn run(session: &Session, args: &Get) -> Result<Outcome> {
     args.which.show(session, "restores", table).await
 }
 
-fn table(found: &Found<NonAdminRestore>, format: Format, all: bool, now: Timestamp) -> Table {
+pub(crate) fn table(found: &Found<NonAdminRestore>, format: Format, all: bool, now: Timestamp) -> Table {
     let mut table = Table::with_wide(
         &["NAME", "BACKUP", "STATUS", "ITEMS", "ERRORS", "WARNINGS", "AGE"],
         &["QUEUE", "VELERO-NAME"],

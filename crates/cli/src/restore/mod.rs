@@ -4,13 +4,15 @@ mod choose;
 mod create;
 mod delete;
 mod filters;
-mod get;
-mod preview;
+pub(crate) mod get;
+pub(crate) mod preview;
 mod replace;
 
 use anyhow::Result;
 use api::NonAdminRestore;
 use clap::Subcommand;
+
+pub(crate) use create::prepared;
 
 use crate::{connect::Session, describe, download::logs, output::Outcome, wait};
 

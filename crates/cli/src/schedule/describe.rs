@@ -9,9 +9,11 @@ use jiff::Timestamp;
 use super::{find, get::word, kept};
 use crate::{
     connect::Session,
-    list::qualified,
+    describe::page::{Page, conditions, fields, section},
+    list::{self, qualified},
     object_name::ObjectName,
     output::{Outcome, print},
+    table::Table,
     text::{age, printable},
 };
 
@@ -32,29 +34,55 @@ pub(super) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-fn page(schedule: &NonAdminSchedule, now: Timestamp) -> String {
+/// The same in parts.
+pub(crate) async fn look(session: &Session, name: &str) -> Result<Page> {
+    let (schedule, _) = list::one::<NonAdminSchedule>(session, name).await?;
+    let now = Timestamp::now();
+    let status = schedule.status.clone().unwrap_or_default();
+    let head: Vec<_> = head(&schedule, now).into_iter().map(|(name, value)| (name, Some(value))).collect();
+    let mut runs = Table::new(&["RUN", "STATUS"]);
+    for run in &status.recent_backups {
+        runs.row([run.name.as_str(), run.phase.as_deref().unwrap_or("being made")]);
+    }
+    Ok(fields(&head)
+        + section("Latest runs", runs)
+        + section("Conditions", conditions(&status.conditions, now)))
+}
+
+/// What stands above the lists.
+fn head(schedule: &NonAdminSchedule, now: Timestamp) -> Vec<(&'static str, String)> {
     let status = schedule.status.clone().unwrap_or_default();
     let zone = schedule.spec.time_zone.as_deref().unwrap_or("UTC");
+    let next = status.next_run.as_ref().map(|next| format!("{}, in {}", next.0, age(now, next.0)));
+    let good = status.last_good_backup.as_deref().zip(status.last_good_time.as_ref());
+    let good = good.map(|(name, time)| format!("{name}, completed {} ago", age(time.0, now)));
+    let mut head = vec![
+        ("Name", schedule.metadata.name.clone().unwrap_or_default()),
+        ("Namespace", schedule.metadata.namespace.clone().unwrap_or_default()),
+        ("Schedule", format!("{} ({zone})", schedule.spec.schedule)),
+        ("Status", word(schedule).to_owned()),
+        ("Next run", next.unwrap_or_else(|| "none".to_owned())),
+    ];
+    if let Some(confirmation) = &status.confirmation {
+        let asked = planner::requester::of(&schedule.metadata);
+        let by = asked.user().unwrap_or("somebody unknown");
+        head.push(("Asked by", format!("{by}, to be confirmed until {}", confirmation.until.0)));
+    }
+    head.push(("Keeps", kept(schedule)));
+    head.push(("Last good", good.unwrap_or_else(|| "none".to_owned())));
+    head
+}
+
+fn page(schedule: &NonAdminSchedule, now: Timestamp) -> String {
+    let status = schedule.status.clone().unwrap_or_default();
     let mut page = String::new();
     let mut line = |name: &str, text: &str| {
         // Writing to a String does not fail.
         let _ = writeln!(page, "{name:<12}{}", printable(text));
     };
-    line("Name:", schedule.metadata.name.as_deref().unwrap_or_default());
-    line("Namespace:", schedule.metadata.namespace.as_deref().unwrap_or_default());
-    line("Schedule:", &format!("{} ({zone})", schedule.spec.schedule));
-    line("Status:", word(schedule));
-    let next = status.next_run.as_ref().map(|next| format!("{}, in {}", next.0, age(now, next.0)));
-    line("Next run:", next.as_deref().unwrap_or("none"));
-    if let Some(confirmation) = &status.confirmation {
-        let asked = planner::requester::of(&schedule.metadata);
-        let by = asked.user().unwrap_or("somebody unknown");
-        line("Asked by:", &format!("{by}, to be confirmed until {}", confirmation.until.0));
+    for (name, value) in head(schedule, now) {
+        line(&format!("{name}:"), &value);
     }
-    line("Keeps:", &kept(schedule));
-    let good = status.last_good_backup.as_deref().zip(status.last_good_time.as_ref());
-    let good = good.map(|(name, time)| format!("{name}, completed {} ago", age(time.0, now)));
-    line("Last good:", good.as_deref().unwrap_or("none"));
     if !status.recent_backups.is_empty() {
         line("Latest runs:", "");
         for run in &status.recent_backups {

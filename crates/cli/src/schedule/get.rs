@@ -46,7 +46,7 @@ fn to_confirm(schedule: &NonAdminSchedule) -> bool {
     condition::get(conditions, condition::REQUESTER_CONFIRMED).is_some_and(|found| found.status == "False")
 }
 
-fn table(found: &Found<NonAdminSchedule>, format: Format, all: bool, now: Timestamp) -> Table {
+pub(crate) fn table(found: &Found<NonAdminSchedule>, format: Format, all: bool, now: Timestamp) -> Table {
     let headings = ["NAME", "SCHEDULE", "STATUS", "NEXT-RUN", "LAST-RUN", "LAST-GOOD", "AGE"];
     let mut table = Table::with_wide(&headings, &["TIME-ZONE", "KEEPS", "LAST-BACKUP"], format);
     let items = found.newest_last();

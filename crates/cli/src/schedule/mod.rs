@@ -3,9 +3,9 @@
 mod change;
 mod create;
 mod delete;
-mod describe;
-mod get;
-mod preview;
+pub(crate) mod describe;
+pub(crate) mod get;
+pub(crate) mod preview;
 
 use anyhow::Result;
 use api::NonAdminSchedule;

@@ -12,9 +12,11 @@ use super::find;
 use crate::{
     allowed,
     connect::Session,
+    describe::page::{Page, section},
     list::{self, qualified},
     object_name::ObjectName,
     output::{Outcome, print},
+    table::Table,
 };
 
 #[derive(Debug, clap::Args)]
@@ -52,23 +54,49 @@ struct Line {
 pub(super) async fn run(session: &Session, args: &Preview) -> Result<Outcome> {
     let found = find(session, &args.name).await?;
     let name = found.metadata.name.clone().unwrap_or_default();
+    let (shown, times) = read(session, &found, args.days).await?;
+    let page = || page(&name, &shown, args.days, &times);
+    print(session.format, &shown, page, || vec![qualified::<NonAdminSchedule>(&name)])?;
+    Ok(Outcome::Good)
+}
+
+/// How far the console looks ahead.
+const DAYS: u32 = 30;
+
+/// Which backups there will be, and which go next, as tables.
+pub(crate) async fn look(session: &Session, name: &str) -> Result<Page> {
+    let (found, _) = list::one::<NonAdminSchedule>(session, name).await?;
+    let (shown, times) = read(session, &found, DAYS).await?;
+    let zone = times.cron.zone().clone();
+    let day = |time: Timestamp| time.to_zoned(zone.clone()).strftime("%a %Y-%m-%d %H:%M").to_string();
+    let (mut kept, mut gone) = (Table::new(&["TIME", "BACKUP"]), Table::new(&["GOES", "BACKUP"]));
+    for line in &shown.kept {
+        kept.row([day(line.time), line.name.clone()]);
+    }
+    for line in shown.gone.iter().take(NEXT) {
+        gone.row([line.goes.map(day).unwrap_or_default(), line.name.clone()]);
+    }
+    let title = format!("In {DAYS} days it has {} backups, if every run goes well", shown.kept.len());
+    Ok(section(&title, kept) + section(&format!("Next to go, of {}", shown.gone.len()), gone))
+}
+
+async fn read(session: &Session, found: &NonAdminSchedule, days: u32) -> Result<(Shown, schedule::Times)> {
+    let name = found.metadata.name.clone().unwrap_or_default();
     let namespace = allowed::namespace(session).await;
     let policy = allowed::read(session, &namespace, None).await?.policy.unwrap_or_default();
     let now = Timestamp::now();
     let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
-    let times = schedule::times(&found, uid, &policy, now).map_err(|refusal| anyhow!("{refusal}"))?;
+    let times = schedule::times(found, uid, &policy, now).map_err(|refusal| anyhow!("{refusal}"))?;
     let selector = format!("{}={}", labels::NAS_NAME, label_value(&name));
     let runs = list::all::<NonAdminBackup>(session, Some(&session.namespace), Some(&selector), false).await?;
     let there: Vec<Finished> = runs.items.iter().filter_map(|(run, _)| schedule::finished(run)).collect();
-    let preview = schedule::preview(&found, &times, &policy, there, now, args.days);
+    let preview = schedule::preview(found, &times, &policy, there, now, days);
     let line = |run: Finished, goes| Line { name: run.name, time: run.time, goes };
     let shown = Shown {
         kept: preview.kept.into_iter().map(|run| line(run, None)).collect(),
         gone: preview.gone.into_iter().map(|(run, goes)| line(run, Some(goes))).collect(),
     };
-    let page = || page(&name, &shown, args.days, &times);
-    print(session.format, &shown, page, || vec![qualified::<NonAdminSchedule>(&name)])?;
-    Ok(Outcome::Good)
+    Ok((shown, times))
 }
 
 /// How many of those that go are shown.

@@ -19,7 +19,9 @@ use crate::{
     output::{Outcome, print},
     wrap,
 };
-use summary::{Limits, Summary};
+pub(crate) use show::{Entry, rows};
+use summary::Limits;
+pub(crate) use summary::Summary;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -33,12 +35,20 @@ restored.")]
 pub(crate) struct Status {}
 
 pub(crate) async fn run(session: &Session) -> Result<Outcome> {
+    let now = Timestamp::now();
+    let summary = look(session, all::<NonAdminBackup>(session).await?, now).await?;
+    let page = || wrap::to_terminal(show::page(&summary, now));
+    print(session.format, &summary, page, || vec![session.namespace.clone()])?;
+    Ok(Outcome::attention_if(summary.needs_attention()))
+}
+
+/// What matters about a namespace that has these backups.
+pub(crate) async fn look(session: &Session, backups: Vec<NonAdminBackup>, now: Timestamp) -> Result<Summary> {
     let limits = async {
         let namespace = allowed::namespace(session).await;
         allowed::read(session, &namespace, None).await
     };
-    let (backups, restores, schedules, locations, held_back, allowed) = tokio::try_join!(
-        all::<NonAdminBackup>(session),
+    let (restores, schedules, locations, held_back, allowed) = tokio::try_join!(
         all::<NonAdminRestore>(session),
         schedules(session),
         Known::own(session),
@@ -54,12 +64,8 @@ pub(crate) async fn run(session: &Session) -> Result<Outcome> {
             locations: policy.storage_locations.max_per_namespace,
         }),
     };
-    let now = Timestamp::now();
-    let summary = Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits, now)
-        .with_schedules(&schedules, now);
-    let page = || wrap::to_terminal(show::page(&summary, now));
-    print(session.format, &summary, page, || vec![session.namespace.clone()])?;
-    Ok(Outcome::attention_if(summary.needs_attention()))
+    Ok(Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits, now)
+        .with_schedules(&schedules, now))
 }
 
 async fn all<K: Readable>(session: &Session) -> Result<Vec<K>> {

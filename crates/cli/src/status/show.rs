@@ -1,5 +1,6 @@
 //! The screen.
 
+use anstyle::Style;
 use jiff::Timestamp;
 
 use super::summary::{Limits, Line, Summary};
@@ -14,53 +15,93 @@ const ENOUGH: usize = 5;
 /// The width of the words on the left.
 const MARGIN: usize = 18;
 
+/// What stands under one name.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) entries: Vec<Entry>,
+    /// How many are not listed.
+    pub(crate) more: usize,
+}
+
+/// One object and what there is to say about it, or only that.
+pub(crate) struct Entry {
+    pub(crate) object: Option<String>,
+    pub(crate) style: Style,
+    pub(crate) text: String,
+    /// What follows, in no style.
+    pub(crate) after: String,
+}
+
+impl Entry {
+    fn plain(style: Style, text: impl Into<String>) -> Vec<Self> {
+        vec![Self { object: None, style, text: text.into(), after: String::new() }]
+    }
+}
+
 pub(super) fn page(summary: &Summary, now: Timestamp) -> String {
-    let mut text =
+    let head =
         format!("{}\n\n", style::paint(style::HEADING, format_args!("Namespace {}", summary.namespace)));
+    rows(summary, now).iter().fold(head, |text, row| text + &in_text(row))
+}
+
+fn in_text(row: &Row) -> String {
+    let texts = row.entries.iter().map(|entry| {
+        let text =
+            if entry.style.is_plain() { entry.text.clone() } else { style::paint(entry.style, &entry.text) };
+        let name = entry.object.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+        format!("{name}{text}{}", entry.after)
+    });
+    let more = (row.more > 0).then(|| style::paint(style::QUIET, format_args!("and {} more", row.more)));
+    let names = std::iter::once(row.name).chain(std::iter::repeat(""));
+    lines(names.zip(texts.chain(more)).map(|(name, text)| format!("{name:MARGIN$}{text}")))
+}
+
+/// Everything there is to say, in the order of importance.
+pub(crate) fn rows(summary: &Summary, now: Timestamp) -> Vec<Row> {
     let unprotected: Vec<Line> =
         newest_first(&summary.not_counted).into_iter().filter(not_protected).collect();
-    text += &shown("Not protected", &unprotected, now, |_| style::BAD);
-    text += &row("Last good backup", &[last_good(summary, now)]);
-    text += &shown("Not counted", &newest_first(&not_counted(summary)), now, |_| style::WARNING);
-    text += &shown("Running", &summary.running, now, |_| style::BUSY);
-    text += &shown("Queued", &summary.queued, now, |_| style::BUSY);
-    text += &shown("Waiting", &newest_first(&summary.waiting), now, |_| style::WARNING);
-    text += &shown("Refused", &newest_first(&summary.refused), now, |_| style::BAD);
-    text += &shown("Failed since", &newest_first(&summary.failed), now, |_| style::BAD);
-    text += &shown("Restores", &newest_first(&summary.restores), now, mixed);
-    text += &shown("Locations", &summary.locations, now, mixed);
-    text += &shown("Schedules", &summary.schedules, now, mixed);
-    text += &row("Usage", &usage(summary));
+    let row = |name, entries| Row { name, entries, more: 0 };
+    let mut rows = vec![
+        shown("Not protected", &unprotected, now, |_| style::BAD),
+        row("Last good backup", last_good(summary, now)),
+        shown("Not counted", &newest_first(&not_counted(summary)), now, |_| style::WARNING),
+        shown("Running", &summary.running, now, |_| style::BUSY),
+        shown("Queued", &summary.queued, now, |_| style::BUSY),
+        shown("Waiting", &newest_first(&summary.waiting), now, |_| style::WARNING),
+        shown("Refused", &newest_first(&summary.refused), now, |_| style::BAD),
+        shown("Failed since", &newest_first(&summary.failed), now, |_| style::BAD),
+        shown("Restores", &newest_first(&summary.restores), now, mixed),
+        shown("Locations", &summary.locations, now, mixed),
+        shown("Schedules", &summary.schedules, now, mixed),
+        row("Usage", usage(summary)),
+    ];
     if summary.held_back > 0 {
         let backups = count(i64::try_from(summary.held_back).unwrap_or(i64::MAX), "backup");
         let told = format!("{backups} of an earlier namespace of this name: an administrator can adopt them");
-        text += &row("Held back", &[style::paint(style::WARNING, told)]);
+        rows.push(row("Held back", Entry::plain(style::WARNING, told)));
     }
-    text
+    rows.retain(|row| !row.entries.is_empty());
+    rows
 }
 
-fn row(name: &str, texts: &[String]) -> String {
-    let names = std::iter::once(name).chain(std::iter::repeat(""));
-    lines(names.zip(texts).map(|(name, text)| format!("{name:MARGIN$}{text}")))
-}
-
-fn last_good(summary: &Summary, now: Timestamp) -> String {
+fn last_good(summary: &Summary, now: Timestamp) -> Vec<Entry> {
     let Some(good) = &summary.last_good else {
         const MAKE_ONE: &str = "(kubectl nacre backup create --wait)";
-        return match summary.not_counted.last() {
-            None => style::bad(format_args!("none: nothing could be brought back {MAKE_ONE}")),
-            Some(newest) => style::bad(format_args!(
+        let text = match summary.not_counted.last() {
+            None => format!("none: nothing could be brought back {MAKE_ONE}"),
+            Some(newest) => format!(
                 "none. Newest: {}, not counted because {} {MAKE_ONE}",
                 newest.name,
                 if not_protected(newest) { "volume data is missing".into() } else { printable(&newest.told) }
-            )),
+            ),
         };
+        return Entry::plain(style::BAD, text);
     };
     let ended = good.ended.map_or_else(String::new, |ended| format!(", {} ago", age(ended, now)));
     let expires =
         good.expires.map_or_else(String::new, |expires| format!("; expires in {}", age(now, expires)));
     let told = format!("{}{ended} ({}){expires}", good.name, good.told);
-    if summary.last_was_good { style::paint(style::GOOD, told) } else { style::paint(style::WARNING, told) }
+    Entry::plain(if summary.last_was_good { style::GOOD } else { style::WARNING }, told)
 }
 
 /// Those that are not shown elsewhere: the newest is named where a good one is missing, and failures and missing volume
@@ -81,7 +122,7 @@ fn newest_first(found: &[Line]) -> Vec<Line> {
     found.iter().rev().cloned().collect()
 }
 
-fn mixed(line: &Line) -> anstyle::Style {
+fn mixed(line: &Line) -> Style {
     match (line.good, line.status.as_str()) {
         (true, _) => style::GOOD,
         (false, "New" | "Queued" | "InProgress" | "Checking" | "Pending" | "Waiting") => style::BUSY,
@@ -90,19 +131,18 @@ fn mixed(line: &Line) -> anstyle::Style {
 }
 
 /// The first of them, and how many more there are.
-fn shown(name: &str, found: &[Line], now: Timestamp, style: impl Fn(&Line) -> anstyle::Style) -> String {
-    let told = |line: &Line| {
-        let ended = line.ended.map_or_else(String::new, |ended| format!(", {} ago", age(ended, now)));
-        format!("{}: {}{ended}", line.name, style::paint(style(line), printable(&line.told)))
+fn shown(name: &'static str, found: &[Line], now: Timestamp, style: impl Fn(&Line) -> Style) -> Row {
+    let entry = |line: &Line| Entry {
+        object: Some(line.name.clone()),
+        style: style(line),
+        text: printable(&line.told),
+        after: line.ended.map_or_else(String::new, |ended| format!(", {} ago", age(ended, now))),
     };
-    let mut texts: Vec<String> = found.iter().take(ENOUGH).map(told).collect();
-    if found.len() > ENOUGH {
-        texts.push(style::paint(style::QUIET, format_args!("and {} more", found.len() - ENOUGH)));
-    }
-    row(name, &texts)
+    let entries = found.iter().take(ENOUGH).map(entry).collect();
+    Row { name, entries, more: found.len().saturating_sub(ENOUGH) }
 }
 
-fn usage(summary: &Summary) -> Vec<String> {
+fn usage(summary: &Summary) -> Vec<Entry> {
     let used = &summary.used;
     let of = |number: usize, limit: Option<usize>, noun: &str| match limit {
         Some(limit) => format!("{number} of {limit} {noun}s"),
@@ -115,14 +155,12 @@ fn usage(summary: &Summary) -> Vec<String> {
         of(used.unfinished, limits.unfinished, "unfinished backup"),
         of(used.locations, limits.locations, "location"),
     ];
-    let mut texts = vec![told.join(", ")];
+    let mut entries = Entry::plain(Style::new(), told.join(", "));
     if summary.limits.is_none() {
-        texts.push(style::paint(
-            style::QUIET,
-            "limits: unknown, you are not permitted to read the administrators' policy",
-        ));
+        let unknown = "limits: unknown, you are not permitted to read the administrators' policy";
+        entries.extend(Entry::plain(style::QUIET, unknown));
     }
-    texts
+    entries
 }
 
 #[cfg(test)]

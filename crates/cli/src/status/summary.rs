@@ -18,69 +18,69 @@ use crate::{
 /// What matters about a namespace.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Summary {
-    pub(super) namespace: String,
+pub(crate) struct Summary {
+    pub(crate) namespace: String,
     /// The newest backup that could bring the whole namespace back now.
-    pub(super) last_good: Option<Line>,
+    pub(crate) last_good: Option<Line>,
     /// Whether there is one, and no later backup went wrong.
-    pub(super) last_was_good: bool,
+    pub(crate) last_was_good: bool,
     /// Backups that ended since then and are not good, with the reason, oldest first.
-    pub(super) not_counted: Vec<Line>,
-    pub(super) running: Vec<Line>,
-    pub(super) queued: Vec<Line>,
+    pub(crate) not_counted: Vec<Line>,
+    pub(crate) running: Vec<Line>,
+    pub(crate) queued: Vec<Line>,
     /// Held back, and by what. They go on by themselves when that is over.
-    pub(super) waiting: Vec<Line>,
+    pub(crate) waiting: Vec<Line>,
     /// Refused for what they say.
-    pub(super) refused: Vec<Line>,
+    pub(crate) refused: Vec<Line>,
     /// Ended badly since the last good one.
-    pub(super) failed: Vec<Line>,
+    pub(crate) failed: Vec<Line>,
     /// Restores that are not over, and the one that ended last.
-    pub(super) restores: Vec<Line>,
-    pub(super) locations: Vec<Line>,
+    pub(crate) restores: Vec<Line>,
+    pub(crate) locations: Vec<Line>,
     /// When each schedule runs next, and its last good backup.
-    pub(super) schedules: Vec<Line>,
-    pub(super) used: Used,
+    pub(crate) schedules: Vec<Line>,
+    pub(crate) used: Used,
     /// What the administrators allow; none if that cannot be read.
-    pub(super) limits: Option<Limits>,
+    pub(crate) limits: Option<Limits>,
     /// Backups of an earlier namespace of this name that wait for an administrator.
-    pub(super) held_back: usize,
+    pub(crate) held_back: usize,
 }
 
 /// One object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) status: String,
-    pub(super) told: String,
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) status: String,
+    pub(crate) told: String,
     /// What holds it back.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) waits_for: Option<&'static str>,
+    pub(crate) waits_for: Option<&'static str>,
     /// Why it is not a good backup, in one word.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) not_good: Option<&'static str>,
+    pub(crate) not_good: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ended: Option<Timestamp>,
+    pub(crate) ended: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) expires: Option<Timestamp>,
+    pub(crate) expires: Option<Timestamp>,
     #[serde(skip)]
-    pub(super) good: bool,
+    pub(crate) good: bool,
 }
 
 /// How much of the limits is used.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Used {
-    pub(super) backups: usize,
-    pub(super) unfinished: usize,
-    pub(super) locations: usize,
+pub(crate) struct Used {
+    pub(crate) backups: usize,
+    pub(crate) unfinished: usize,
+    pub(crate) locations: usize,
 }
 
 /// What the administrators allow.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Limits {
-    pub(super) backups: Option<usize>,
-    pub(super) unfinished: Option<usize>,
-    pub(super) locations: Option<usize>,
+pub(crate) struct Limits {
+    pub(crate) backups: Option<usize>,
+    pub(crate) unfinished: Option<usize>,
+    pub(crate) locations: Option<usize>,
 }
 
 fn line(progress: &RequestProgress<'_>) -> Line {
@@ -117,13 +117,13 @@ fn waiting((for_what, why): (&'static str, &str), progress: &RequestProgress<'_>
 
 impl Line {
     /// Velero could not back up what was asked for, or not all of it.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         matches!(self.not_good, Some("Failed" | "PartiallyFailed"))
     }
 }
 
 impl Summary {
-    pub(super) fn of(
+    pub(crate) fn of(
         namespace: &str,
         backups: &[NonAdminBackup],
         restores: &[NonAdminRestore],
@@ -197,14 +197,14 @@ impl Summary {
     }
 
     /// The same with the schedules of the namespace.
-    pub(super) fn with_schedules(mut self, schedules: &[NonAdminSchedule], now: Timestamp) -> Self {
+    pub(crate) fn with_schedules(mut self, schedules: &[NonAdminSchedule], now: Timestamp) -> Self {
         self.schedules = schedules.iter().map(|schedule| scheduled(schedule, now)).collect();
         self.schedules.sort_by(|one, other| one.name.cmp(&other.name));
         self
     }
 
     /// Whether the namespace could not be brought back as it was when it was last meant to be saved.
-    pub(super) fn needs_attention(&self) -> bool {
+    pub(crate) fn needs_attention(&self) -> bool {
         !self.last_was_good
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::{
     connect::Session,
     output::{Format, Outcome, print, remark},
+    table::Table,
 };
 
 #[derive(Debug, clap::Args)]
@@ -110,6 +111,13 @@ pub(crate) async fn run(session: &Session, args: &Args) -> Result<Outcome> {
     let names = || rows.iter().map(|row| row.namespace.clone()).collect();
     print(session.format, &rows, || show::table(&rows, session.format).to_string(), names)?;
     Ok(Outcome::attention_if(rows.iter().any(Row::is_full)))
+}
+
+/// What every namespace uses, the largest first.
+pub(crate) async fn look(session: &Session) -> Result<Table> {
+    let mut rows = Box::pin(gather::all(session, Timestamp::now())).await?;
+    sort(&mut rows, SortBy::Bytes);
+    Ok(show::table(&rows, Format::Table))
 }
 
 fn sort(rows: &mut [Row], by: SortBy) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result};
 use api::{NonAdminBackup, velero::RestoreSpec};
-use futures::{StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, stream};
 use kube::{
     Api,
     api::ListParams,
@@ -219,10 +219,11 @@ async fn existing(
         one.is_for_backups() && (in_backup || one.name() == CLAIMS)
     };
     let whole = files.contents.is_some();
-    let lists = served
-        .iter()
-        .filter(wanted)
-        .map(|one| async move { anyhow::Ok((one.name(), listed(session, one, whole).await?)) });
+    // Boxed, so that a server can wait for them as well as a command does.
+    let mut lists = Vec::new();
+    for one in served.iter().filter(wanted) {
+        lists.push(async move { anyhow::Ok((one.name(), listed(session, one, whole).await?)) }.boxed());
+    }
     let found: Vec<_> = stream::iter(lists).buffer_unordered(LISTS_AT_A_TIME).collect().await;
     found.into_iter().collect()
 }

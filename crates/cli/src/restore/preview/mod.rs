@@ -21,6 +21,7 @@ use crate::{
     allowed::Source,
     confirm::Consent,
     connect::Session,
+    describe::page::Page,
     download::Fetching,
     explain::{RestoreVerdict, verdict_of_restore},
     output::{Outcome, print, remark},
@@ -52,20 +53,20 @@ pub(super) struct PreviewArgs {
 /// All there is to say about a restore that is not made.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RestorePreview {
+pub(crate) struct RestorePreview {
     backup: String,
     namespace: String,
     /// passes, refused, waits or unknown.
-    verdict: &'static str,
+    pub(crate) verdict: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     policy: Source,
     #[serde(flatten)]
-    preview: Preview,
+    pub(crate) preview: Preview,
     /// What could not be read, and what is not known because of that.
     unknown: Vec<String>,
     /// Whether the objects in the backup are known.
-    objects_known: bool,
+    pub(crate) objects_known: bool,
     /// What an administrator would run, so that nothing is left out because the caller lacks permissions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     commands: Vec<String>,
@@ -94,7 +95,7 @@ impl RestorePreview {
         self
     }
 
-    pub(super) fn page(&self) -> String {
+    pub(crate) fn page(&self) -> Page {
         page::page(self)
     }
 
@@ -137,15 +138,24 @@ pub(super) async fn show(
     restore: &NonAdminRestore,
     fetching: &Fetching,
 ) -> Result<Outcome> {
+    let Some(answer) = look(session, restore, fetching).await? else { return Ok(Outcome::Interrupted) };
+    print(session.format, &answer, || answer.page().to_string(), || answer.names())?;
+    Ok(answer.outcome())
+}
+
+/// What a restore would do; none if somebody pressed Ctrl-C.
+pub(crate) async fn look(
+    session: &Session,
+    restore: &NonAdminRestore,
+    fetching: &Fetching,
+) -> Result<Option<RestorePreview>> {
     let verdict = verdict_of_restore(session, restore).await?;
     let backup = restore.spec.restore_spec.backup_name.clone().unwrap_or_default();
     let Some(gathered) = gather(session, &backup, &verdict, &restore.spec.restore_spec, fetching).await?
     else {
-        return Ok(Outcome::Interrupted);
+        return Ok(None);
     };
-    let answer = answer(session, &backup, verdict, gathered.preview(&[]), &gathered);
-    print(session.format, &answer, || answer.page(), || answer.names())?;
-    Ok(answer.outcome())
+    Ok(Some(answer(session, &backup, verdict, gathered.preview(&[]), &gathered)))
 }
 
 pub(super) fn answer(

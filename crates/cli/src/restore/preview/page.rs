@@ -9,7 +9,7 @@ use planner::restore_preview::{Difference, Effect, ObjectPreview, VolumeEffect, 
 use super::{Removed, RestorePreview};
 use crate::{
     allowed::Source,
-    describe::page::section,
+    describe::page::{Page, section, top as top_lines},
     output::lines,
     style,
     table::{Cell, Table},
@@ -19,7 +19,7 @@ use crate::{
 /// How many fields of an object are named on its line.
 const FIELDS: usize = 4;
 
-pub(super) fn page(answer: &RestorePreview) -> String {
+pub(super) fn page(answer: &RestorePreview) -> Page {
     let head =
         format!("restore from {} into namespace {}: {}", answer.backup, answer.namespace, headline(answer));
     let mut top = vec![head];
@@ -34,26 +34,22 @@ pub(super) fn page(answer: &RestorePreview) -> String {
     if answer.policy == Source::Unreadable {
         open.push("the administrators' policy; this is what holds if they have set nothing".to_owned());
     }
-    [
-        lines(top),
-        answer.removed.as_ref().map(removed).unwrap_or_default(),
-        section("Objects", &objects(&answer.preview.objects)),
-        section("Data of volumes", &volumes(&answer.preview.volumes)),
-        section(
-            "What an administrator would run to permit the rest",
-            &lines_or_nothing(answer.commands.clone()),
-        ),
-        section("Not known", &lines_or_nothing(open)),
-    ]
-    .concat()
+    let permit = "What an administrator would run to permit the rest";
+    top_lines(top)
+        + answer.removed.as_ref().map(removed).unwrap_or_default()
+        + section("Objects", objects(&answer.preview.objects))
+        + section("Data of volumes", volumes(&answer.preview.volumes))
+        + section(permit, lines_or_nothing(answer.commands.clone()))
+        + section("Not known", lines_or_nothing(open))
 }
 
 /// What goes first, and which claims stay.
-fn removed(removed: &Removed) -> String {
+fn removed(removed: &Removed) -> Page {
     let claims = removed.claims.iter().map(|name| format!("claim {name}, with the data in it"));
-    let goes = lines(removed.workloads.iter().cloned().chain(claims));
+    let goes = removed.workloads.iter().cloned().chain(claims);
     let kept = removed.kept.iter().map(|(name, why)| format!("claim {name}: {}", printable(why)));
-    section("Removed first", &goes) + &section("Claims that stay", &lines_or_nothing(kept.collect()))
+    section("Removed first", lines_or_nothing(goes.collect()))
+        + section("Claims that stay", lines_or_nothing(kept.collect()))
 }
 
 /// `resource/name` of everything that would be created or changed.
@@ -129,10 +125,7 @@ fn summary(objects: &[ObjectPreview]) -> String {
     if parts.is_empty() { "nothing is in the backup".to_owned() } else { parts }
 }
 
-fn objects(objects: &[ObjectPreview]) -> String {
-    if objects.is_empty() {
-        return String::new();
-    }
+fn objects(objects: &[ObjectPreview]) -> Table {
     let mut table = Table::new(&["RESOURCE", "NAME", "EFFECT", "WHY"]);
     let mut left: &[ObjectPreview] = objects;
     while let Some((first, rest)) = left.split_first() {
@@ -156,13 +149,10 @@ fn objects(objects: &[ObjectPreview]) -> String {
         ]);
         left = &rest[together..];
     }
-    table.to_string()
+    table
 }
 
-fn volumes(volumes: &[VolumePreview]) -> String {
-    if volumes.is_empty() {
-        return String::new();
-    }
+fn volumes(volumes: &[VolumePreview]) -> Table {
     let mut table = Table::new(&["CLAIM", "SIZE", "DATA"]);
     for volume in volumes {
         let size = volume.bytes.map(|bytes| HumanBytes(bytes).to_string());
@@ -185,7 +175,7 @@ fn volumes(volumes: &[VolumePreview]) -> String {
         };
         table.row([Cell::from(volume.claim.as_str()), Cell::from(size), Cell::painted(style, words)]);
     }
-    table.to_string()
+    table
 }
 
 #[cfg(test)]
@@ -199,7 +189,7 @@ mod tests {
     }
 
     fn shown(answer: &RestorePreview) -> String {
-        anstream::adapter::strip_str(&page(answer)).to_string()
+        anstream::adapter::strip_str(&page(answer).to_string()).to_string()
     }
 
     #[test]

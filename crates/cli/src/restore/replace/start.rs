@@ -86,7 +86,7 @@ pub(super) async fn prepare(
             .replacing(&scope);
     let people = matches!(session.format, Format::Table | Format::Wide);
     if people || sending.dry_run.is_some() {
-        print(session.format, &answer, || answer.page(), || answer.names())?;
+        print(session.format, &answer, || answer.page().to_string(), || answer.names())?;
     }
     if sending.dry_run.is_some() {
         return Ok(Prepared::Ended(answer.outcome()));

@@ -1,0 +1,244 @@
+//! HTML of what commands show as text: the same pages, tables and words. maud escapes every value.
+
+use anstyle::Style;
+use jiff::Timestamp;
+use maud::{DOCTYPE, Markup, html};
+
+use crate::{
+    describe::page::{Body, Page, Part},
+    style,
+    table::{Cell, Table},
+    text::age,
+};
+
+/// What stands around every page.
+pub(super) struct Frame<'a> {
+    pub(super) title: &'a str,
+    /// The namespace, and which of its pages this is.
+    pub(super) namespace: Option<(&'a str, &'a str)>,
+    /// Which of the administrators' pages this is, if it is one.
+    pub(super) admin: Option<&'a str>,
+    /// Whether the person may see the administrators' pages.
+    pub(super) is_admin: bool,
+    pub(super) user: Option<&'a str>,
+    pub(super) csrf: Option<&'a str>,
+    /// The command that shows or does the same.
+    pub(super) command: Option<String>,
+}
+
+/// The pages of a namespace: path, name.
+const OWN: [(&str, &str); 5] = [
+    ("", "Overview"),
+    ("/backups", "Backups"),
+    ("/restores", "Restores"),
+    ("/schedules", "Schedules"),
+    ("/locations", "Storage"),
+];
+
+/// The pages of administrators.
+const ADMIN: [(&str, &str); 5] = [
+    ("requests", "Requests"),
+    ("queue", "Queue"),
+    ("usage", "Usage"),
+    ("policy", "Policy"),
+    ("doctor", "Doctor"),
+];
+
+impl Frame<'_> {
+    pub(super) fn around(&self, main: &Markup) -> Markup {
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (self.title) " - nacre" }
+                    link rel="icon" href="/assets/icon.svg" type="image/svg+xml";
+                    link rel="stylesheet" href="/assets/console.css";
+                    script src="/assets/console.js" defer {}
+                }
+                body {
+                    a.skip href="#main" { "Skip to the content" }
+                    (self.header())
+                    main id="main" tabindex="-1" { (main) @if let Some(line) = &self.command { (shell(line)) } }
+                }
+            }
+        }
+    }
+
+    fn header(&self) -> Markup {
+        let current = |yes: bool| yes.then_some("page");
+        html! {
+            header.top {
+                a.brand href="/" { img src="/assets/icon.svg" alt="" width="24" height="24"; "nacre" }
+                @if let Some((namespace, here)) = self.namespace {
+                    nav aria-label={ "Namespace " (namespace) } {
+                        span.namespace { (namespace) }
+                        @for (path, name) in OWN {
+                            a href={ "/ns/" (namespace) (path) } aria-current=[current(path == here)] { (name) }
+                        }
+                    }
+                }
+                @if self.is_admin {
+                    nav.admin aria-label="Administration" {
+                        @for (path, name) in ADMIN {
+                            a href={ "/admin/" (path) } aria-current=[current(Some(path) == self.admin)] { (name) }
+                        }
+                    }
+                }
+                div.person {
+                    @if let Some(user) = self.user { span.user { (user) } }
+                    @if let Some(csrf) = self.csrf {
+                        form method="post" action="/logout" {
+                            input type="hidden" name="csrf" value=(csrf);
+                            button.quiet { "Sign out" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The command that does the same, ready to be copied.
+pub(super) fn shell(line: &str) -> Markup {
+    html! {
+        aside.shell aria-label="The same in a shell" {
+            span { "In a shell" }
+            code tabindex="0" { (line) }
+            button.copy type="button" hidden data-copy=(line) { "Copy" }
+        }
+    }
+}
+
+/// The class of a style: colours are for the style sheet, and never carry a meaning alone.
+pub(super) fn class(style: Style) -> &'static str {
+    match style {
+        style if style == style::GOOD => "good",
+        style if style == style::BAD => "bad",
+        style if style == style::WARNING => "warning",
+        style if style == style::BUSY => "busy",
+        style if style == style::QUIET => "quiet",
+        _ => "plain",
+    }
+}
+
+/// A table whose names are links where `link` knows one: it gets the row.
+pub(super) fn table(table: &Table, label: &str, link: impl Fn(&[Cell]) -> Option<(usize, String)>) -> Markup {
+    let (head, rows) = table.split();
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(label) {
+            table {
+                thead { tr { @for cell in head {
+                    @if cell.text().is_empty() { td {} } @else { th scope="col" { (heading(cell.text())) } }
+                } } }
+                tbody {
+                    @for row in rows {
+                        @let to = link(row);
+                        tr { @for (at, cell) in row.iter().enumerate() {
+                            td data-heading=(heading(head.get(at).map_or("", Cell::text))) {
+                                @match &to {
+                                    Some((column, href)) if *column == at => a href=(href) { (cell.text()) },
+                                    _ => (cell_text(cell)),
+                                }
+                            }
+                        } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cell_text(cell: &Cell) -> Markup {
+    html! { @match class(cell.style()) {
+        "plain" => (cell.text()),
+        "quiet" => span.quiet { (cell.text()) },
+        class => span class={ "tag " (class) } { (cell.text()) },
+    } }
+}
+
+/// `LAST-RUN` is for terminals.
+fn heading(text: &str) -> String {
+    let mut letters = text.replace('-', " ").to_lowercase().chars().collect::<Vec<_>>();
+    if let Some(first) = letters.first_mut() {
+        first.make_ascii_uppercase();
+    }
+    letters.into_iter().collect()
+}
+
+/// A page of a command.
+pub(super) fn page(page: &Page) -> Markup {
+    html! { @for part in &page.parts { (part_of_page(part)) } }
+}
+
+fn part_of_page(part: &Part) -> Markup {
+    match part {
+        Part::Lines(lines) => {
+            html! { @for line in lines { p { (anstream::adapter::strip_str(line).to_string()) } } }
+        }
+        Part::Fields(fields) => html! {
+            dl.fields { @for (name, value) in fields {
+                div { dt { (name) } dd { (value_with_time(value)) } }
+            } }
+        },
+        Part::Section(title, body) => html! { section { h2 { (title) } (body_of_section(title, body)) } },
+    }
+}
+
+fn body_of_section(title: &str, body: &Body) -> Markup {
+    let text = anstream::adapter::strip_str(&body.text).to_string();
+    html! {
+        @if let Some(found) = &body.table { (table(found, title, |_| None)) }
+        @if !text.is_empty() { pre tabindex="0" { (text.trim_end()) } }
+    }
+}
+
+/// A value that begins with a time shows it in the reader's zone, by the script.
+fn value_with_time(value: &str) -> Markup {
+    const LENGTH: usize = "2026-11-15 12:00:00 UTC".len();
+    let written = value.get(..LENGTH).filter(|text| text.ends_with(" UTC"));
+    let parsed = written.and_then(|text| {
+        let (day, time) = text.trim_end_matches(" UTC").split_once(' ')?;
+        format!("{day}T{time}Z").parse::<Timestamp>().ok()
+    });
+    html! {
+        @if let Some(time) = parsed { time datetime=(time) { (&value[..LENGTH]) } (&value[LENGTH..]) }
+        @else { (value) }
+    }
+}
+
+/// A time, and how long ago it was.
+pub(super) fn ago(time: Timestamp, now: Timestamp) -> Markup {
+    let shown = time.strftime("%Y-%m-%d %H:%M UTC").to_string();
+    html! { time datetime=(time) { (shown) } " (" (age(time, now)) " ago)" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::describe::page::{fields, section};
+
+    #[test]
+    fn text_of_others_never_becomes_markup() {
+        let evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
+        let mut rows = Table::new(&["NAME", "WHY"]);
+        rows.row([evil, evil]);
+        let shown =
+            page(&(fields(&[("Name", Some(evil.to_owned()))]) + section(evil, rows) + section("x", evil)));
+        let text = shown.into_string();
+        assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
+        assert!(text.contains("&lt;script&gt;"));
+    }
+
+    #[test]
+    fn times_can_be_shown_in_the_readers_zone() {
+        let shown = value_with_time("2026-11-15 12:00:02 UTC, 59m ago").into_string();
+        assert_eq!(shown, "<time datetime=\"2026-11-15T12:00:02Z\">2026-11-15 12:00:02 UTC</time>, 59m ago");
+        assert_eq!(
+            value_with_time("naïve text that is long enough").into_string(),
+            "naïve text that is long enough"
+        );
+    }
+}

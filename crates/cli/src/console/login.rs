@@ -1,0 +1,236 @@
+//! Who sits in front of the browser: a one-time code on a laptop, the user's own token in a cluster. Nothing of this is
+//! written anywhere but to memory.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use axum::http::{HeaderMap, header};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+use ring::{
+    digest, hmac,
+    rand::{SecureRandom as _, SystemRandom},
+};
+
+use crate::connect::Session;
+
+/// How long a session lives without being used.
+const IDLE: Duration = Duration::from_hours(8);
+/// So many sessions at most: the one that was not used for longest goes.
+const MOST: usize = 1000;
+/// Tokens are shorter than this, also those with many groups in them.
+const LONGEST_TOKEN: usize = 16 << 10;
+
+/// How people sign in.
+pub(super) enum SignIn {
+    /// On a laptop: whoever has the code of the link is the person of the kubeconfig. It is good for one use.
+    Code { session: Session, code: Mutex<Option<String>> },
+    /// In a cluster: by a token of the API server's. This makes a connection of it, and of nothing else.
+    Token(Connect),
+}
+
+/// Makes a connection of a token.
+pub(super) type Connect = Box<dyn Fn(&str) -> Result<Session> + Send + Sync>;
+
+/// A browser that has signed in.
+struct Login {
+    session: Session,
+    used: Instant,
+    /// When the token ends, as far as it says so itself. The API server has the last word.
+    ends: Option<Timestamp>,
+}
+
+/// Everybody who has signed in.
+pub(super) struct Logins {
+    pub(super) sign_in: SignIn,
+    key: hmac::Key,
+    by_cookie: Mutex<HashMap<Vec<u8>, Login>>,
+}
+
+/// A person, and the text that their forms carry.
+pub(super) struct Known {
+    pub(super) session: Session,
+    pub(super) csrf: String,
+}
+
+impl Logins {
+    pub(super) fn new(sign_in: SignIn) -> Result<Self> {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret()?.as_bytes());
+        Ok(Self { sign_in, key, by_cookie: Mutex::default() })
+    }
+
+    fn logins(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Login>> {
+        self.by_cookie.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who sends this request: by a proxy's header, or by the cookie.
+    pub(super) fn who(&self, headers: &HeaderMap, cookie_name: &str, now: Timestamp) -> Option<Known> {
+        if let SignIn::Token(connect) = &self.sign_in
+            && let Some(token) = token_of(headers)
+        {
+            // A connection that is open already is used again.
+            let key = of_token(token);
+            let session = self.find(&key, now).or_else(|| {
+                let session = connect(token).ok()?;
+                self.keep(key, session.clone(), end_of(token));
+                Some(session)
+            })?;
+            return Some(Known { session, csrf: self.csrf(token.as_bytes()) });
+        }
+        let cookie = cookie(headers, cookie_name)?;
+        let session = self.find(&hash(cookie), now)?;
+        Some(Known { session, csrf: self.csrf(cookie.as_bytes()) })
+    }
+
+    /// The session under a key, unless it is over.
+    fn find(&self, key: &[u8], now: Timestamp) -> Option<Session> {
+        let mut logins = self.logins();
+        let login = logins.get_mut(key)?;
+        if login.used.elapsed() > IDLE || login.ends.is_some_and(|ends| ends <= now) {
+            logins.remove(key);
+            return None;
+        }
+        login.used = Instant::now();
+        Some(login.session.clone())
+    }
+
+    /// Exchanges the code of the link for a cookie. The second use of a code is nobody's.
+    pub(super) fn exchange(&self, given: &str) -> Option<String> {
+        let SignIn::Code { session, code } = &self.sign_in else { return None };
+        let mut code = code.lock().unwrap_or_else(PoisonError::into_inner);
+        let right = code.as_ref().is_some_and(|code| hash(code) == hash(given));
+        if !right {
+            return None;
+        }
+        *code = None;
+        drop(code);
+        self.admit(session.clone(), None)
+    }
+
+    /// The connection of a token, before it is known whether the API server accepts it.
+    pub(super) fn connect(&self, token: &str) -> Option<Session> {
+        let token = token.trim();
+        let plausible = !token.is_empty()
+            && token.len() <= LONGEST_TOKEN
+            && token.bytes().all(|byte| byte.is_ascii_graphic());
+        match &self.sign_in {
+            SignIn::Token(connect) if plausible => connect(token).ok(),
+            _ => None,
+        }
+    }
+
+    /// A new cookie for a session.
+    pub(super) fn admit(&self, session: Session, ends: Option<Timestamp>) -> Option<String> {
+        let cookie = secret().ok()?;
+        self.keep(hash(&cookie), session, ends);
+        Some(cookie)
+    }
+
+    fn keep(&self, key: Vec<u8>, session: Session, ends: Option<Timestamp>) {
+        let mut logins = self.logins();
+        logins.retain(|_, login| login.used.elapsed() <= IDLE);
+        if logins.len() >= MOST {
+            let oldest = logins.iter().min_by_key(|(_, login)| login.used).map(|(key, _)| key.clone());
+            oldest.map(|key| logins.remove(&key));
+        }
+        logins.insert(key, Login { session, used: Instant::now(), ends });
+    }
+
+    /// Forgets a browser.
+    pub(super) fn forget(&self, headers: &HeaderMap, cookie_name: &str) {
+        if let Some(cookie) = cookie(headers, cookie_name) {
+            self.logins().remove(&hash(cookie));
+        }
+        if let Some(token) = token_of(headers) {
+            self.logins().remove(&of_token(token));
+        }
+    }
+
+    fn csrf(&self, of: &[u8]) -> String {
+        hex(hmac::sign(&self.key, &[b"form ", of].concat()).as_ref())
+    }
+
+    /// Whether a form carries the text that this person's forms carry.
+    pub(super) fn is_own_form(known: &Known, given: &str) -> bool {
+        hash(&known.csrf) == hash(given)
+    }
+}
+
+/// The key of a token: never that of a cookie, which has no spaces.
+fn of_token(token: &str) -> Vec<u8> {
+    hash(&format!("token {token}"))
+}
+
+/// The user's own token, from whoever signs people in before the console.
+fn token_of(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let bearer = bearer.and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    let forwarded = || headers.get("x-forwarded-access-token").and_then(|value| value.to_str().ok());
+    bearer.or_else(forwarded).filter(|token| !token.is_empty() && token.len() <= LONGEST_TOKEN)
+}
+
+/// When a token ends that says so: OpenShift's opaque ones do not.
+pub(super) fn end_of(token: &str) -> Option<Timestamp> {
+    let claims = token.split('.').nth(1)?;
+    let claims: serde_json::Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
+    Timestamp::from_second(claims["exp"].as_i64()?).ok()
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|line| line.split(';')).find_map(|pair| {
+        let (key, value) = pair.trim().split_once('=')?;
+        (key == name).then_some(value)
+    })
+}
+
+/// Equal hashes are equal texts, and comparing them takes no longer for a better guess.
+fn hash(text: &str) -> Vec<u8> {
+    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec()
+}
+
+/// 256 bits that nobody can guess.
+pub(super) fn secret() -> Result<String> {
+    let mut bytes = [0; 32];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
+    Ok(hex(&bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_when_it_ends() {
+        // {"exp":1800000000,"sub":"ann"}
+        let token = "e30.eyJleHAiOjE4MDAwMDAwMDAsInN1YiI6ImFubiJ9.x";
+        assert_eq!(end_of(token), Timestamp::from_second(1_800_000_000).ok());
+        assert_eq!(end_of("sha256~opaque"), None);
+        assert_eq!(end_of("a.!!.c"), None);
+    }
+
+    #[test]
+    fn cookies_are_found_by_their_whole_name() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, "xnacre=1; nacre=2; nacre2=3".parse().unwrap());
+        assert_eq!(cookie(&headers, "nacre"), Some("2"));
+        assert_eq!(cookie(&headers, "none"), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! Who asks, and whether a form is theirs. A handler that takes a `Posted` cannot forget to check that.
+
+use std::sync::Arc;
+
+use axum::{
+    Form,
+    extract::{FromRequest, FromRequestParts, Request},
+    http::{StatusCode, request::Parts},
+    response::{IntoResponse as _, Response},
+};
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    authentication::v1::SelfSubjectReview,
+    authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
+};
+use kube::{Api, api::PostParams};
+
+use super::{
+    login::{Known, Logins},
+    pages::{Failed, sign_in},
+    serve::Console,
+};
+use crate::connect::Session;
+
+/// Somebody who has signed in.
+pub(super) struct Person {
+    pub(super) session: Session,
+    pub(super) csrf: String,
+}
+
+impl FromRequestParts<Arc<Console>> for Person {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Response> {
+        let cookie = console.address.cookie();
+        let known = console.logins.who(&parts.headers, &cookie, Timestamp::now());
+        let Known { session, csrf } = known.ok_or_else(|| sign_in(console, None))?;
+        Ok(Self { session, csrf })
+    }
+}
+
+impl Person {
+    /// The connection for a namespace. A name that is none looks like one that does not exist.
+    pub(super) fn at(&self, namespace: &str) -> Result<Session, Failed> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if namespace.is_empty() || namespace.len() > 63 || !namespace.chars().all(plain) {
+            return Err(Failed::NotFound);
+        }
+        Ok(self.session.within(namespace))
+    }
+}
+
+/// A form that this person's own page sent.
+pub(super) struct Posted {
+    pub(super) person: Person,
+    fields: Vec<(String, String)>,
+}
+
+impl FromRequest<Arc<Console>> for Posted {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, console: &Arc<Console>) -> Result<Self, Response> {
+        let (mut parts, body) = request.into_parts();
+        let person = Person::from_request_parts(&mut parts, console).await?;
+        let request = Request::from_parts(parts, body);
+        let form = Form::<Vec<(String, String)>>::from_request(request, console).await;
+        let Form(fields) = form.map_err(axum::response::IntoResponse::into_response)?;
+        let posted = Self { person, fields };
+        let known = Known { session: posted.person.session.clone(), csrf: posted.person.csrf.clone() };
+        if !Logins::is_own_form(&known, posted.text("csrf")) {
+            let words =
+                "This form is not from your session. Go back, load the page again, and send it again.";
+            return Err((StatusCode::FORBIDDEN, words).into_response());
+        }
+        Ok(posted)
+    }
+}
+
+impl Posted {
+    /// A field; empty if it is not there.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.fields.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.trim())
+    }
+
+    /// All fields but the ones about the form itself.
+    pub(super) fn fields(&self) -> &[(String, String)] {
+        &self.fields
+    }
+}
+
+/// Whether the person may do this; not if nobody can say.
+pub(super) async fn may(session: &Session, verb: &str, resource: &str, namespace: &str) -> bool {
+    let api: Api<SelfSubjectAccessReview> = Api::all(session.client.clone());
+    let attributes = ResourceAttributes {
+        verb: Some(verb.to_owned()),
+        group: Some("oadp.openshift.io".to_owned()),
+        resource: Some(resource.to_owned()),
+        namespace: Some(namespace.to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
+    let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+    let answer = api.create(&PostParams::default(), &review).await;
+    answer.is_ok_and(|answer| answer.status.is_some_and(|status| status.allowed))
+}
+
+/// Who the API server takes the person for.
+pub(super) async fn user(session: &Session) -> kube::Result<String> {
+    let api: Api<SelfSubjectReview> = Api::all(session.client.clone());
+    let answer = api.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
+    let info = answer.status.and_then(|status| status.user_info);
+    Ok(info.and_then(|info| info.username).unwrap_or_default())
+}

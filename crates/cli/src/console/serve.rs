@@ -1,0 +1,102 @@
+//! The routes, and what stands around all of them.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Request, State},
+    http::{HeaderValue, StatusCode, header},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse as _, Response},
+    routing::{get, post},
+};
+
+use super::{
+    guard::{Address, protect},
+    live,
+    login::Logins,
+    pages::{admin, backup, home, locations, namespace, restore, schedules, sign},
+};
+
+/// Forms are small.
+const LARGEST_FORM: usize = 64 << 10;
+
+/// Everything the console knows. It writes none of it anywhere.
+pub(super) struct Console {
+    pub(super) logins: Logins,
+    pub(super) address: Address,
+}
+
+impl Console {
+    pub(super) fn new(logins: Logins, address: Address) -> Arc<Self> {
+        Arc::new(Self { logins, address })
+    }
+}
+
+pub(super) fn router(console: Arc<Console>) -> Router {
+    Router::new()
+        .route("/", get(home::show))
+        .route("/go", get(home::go))
+        .route("/start", get(sign::start))
+        .route("/login", post(sign::login))
+        .route("/logout", post(sign::logout))
+        .route("/ns/{namespace}", get(namespace::show))
+        .route("/ns/{namespace}/live", get(live::namespace))
+        .route("/ns/{namespace}/backups", get(backup::list).post(backup::create))
+        .route("/ns/{namespace}/backups/{name}", get(backup::show))
+        .route("/ns/{namespace}/backups/{name}/live", get(live::backup))
+        .route("/ns/{namespace}/new-backup", get(backup::form))
+        .route("/ns/{namespace}/restores", get(restore::list).post(restore::create))
+        .route("/ns/{namespace}/restores/{name}", get(restore::show))
+        .route("/ns/{namespace}/restores/{name}/live", get(live::restore))
+        .route("/ns/{namespace}/restore", get(restore::choose))
+        .route("/ns/{namespace}/restore/{backup}", get(restore::preview))
+        .route("/ns/{namespace}/schedules", get(schedules::list))
+        .route("/ns/{namespace}/schedules/{name}", get(schedules::show))
+        .route("/ns/{namespace}/locations", get(locations::list))
+        .route("/ns/{namespace}/locations/{name}", get(locations::show))
+        .route("/admin/requests", get(admin::requests))
+        .route("/admin/requests/{namespace}/{name}", get(admin::request).post(admin::decide))
+        .route("/admin/queue", get(admin::queue))
+        .route("/admin/usage", get(admin::usage))
+        .route("/admin/policy", get(admin::policy))
+        .route("/admin/doctor", get(admin::doctor))
+        .route("/assets/console.css", get(async || asset("text/css", include_str!("assets/console.css"))))
+        .route(
+            "/assets/console.js",
+            get(async || asset("text/javascript", include_str!("assets/console.js"))),
+        )
+        .route("/assets/icon.svg", get(async || asset("image/svg+xml", include_str!("assets/icon.svg"))))
+        .route("/healthz", get(async || "ok"))
+        .layer(DefaultBodyLimit::max(LARGEST_FORM))
+        .layer(from_fn_with_state(console.clone(), guarded))
+        .with_state(console)
+}
+
+fn asset(kind: &'static str, text: &'static str) -> Response {
+    let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "private, max-age=600")];
+    (headers, text).into_response()
+}
+
+/// Turns away who may not call, and protects what is answered.
+async fn guarded(State(console): State<Arc<Console>>, request: Request, next: Next) -> Response {
+    // A kubelet calls by address, and learns nothing.
+    let health = request.uri().path() == "/healthz";
+    let refusal = console.address.refuses(request.method(), request.headers()).filter(|_| !health);
+    let cookie = console.address.cookie();
+    let headers = request.headers().clone();
+    let mut answer = match refusal {
+        Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
+        None => next.run(request).await,
+    };
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        // The API server rejects the token from now on, and so does the console.
+        console.logins.forget(&headers, &cookie);
+        let gone = format!("{cookie}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+        if let Ok(value) = HeaderValue::from_str(&gone) {
+            answer.headers_mut().append(header::SET_COOKIE, value);
+        }
+    }
+    protect(answer.headers_mut());
+    answer
+}

@@ -1,0 +1,365 @@
+//! The console as a browser sees it, before an API server that is made up. What a real one and a real browser add is in
+//! `e2e/tests/console`.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{
+    Router,
+    body::Body,
+    http::{Request, Response, StatusCode, header},
+};
+use http_body_util::BodyExt as _;
+use kube::client::Body as KubeBody;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::{
+    guard::Address,
+    login::{Logins, SignIn},
+    serve::{Console, router},
+};
+use crate::{connect::Session, output::Format};
+
+const HOST: &str = "127.0.0.1:7000";
+const EVIL: &str = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'";
+
+/// An API server of one namespace, which writes down what it was asked.
+#[derive(Clone, Default)]
+struct ApiServer {
+    calls: Arc<Mutex<Vec<String>>>,
+    /// The person may only look.
+    read_only: bool,
+    /// It does not know the person any more.
+    expired: Arc<Mutex<bool>>,
+    backups: Arc<Vec<Value>>,
+}
+
+impl ApiServer {
+    fn with(backups: Vec<Value>) -> Self {
+        Self { backups: Arc::new(backups), ..Self::default() }
+    }
+
+    fn answer(&self, method: &str, path: &str) -> (u16, Value) {
+        let status = |code: u16, reason: &str| {
+            let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
+                "message": format!("{reason} {EVIL}")});
+            (code, body)
+        };
+        if *self.expired.lock().unwrap() {
+            return status(401, "Unauthorized");
+        }
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let own = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop/";
+        if path.ends_with("/selfsubjectaccessreviews") {
+            return (201, json!({"spec": {}, "status": {"allowed": !self.read_only}}));
+        }
+        if path.ends_with("/selfsubjectreviews") {
+            return (201, json!({"status": {"userInfo": {"username": "ann"}}}));
+        }
+        let list =
+            |items: &[Value]| json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
+        match (method, path.strip_prefix(own)) {
+            ("GET", Some("nonadminbackups"))
+                if query.contains("limit=100") && !query.contains("continue") =>
+            {
+                let mut page = list(&self.backups);
+                page["metadata"] = json!({"continue": "next+/=", "remainingItemCount": 7});
+                (200, page)
+            }
+            ("GET", Some("nonadminbackups")) => (200, list(&self.backups)),
+            ("GET", Some(rest)) if rest.starts_with("nonadminbackups/") => {
+                let name = rest.trim_start_matches("nonadminbackups/");
+                let found = self.backups.iter().find(|backup| backup["metadata"]["name"] == name);
+                found.map_or_else(|| status(404, "NotFound"), |found| (200, found.clone()))
+            }
+            ("POST", Some("nonadminbackups")) if !self.read_only => (201, backup("made", "")),
+            ("GET", Some(_)) => (200, list(&[])),
+            _ => status(403, "Forbidden"),
+        }
+    }
+
+    fn session(&self) -> Session {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<KubeBody>| {
+            let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+            let method = request.method().to_string();
+            let token = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+            let token = token.unwrap_or_default();
+            server.calls.lock().unwrap().push(format!("{method} {path} {token}").trim_end().to_owned());
+            let (code, body) = server.answer(&method, &path);
+            async move {
+                let body = KubeBody::from(body.to_string().into_bytes());
+                Ok::<_, tower::BoxError>(Response::builder().status(code).body(body)?)
+            }
+        });
+        Session {
+            client: kube::Client::new(service, "shop"),
+            namespace: "shop".to_owned(),
+            velero_namespace: "velero".to_owned(),
+            format: Format::Table,
+            follows_links: false,
+        }
+    }
+
+    fn made(&self) -> usize {
+        let calls = self.calls.lock().unwrap();
+        calls.iter().filter(|call| call.starts_with("POST") && call.contains("nonadmin")).count()
+    }
+}
+
+fn backup(name: &str, message: &str) -> Value {
+    json!({
+        "apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+        "metadata": {"name": name, "namespace": "shop", "uid": "u", "creationTimestamp": "2026-11-15T12:00:00Z",
+            "annotations": {"note": message}},
+        "spec": {"backupSpec": {}},
+        "status": {"phase": "BackingOff", "conditions": [{"type": "Accepted", "status": "False", "reason": "InvalidBackupSpec",
+            "message": message, "lastTransitionTime": "2026-11-15T12:00:01Z"}]},
+    })
+}
+
+fn on_laptop(server: &ApiServer) -> Router {
+    let sign_in = SignIn::Code { session: server.session(), code: Mutex::new(Some("code".to_owned())) };
+    router(Console::new(Logins::new(sign_in).unwrap(), Address::Loopback(7000)))
+}
+
+/// The console in a cluster; the token of each session is written down with its calls.
+fn in_cluster(server: &ApiServer) -> Router {
+    let (server, seen) = (server.clone(), server.calls.clone());
+    let connect = move |token: &str| {
+        seen.lock().unwrap().push(format!("token {token}"));
+        Ok(server.session())
+    };
+    let logins = Logins::new(SignIn::Token(Box::new(connect))).unwrap();
+    router(Console::new(logins, Address::Any))
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: axum::http::HeaderMap,
+    text: String,
+}
+
+async fn send(router: &Router, request: Request<Body>) -> Answer {
+    let answer = router.clone().oneshot(request).await.unwrap();
+    let (parts, body) = answer.into_parts();
+    let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    assert!(parts.headers.contains_key("content-security-policy"), "{:?}", parts.headers);
+    Answer { status: parts.status, headers: parts.headers, text }
+}
+
+fn get(path: &str, cookie: &str) -> Request<Body> {
+    let request = Request::get(path).header(header::HOST, HOST).header(header::COOKIE, cookie);
+    request.body(Body::empty()).unwrap()
+}
+
+fn post(path: &str, cookie: &str, form: &str) -> Request<Body> {
+    Request::post(path)
+        .header(header::HOST, HOST)
+        .header(header::ORIGIN, format!("http://{HOST}"))
+        .header(header::COOKIE, cookie)
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(Body::from(form.to_owned()))
+        .unwrap()
+}
+
+fn cookie_of(answer: &Answer) -> String {
+    let set = answer.headers.get(header::SET_COOKIE).unwrap().to_str().unwrap();
+    assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");
+    set.split(';').next().unwrap().to_owned()
+}
+
+/// Signs in on a laptop.
+async fn enter(router: &Router) -> String {
+    cookie_of(&send(router, get("/start?code=code", "")).await)
+}
+
+/// The hidden text of the forms on a page.
+fn csrf(page: &str) -> String {
+    let (_, rest) = page.split_once("name=\"csrf\" value=\"").unwrap();
+    rest.split_once('"').unwrap().0.to_owned()
+}
+
+#[tokio::test]
+async fn the_link_works_once_and_nothing_works_without_it() {
+    let server = ApiServer::default();
+    let router = on_laptop(&server);
+    for path in ["/", "/ns/shop", "/ns/shop/live", "/admin/doctor", "/start?code=wrong"] {
+        let answer = send(&router, get(path, "nacre-console-7000=guess")).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    assert!(server.calls.lock().unwrap().is_empty(), "nobody was let in");
+    let cookie = enter(&router).await;
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
+    assert_eq!(send(&router, get("/start?code=code", "")).await.status, StatusCode::UNAUTHORIZED);
+    // A proxy's header is nobody's word on a laptop.
+    let mut request = get("/ns/shop", "");
+    request.headers_mut().insert(header::AUTHORIZATION, "Bearer t".parse().unwrap());
+    assert_eq!(send(&router, request).await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_name_bound_to_loopback_and_a_form_of_another_site_are_turned_away() {
+    let server = ApiServer::default();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let mut rebound = get("/ns/shop", &cookie);
+    rebound.headers_mut().insert(header::HOST, "evil.example:7000".parse().unwrap());
+    assert_eq!(send(&router, rebound).await.status, StatusCode::FORBIDDEN);
+    let token = csrf(&send(&router, get("/ns/shop/new-backup", &cookie)).await.text);
+    let mut foreign = post("/ns/shop/backups", &cookie, &format!("csrf={token}"));
+    foreign.headers_mut().insert(header::ORIGIN, "http://evil.example".parse().unwrap());
+    assert_eq!(send(&router, foreign).await.status, StatusCode::FORBIDDEN);
+    for form in ["", "csrf=", "csrf=0000"] {
+        assert_eq!(
+            send(&router, post("/ns/shop/backups", &cookie, form)).await.status,
+            StatusCode::FORBIDDEN
+        );
+    }
+    assert_eq!(server.made(), 0);
+    let made = send(&router, post("/ns/shop/backups", &cookie, &format!("csrf={token}&do=create"))).await;
+    assert_eq!((made.status, server.made()), (StatusCode::SEE_OTHER, 1), "{}", made.text);
+    assert_eq!(made.headers[header::LOCATION], "/ns/shop/backups/made");
+}
+
+#[tokio::test]
+async fn text_of_tenants_never_becomes_markup() {
+    let server = ApiServer::with(vec![backup("daily", EVIL)]);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let paths = [
+        "/ns/shop",
+        "/ns/shop/backups",
+        "/ns/shop/backups/daily",
+        "/ns/shop/backups/none",
+        "/ns/shop/restore",
+        "/ns/shop/restore/daily?selector=%3Cscript%3Ealert(1)%3C/script%3E&resource=%3Cscript%3E",
+        "/ns/%3Cscript%3E",
+    ];
+    for path in paths {
+        let page = send(&router, get(path, &cookie)).await.text;
+        assert!(!page.contains("<script>") && !page.contains("<img src=x"), "{path}: {page}");
+        // Nothing inline, which the policy would stop anyway.
+        assert!(!page.contains(" style=") && !page.contains("javascript:"), "{path}: {page}");
+    }
+    let page = send(&router, get("/ns/shop/backups/daily", &cookie)).await.text;
+    assert!(page.contains("&lt;script&gt;alert(1)"), "it is shown as text: {page}");
+}
+
+#[tokio::test]
+async fn somebody_elses_namespace_looks_like_one_that_does_not_exist() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let mut seen = Vec::new();
+    for path in [
+        "/ns/bank",
+        "/ns/nowhere",
+        "/ns/NOT-A-NAME",
+        "/ns/bank/backups",
+        "/ns/bank/backups/daily",
+        "/ns/..%2Fbank",
+    ] {
+        let answer = send(&router, get(path, &cookie)).await;
+        seen.push((answer.status, answer.text));
+    }
+    assert_eq!(seen[0].0, StatusCode::NOT_FOUND);
+    assert!(seen.iter().all(|one| *one == seen[0]), "{seen:?}");
+    let calls = server.calls.lock().unwrap();
+    assert!(!calls.iter().any(|call| call.contains("..")), "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_viewer_can_click_nothing() {
+    let server = ApiServer { read_only: true, ..ApiServer::with(vec![backup("daily", "")]) };
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    for path in
+        ["/ns/shop", "/ns/shop/backups", "/ns/shop/backups/daily", "/ns/shop/new-backup", "/ns/shop/restores"]
+    {
+        let page = send(&router, get(path, &cookie)).await.text;
+        let forms = page.matches("method=\"post\"").count();
+        assert_eq!(forms, 1, "{path}: only signing out: {page}");
+        let offers = ["Back up now", ">Restore<", "Restore from this", "/new-backup\""];
+        assert!(!offers.iter().any(|offer| page.contains(offer)), "{path}: {page}");
+        assert!(!page.contains("/admin/"), "{path}: {page}");
+    }
+    let token = csrf(&send(&router, get("/ns/shop", &cookie)).await.text);
+    let answer = send(&router, post("/ns/shop/backups", &cookie, &format!("csrf={token}&do=create"))).await;
+    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(answer.text.contains("Forbidden"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_session_ends_with_its_token() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    let answer = send(&router, post("/login", "", "token=abc")).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    let cookie = cookie_of(&answer);
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
+    *server.expired.lock().unwrap() = true;
+    let answer = send(&router, get("/ns/shop", &cookie)).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    assert!(answer.headers[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"));
+    // Also when the API server would know the person again, the console does not.
+    *server.expired.lock().unwrap() = false;
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::UNAUTHORIZED);
+    *server.expired.lock().unwrap() = true;
+    let answer = send(&router, post("/login", "", "token=abc")).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    assert!(answer.text.contains("does not accept this token"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn in_a_cluster_everybody_comes_with_their_own_token() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    assert_eq!(send(&router, get("/ns/shop", "")).await.status, StatusCode::UNAUTHORIZED);
+    for (name, value) in [("authorization", "Bearer ann"), ("x-forwarded-access-token", "bob")] {
+        let mut request = get("/ns/shop", "");
+        request.headers_mut().insert(name, value.parse().unwrap());
+        let answer = send(&router, request).await;
+        assert_eq!(answer.status, StatusCode::OK, "{name}");
+        assert!(!answer.text.contains("bob"), "a token is on no page");
+    }
+    let calls = server.calls.lock().unwrap();
+    assert!(calls.contains(&"token ann".to_owned()) && calls.contains(&"token bob".to_owned()), "{calls:?}");
+}
+
+#[tokio::test]
+async fn signing_out_forgets_the_browser() {
+    let server = ApiServer::default();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let token = csrf(&send(&router, get("/ns/shop", &cookie)).await.text);
+    send(&router, post("/logout", &cookie, &format!("csrf={token}"))).await;
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn lists_go_on_where_the_api_server_says() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let page = send(&router, get("/ns/shop/backups", &cookie)).await.text;
+    assert!(page.contains("/ns/shop/backups?from=next%2B%2F%3D") && page.contains("7 more"), "{page}");
+    let page = send(&router, get("/ns/shop/backups?from=next%2B%2F%3D", &cookie)).await.text;
+    assert!(!page.contains("Next page"), "{page}");
+    let calls = server.calls.lock().unwrap();
+    assert!(calls.iter().any(|call| call.contains("limit=100&continue=next%2B%2F%3D")), "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_value_of_a_form_never_becomes_a_flag() {
+    let server = ApiServer::default();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let token = csrf(&send(&router, get("/ns/shop/new-backup", &cookie)).await.text);
+    for field in ["ttl=--snapshot-volumes", "ttl=3+days", "ttl=0"] {
+        let form = format!("csrf={token}&do=create&{field}");
+        let answer = send(&router, post("/ns/shop/backups", &cookie, &form)).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{field}: {}", answer.text);
+    }
+    assert_eq!(server.made(), 0);
+}

@@ -1,0 +1,86 @@
+//! The owner of a namespace: from the first look to what was lost and is back.
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use crate::browser::Driver;
+use crate::cluster::{laptop, owner, test_cluster};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_the_first_look_to_restored() -> Result<()> {
+    let cluster = test_cluster().await?;
+    let ada = owner("browser-shop", "ada").await?;
+    let console = laptop(&cluster.bed, "browser-shop", Some("ada")).await?;
+    let driver = Driver::start().await?;
+    let browser = driver.browser("ada", 1280, 900).await?;
+
+    // The link leads to the namespace, and its code is gone from the address.
+    browser.open(&console.link).await?;
+    browser.sees("Not safe: there is no good backup").await?;
+    ensure!(!browser.url().await?.contains("code="), "{}", browser.url().await?);
+    browser.picture("1-not-safe").await?;
+    browser.is_accessible().await?;
+
+    // What would happen, then a backup, whose progress is seen without loading the page again.
+    browser.click("a[href$='/new-backup']").await?;
+    browser.sees("Back up namespace browser-shop").await?;
+    browser.picture("2-new-backup").await?;
+    browser.is_accessible().await?;
+    browser.write("#name", "first").await?;
+    browser.click("button[value=check]").await?;
+    browser.sees("What would happen").await?;
+    browser.picture("3-what-would-happen").await?;
+    browser.is_accessible().await?;
+    browser.click("button[value=create]").await?;
+    browser.sees("first").await?;
+    browser.script("window.stayed = true").await?;
+    browser.sees("Completed").await?;
+    browser.sees("complete, ").await?;
+    let stayed = browser.script("return window.stayed === true").await?;
+    ensure!(stayed == true, "the page was loaded again instead of following the watch");
+    browser.picture("4-backup").await?;
+    browser.is_accessible().await?;
+    browser.open(&console.page("/ns/browser-shop")).await?;
+    browser.sees("Safe: this namespace could be brought back").await?;
+    browser.sees("kubectl nacre status -n browser-shop").await?;
+    browser.picture("5-safe").await?;
+    browser.is_accessible().await?;
+    browser.colours("dark").await?;
+    browser.picture("5-safe-dark").await?;
+    browser.is_accessible().await?;
+    browser.colours("light").await?;
+
+    // Something is lost, and the path leads to where it is back.
+    ada.delete::<ConfigMap>("prices").await?;
+    browser.click("a[href$='/restore']").await?;
+    browser.sees("When: choose a backup").await?;
+    browser.picture("6-when").await?;
+    browser.is_accessible().await?;
+    browser.click("a[href$='/restore/first']").await?;
+    browser.sees("Restore from first").await?;
+    browser.sees("created").await?;
+    browser.picture("7-preview").await?;
+    browser.is_accessible().await?;
+    browser.click("form[action$='/restores'] button").await?;
+    browser.sees("Completed").await?;
+    browser.picture("8-restored").await?;
+    browser.is_accessible().await?;
+    ensure!(ada.api::<ConfigMap>().get_opt("prices").await?.is_some(), "prices is back");
+
+    for (path, name) in
+        [("/backups", "9-backups"), ("/restores", "10-restores"), ("/schedules", "11-schedules")]
+    {
+        browser.open(&console.page(&format!("/ns/browser-shop{path}"))).await?;
+        browser.sees("kubectl nacre").await?;
+        browser.picture(name).await?;
+        browser.is_accessible().await?;
+    }
+
+    // The code was for one browser.
+    let other = driver.browser("eve", 1280, 900).await?;
+    other.open(&console.link).await?;
+    other.sees("This link was used before").await?;
+    other.open(&console.page("/ns/browser-shop")).await?;
+    other.sees("Sign in").await?;
+    other.does_not_see("first").await
+}

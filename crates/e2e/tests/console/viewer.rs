@@ -1,0 +1,54 @@
+//! Somebody who may only look, a stranger, and text that is made to become markup.
+
+use anyhow::{Result, ensure};
+use api::NonAdminBackup;
+use serde_json::json;
+
+use crate::browser::Driver;
+use crate::cluster::{laptop, owner, test_cluster};
+
+const EVIL: &str = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_clicks_nothing_and_a_stranger_sees_nothing() -> Result<()> {
+    let cluster = test_cluster().await?;
+    let ben = owner("browser-farm", "ben").await?;
+    let spec = json!({"backupSpec": {"ttl": "1h", "labelSelector": {"matchLabels": {"app": "none"}}}});
+    let hostile = json!({"metadata": {"annotations": {"note": EVIL}}, "spec": spec});
+    ben.create::<NonAdminBackup>("part", hostile).await?;
+    ben.create::<NonAdminBackup>("refused", json!({"spec": {"backupSpec": {"ttl": EVIL}}})).await.ok();
+    cluster.bed.bind("browser-farm", "vic", "view").await?;
+    cluster.bed.wait_allowed("vic", "browser-farm", "list", "oadp.openshift.io", "nonadminbackups").await?;
+
+    let driver = Driver::start().await?;
+    let vic = laptop(&cluster.bed, "browser-farm", Some("vic")).await?;
+    let browser = driver.browser("vic", 390, 844).await?;
+    browser.open(&vic.link).await?;
+    browser.sees("You can look, and not change anything").await?;
+    browser.picture("20-viewer-narrow").await?;
+    for path in ["", "/backups", "/backups/part", "/new-backup", "/restore", "/restores", "/locations"] {
+        browser.open(&vic.page(&format!("/ns/browser-farm{path}"))).await?;
+        browser.sees("kubectl nacre").await?;
+        let forms =
+            browser.script("return document.querySelectorAll('main form[method=post]').length").await?;
+        ensure!(forms == 0, "{path}: {forms} forms");
+        let title = browser.script("return document.title").await?;
+        ensure!(title != "owned", "{path}: text became markup");
+    }
+    browser.open(&vic.page("/ns/browser-farm/backups/part")).await?;
+    browser.picture("21-viewer-backup-narrow").await?;
+
+    // A stranger learns nothing: neither that the namespace exists nor what is in it.
+    let eve = laptop(&cluster.bed, "default", Some("eve")).await?;
+    let browser = driver.browser("eve", 1280, 900).await?;
+    browser.open(&eve.link).await?;
+    browser.sees("Nothing here").await?;
+    let mut pages = Vec::new();
+    for namespace in ["browser-farm", "browser-nowhere"] {
+        browser.open(&eve.page(&format!("/ns/{namespace}"))).await?;
+        browser.sees("Nothing here").await?;
+        pages.push(browser.script("return document.documentElement.outerHTML").await?);
+    }
+    ensure!(pages[0] == pages[1], "{pages:?}");
+    browser.picture("22-stranger").await
+}
