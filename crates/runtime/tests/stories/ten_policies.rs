@@ -224,6 +224,10 @@ fn nine_everything_in_the_open() {
     let copies = world.names(Kind::Backup).into_iter().filter(|name| name.starts_with("shop/")).count();
     assert_eq!(copies, 1, "the owners see Velero's Backup");
     assert!(world.get("ns shop")["metadata"]["labels"][labels::VELERO_VIEW].is_null(), "without any label");
+    world.policy(|now| *now = Policy::default());
+    world.settle();
+    let copies = world.names(Kind::Backup).into_iter().filter(|name| name.starts_with("shop/")).count();
+    assert_eq!(copies, 0, "they vanish when it is switched off");
 }
 
 #[test]
