@@ -408,7 +408,7 @@ fn what_is_missing_or_changed_is_named() {
     ");
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
     Nacre NotChecked: CRDs (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests and 1 more): you may not get customresourcedefinitions
-    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 37 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
+    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 39 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
     Admission NotChecked: mutating admission policies (nacre-requester, nacre-finalizers, nacre-imported-backups, nacre-imported-volumes, nacre-requester's binding and 3 more): you may not get mutatingadmissionpolicies, mutatingadmissionpolicybindings
     Rights NotChecked: roles and bindings (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
     ");

@@ -278,6 +278,7 @@ impl World {
 
     /// The chore that labels Restores that ended a while ago. Returns how many there were.
     pub(crate) fn label_ended(&mut self) -> usize {
+        self.nacre.runtime.state.set_now(self.now);
         let ended = planner::gc::ended(&self.nacre.runtime.state);
         self.patch_all(&ended)
     }
