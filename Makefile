@@ -62,6 +62,8 @@ SKIP_LONG_NODE := --skip choices:: --skip demo:: --skip disturbed:: --skip fence
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
 .PHONY: units stories slow kubevirt cli-attacks console
 units:
+	@# Completion is tested in the real shells.
+	@tools/packages.sh zsh fish || [ "$$CI" != true ]
 	RUST_TEST_THREADS=2 nice -n 4 cargo test --no-fail-fast $(UNITS)
 ifeq ($(origin KUBECONFIG),command line)
 stories: build ## Run the tenants' stories in the cluster of KUBECONFIG=FILE, with Velero and nacre in it (NAME=... for some of them)

@@ -4,8 +4,6 @@
 #   tools/browser.sh           installs what is missing where that is possible, and names the command where it is not
 set -euo pipefail
 
-missing() { for program in chromium chromedriver; do command -v "$program" >/dev/null || echo "$program"; done; }
-
 # What finds pages that a screen reader or a keyboard cannot use. Not part of the sources, and pinned.
 axe=axe-core@4.14.0
 folder="${CARGO_TARGET_DIR:-$(dirname "${BASH_SOURCE[0]}")/../target}/axe"
@@ -15,11 +13,4 @@ if [[ ! -e "$folder/package/axe.min.js" ]] && command -v npm >/dev/null; then
         echo "browser: $axe could not be fetched: accessibility is not checked" >&2
 fi
 
-[[ -n "$(missing)" ]] || exit 0
-install=(apt-get install -y --no-install-recommends chromium chromium-driver)
-if (( EUID == 0 )) && command -v apt-get >/dev/null; then
-    echo "browser: installing chromium and chromium-driver" >&2
-    DEBIAN_FRONTEND=noninteractive "${install[@]}" >&2 ||
-        { apt-get update >&2 && DEBIAN_FRONTEND=noninteractive "${install[@]}" >&2; } || true
-fi
-[[ -z "$(missing)" ]] || { echo "browser: not there: $(missing | xargs). Install them: ${install[*]}" >&2; exit 1; }
+exec "$(dirname "${BASH_SOURCE[0]}")/packages.sh" chromium chromedriver=chromium-driver

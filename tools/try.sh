@@ -54,6 +54,8 @@ $1
   ${2}kubectl --as=ada -n shop delete configmap prices
   ${2}kubectl nacre --as=ada -n shop restore create --from-backup daily --wait
   ${2}kubectl nacre $3"
+  # A browser does not reach into the network of a node.
+  [ -n "$2" ] || echo "  kubectl nacre --as=ada -n shop console"
 }
 
 case $action in

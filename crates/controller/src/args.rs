@@ -104,6 +104,12 @@ pub(crate) enum Command {
         #[arg(long, env = "RELATED_IMAGE_NON_ADMIN_CONTROLLER")]
         image: Option<String>,
     },
+    /// Serve the browser console: everybody signs in with their own token, and it has no permissions of its own
+    Console {
+        /// Flags of `kubectl nacre console --in-cluster`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 /// An address to listen on, or none.

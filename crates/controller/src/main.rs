@@ -4,6 +4,7 @@ mod admin;
 mod admission;
 mod args;
 mod chores;
+mod console;
 mod dpa_operator;
 mod lease;
 mod live_migration;
@@ -34,6 +35,7 @@ async fn main() -> ExitCode {
     let outcome = match args.command.clone() {
         None => run::run(args).await,
         Some(Command::Operator { image }) => dpa_operator::run(args, image).await,
+        Some(Command::Console { arguments }) => console::run(&args, &arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -32,8 +32,13 @@ const PAGE: u32 = 500;
 /// namespace if it is there.
 pub async fn found(client: &Client, namespace: &str) -> Result<Vec<Found>, kube::Error> {
     let mut found = marked(client).await?;
-    let settings =
-        Settings { namespace: namespace.to_owned(), velero_view: true, fence: true, ..Settings::default() };
+    let settings = Settings {
+        namespace: namespace.to_owned(),
+        velero_view: true,
+        fence: true,
+        console: true,
+        ..Settings::default()
+    };
     let more = [
         (Kind::Namespace, String::new(), namespace.to_owned()),
         (Kind::ConfigMap, namespace.to_owned(), RECORD.to_owned()),

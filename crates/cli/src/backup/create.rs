@@ -175,7 +175,6 @@ pub(crate) async fn prepared(session: &Session, name: String, flags: &[String]) 
         bail!("this backup would be refused: {refusal}");
     }
     check_resources(session, &spec).await?;
-    check_location(session, spec.storage_location.as_deref()).await?;
     Ok(request(name, spec))
 }
 

@@ -176,7 +176,7 @@ pub(super) fn page(page: &Page) -> Markup {
 fn part_of_page(part: &Part) -> Markup {
     match part {
         Part::Lines(lines) => {
-            html! { @for line in lines { p { (anstream::adapter::strip_str(line).to_string()) } } }
+            html! { div.card { @for line in lines { p { (anstream::adapter::strip_str(line).to_string()) } } } }
         }
         Part::Fields(fields) => html! {
             dl.fields { @for (name, value) in fields {

@@ -49,8 +49,14 @@ struct Login {
 pub(super) struct Logins {
     pub(super) sign_in: SignIn,
     key: hmac::Key,
-    by_cookie: Mutex<HashMap<Vec<u8>, Login>>,
+    /// By the hash of the cookie: who has signed in.
+    by_cookie: Mutex<Sessions>,
+    /// By the hash of the token that a proxy passes on: connections that are open. Anybody can send a token, so these never
+    /// displace those who have signed in.
+    by_token: Mutex<Sessions>,
 }
+
+type Sessions = HashMap<Vec<u8>, Login>;
 
 /// A person, and the text that their forms carry.
 pub(super) struct Known {
@@ -61,11 +67,7 @@ pub(super) struct Known {
 impl Logins {
     pub(super) fn new(sign_in: SignIn) -> Result<Self> {
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret()?.as_bytes());
-        Ok(Self { sign_in, key, by_cookie: Mutex::default() })
-    }
-
-    fn logins(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Login>> {
-        self.by_cookie.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(Self { sign_in, key, by_cookie: Mutex::default(), by_token: Mutex::default() })
     }
 
     /// Who sends this request: by a proxy's header, or by the cookie.
@@ -74,29 +76,17 @@ impl Logins {
             && let Some(token) = token_of(headers)
         {
             // A connection that is open already is used again.
-            let key = of_token(token);
-            let session = self.find(&key, now).or_else(|| {
+            let key = hash(token);
+            let session = find(&self.by_token, &key, now).or_else(|| {
                 let session = connect(token).ok()?;
-                self.keep(key, session.clone(), end_of(token));
+                keep(&self.by_token, key, session.clone(), end_of(token));
                 Some(session)
             })?;
             return Some(Known { session, csrf: self.csrf(token.as_bytes()) });
         }
         let cookie = cookie(headers, cookie_name)?;
-        let session = self.find(&hash(cookie), now)?;
+        let session = find(&self.by_cookie, &hash(cookie), now)?;
         Some(Known { session, csrf: self.csrf(cookie.as_bytes()) })
-    }
-
-    /// The session under a key, unless it is over.
-    fn find(&self, key: &[u8], now: Timestamp) -> Option<Session> {
-        let mut logins = self.logins();
-        let login = logins.get_mut(key)?;
-        if login.used.elapsed() > IDLE || login.ends.is_some_and(|ends| ends <= now) {
-            logins.remove(key);
-            return None;
-        }
-        login.used = Instant::now();
-        Some(login.session.clone())
     }
 
     /// Exchanges the code of the link for a cookie. The second use of a code is nobody's.
@@ -127,27 +117,17 @@ impl Logins {
     /// A new cookie for a session.
     pub(super) fn admit(&self, session: Session, ends: Option<Timestamp>) -> Option<String> {
         let cookie = secret().ok()?;
-        self.keep(hash(&cookie), session, ends);
+        keep(&self.by_cookie, hash(&cookie), session, ends);
         Some(cookie)
-    }
-
-    fn keep(&self, key: Vec<u8>, session: Session, ends: Option<Timestamp>) {
-        let mut logins = self.logins();
-        logins.retain(|_, login| login.used.elapsed() <= IDLE);
-        if logins.len() >= MOST {
-            let oldest = logins.iter().min_by_key(|(_, login)| login.used).map(|(key, _)| key.clone());
-            oldest.map(|key| logins.remove(&key));
-        }
-        logins.insert(key, Login { session, used: Instant::now(), ends });
     }
 
     /// Forgets a browser.
     pub(super) fn forget(&self, headers: &HeaderMap, cookie_name: &str) {
         if let Some(cookie) = cookie(headers, cookie_name) {
-            self.logins().remove(&hash(cookie));
+            locked(&self.by_cookie).remove(&hash(cookie));
         }
         if let Some(token) = token_of(headers) {
-            self.logins().remove(&of_token(token));
+            locked(&self.by_token).remove(&hash(token));
         }
     }
 
@@ -161,9 +141,31 @@ impl Logins {
     }
 }
 
-/// The key of a token: never that of a cookie, which has no spaces.
-fn of_token(token: &str) -> Vec<u8> {
-    hash(&format!("token {token}"))
+fn locked(sessions: &Mutex<Sessions>) -> MutexGuard<'_, Sessions> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The session under a key, unless it is over.
+fn find(sessions: &Mutex<Sessions>, key: &[u8], now: Timestamp) -> Option<Session> {
+    let mut sessions = locked(sessions);
+    let login = sessions.get_mut(key)?;
+    if login.used.elapsed() > IDLE || login.ends.is_some_and(|ends| ends <= now) {
+        sessions.remove(key);
+        return None;
+    }
+    login.used = Instant::now();
+    Some(login.session.clone())
+}
+
+/// Keeps a session, in place of the one that was not used for longest if there are too many.
+fn keep(sessions: &Mutex<Sessions>, key: Vec<u8>, session: Session, ends: Option<Timestamp>) {
+    let mut sessions = locked(sessions);
+    sessions.retain(|_, login| login.used.elapsed() <= IDLE);
+    if sessions.len() >= MOST {
+        let oldest = sessions.iter().min_by_key(|(_, login)| login.used).map(|(key, _)| key.clone());
+        oldest.map(|key| sessions.remove(&key));
+    }
+    sessions.insert(key, Login { session, used: Instant::now(), ends });
 }
 
 /// The user's own token, from whoever signs people in before the console.

@@ -328,6 +328,19 @@ async fn in_a_cluster_everybody_comes_with_their_own_token() {
 }
 
 #[tokio::test]
+async fn tokens_of_nobody_displace_nobody() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
+    for number in 0..1100 {
+        let mut request = get("/ns/NOT-A-NAME", "");
+        request.headers_mut().insert("x-forwarded-access-token", format!("t{number}").parse().unwrap());
+        send(&router, request).await;
+    }
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn signing_out_forgets_the_browser() {
     let server = ApiServer::default();
     let router = on_laptop(&server);

@@ -38,6 +38,11 @@ pub(super) struct InstallArgs {
     #[arg(long, conflicts_with = "webhook")]
     no_webhook: bool,
 
+    /// Run the browser console in the cluster, too. It has no permissions: people sign in with their own token. Off at
+    /// first; --console=false removes it.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    console: Option<bool>,
+
     /// Give nacre and namespace owners the permissions for Velero's own tools in tenant namespaces. Off at first;
     /// --velero-view=false takes them away.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -85,6 +90,7 @@ impl InstallArgs {
         say("logLevel", self.log_level.map(Value::from));
         say("logFormat", self.log_format.as_deref().map(Value::from));
         say("webhook", self.webhook.or_else(|| self.no_webhook.then_some(false)).map(Value::from));
+        say("console", self.console.map(Value::from));
         say("veleroView", self.velero_view.map(Value::from));
         say("fence", self.fence.map(Value::from));
         let extra = (!self.requester_extra.is_empty()).then(|| json!(self.requester_extra));

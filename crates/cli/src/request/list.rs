@@ -47,10 +47,10 @@ impl State {
     }
 }
 
-/// All requests, as a table with the name of the request last.
+/// All requests, as a table.
 pub(crate) async fn look(session: &Session) -> Result<Table> {
     let facts = Facts::read(session).await?;
-    Ok(table(&rows(&facts, None, None), Format::Wide, Timestamp::now()))
+    Ok(table(&rows(&facts, None, None), Format::Table, Timestamp::now()))
 }
 
 pub(super) async fn run(session: &Session, args: &List, namespace: Option<&str>) -> Result<Outcome> {

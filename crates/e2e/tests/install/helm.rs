@@ -39,7 +39,7 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
             &known[..],
             &[
                 "--set",
-                "replicas=1,image=mine:3,logLevel=6,webhook=false,veleroView=true,fence=true,nodeSelector.disk=fast,aggregateTo={admin},requesterExtra={example.com/team}",
+                "replicas=1,image=mine:3,logLevel=6,webhook=false,console=true,veleroView=true,fence=true,nodeSelector.disk=fast,aggregateTo={admin},requesterExtra={example.com/team}",
             ][..],
             &[
                 "--replicas",
@@ -49,6 +49,7 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
                 "--log-level",
                 "6",
                 "--no-webhook",
+                "--console",
                 "--velero-view",
                 "--fence",
                 "--aggregate-to",
@@ -67,6 +68,8 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
             let deployment =
                 rendered.get_mut("Deployment backup/non-admin-controller").context("a Deployment")?;
             deployment["spec"]["template"]["spec"]["nodeSelector"] = serde_json::json!({"disk": "fast"});
+            let console = rendered.get_mut("Deployment backup/nacre-console").context("a Deployment")?;
+            console["spec"]["template"]["spec"]["nodeSelector"] = serde_json::json!({"disk": "fast"});
         }
         ensure!(
             templated.keys().collect::<Vec<_>>() == rendered.keys().collect::<Vec<_>>(),

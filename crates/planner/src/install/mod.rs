@@ -8,6 +8,7 @@
 //! Velero's namespace is not among the objects: whoever deletes what was rendered would delete every backup with it.
 
 mod aggregate;
+mod console;
 mod decide;
 mod differ;
 mod fence;
@@ -26,6 +27,7 @@ pub(crate) use crate::velero_view::roles::EXTRA as VELERO_VIEW;
 pub use aggregate::UserRole;
 pub(crate) use aggregate::{EDIT, VIEW, ask_labels, look_labels};
 use api::{Kind, labels};
+pub use console::CONSOLE;
 pub(crate) use decide::may_be_others;
 pub use decide::{Decision, Observed, changes, decide};
 pub(crate) use differ::covers;
@@ -60,6 +62,9 @@ pub fn objects(settings: &Settings) -> Vec<Object> {
     }
     objects.extend(program(settings));
     objects.extend(webhook(settings));
+    if settings.console {
+        objects.extend(console::objects(settings));
+    }
     if settings.velero_view {
         objects.extend(velero_view::roles::objects(&settings.namespace, &settings.aggregate_to));
     }

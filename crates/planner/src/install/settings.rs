@@ -10,6 +10,7 @@ use super::UserRole;
 /// What an administrator can say about the installation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a value of the chart")]
 pub struct Settings {
     /// The namespace of Velero and nacre. Helm calls this the release's namespace.
     #[serde(skip)]
@@ -26,6 +27,8 @@ pub struct Settings {
     pub log_format: String,
     /// Whether requests are checked as they are made, and not only once they are there.
     pub webhook: bool,
+    /// Whether the browser console runs in the cluster, for everybody with a token of their own.
+    pub console: bool,
     /// Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.
     pub velero_view: bool,
     /// Whether Velero is for tenants alone: then it is not cluster-admin, and nacre binds its permissions in tenants' namespaces.
@@ -62,6 +65,7 @@ impl Default for Settings {
             log_level: 4,
             log_format: "json".to_owned(),
             webhook: true,
+            console: false,
             velero_view: false,
             fence: false,
             requester_extra: Vec::new(),

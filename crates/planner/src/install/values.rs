@@ -3,7 +3,7 @@
 //! | value | what counts if nothing is said |
 //! | --- | --- |
 //! | what the Deployment shows | the Deployment, so that a change by hand is never taken back; then the record |
-//! | `webhook`, `aggregateTo`, `requesterExtra` | the record, so that damage is repaired; then what is installed |
+//! | `webhook`, `console`, `aggregateTo`, `requesterExtra` | the record, so that damage is repaired; then what is installed |
 //! | `veleroView` | on if the record or the roles say so |
 
 use api::Kind;
@@ -13,7 +13,7 @@ use super::aggregate::from_labels;
 use super::decide::{Observed, decide};
 use super::found::{is_ours, release};
 use super::record::{RECORD, recorded};
-use super::{CONTROLLER, Found, SERVICE_ACCOUNT, Settings, VELERO_VIEW, VERSION};
+use super::{CONSOLE, CONTROLLER, Found, SERVICE_ACCOUNT, Settings, VELERO_VIEW, VERSION};
 use crate::admission::extra_keys;
 
 /// Where Velero is, unless somebody says otherwise.
@@ -98,6 +98,10 @@ fn merged(found: &[Found], namespace: &str) -> Result<(Map<String, Value>, Remar
     }
     if found.iter().any(|one| one.kind == Kind::ClusterRole && one.name() == VELERO_VIEW && is_ours(one)) {
         fields.insert("veleroView".to_owned(), true.into());
+    }
+    let is_console = |one: &Found| one.kind == Kind::Deployment && one.name() == CONSOLE && is_ours(one);
+    if !fields.contains_key("console") && found.iter().any(is_console) {
+        fields.insert("console".to_owned(), true.into());
     }
     if !fields.contains_key("requesterExtra")
         && let Some(keys) = found.iter().filter(|one| is_ours(one)).find_map(extra)

@@ -35,6 +35,7 @@ fn unusual() -> Settings {
         log_level: 6,
         log_format: "text".to_owned(),
         webhook: false,
+        console: true,
         velero_view: true,
         fence: true,
         requester_extra: vec!["example.com/team".to_owned()],

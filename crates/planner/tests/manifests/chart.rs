@@ -11,7 +11,7 @@ use api::Kind;
 use planner::Object;
 use planner::admission::extra_keys;
 use planner::admission::webhook::RECORDER;
-use planner::install::{self, CONTROLLER, Settings, UserRole};
+use planner::install::{self, CONSOLE, CONTROLLER, Settings, UserRole};
 use serde_json::{Value, json};
 
 use super::WRITE;
@@ -19,7 +19,7 @@ use super::WRITE;
 const NAMESPACE: &str = "__namespace__";
 
 /// Where in the Deployment each value belongs, and what fills it in. JSON is YAML, so lists and maps need no indentation.
-const IN_THE_DEPLOYMENT: [(&str, &str); 10] = [
+static IN_THE_DEPLOYMENT: [(&str, &str); 10] = [
     ("/spec/replicas", "{{ .Values.replicas }}"),
     ("/spec/template/spec/imagePullSecrets", "{{ toJson .Values.imagePullSecrets }}"),
     ("/spec/template/spec/nodeSelector", "{{ toJson .Values.nodeSelector }}"),
@@ -76,14 +76,20 @@ fn files() -> BTreeMap<String, String> {
         let plural = object.body["spec"]["names"]["plural"].as_str().unwrap();
         files.insert(format!("crds/{plural}.yaml"), serde_saphyr::to_string(&object.body).unwrap());
     }
-    let settings =
-        Settings { namespace: NAMESPACE.to_owned(), velero_view: true, fence: true, ..Settings::default() };
+    let settings = Settings {
+        namespace: NAMESPACE.to_owned(),
+        velero_view: true,
+        fence: true,
+        console: true,
+        ..Settings::default()
+    };
     let mut templates: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let without = [
         (Settings { velero_view: false, ..settings.clone() }, ".Values.veleroView"),
         (Settings { fence: false, ..settings.clone() }, ".Values.fence"),
         (Settings { replicas: 1, ..settings.clone() }, "gt (int .Values.replicas) 1"),
         (Settings { webhook: false, ..settings.clone() }, ".Values.webhook"),
+        (Settings { console: false, ..settings.clone() }, ".Values.console"),
     ];
     let without = without.map(|(settings, condition)| (install::objects(&settings), condition));
     for object in install::objects(&settings).into_iter().chain(install::recorder(&settings)) {
@@ -112,6 +118,10 @@ fn values() -> String {
         ("logLevel", "How much to log: 0 (only fatal errors) to 6 (everything)."),
         ("logFormat", "How to log: json or text."),
         ("webhook", "Whether requests are checked as they are made, and not only once they are there."),
+        (
+            "console",
+            "Whether the browser console runs in the cluster. It has no permissions: people sign in with their own token.",
+        ),
         (
             "veleroView",
             "Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.",
@@ -149,12 +159,10 @@ fn values() -> String {
 
 fn template(object: &Object, without: &Without) -> String {
     let mut body = object.body.clone();
-    let is_controller = object.kind == Kind::Deployment && object.name() == CONTROLLER;
-    if is_controller {
-        for (place, _) in IN_THE_DEPLOYMENT {
-            if let Some(value) = value_at(&mut body, place) {
-                *value = json!(mark(place));
-            }
+    let places = places(object);
+    for (place, _) in places {
+        if let Some(value) = value_at(&mut body, place) {
+            *value = json!(mark(place));
         }
     }
     if let Some(keys) = extra_keys(&mut body) {
@@ -167,10 +175,8 @@ fn template(object: &Object, without: &Without) -> String {
     }
     let mut text = serde_saphyr::to_string(&body).unwrap();
     assert!(!text.contains("{{"), "{} would be taken for a template", object.name());
-    if is_controller {
-        for (place, expression) in IN_THE_DEPLOYMENT {
-            text = text.replace(&mark(place), expression);
-        }
+    for (place, expression) in places {
+        text = text.replace(&mark(place), expression);
     }
     text =
         text.replace(&mark("requesterExtra"), "{{ toJson (default (list) .Values.requesterExtra) | quote }}");
@@ -190,6 +196,15 @@ fn template(object: &Object, without: &Without) -> String {
     }
 }
 
+/// Where values belong in an object. The console has a size and a number of replicas of its own.
+fn places(object: &Object) -> &'static [(&'static str, &'static str)] {
+    match (object.kind, object.name()) {
+        (Kind::Deployment, CONTROLLER) => &IN_THE_DEPLOYMENT,
+        (Kind::Deployment, CONSOLE) => &IN_THE_DEPLOYMENT[1..5],
+        _ => &[],
+    }
+}
+
 /// A place by its path, or by the name of a variable in the environment.
 fn value_at<'a>(body: &'a mut Value, place: &str) -> Option<&'a mut Value> {
     if place.starts_with('/') {
@@ -204,7 +219,7 @@ fn mark(place: &str) -> String {
 }
 
 /// Worlds that lack something, and what has to be said for it to be there.
-type Without = [(Vec<Object>, &'static str); 4];
+type Without = [(Vec<Object>, &'static str); 5];
 
 /// When an object is there, if not always.
 fn condition(object: &Object, without: &Without) -> Option<&'static str> {

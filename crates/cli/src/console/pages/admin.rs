@@ -45,7 +45,7 @@ pub(in crate::console) async fn requests(person: Person) -> Result<Response, Fai
             }))
         }
     };
-    Ok(show(&person, "Requests for storage", "requests", "kubectl nacre request list -o wide", &main).await)
+    Ok(show(&person, "Requests for storage", "requests", "kubectl nacre request list", &main).await)
 }
 
 pub(in crate::console) async fn request(

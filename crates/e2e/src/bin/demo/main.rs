@@ -26,6 +26,7 @@ async fn main() -> ExitCode {
                 began.elapsed().as_secs_f64()
             ));
             line(&format!("   To keep one and look around: {look_around}, and make down when done."));
+            line("   In a browser: make up, then kubectl nacre --as=ada -n shop console.");
             ExitCode::SUCCESS
         }
         Err(error) => {
