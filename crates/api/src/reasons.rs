@@ -313,6 +313,13 @@ pub const REASONS: &[Reason] = &[
         "`kubectl nacre schedule confirm NAME`.",
     ),
     reason(
+        is::RETENTION_OVER_LIMIT,
+        "Retained=False of a NonAdminSchedule",
+        Symptom::Schedule,
+        "The retention keeps as many backups as the namespace may have, so the next run waits for a place for ever.",
+        "Keep fewer: edit `spec.retention`. Or ask the administrators for a higher `backup.maxPerNamespace`.",
+    ),
+    reason(
         is::RETENTION_STUCK,
         "Retained=False of a NonAdminSchedule",
         Symptom::Schedule,
