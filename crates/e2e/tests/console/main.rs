@@ -1,8 +1,6 @@
 //! The console in a real browser, on a real cluster: what a namespace owner, a viewer, a stranger and an administrator see
 //! and do. Pictures of the pages are in target/console.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 mod approval;
 mod browser;
 mod cluster;

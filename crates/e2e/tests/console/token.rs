@@ -89,7 +89,7 @@ async fn everybody_comes_with_their_own_token() -> Result<()> {
     // The session ends with the token.
     let accounts: Api<ServiceAccount> = Api::namespaced(bed.client().await?, "browser-token");
     accounts.delete("robot", &DeleteParams::default()).await?;
-    eventually("the token to be rejected", Duration::from_secs(60), async || {
+    eventually("the token to be rejected", Duration::from_mins(1), async || {
         browser.open(&format!("{base}/ns/browser-token")).await?;
         let text = browser.text().await?;
         ensure!(text.contains("Signed out"), "{text}");
