@@ -43,6 +43,12 @@ async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
     let pods = json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}});
     let deployments = Api::<Deployment>::namespaced(test_cluster.bed.client().await?, e2e::VELERO);
     deployments.patch_status("non-admin-controller", &PatchParams::default(), &Patch::Merge(pods)).await?;
+    // Other stories bring storage meanwhile: a healthy Velero is ready for that.
+    let limits = json!({"limits": {"memory": "1Gi", "ephemeral-storage": "10Gi"}});
+    let container =
+        json!({"name": "velero", "args": ["server", "--disable-informer-cache=true"], "resources": limits});
+    let ready = json!({"spec": {"template": {"spec": {"containers": [container]}}}});
+    deployments.patch("velero", &PatchParams::default(), &Patch::Strategic(ready)).await?;
     let mark = test_cluster.bed.audit().mark().await?;
     let diagnosis = examined(test_cluster, &["--as", "dora", "--as-group", "system:masters"], 0).await?;
     assert!(of(&diagnosis, "warning").is_empty() && of(&diagnosis, "problem").is_empty(), "{diagnosis:#}");

@@ -43,11 +43,6 @@ impl Tarball {
         Ok(fs::write(folder.join(format!("{name}.json")), object.to_string())?)
     }
 
-    /// Whether there is such a file in it.
-    pub(crate) fn has(&self, file: &str) -> bool {
-        self.folder.path().join(file).is_file()
-    }
-
     /// Puts a file of so many zeros into it.
     pub(crate) fn zeros(&self, name: &str, bytes: u64) -> Result<()> {
         let file = self.folder.path().join(name);
