@@ -36,19 +36,24 @@ pub(crate) struct Status {}
 
 pub(crate) async fn run(session: &Session) -> Result<Outcome> {
     let now = Timestamp::now();
-    let summary = look(session, all::<NonAdminBackup>(session).await?, now).await?;
+    let summary = look(session, all::<NonAdminBackup>(session), now).await?;
     let page = || wrap::to_terminal(show::page(&summary, now));
     print(session.format, &summary, page, || vec![session.namespace.clone()])?;
     Ok(Outcome::attention_if(summary.needs_attention()))
 }
 
-/// What matters about a namespace that has these backups.
-pub(crate) async fn look(session: &Session, backups: Vec<NonAdminBackup>, now: Timestamp) -> Result<Summary> {
+/// What matters about a namespace that has these backups. They are waited for together with everything else.
+pub(crate) async fn look(
+    session: &Session,
+    backups: impl Future<Output = Result<Vec<NonAdminBackup>>>,
+    now: Timestamp,
+) -> Result<Summary> {
     let limits = async {
         let namespace = allowed::namespace(session).await;
         allowed::read(session, &namespace, None).await
     };
-    let (restores, schedules, locations, held_back, allowed) = tokio::try_join!(
+    let (backups, restores, schedules, locations, held_back, allowed) = tokio::try_join!(
+        backups,
         all::<NonAdminRestore>(session),
         schedules(session),
         Known::own(session),

@@ -92,13 +92,17 @@ fn h10_a_decision_costs_the_same_however_many_wait() {
     let time = |waiting: usize| {
         let state = crowd(waiting);
         let last = format!("b{:05}", MOST + waiting - 1);
-        let began = Instant::now();
-        for _ in 0..50 {
-            let seen = backup::observe(&state, "shop", &last).unwrap();
-            assert_eq!((seen.others.active, seen.others.ahead), (MOST, MOST));
-            assert!(!backup::decide(&seen).because.is_empty());
-        }
-        began.elapsed()
+        let round = |_| {
+            let began = Instant::now();
+            for _ in 0..50 {
+                let seen = backup::observe(&state, "shop", &last).unwrap();
+                assert_eq!((seen.others.active, seen.others.ahead), (MOST, MOST));
+                assert!(!backup::decide(&seen).because.is_empty());
+            }
+            began.elapsed()
+        };
+        // The best of some: in the others something else may have had the processor.
+        (0..10).map(round).min().unwrap()
     };
     let (few, many) = (time(100), time(10_000));
     // Looking at each of the others would take a hundred times as long.

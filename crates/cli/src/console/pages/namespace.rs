@@ -49,8 +49,10 @@ pub(in crate::console) async fn show(
         return Ok(framed(&person, place, &main).await);
     };
     let newest = backups.iter().filter(|backup| backup.status.is_some()).cloned().collect::<Vec<_>>();
-    let (summary, claims) =
-        tokio::join!(status::look(&session, backups, now), Box::pin(claims_now(&session)));
+    let (summary, claims) = tokio::join!(
+        status::look(&session, std::future::ready(Ok(backups)), now),
+        Box::pin(claims_now(&session))
+    );
     let summary = summary?;
     let volumes = volumes(&summary, &newest, claims.as_ref());
     let main = html! {
