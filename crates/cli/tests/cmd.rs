@@ -41,6 +41,7 @@ For the owner of a namespace:
   usage       Show what a namespace, or each, uses: backups, storage and Velero's time
   explain     Show what nacre would do with a request, before it is sent
   whoami      Show who you are to nacre, and what you could back up and restore
+  console     Open the console in a browser: see, back up, restore, approve
 
 For administrators:
   request     Approve or reject storage that tenants want to use
