@@ -253,9 +253,14 @@ pub fn restored_pod(view: &State, before: Option<&RestoredPod>, after: Option<&R
     label(&pod.metadata, labels::VELERO_RESTORE_NAME).map(|name| view.restores_of(name)).unwrap_or_default()
 }
 
-/// The node agents: nobody. Requests are decided about with what is known when they are handed over.
-pub fn node_agent(_: &State, _: Option<&NodeAgent>, _: Option<&NodeAgent>) -> Vec<Key> {
-    Vec::new()
+/// The node agents: when the last one ends, whoever has volumes that are being saved or restored. Other requests are decided
+/// about with what is known when they are handed over.
+pub fn node_agent(view: &State, before: Option<&NodeAgent>, after: Option<&NodeAgent>) -> Vec<Key> {
+    let runs = |agent: Option<&NodeAgent>| agent.is_some_and(NodeAgent::runs);
+    if !runs(before) || runs(after) || view.node_agent_runs() {
+        return Vec::new();
+    }
+    view.with_volumes_at_work()
 }
 
 /// Velero's side of a location: of a tenant's, that location and the backups that name it; of any that came, went, or can

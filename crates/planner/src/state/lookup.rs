@@ -157,6 +157,12 @@ impl State {
         self.is_listed(Kind::DaemonSet) && !self.node_agent_runs()
     }
 
+    /// Since when it is known that no node agent runs, as far as nacre has seen: from the beginning of time if it has never
+    /// seen one.
+    pub fn node_agent_missing_since(&self) -> Option<Timestamp> {
+        self.node_agent_is_missing().then(|| self.node_agent_left.unwrap_or(Timestamp::MIN))
+    }
+
     /// Whether Velero's node agent is ready on at least one node; without it nothing is saved file by file.
     pub fn node_agent_runs(&self) -> bool {
         self.node_agents.within(&self.admin_namespace).any(|seen| seen.object.runs())

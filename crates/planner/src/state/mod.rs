@@ -163,6 +163,8 @@ pub struct State {
     velero_bindings: Store<RoleBinding>,
     /// The DaemonSets in Velero's namespace.
     node_agents: Store<NodeAgent>,
+    /// When the last node agent ended; none while one runs.
+    node_agent_left: Option<Timestamp>,
     /// The kinds of which a whole list was seen. One that nacre is not permitted to list is never in it.
     listed: BTreeSet<Kind>,
     backup_queue: Queue,
@@ -250,6 +252,7 @@ impl State {
             restored_pods: Store::default(),
             velero_bindings: Store::default(),
             node_agents: Store::default(),
+            node_agent_left: None,
             listed: BTreeSet::new(),
             backup_queue: Queue::default(),
             restore_queue: Queue::default(),

@@ -123,7 +123,7 @@ watched_kinds! {
     PersistentVolumeClaim in claims, indexed by nothing, affects affected::claim;
     PersistentVolume in persistent_volumes, indexed by State::index_persistent_volume, affects affected::persistent_volume;
     Pod in restored_pods, indexed by nothing, affects affected::restored_pod;
-    DaemonSet in node_agents, indexed by nothing, affects affected::node_agent;
+    DaemonSet in node_agents, indexed by State::index_node_agent, affects affected::node_agent;
     RoleBinding in velero_bindings, indexed by nothing, affects dedicated::affected;
 }
 

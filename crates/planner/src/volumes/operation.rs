@@ -46,6 +46,8 @@ pub struct Operation {
     pub completed: Option<Timestamp>,
     /// When phase or progress last changed, as far as nacre has seen.
     pub changed: Option<Timestamp>,
+    /// Since when no node agent runs, if it is known that none does.
+    pub without_agent_since: Option<Timestamp>,
 }
 
 /// A pod that an operation works through.
@@ -132,6 +134,7 @@ fn operation<K: WatchedKind + VolumeOperation>(view: &State, object: &K) -> Oper
         created: meta.creation_timestamp.as_ref().map(|time| time.0),
         completed: object.completed(),
         changed: noted.map(|noted| noted.changed),
+        without_agent_since: view.node_agent_missing_since(),
     }
 }
 

@@ -180,6 +180,9 @@ fn severity(operation: &Operation) -> u8 {
 
 /// What an operation waits for that does not come by itself.
 fn waits_for(operation: &Operation) -> Option<String> {
+    if operation.without_agent_since.is_some() {
+        return Some("Velero's node agent does not run, ask your administrators".to_owned());
+    }
     let pod = operation.pod.as_ref()?;
     let name = &pod.name;
     let because = |why: &str| if why.is_empty() { String::new() } else { format!(": {why}") };

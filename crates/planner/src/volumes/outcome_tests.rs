@@ -44,6 +44,7 @@ fn operation(kind: Kind, phase: &str, claim_uid: &str) -> Operation {
         created: None,
         completed: None,
         changed: None,
+        without_agent_since: None,
     }
 }
 

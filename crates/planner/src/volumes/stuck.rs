@@ -112,6 +112,8 @@ pub enum Stuck {
     PodPending(String, String),
     /// No bytes were written for so long.
     NoProgress(Duration),
+    /// No node agent has run for so long.
+    NoNodeAgent(Duration),
 }
 
 impl Stuck {
@@ -126,6 +128,7 @@ impl Stuck {
             Self::PodPending(pod, why) if why.is_empty() => format!("pod {pod:?} does not start"),
             Self::PodPending(pod, why) => format!("pod {pod:?} does not start: {why}"),
             Self::NoProgress(limit) => format!("there was no progress for {}", span(*limit)),
+            Self::NoNodeAgent(limit) => format!("no node agent has run for {}", span(*limit)),
         }
     }
 }
@@ -195,6 +198,12 @@ pub fn check(operation: &Operation, owner: &Owner, limits: &VolumePolicy, now: T
     let no_progress = limits.no_progress();
     if operation.phase == "InProgress" && overdue(operation.changed, no_progress) {
         return Check::Stuck(Stuck::NoProgress(no_progress.unwrap_or_default()));
+    }
+    // One that no node agent works on yet may wait in the queue of a node for any time, but not where there is none.
+    let without_agent =
+        operation.without_agent_since.and_then(|since| operation.created.map(|made| since.max(made)));
+    if overdue(without_agent, no_progress) {
+        return Check::Stuck(Stuck::NoNodeAgent(no_progress.unwrap_or_default()));
     }
     Check::GoesOn(look_again)
 }

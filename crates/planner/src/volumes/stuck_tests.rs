@@ -34,6 +34,7 @@ fn operation(kind: Kind, phase: &str) -> Operation {
         created: Some(at(0)),
         completed: None,
         changed: Some(at(0)),
+        without_agent_since: None,
     }
 }
 
@@ -120,6 +121,17 @@ fn only_what_is_in_progress_needs_progress() {
         assert_eq!(stuck_after(&running, &owner()), Some((30, Stuck::NoProgress(minutes(30)))));
         let later = Operation { changed: Some(at(100)), ..running };
         assert_eq!(stuck_after(&later, &owner()), Some((130, Stuck::NoProgress(minutes(30)))));
+    }
+}
+
+#[test]
+fn where_no_node_agent_runs_nothing_waits_in_its_queue() {
+    for phase in ["", "New", "Accepted", "Prepared"] {
+        let waits = operation(Kind::DataUpload, phase);
+        let left = Operation { without_agent_since: Some(at(100)), ..waits.clone() };
+        assert_eq!(stuck_after(&left, &owner()), Some((130, Stuck::NoNodeAgent(minutes(30)))), "{phase}");
+        let never = Operation { without_agent_since: Some(Timestamp::MIN), ..waits };
+        assert_eq!(stuck_after(&never, &owner()), Some((30, Stuck::NoNodeAgent(minutes(30)))), "{phase}");
     }
 }
 

@@ -135,6 +135,43 @@ fn without_a_node_agent_nacre_ends_it_at_once() {
     assert_eq!(volume(&world, RESTORE)["status"]["phase"], "Canceled");
 }
 
+/// Velero waits for it until the end of the day, and everybody else waits for Velero.
+#[test]
+fn volumes_that_no_node_agent_will_ever_take_are_given_up() {
+    let mut world = restoring();
+    world.apply(nab("shop/late"));
+    world.settle();
+    world.velero_starts("shop-late-<3>");
+    world.velero_saves("shop-late-<3>", "shop", "");
+    world.settle();
+    world.pass(Duration::from_mins(50));
+    world.delete("DaemonSet node-agent");
+    world.settle();
+    assert_snapshot!(world.condition("nar shop/again", "DataRestored"), @r#"Unknown/StillRunning: claim "data" waits: Velero's node agent does not run, ask your administrators"#);
+    world.pass(Duration::from_mins(29));
+    let saved = "PodVolumeBackup shop-late-<3>-v";
+    for waits in [volume(&world, RESTORE), world.get(saved)] {
+        assert_eq!(waits["spec"]["cancel"], json!(null), "{waits}");
+    }
+    world.pass(Duration::from_mins(1));
+    for ended in [volume(&world, RESTORE), volume(&world, OTHER), world.get(saved)] {
+        assert_eq!(ended["status"]["phase"], "Canceled", "{ended}");
+        assert_eq!(ended["status"]["message"], "cancelled by nacre: no node agent has run for 30m");
+    }
+}
+
+#[test]
+fn a_node_agent_that_comes_back_takes_what_waits_for_it() {
+    let mut world = restoring();
+    world.delete("DaemonSet node-agent");
+    world.pass(Duration::from_mins(29));
+    world.node_agent_runs();
+    world.pass(Duration::from_mins(10));
+    world.delete("DaemonSet node-agent");
+    world.pass(Duration::from_mins(29));
+    assert_eq!(volume(&world, RESTORE)["spec"]["cancel"], json!(null));
+}
+
 #[test]
 fn nacre_that_may_not_cancel_goes_on_reporting() {
     let mut world = restoring();
