@@ -134,7 +134,7 @@ pub const ERRORS_REPORTED: &str = "ErrorsReported";
 pub const WARNINGS_REPORTED: &str = "WarningsReported";
 /// What Velero reported is about other namespaces or could not be shown.
 pub const NOTHING_TO_SHOW: &str = "NothingToShow";
-/// Velero's list of errors and warnings could not be read.
+/// Velero's list of errors and warnings, or of objects, could not be read.
 pub const RESULTS_NOT_READABLE: &str = "ResultsNotReadable";
 
 /// The data of every claim in the backup came back.
@@ -179,6 +179,8 @@ pub const LOCATION_SYNC_ERROR: &str = "BackupStorageLocationSyncError";
 
 /// A download is ready.
 pub const SUCCESS: &str = "Success";
+/// nacre reads the list of objects itself.
+pub const BEING_READ: &str = "BeingRead";
 /// Something is missing; the condition's type says what.
 pub const ERROR: &str = "Error";
 /// What a DataProtectionApplication says is done.

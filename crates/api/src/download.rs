@@ -1,5 +1,7 @@
 //! NonAdminDownloadRequest: a namespace owner asks for a log, results or the contents of a backup.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -44,14 +46,19 @@ pub struct NonAdminDownloadRequestStatus {
     /// Velero's answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub velero: Option<VeleroDownloadRequest>,
+    /// The objects in the backup, where nacre read Velero's list of them itself: for BackupResourceList, of a backup in the
+    /// cluster's own storage, where the policy hands out no links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectList>,
     /// How far nacre has got with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// What is known about the download, by type. Each reason is a word for programs, and each message a sentence for
     /// people.
     ///
-    /// Processed: whether there is a link. Reasons: Success; Error (the message says what is missing);
-    /// PolicyUnavailable (waits until the administrators have corrected the policy).
+    /// Processed: whether there is a link, or the list of objects. Reasons: Success; BeingRead (nacre reads the list);
+    /// ResultsNotReadable; Error (the message says what is missing); PolicyUnavailable (waits until the administrators
+    /// have corrected the policy).
     ///
     /// NonAdminBackupNotAvailable, NonAdminRestoreNotAvailable: True if the backup or restore that the request names is
     /// not there. Reason: Error.
@@ -69,4 +76,18 @@ pub struct VeleroDownloadRequest {
     /// What Velero says about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<DownloadRequestStatus>,
+}
+
+/// The most objects that are listed in a status.
+pub const MOST_OBJECTS: usize = 2000;
+
+/// The objects of the namespace that are in a backup.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectList {
+    /// Their names, by API version and kind, for example `apps/v1/Deployment`.
+    pub names: BTreeMap<String, Vec<String>>,
+    /// How many more there are: at most 2000 are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<u32>,
 }

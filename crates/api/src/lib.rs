@@ -35,8 +35,8 @@ pub use backup::{
 pub use claim_status::{ClaimState, ClaimStatus, MOST_CLAIMS};
 pub use counters::{DataMoverCounts, PodVolumeCounts};
 pub use download::{
-    DownloadTarget, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, NonAdminDownloadRequestStatus,
-    VeleroDownloadRequest,
+    DownloadTarget, MOST_OBJECTS, NonAdminDownloadRequest, NonAdminDownloadRequestSpec,
+    NonAdminDownloadRequestStatus, ObjectList, VeleroDownloadRequest,
 };
 pub use dpa::{
     DataProtectionApplication, DataProtectionApplicationSpec, DataProtectionApplicationStatus, Features,

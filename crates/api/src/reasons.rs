@@ -211,9 +211,9 @@ pub const REASONS: &[Reason] = &[
     ),
     reason(
         is::RESULTS_NOT_READABLE,
-        "ResultsRead=False of a NonAdminBackup or NonAdminRestore",
+        "ResultsRead=False of a NonAdminBackup or NonAdminRestore; Processed=False of a NonAdminDownloadRequest",
         Symptom::DataMissing,
-        "nacre could not read Velero's list of errors and warnings from the storage.",
+        "nacre could not read Velero's list of errors and warnings, or of the objects in a backup, from the storage.",
         "Administrators: nacre's pods need a way to the storage; nacre's log has the reason. The list stays in the storage.",
     ),
     reason(
@@ -536,7 +536,14 @@ pub const REASONS: &[Reason] = &[
         is::SUCCESS,
         "Processed=True of a NonAdminDownloadRequest",
         Symptom::Fine,
-        "The link is in the status.",
+        "The link is in the status, or the list of objects.",
+        NOTHING,
+    ),
+    reason(
+        is::BEING_READ,
+        "Processed=Unknown of a NonAdminDownloadRequest",
+        Symptom::Fine,
+        "nacre reads the list of objects in the backup from the cluster's own storage. That takes seconds.",
         NOTHING,
     ),
     reason(

@@ -1,4 +1,4 @@
-//! Reads the errors and warnings that Velero reported, from the administrators' storage alone. Which file, and what of it a
+//! Reads the errors and warnings that Velero reported, and the lists of objects in backups, from the administrators' storage alone. Which file, and what of it a
 //! tenant sees, is decided by `planner::results`.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::velero::{BackupStorageLocation, DownloadRequest, DownloadRequestSpec};
-use api::{DownloadTarget, labels};
+use api::{DownloadTarget, Kind, labels};
 use k8s_openapi::ByteString;
 use kube::api::{DeleteParams, PostParams};
 use kube::core::ObjectMeta;
@@ -36,15 +36,17 @@ const AGAIN: Duration = Duration::from_secs(10);
 pub async fn read_results(client: Client, cluster: Arc<Cluster>, leadership: Leadership) {
     let requests: Api<DownloadRequest> = Api::namespaced(client, cluster.look().admin_namespace());
     let mut tried: BTreeMap<Key, (u32, Instant)> = BTreeMap::new();
+    let mut served = String::new();
     let mut pace = interval(Duration::from_secs(1));
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         pace.tick().await;
         leadership.until_leader().await;
-        let unread = cluster.look().unread_results();
+        let unread = cluster.look().unread_results(&served);
         tried.retain(|key, _| unread.contains(key));
         let is_due = |key: &&Key| tried.get(*key).is_none_or(|(_, last)| last.elapsed() >= AGAIN);
         let Some(key) = unread.iter().find(is_due) else { continue };
+        served.clone_from(&key.namespace);
         let file = results::file(&cluster.look(), key);
         let Some(file) = file else {
             cluster.change(|state| state.forget_results(key));
@@ -90,9 +92,13 @@ async fn read(
     let _ = requests.delete(&name, &DeleteParams::default()).await;
     let text = text.map_err(|_| "Velero or the storage did not answer".to_owned())??;
     let look = cluster.look();
-    let read = results::read(&text, &key.namespace, |name| look.namespace(name).is_some());
-    read.map(|read| Results::Read(Arc::new(read)))
-        .map_err(|_| "the file is not what Velero writes".to_owned())
+    let read = if key.kind == Kind::NonAdminDownloadRequest {
+        results::read_objects(&text, &key.namespace).map(|read| Results::Objects(Arc::new(read)))
+    } else {
+        let read = results::read(&text, &key.namespace, |name| look.namespace(name).is_some());
+        read.map(|read| Results::Read(Arc::new(read)))
+    };
+    read.map_err(|_| "the file is not what Velero writes".to_owned())
 }
 
 fn request(file: &ResultsFile) -> DownloadRequest {

@@ -61,6 +61,7 @@ fn seen(kind: &str, sought: Sought) -> Observed {
         velero: None,
         name_taken: false,
         sought,
+        results: None,
         access: planner::requester::Access::default(),
         policy: Some(Arc::new(Policy::default())),
         admin_namespace: "velero".to_owned(),

@@ -7,13 +7,16 @@ pub(crate) mod logs;
 mod unpack;
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::Duration,
 };
 
-use anyhow::{Result, anyhow, bail};
-use api::{DownloadTarget, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, Phase, condition};
+use anyhow::{Context as _, Result, anyhow, bail};
+use api::{
+    DownloadTarget, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, ObjectList, Phase, condition,
+};
 use kube::{
     api::{DeleteParams, PostParams},
     core::ObjectMeta,
@@ -65,11 +68,47 @@ impl Fetching {
         used: impl AsyncFnOnce(Link) -> Result<T>,
     ) -> Result<Option<T>> {
         if !session.follows_links {
-            bail!(
-                "{} is not fetched: the console in the cluster does not connect to storage. kubectl nacre does, and                  so does kubectl nacre console",
-                thing(kind)
-            );
+            return Err(not_followed(kind));
         }
+        let used = async |answer| match answer {
+            Answer::Link(url) => {
+                let trust = Trust { file: self.cacert.clone(), blind: self.insecure_skip_tls_verify };
+                used(Link::new(&url, trust.or_of_location(session, kind, name).await)?).await
+            }
+            Answer::Objects(_) => bail!("nacre answered with a list of objects"),
+        };
+        self.with_answer(session, kind, name, used).await
+    }
+
+    /// The objects in a backup of this name: as nacre lists them, or by Velero's own list. None if somebody pressed Ctrl-C.
+    pub(crate) async fn objects(&self, session: &Session, name: &str) -> Result<Option<Objects>> {
+        let kind = "BackupResourceList";
+        let used = async |answer| match answer {
+            Answer::Link(_) if !session.follows_links => Err(not_followed(kind)),
+            Answer::Link(url) => {
+                let trust = Trust { file: self.cacert.clone(), blind: self.insecure_skip_tls_verify };
+                let link = Link::new(&url, trust.or_of_location(session, kind, name).await)?;
+                let names = serde_json::from_slice(&logs::whole(link).await?);
+                Ok(Objects { names: names.context("reading Velero's list of resources")?, not_listed: 0 })
+            }
+            Answer::Objects(list) => {
+                let placed = |name: &String| format!("{}/{name}", session.namespace);
+                let placed = |names: &Vec<String>| names.iter().map(placed).collect();
+                let names = list.names.iter().map(|(kind, names)| (kind.clone(), placed(names))).collect();
+                Ok(Objects { names, not_listed: list.not_listed.unwrap_or_default() })
+            }
+        };
+        self.with_answer(session, kind, name, used).await
+    }
+
+    /// Asks for a file, has `used` use the answer, and removes the request again.
+    async fn with_answer<T>(
+        &self,
+        session: &Session,
+        kind: &str,
+        name: &str,
+        used: impl AsyncFnOnce(Answer) -> Result<T>,
+    ) -> Result<Option<T>> {
         let request = request(kind, name);
         let request_name = request.metadata.name.clone().unwrap_or_default();
         let api = session.api::<NonAdminDownloadRequest>();
@@ -82,10 +121,8 @@ impl Fetching {
                 }
                 _ => error.into(),
             })?;
-            let Some(url) = wait_for(session, &request_name, self.timeout).await? else { return Ok(None) };
-            let trust = Trust { file: self.cacert.clone(), blind: self.insecure_skip_tls_verify };
-            let link = Link::new(&url, trust.or_of_location(session, kind, name).await)?;
-            used(link).await.map(Some)
+            let Some(answer) = wait_for(session, &request_name, self.timeout).await? else { return Ok(None) };
+            used(answer).await.map(Some)
         };
         let done = tokio::select! {
             done = work => done,
@@ -139,14 +176,41 @@ fn forbidden(kind: &str, namespace: &str, message: &str) -> anyhow::Error {
     )
 }
 
-async fn wait_for(session: &Session, name: &str, timeout: Duration) -> Result<Option<String>> {
+/// The console in the cluster connects to nothing but the API server.
+fn not_followed(kind: &str) -> anyhow::Error {
+    anyhow!(
+        "{} is not fetched: the console in the cluster does not connect to storage. kubectl nacre does, and so does \
+         kubectl nacre console",
+        thing(kind)
+    )
+}
+
+/// What nacre answers.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    /// A link to the file.
+    Link(String),
+    /// The objects in a backup, which nacre has read from the administrators' storage.
+    Objects(ObjectList),
+}
+
+/// The objects in a backup.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    /// By API version and kind; with the namespace, as in Velero's list.
+    pub(crate) names: BTreeMap<String, Vec<String>>,
+    /// How many more there are.
+    pub(crate) not_listed: u32,
+}
+
+async fn wait_for(session: &Session, name: &str, timeout: Duration) -> Result<Option<Answer>> {
     let ended = until(session, name, Some(timeout), |request: Option<NonAdminDownloadRequest>| {
         let Some(request) = request else { bail!("the download request was deleted") };
         answer(&request).transpose().map_err(|why| anyhow!("{why}"))
     })
     .await?;
     match ended {
-        Ended::Reached(url) => Ok(Some(url)),
+        Ended::Reached(answer) => Ok(Some(answer)),
         Ended::Interrupted => Ok(None),
         Ended::Late => bail!(
             "no link came in time; is Velero running? Ask the administrators, or try again with a longer --timeout"
@@ -154,12 +218,20 @@ async fn wait_for(session: &Session, name: &str, timeout: Duration) -> Result<Op
     }
 }
 
-/// The link, or why there is none; nothing while neither is known.
-fn answer(request: &NonAdminDownloadRequest) -> Option<Result<String, String>> {
+/// The answer, or why there is none; nothing while neither is known.
+fn answer(request: &NonAdminDownloadRequest) -> Option<Result<Answer, String>> {
     let status = request.status.as_ref()?;
     if condition::is_true(&status.conditions, condition::PROCESSED) {
-        let url = status.velero.as_ref()?.status.as_ref()?.download_url.clone()?;
-        return Some(Ok(url));
+        let velero = status.velero.as_ref()?.status.as_ref()?;
+        return match (&velero.download_url, &status.objects) {
+            (Some(url), _) => Some(Ok(Answer::Link(url.clone()))),
+            (None, Some(objects)) => Some(Ok(Answer::Objects(objects.clone()))),
+            // A CRD of another make drops what it does not know.
+            (None, None) => Some(Err(format!(
+                "{} cannot be fetched: this cluster's CRD of NonAdminDownloadRequest has no field for it",
+                thing(&request.spec.target.kind)
+            ))),
+        };
     }
     if status.phase != Some(Phase::BackingOff) {
         return None;
@@ -204,7 +276,7 @@ mod tests {
 
     use super::*;
 
-    fn reported(status: Value) -> Option<Result<String, String>> {
+    fn reported(status: Value) -> Option<Result<Answer, String>> {
         let mut request = request("BackupLog", "daily");
         request.status = serde_json::from_value(status).unwrap();
         answer(&request)
@@ -218,7 +290,16 @@ mod tests {
     fn a_link_a_reason_or_neither() {
         assert_eq!(reported(json!({"phase": "New"})), None);
         let link = json!({"phase": "Created", "conditions": one("Processed", "True", ""), "velero": {"status": {"downloadURL": "u"}}});
-        assert_eq!(reported(link), Some(Ok("u".to_owned())));
+        assert_eq!(reported(link), Some(Ok(Answer::Link("u".to_owned()))));
+        let processed = json!({"status": {"phase": "Processed"}});
+        let mut list = json!({"phase": "Created", "conditions": one("Processed", "True", ""), "velero": processed, "objects": {"names": {"v1/Secret": ["a"]}}});
+        let Some(Ok(Answer::Objects(objects))) = reported(list.clone()) else { panic!("it is there") };
+        assert_eq!(objects.names["v1/Secret"], ["a"]);
+        list["objects"] = Value::Null;
+        let Some(Err(why)) = reported(list) else { panic!("it would wait for ever") };
+        assert!(why.contains("CRD"), "{why}");
+        let reading = one("Processed", "Unknown", "nacre reads the list");
+        assert_eq!(reported(json!({"phase": "New", "conditions": reading})), None);
         let missing = one(
             "NonAdminBackupNotAvailable",
             "True",

@@ -26,16 +26,18 @@ use kube::core::ObjectMeta;
 pub(crate) use admit::admit;
 pub use leftover::{Leftover, decide_leftover, observe_leftover};
 pub(crate) use leftover::{origin, orphaned};
+use target::Way;
 pub use target::{Behind, Sought};
-pub(crate) use target::{concerns_backups, concerns_restores, seek};
+pub(crate) use target::{OBJECTS, concerns_backups, concerns_restores, is_list, seek};
 pub use velero_view::observe_velero_view;
 
 use crate::ownership::{annotation, label};
 use crate::request::{Request, wait_for_namespace};
 use crate::requester::{self, Access, Verdict};
+use crate::results::Results;
 use crate::state::State;
 use crate::view::Seen;
-use crate::{Action, Event, Object, Plan, Policy, Target};
+use crate::{Action, Event, Key, Object, Plan, Policy, Target};
 
 /// Everything a decision about one download reads.
 #[derive(Clone, Debug)]
@@ -54,6 +56,8 @@ pub struct Observed {
     pub name_taken: bool,
     /// What it names.
     pub sought: Sought,
+    /// What nacre has read for it.
+    pub results: Option<Results>,
     /// What is known of the permissions of whoever asked.
     pub access: Access,
     /// The policy for the namespace; none while it is unknown.
@@ -88,6 +92,7 @@ pub(crate) fn gather(
         velero: found.filter(|_| !name_taken),
         name_taken,
         sought: target::seek(view, namespace, &request.spec.target),
+        results: view.results(&Key::of(Kind::NonAdminDownloadRequest, &request.metadata)),
         namespace: view.namespace(namespace),
         access: Access::gather(view, &request.metadata, namespace),
         policy: view.policy(namespace),
@@ -117,10 +122,18 @@ impl Observed {
         self.request.status.clone().unwrap_or_default()
     }
 
-    /// Until when the link works, as far as anybody has said.
+    /// Whether nacre has answered it by what it read. What Velero's own command line asks for has a status that anybody may
+    /// have written.
+    fn was_read(&self) -> bool {
+        is_list(self.kind, &self.request.spec.target)
+            && condition::is_true(self.reported().1, condition::PROCESSED)
+    }
+
+    /// Until when the answer is kept, as far as anybody has said.
     fn expires(&self) -> Option<Timestamp> {
+        let is_answered = self.was_read();
         let said = |status: Option<&api::velero::DownloadRequestStatus>| {
-            let status = status.filter(|status| status.download_url.is_some())?;
+            let status = status.filter(|status| is_answered || status.download_url.is_some())?;
             status.expiration.as_ref().map(|time| time.0)
         };
         let reported = self.request.status.as_ref().and_then(|status| status.velero.as_ref());
@@ -155,6 +168,9 @@ impl Request for Observed {
 /// Requeue delay while the policy is unknown, of what Velero's own command line asks for: it has no condition.
 const POLICY_RETRY: Duration = Duration::from_secs(2);
 
+/// How long a list of objects is kept for whoever asked.
+const KEPT: Duration = Duration::from_mins(10);
+
 /// Decides what to do about one download.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.is_deleting() {
@@ -181,8 +197,11 @@ pub fn decide(seen: &Observed) -> Plan {
         return seen.wait_for_policy();
     };
     match target::resolve(seen, policy) {
-        Ok(name) => match target::permitted(seen, policy) {
-            Verdict::Permitted(_) => create(seen, name),
+        Ok(way) => match target::permitted(seen, policy) {
+            Verdict::Permitted(_) => match way {
+                Way::Link(name) => create(seen, name),
+                Way::Read => read(seen),
+            },
             Verdict::Ask(asks) => Plan::done().ask(asks),
             Verdict::Refused(refusal) => {
                 refuse(seen, condition::PROCESSED, condition::ERROR, &refusal.to_string())
@@ -195,6 +214,25 @@ pub fn decide(seen: &Observed) -> Plan {
 
 fn until(now: Timestamp, then: Timestamp) -> Duration {
     Duration::try_from(then.duration_since(now)).unwrap_or_default()
+}
+
+/// nacre reads the file itself, and publishes what it says.
+fn read(seen: &Observed) -> Plan {
+    let given_up = condition::get(seen.reported().1, condition::PROCESSED)
+        .is_some_and(|found| found.reason == condition::RESULTS_NOT_READABLE);
+    let (status, why) = match &seen.results {
+        _ if given_up => return Plan::done().because("the list of objects could not be read"),
+        Some(Results::Objects(objects)) => (status::listed(seen, objects), "the list of objects was read"),
+        Some(Results::Read(_) | Results::NotReadable) => {
+            (status::not_readable(seen), "the list of objects could not be read")
+        }
+        None => (status::being_read(seen), "nacre reads the list of objects"),
+    };
+    let plan = Plan::done().then_if(status::patch(seen, &status)).because(why);
+    match &status.objects {
+        Some(_) => plan.requeue_after(KEPT),
+        None => plan,
+    }
 }
 
 /// Creates the Velero DownloadRequest, and clears the old condition.

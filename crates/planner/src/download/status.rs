@@ -1,23 +1,60 @@
 //! The status of the request. There is one condition at a time, as released clients expect.
 
-use api::condition::{self, Finding};
+use api::condition::{self, Finding, Status};
 use api::velero::DownloadRequestStatus;
-use api::{Kind, NonAdminDownloadRequestStatus, Phase, VeleroDownloadRequest};
+use api::{Kind, NonAdminDownloadRequestStatus, ObjectList, Phase, VeleroDownloadRequest};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Observed, velero_view};
+use super::{KEPT, Observed, velero_view};
 use crate::{Action, velero_status};
 
 /// Velero was asked, and nothing is in the way any more.
 pub(super) fn asked() -> NonAdminDownloadRequestStatus {
-    NonAdminDownloadRequestStatus { velero: None, phase: Some(Phase::New), conditions: Vec::new() }
+    NonAdminDownloadRequestStatus { phase: Some(Phase::New), ..NonAdminDownloadRequestStatus::default() }
 }
 
 /// The link is there.
 pub(super) fn processed(seen: &Observed, answer: DownloadRequestStatus) -> NonAdminDownloadRequestStatus {
-    let mut status = only(seen, condition::PROCESSED, true, condition::SUCCESS, "");
+    let mut status = only(seen, condition::PROCESSED, Status::True, condition::SUCCESS, "");
     status.velero = Some(VeleroDownloadRequest { status: Some(answer) });
     status.phase = Some(Phase::Created);
     status
+}
+
+/// nacre is about to read the list of objects.
+pub(super) fn being_read(seen: &Observed) -> NonAdminDownloadRequestStatus {
+    let mut status = only(
+        seen,
+        condition::PROCESSED,
+        Status::Unknown,
+        condition::BEING_READ,
+        "nacre reads the list of objects in the backup",
+    );
+    status.phase = Some(Phase::New);
+    status
+}
+
+/// The list of objects is there, for as long as a link would be.
+pub(super) fn listed(seen: &Observed, objects: &ObjectList) -> NonAdminDownloadRequestStatus {
+    let expires = Timestamp::from_second((seen.now + KEPT).as_second()).unwrap_or(seen.now);
+    let mut status = processed(
+        seen,
+        DownloadRequestStatus {
+            phase: Some("Processed".to_owned()),
+            download_url: None,
+            expiration: Some(Time(expires)),
+        },
+    );
+    status.objects = Some(objects.clone());
+    status
+}
+
+/// The list of objects could not be read.
+pub(super) fn not_readable(seen: &Observed) -> NonAdminDownloadRequestStatus {
+    let message =
+        "the list of objects in the backup could not be read; the administrators find out why in nacre's log";
+    refused(seen, condition::PROCESSED, condition::RESULTS_NOT_READABLE, message)
 }
 
 /// Refused, or waiting for something.
@@ -27,7 +64,7 @@ pub(super) fn refused(
     reason: &'static str,
     message: &str,
 ) -> NonAdminDownloadRequestStatus {
-    let mut status = only(seen, type_, type_ != condition::PROCESSED, reason, message);
+    let mut status = only(seen, type_, (type_ != condition::PROCESSED).into(), reason, message);
     status.phase = Some(Phase::BackingOff);
     if seen.kind == Kind::DownloadRequest {
         status.velero = Some(VeleroDownloadRequest { status: Some(velero_view::refusal(seen, message)) });
@@ -38,13 +75,13 @@ pub(super) fn refused(
 fn only(
     seen: &Observed,
     type_: &'static str,
-    is: bool,
+    is: Status,
     reason: &'static str,
     message: &str,
 ) -> NonAdminDownloadRequestStatus {
     let mut status = seen.status();
     status.conditions.retain(|condition| condition.type_ == type_);
-    let finding = Finding { type_, status: is.into(), reason, message };
+    let finding = Finding { type_, status: is, reason, message };
     condition::set(&mut status.conditions, finding, seen.meta().generation, seen.now);
     status
 }

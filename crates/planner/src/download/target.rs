@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::velero::{Backup, BackupStorageLocation};
-use api::{DownloadTarget, NonAdminBackup, NonAdminRestore, condition};
+use api::{DownloadTarget, Kind, NonAdminBackup, NonAdminRestore, condition};
 
 use super::Observed;
 use crate::ownership::{Storage, owns_backup, storage};
@@ -62,6 +62,9 @@ fn needed(kind: &str) -> Downloads {
 /// The file that holds everything that was backed up, Secrets included.
 const CONTENTS: &str = "BackupContents";
 
+/// The list of the objects in a backup.
+pub(crate) const OBJECTS: &str = "BackupResourceList";
+
 /// The contents are for those who may read every kind in them; logs and results are for whoever may make the request.
 pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
     let (Sought::Backup(Some(behind)), true) =
@@ -71,6 +74,11 @@ pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
     };
     let Some(backup) = &behind.backup else { return Verdict::all() };
     requester::contents(&seen.access, &backup.spec, policy)
+}
+
+/// Whether a request is for a list of objects, which nacre may read. Velero's own command line takes nothing but a link.
+pub(crate) fn is_list(kind: Kind, target: &DownloadTarget) -> bool {
+    kind == Kind::NonAdminDownloadRequest && target.kind == OBJECTS
 }
 
 /// Follows a target through the tenant's own requests to what is the namespace's own, and no further.
@@ -126,8 +134,17 @@ fn no_such_file(kind: &str) -> String {
     format!("spec.target.kind: {kind:?} is not a kind of file")
 }
 
-/// The name of the Velero object to ask for, or what is in the way: the condition's type, and a sentence.
-pub(super) fn resolve<'a>(seen: &'a Observed, policy: &Policy) -> Result<&'a str, Refused> {
+/// How a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way<'a> {
+    /// By a link of Velero's, to a file of the Velero object of this name.
+    Link(&'a str),
+    /// By what nacre reads from the file itself.
+    Read,
+}
+
+/// How the request is answered, or what is in the way: the condition's type, and a sentence.
+pub(super) fn resolve<'a>(seen: &'a Observed, policy: &Policy) -> Result<Way<'a>, Refused> {
     if let Some(message) = refused_for_good(seen, policy) {
         return Err((condition::PROCESSED, message));
     }
@@ -163,8 +180,12 @@ pub(super) fn resolve<'a>(seen: &'a Observed, policy: &Policy) -> Result<&'a str
         return Err((condition::BACKUP_NOT_AVAILABLE, format!("spec.target.name: {message}")));
     };
     match storage(backup, behind.velero_location.as_deref()) {
-        Storage::Tenant(_) => Ok(velero),
-        Storage::Platform if policy.downloads.platform_storage >= needed(&target.kind) => Ok(velero),
+        Storage::Tenant(_) => Ok(Way::Link(velero)),
+        Storage::Platform if policy.downloads.platform_storage >= needed(&target.kind) => {
+            Ok(Way::Link(velero))
+        }
+        // A link leads into the administrators' storage; the names of the namespace's own objects do not.
+        Storage::Platform if is_list(seen.kind, target) => Ok(Way::Read),
         Storage::Platform => {
             let message = format!(
                 "spec.target.kind: {} of a backup in the cluster's own storage cannot be downloaded; \

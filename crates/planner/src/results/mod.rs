@@ -1,4 +1,5 @@
-//! The errors and warnings that Velero reported about a backup or a restore, for its owner to read.
+//! The errors and warnings that Velero reported about a backup or a restore, and the objects in a backup, for its owner to
+//! read.
 //!
 //! Velero keeps them as a file next to the backup. A link to a file in the administrators' storage is nothing to hand
 //! out, so for that storage nacre reads the file itself, and publishes what it says ([`read()`]) in the request's status:
@@ -14,17 +15,19 @@ use std::time::Duration;
 
 use api::condition::{self, Finding, Status};
 use api::velero::BackupStorageLocation;
-use api::{DownloadTarget, Kind, NonAdminBackup, NonAdminRestore, VeleroResults};
+use api::{
+    DownloadTarget, Kind, NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, ObjectList, VeleroResults,
+};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::download::{Sought, seek};
+use crate::download::{OBJECTS, Sought, is_list, seek};
 use crate::ownership::{Storage, storage};
 use crate::queue::{Stage, stage};
 use crate::{Event, Key, State};
 
 pub use grouped::grouped;
-pub use read::{NotResults, read};
+pub use read::{NotResults, read, read_objects};
 
 /// How long after its end the errors and warnings of a backup or restore are of interest, if they were not read by then.
 const OF_INTEREST: Duration = Duration::from_hours(1);
@@ -45,6 +48,8 @@ pub struct ResultsFile {
 pub enum Results {
     /// They were read.
     Read(Arc<VeleroResults>),
+    /// The list of objects in a backup was read, for a NonAdminDownloadRequest.
+    Objects(Arc<ObjectList>),
     /// They could not be read; why is in nacre's log, since it may name the administrators' storage.
     NotReadable,
 }
@@ -52,12 +57,16 @@ pub enum Results {
 /// The file of a request that [`State::unread_results`] names; none if there is nothing that nacre may read: what it was
 /// made from is gone or not the namespace's own, or it is in a tenant's storage.
 pub fn file(view: &State, key: &Key) -> Option<ResultsFile> {
-    let kind = match key.kind {
-        Kind::NonAdminBackup => "BackupResults",
-        Kind::NonAdminRestore => "RestoreResults",
+    let (kind, name) = match key.kind {
+        Kind::NonAdminBackup => ("BackupResults", key.name.clone()),
+        Kind::NonAdminRestore => ("RestoreResults", key.name.clone()),
+        Kind::NonAdminDownloadRequest => {
+            let request = view.get::<NonAdminDownloadRequest>(&key.namespace, &key.name)?;
+            (OBJECTS, request.spec.target.name.clone())
+        }
         _ => return None,
     };
-    let target = DownloadTarget { kind: kind.to_owned(), name: key.name.clone() };
+    let target = DownloadTarget { kind: kind.to_owned(), name };
     let (Sought::Backup(behind) | Sought::Restore(behind)) = seek(view, &key.namespace, &target) else {
         return None;
     };
@@ -65,11 +74,8 @@ pub fn file(view: &State, key: &Key) -> Option<ResultsFile> {
     let (velero, stage, _) = behind.velero?;
     let backup = behind.backup?;
     let platform = storage(&backup, behind.velero_location.as_deref()) == Storage::Platform;
-    (platform && stage == Stage::Finished).then_some(ResultsFile {
-        kind,
-        velero,
-        location: behind.velero_location,
-    })
+    let over = stage == Stage::Finished || (kind == OBJECTS && stage == Stage::Finalizing);
+    (platform && over).then_some(ResultsFile { kind, velero, location: behind.velero_location })
 }
 
 /// What decides whether there is something to read about a request.
@@ -91,6 +97,15 @@ impl Ended<'_> {
             && self.messages > 0
             && condition::get(self.conditions, condition::RESULTS_READ).is_none()
     }
+}
+
+/// Whether nacre said that it reads the list of objects for this request.
+pub(crate) fn objects_are_unread(request: &NonAdminDownloadRequest) -> bool {
+    let conditions = request.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let reported = condition::get(conditions, condition::PROCESSED);
+    request.metadata.deletion_timestamp.is_none()
+        && is_list(Kind::NonAdminDownloadRequest, &request.spec.target)
+        && reported.is_some_and(|reported| reported.reason == condition::BEING_READ)
 }
 
 /// Whether the status of a backup counts errors or warnings that were not read yet.
@@ -132,7 +147,7 @@ pub(crate) fn report(
 ) {
     let (status, reason, message) = match results {
         Results::Read(read) => (Status::True, reason(read), summary(read)),
-        Results::NotReadable => (
+        Results::NotReadable | Results::Objects(_) => (
             Status::False,
             condition::RESULTS_NOT_READABLE,
             "Velero's list of errors and warnings could not be read; the administrators find out why in nacre's log"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::{MOST_MESSAGES, VeleroResults};
+use api::{MOST_MESSAGES, MOST_OBJECTS, ObjectList, VeleroResults};
 use serde::Deserialize;
 
 use super::grouped::grouped;
@@ -45,6 +45,26 @@ pub fn read(
     let (warnings, more_warnings) = shown(warnings, namespace, &is_other);
     let not_listed = u32::try_from(more_errors + more_warnings).unwrap_or(u32::MAX);
     Ok(VeleroResults { errors, warnings, not_listed: Some(not_listed).filter(|more| *more > 0) })
+}
+
+/// Reads the list of the objects in a backup of this namespace. Only the namespace's own are published.
+pub fn read_objects(text: &[u8], namespace: &str) -> Result<ObjectList, NotResults> {
+    let all: BTreeMap<String, Vec<String>> = serde_json::from_slice(text).map_err(|_| NotResults)?;
+    let mut list = ObjectList::default();
+    let mut room = MOST_OBJECTS;
+    let mut more = 0;
+    for (kind, objects) in all {
+        let own = objects.iter().filter_map(|object| object.split_once('/').filter(|own| own.0 == namespace));
+        let mut names: Vec<String> = own.map(|(_, name)| shortened(name)).collect();
+        more += names.len().saturating_sub(room);
+        names.truncate(room);
+        room -= names.len();
+        if !names.is_empty() {
+            list.names.insert(shortened(&kind), names);
+        }
+    }
+    list.not_listed = u32::try_from(more).ok().filter(|more| *more > 0);
+    Ok(list)
 }
 
 /// The messages that are published, and how many more there are.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{NotResults, Results, news, read, report};
 use crate::state::{Moment, RawObject, Update};
-use crate::{Key, State};
+use crate::{Action, Key, State};
 use api::{Kind, VeleroResults};
 
 const BACKUP_UID: &str = "11111111-0000-4000-8000-000000000001";
@@ -103,13 +103,13 @@ fn location(tenant: bool) -> Value {
 #[test]
 fn warnings_in_the_clusters_own_storage_are_read_and_published_once() {
     let (mut state, key) = after_a_backup("2026-11-16T11:59:00Z", &location(false));
-    assert_eq!(state.unread_results(), std::slice::from_ref(&key));
+    assert_eq!(state.unread_results(""), std::slice::from_ref(&key));
     let file = super::file(&state, &key).unwrap();
     assert_eq!((file.kind, file.location.is_some()), ("BackupResults", true));
 
     let read = shown(&json!({"warnings": {"velero": ["w"]}}));
     assert_eq!(state.set_results(&key, Results::Read(read.into())), std::slice::from_ref(&key));
-    assert!(state.unread_results().is_empty(), "it is not read again");
+    assert!(state.unread_results("").is_empty(), "it is not read again");
     let plan = crate::backup::decide(&crate::backup::observe(&state, "shop", "daily").unwrap());
     let text = format!("{:?}", plan.actions);
     assert!(text.contains("ResultsRead") && text.contains("WarningsReported"), "{text}");
@@ -126,5 +126,96 @@ fn a_tenants_own_storage_is_never_read() {
 #[test]
 fn what_ended_long_ago_is_not_read() {
     let (state, _) = after_a_backup("2026-11-16T10:59:00Z", &location(false));
-    assert!(state.unread_results().is_empty());
+    assert!(state.unread_results("").is_empty());
+}
+
+#[test]
+fn only_the_namespaces_own_objects_are_listed_and_not_too_many() {
+    let many: Vec<String> = (0..1990).map(|number| format!("shop/m{number}")).collect();
+    let file = json!({"v1/Secret": ["office/theirs", "shop/key"], "v1/Namespace": ["shop"], "v1/ConfigMap": many,
+        "v1/PersistentVolume": ["pv"], "v1/Pod": (0..12).map(|number| format!("shop/p{number}")).collect::<Vec<_>>()});
+    let list = super::read_objects(file.to_string().as_bytes(), "shop").unwrap();
+    let lengths: Vec<_> = list.names.iter().map(|(kind, names)| (kind.as_str(), names.len())).collect();
+    assert_eq!(lengths, [("v1/ConfigMap", 1990), ("v1/Pod", 10)]);
+    assert_eq!(list.not_listed, Some(3), "two pods and a secret");
+    assert!(!serde_json::to_string(&list).unwrap().contains("theirs"));
+    assert!(super::read_objects(b"[]", "shop").is_err());
+}
+
+fn put(state: &mut State, kind: Kind, object: &Value) {
+    let now = Moment { clock: state.now(), uptime: std::time::Duration::ZERO };
+    state.update(kind, Update::Observed(&RawObject::new(&object.to_string())), now);
+}
+
+/// A request for the list of objects in the backup, with this status.
+fn wants_list(state: &mut State, name: &str, version: u32, status: &Value) -> Key {
+    let (namespace, name) = name.split_once('/').unwrap();
+    let object = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminDownloadRequest",
+        "metadata": {"name": name, "namespace": namespace, "uid": name, "resourceVersion": version.to_string()},
+        "spec": {"target": {"kind": "BackupResourceList", "name": "daily"}}, "status": status});
+    put(state, Kind::NonAdminDownloadRequest, &object);
+    Key::new(Kind::NonAdminDownloadRequest, namespace, name)
+}
+
+/// What is done about the request next.
+fn next(state: &State) -> Vec<Action> {
+    crate::download::decide(&crate::download::observe(state, "shop", "list").unwrap()).actions
+}
+
+/// The status that the request gets next.
+fn next_status(state: &State, before: &Value) -> Value {
+    let actions = next(state);
+    let [Action::PatchStatus(_, patch)] = &actions[..] else { panic!("{actions:?}") };
+    let mut status = before.clone();
+    for (field, value) in patch["status"].as_object().unwrap() {
+        status[field] = value.clone();
+    }
+    status
+}
+
+/// Velero's link would lead into the administrators' storage, so nacre reads the list itself.
+#[test]
+fn the_objects_of_a_backup_in_the_clusters_own_storage_are_listed_without_a_link() {
+    let (mut state, _) = after_a_backup("2026-11-16T10:00:00Z", &location(false));
+    state.set_policy(Some(std::sync::Arc::default()));
+    let key = wants_list(&mut state, "shop/list", 1, &json!({}));
+    assert!(state.unread_results("").is_empty(), "before it was decided about");
+    let reading = next_status(&state, &json!({}));
+    assert_eq!(reading["conditions"][0]["reason"], "BeingRead");
+    wants_list(&mut state, "shop/list", 2, &reading);
+    assert_eq!(state.unread_results(""), std::slice::from_ref(&key));
+    assert_eq!(super::file(&state, &key).unwrap().kind, "BackupResourceList");
+    assert!(next(&state).is_empty(), "it is being read");
+
+    let list = super::read_objects(br#"{"v1/Secret": ["shop/key"]}"#, "shop").unwrap();
+    state.set_results(&key, Results::Objects(list.into()));
+    let listed = next_status(&state, &reading);
+    assert_eq!(listed["phase"], "Created");
+    assert_eq!(listed["objects"]["names"]["v1/Secret"], json!(["key"]));
+    wants_list(&mut state, "shop/list", 3, &listed);
+    assert!(state.unread_results("").is_empty() && next(&state).is_empty(), "it is published");
+    state.set_now("2026-11-16T12:30:00Z".parse().unwrap());
+    assert!(matches!(next(&state)[..], [Action::Delete(_)]), "it is kept for minutes");
+
+    wants_list(&mut state, "shop/list", 4, &reading);
+    state.set_results(&key, Results::NotReadable);
+    let given_up = next_status(&state, &reading);
+    assert_eq!(given_up["phase"], "BackingOff");
+    assert_eq!(given_up["conditions"][0]["reason"], "ResultsNotReadable");
+    wants_list(&mut state, "shop/list", 5, &given_up);
+    assert!(next(&state).is_empty(), "it is not tried again and again");
+}
+
+/// Somebody who asks for a thousand lists keeps nobody else from having one.
+#[test]
+fn namespaces_take_turns_to_have_their_files_read() {
+    let (mut state, key) = after_a_backup("2026-11-16T11:59:00Z", &location(false));
+    let reading = json!({"phase": "New", "conditions": [{"type": "Processed", "status": "Unknown", "reason": "BeingRead",
+        "message": "", "lastTransitionTime": "2026-11-16T11:59:00Z"}]});
+    for name in ["attic/a", "attic/b", "zoo/c"] {
+        wants_list(&mut state, name, 1, &reading);
+    }
+    let first = |after: &str| state.unread_results(after)[0].namespace.clone();
+    assert_eq!([first(""), first("attic"), first("shop"), first("zoo")], ["attic", "shop", "zoo", "attic"]);
+    assert_eq!(state.unread_results("attic")[0], key);
 }

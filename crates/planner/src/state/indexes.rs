@@ -69,6 +69,7 @@ impl State {
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminDownloadRequest, &object.metadata);
         self.note_phase(&key, after.is_some(), after.and_then(|request| request.status.as_ref()?.phase));
+        self.note_objects_of(&key, after);
     }
 
     pub(super) fn index_schedule(

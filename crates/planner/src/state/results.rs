@@ -1,10 +1,10 @@
 //! Which requests have errors and warnings of Velero that nobody has read yet, and what was read.
 
-use api::{NonAdminBackup, NonAdminRestore};
+use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore};
 
 use super::State;
 use crate::Key;
-use crate::results::{Results, backup_is_unread, restore_is_unread};
+use crate::results::{Results, backup_is_unread, objects_are_unread, restore_is_unread};
 
 impl State {
     pub(super) fn note_results_of_backup(&mut self, key: &Key, backup: Option<&NonAdminBackup>) {
@@ -17,6 +17,10 @@ impl State {
         self.note_results(key, unread);
     }
 
+    pub(super) fn note_objects_of(&mut self, key: &Key, request: Option<&NonAdminDownloadRequest>) {
+        self.note_results(key, request.is_some_and(objects_are_unread));
+    }
+
     fn note_results(&mut self, key: &Key, unread: bool) {
         if unread {
             self.unread_results.entry(key.clone()).or_default();
@@ -25,9 +29,13 @@ impl State {
         }
     }
 
-    /// The requests whose errors and warnings are to be read.
-    pub fn unread_results(&self) -> Vec<Key> {
-        self.unread_results.iter().filter(|(_, read)| read.is_none()).map(|(key, _)| key.clone()).collect()
+    /// The requests whose files are to be read: those of the namespaces after this one come first, so that nobody waits for
+    /// all the files of another.
+    pub fn unread_results(&self, after: &str) -> Vec<Key> {
+        let unread = self.unread_results.iter().filter(|(_, read)| read.is_none());
+        let mut keys: Vec<Key> = unread.map(|(key, _)| key.clone()).collect();
+        keys.sort_by_cached_key(|key| (*key.namespace <= *after, key.namespace.clone()));
+        keys
     }
 
     /// Keeps what was read until it is published. Returns the request, which is decided about then.

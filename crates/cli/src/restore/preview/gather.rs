@@ -131,11 +131,13 @@ impl BackupFiles {
     async fn fetch(session: &Session, backup: &NonAdminBackup, by: &Fetching) -> Result<Option<Self>> {
         let name = backup.metadata.name.as_deref().unwrap_or_default();
         let mut files = Self { saved: saved_by_status(backup), ..Self::default() };
-        match by.with_link(session, "BackupResourceList", name, whole).await {
+        match by.objects(session, name).await {
             Ok(None) => return Ok(None),
-            Ok(Some(bytes)) => {
-                let list = serde_json::from_slice(&bytes).context("reading Velero's list of resources")?;
-                files.items = Some(read_list(&list));
+            Ok(Some(objects)) => {
+                files.items = Some(read_list(&objects.names));
+                if objects.not_listed > 0 {
+                    files.unknown.push(format!("{} more objects are in the backup", objects.not_listed));
+                }
             }
             Err(why) => {
                 // Whoever may not have the list may not have the rest.
