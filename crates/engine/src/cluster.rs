@@ -149,8 +149,8 @@ impl Cluster {
         loop {
             let changed = self.changed.notified();
             let (key, due) = {
-                let work = &mut self.lock().work;
-                (work.next(self.started.elapsed()), work.next_timer())
+                let mut runtime = self.lock();
+                (runtime.next(self.started.elapsed()), runtime.work.next_timer())
             };
             if let Some(key) = key {
                 // Another worker may wait for the remaining keys.

@@ -1,5 +1,5 @@
-//! Reads the errors and warnings that Velero reported, and the lists of objects in backups, from the administrators' storage alone. Which file, and what of it a
-//! tenant sees, is decided by `planner::results`.
+//! Reads the errors and warnings that Velero reported, and the lists of objects in backups, from the administrators' storage
+//! alone. Which file, and what of it a tenant sees, is decided by `planner::results`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -117,6 +117,13 @@ impl Runtime {
         }
     }
 
+    /// The next object to decide about. Whose turn it is at Velero goes first: Velero may be idle, and decisions about those
+    /// that wait can wait too.
+    pub fn next(&mut self, uptime: Duration) -> Option<Key> {
+        let mut due = self.state.next_turns().into_iter();
+        due.find(|key| self.work.take(key)).or_else(|| self.work.next(uptime))
+    }
+
     /// Begins with an object that the work queue returned. If the outcome of a write about it is unknown, that is found
     /// out first: a decision that took it for not done could undo what was made, or make it a second time.
     pub fn begin(&mut self, key: &Key, now: Moment) -> Flight {

@@ -334,10 +334,10 @@ impl World {
     }
 
     fn next(&mut self) -> Option<Key> {
-        let work = &mut self.nacre.runtime.work;
         let key = match self.nacre.shuffle.as_mut() {
-            None => work.next(self.uptime)?,
+            None => self.nacre.runtime.next(self.uptime)?,
             Some(seed) => {
+                let work = &mut self.nacre.runtime.work;
                 // A linear congruential generator: any order will do, as long as it is the same next time.
                 *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let many = u64::try_from(work.len()).unwrap().max(1);
