@@ -210,7 +210,7 @@ async fn with_permissions(
         Manifest::Restore(asked) => {
             restore = serde_json::from_value(given)?;
             let own = |backup: &NonAdminBackup| backup.spec.backup_spec.storage_location.is_some();
-            Wish::Restore(&asked.spec.restore_spec, &restore, !world.backups.iter().any(own))
+            Wish::Restore(&asked.spec.restore_spec, &restore, !world.backups.iter().any(own), None)
         }
         Manifest::Location(asked) => {
             match planner::location::named_key(&asked.spec.backup_storage_location_spec) {

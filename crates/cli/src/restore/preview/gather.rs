@@ -71,11 +71,12 @@ pub(in crate::restore) async fn gather(
     let served =
         resources::served(session).await.context("the cluster does not say which resources it serves")?;
     let Some(files) = BackupFiles::fetch(session, &found, fetching).await? else { return Ok(None) };
-    let existing = existing(session, &files, &served).await?;
+    let in_backup = files.resources(&served, &session.namespace);
+    let existing = existing(session, &files, in_backup.as_ref(), &served).await?;
     // What would be refused is shown as if it passed without a policy: the objects are the same.
     let spec = verdict.spec.clone().unwrap_or_else(|| requested.clone());
     let from_tenant_storage = found.spec.backup_spec.storage_location.is_some();
-    let wish = Wish::Restore(requested, &spec, !from_tenant_storage);
+    let wish = Wish::Restore(requested, &spec, !from_tenant_storage, in_backup.as_ref());
     let foretold = whoami::foretell(session, &served, wish, &verdict.policy).await?;
     Ok(Some(Gathered {
         files,
@@ -127,6 +128,16 @@ impl Gathered {
 }
 
 impl BackupFiles {
+    /// The resources of which the backup has objects in this namespace; none if that is not known.
+    fn resources(&self, served: &[Served], namespace: &str) -> Option<BTreeSet<String>> {
+        let items = self.items.iter().flatten().filter(|item| item.namespace.as_deref() == Some(namespace));
+        let kinds: BTreeSet<(&str, &str)> = items
+            .map(|item| (item.api_version.split_once('/').map_or("", |(group, _)| group), item.kind.as_str()))
+            .collect();
+        let is_in = |one: &&Served| kinds.contains(&(one.group.as_str(), one.kind.as_str()));
+        self.items.as_ref().map(|_| served.iter().filter(is_in).map(Served::name).collect())
+    }
+
     /// Downloads what may be downloaded; none if somebody pressed Ctrl-C.
     async fn fetch(session: &Session, backup: &NonAdminBackup, by: &Fetching) -> Result<Option<Self>> {
         let name = backup.metadata.name.as_deref().unwrap_or_default();
@@ -207,19 +218,11 @@ fn saved_by_infos(bytes: &[u8], namespace: &str) -> Option<BTreeMap<String, Save
 async fn existing(
     session: &Session,
     files: &BackupFiles,
+    in_backup: Option<&BTreeSet<String>>,
     served: &[Served],
 ) -> Result<BTreeMap<String, Existing>> {
-    let kinds: BTreeSet<(&str, &str)> = files
-        .items
-        .iter()
-        .flatten()
-        .filter(|item| item.namespace.as_deref() == Some(session.namespace.as_str()))
-        .map(|item| (item.api_version.split_once('/').map_or("", |(group, _)| group), item.kind.as_str()))
-        .collect();
-    let wanted = |one: &&Served| {
-        let in_backup = kinds.contains(&(one.group.as_str(), one.kind.as_str()));
-        one.is_for_backups() && (in_backup || one.name() == CLAIMS)
-    };
+    let is_in_backup = |name: &String| in_backup.is_some_and(|all| all.contains(name));
+    let wanted = |one: &&Served| one.is_for_backups() && (is_in_backup(&one.name()) || one.name() == CLAIMS);
     let whole = files.contents.is_some();
     // Boxed, so that a server can wait for them as well as a command does.
     let mut lists = Vec::new();
