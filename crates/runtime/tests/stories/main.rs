@@ -41,6 +41,7 @@ mod schedule_clock;
 mod schedule_ends;
 mod schedule_heals;
 mod schedule_refused;
+mod schedule_storage;
 mod schedule_takeover;
 mod schedule_windows;
 mod schedules;
