@@ -40,6 +40,7 @@ mod schedule_bounds;
 mod schedule_clock;
 mod schedule_ends;
 mod schedule_heals;
+mod schedule_leaders;
 mod schedule_refused;
 mod schedule_storage;
 mod schedule_takeover;
