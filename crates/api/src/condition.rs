@@ -92,7 +92,7 @@ pub const RETENTION_OVER_LIMIT: &str = "RetentionOverLimit";
 pub const RETENTION_APPLIED: &str = "RetentionApplied";
 /// Backups expire earlier than the retention says, because the administrators enforce a ttl or allow none that is longer.
 pub const TTL_ENFORCED: &str = "TtlEnforced";
-/// Retention does not delete a backup after all, since it is the last good one now.
+/// Retention does not delete a backup after all, since it is the last good one now, or Velero has found it again.
 pub const BACKUP_KEPT: &str = "BackupKept";
 /// Whoever asked lacks permissions for some of it, which was left out; the message names it.
 pub const RESOURCES_LEFT_OUT: &str = "ResourcesLeftOut";

@@ -344,7 +344,8 @@ pub const REASONS: &[Reason] = &[
         is::BACKUP_KEPT,
         "an Event of a NonAdminBackup",
         Symptom::Schedule,
-        "Retention was about to delete the backup, but it is the last good one now.",
+        "Retention was about to delete the backup, but it is the last good one now, or Velero has found it in storage \
+         again.",
         NOTHING,
     ),
     reason(

@@ -17,6 +17,12 @@ use crate::{NACRE, Nacre, Tenant, TestCluster, VELERO};
 
 /// Where the second install is.
 pub const SECOND: &str = "second";
+/// A lease that is short enough for a story, and long enough for a busy machine.
+pub const BRISK: [(&str, &str); 3] = [
+    ("NACRE_LEASE_DURATION", "3s"),
+    ("NACRE_LEASE_RENEW_PERIOD", "500ms"),
+    ("NACRE_LEASE_RETRY_PERIOD", "200ms"),
+];
 /// The account that every install runs as.
 const ACCOUNT: &str = "non-admin-controller";
 /// How long a busy machine may take for what should be at once.

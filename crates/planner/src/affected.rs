@@ -17,7 +17,7 @@ use crate::backup::{is_next, next_in_line};
 use crate::ownership::{annotation, label};
 use crate::queue::{Queued, Stage};
 use crate::state::State;
-use crate::{Key, dedicated, download, policy, restore, schedule as schedules, sync};
+use crate::{Key, dedicated, download, last_good, policy, restore, schedule as schedules, sync};
 
 /// A backup request: itself, and the restores that wait for it. One that is deleted, or comes to nothing, leaves its
 /// place under the namespace limit to those that wait.
@@ -56,12 +56,21 @@ fn marked_siblings(view: &State, namespace: &str, run: &ObjectMeta) -> Vec<Key> 
 
 /// The schedule that a backup request says it is a run of.
 fn schedule_of(view: &State, backup: Option<&ObjectMeta>) -> Option<Key> {
-    let namespace = backup?.namespace.as_deref()?;
-    let named = schedules::of_run(backup?)?;
+    labelled_schedule(view, backup?.namespace.as_deref()?, schedules::of_run(backup?)?)
+}
+
+/// The schedule whose runs have this label.
+fn labelled_schedule(view: &State, namespace: &str, named: &str) -> Option<Key> {
     let all = view.list::<NonAdminSchedule>(namespace).into_iter();
     let mut fitting = all
         .filter(|one| one.metadata.name.as_deref().is_some_and(|name| schedules::label_value(name) == named));
     fitting.next().map(|one| Key::of(Kind::NonAdminSchedule, &one.metadata))
+}
+
+/// The schedules with runs in this storage: which of them is the last good one depends on whether it can be read.
+fn schedules_stored_in(view: &State, storage: &str) -> impl Iterator<Item = Key> {
+    view.schedules_stored_in(storage)
+        .filter_map(|(namespace, named)| labelled_schedule(view, namespace, named))
 }
 
 /// A schedule: itself. One that goes leaves its place under the namespace limit to those that wait.
@@ -143,6 +152,7 @@ pub fn location(
     let (namespace, name) = place(&location.metadata);
     let mut keys = vec![Key::of(Kind::NonAdminBackupStorageLocation, &location.metadata)];
     keys.extend(naming_location(view, namespace, name));
+    keys.extend(schedules_stored_in(view, &last_good::tenants_location(namespace, name)));
     let goes = |now: &NonAdminBackupStorageLocation| now.metadata.deletion_timestamp.is_some();
     if after.is_none_or(|now| goes(now) && !before.is_some_and(goes)) {
         keys.extend(refused_locations(view).filter(|key| key.namespace == namespace));
@@ -264,8 +274,8 @@ pub fn node_agent(view: &State, before: Option<&NodeAgent>, after: Option<&NodeA
 }
 
 /// Velero's side of a location: of a tenant's, that location and the backups that name it; of any that came, went, or can
-/// be reached again, whoever else waits, for what they want may be kept there. One that is gone leaves its place in the
-/// bucket to others.
+/// be reached again, whoever else waits, for what they want may be kept there, and the schedules with runs in it. One that
+/// is gone leaves its place in the bucket to others.
 pub fn storage_location(
     view: &State,
     before: Option<&BackupStorageLocation>,
@@ -294,6 +304,13 @@ pub fn storage_location(
             keys.extend(view.backups_of(&name));
             keys.push(Key::new(Kind::Backup, view.admin_namespace(), &name));
         }
+    }
+    let readable = |storage: Option<&BackupStorageLocation>| {
+        let is_deleting = |storage: &BackupStorageLocation| storage.metadata.deletion_timestamp.is_some();
+        storage.map(|storage| (storage.phase().to_owned(), is_deleting(storage)))
+    };
+    if readable(before) != readable(after) {
+        keys.extend(schedules_stored_in(view, storage.metadata.name.as_deref().unwrap_or_default()));
     }
     let state = |storage: Option<&BackupStorageLocation>| {
         storage.map(|storage| (storage.phase().to_owned(), storage.spec.default))
@@ -324,6 +341,7 @@ fn only_looked_at(before: &BackupStorageLocation, after: &BackupStorageLocation)
         && before.spec == after.spec
         && before.metadata.labels == after.metadata.labels
         && before.metadata.annotations == after.metadata.annotations
+        && before.metadata.deletion_timestamp == after.metadata.deletion_timestamp
 }
 
 /// The location that an object in the administrators' namespace says it was made for.

@@ -173,35 +173,40 @@ impl Runtime {
             Stage::Done => None,
             Stage::Resolving(key) => Some(Request::Fetch(key.clone())),
             Stage::Refreshing | Stage::CheckingReplaced => Some(Request::Fetch(flight.action()?.key())),
-            Stage::Writing => Some(self.write(flight.action()?)),
+            Stage::Writing => self.write(flight),
         }
     }
 
-    /// The write of an action, with the object as it was last seen or written.
-    fn write(&self, action: &Action) -> Request {
-        match action {
+    /// The version of an object that this write of a plan is for: as it was last seen or written. A schedule is meant as
+    /// it was decided about, until the plan itself has written to it: whoever has made a run meanwhile wrote so to its
+    /// status, and then this plan makes no other.
+    pub fn as_of(&self, plan: &Plan, write: usize, target: &Target) -> Target {
+        let key = Key::new(target.kind, &target.namespace, &target.name);
+        let is_first = || !plan.actions.iter().take(write).any(|earlier| earlier.key() == key);
+        if target.kind == Kind::NonAdminSchedule && is_first() {
+            return target.clone();
+        }
+        self.state.latest(target)
+    }
+
+    /// The next write of a plan.
+    fn write(&self, flight: &Flight) -> Option<Request> {
+        let (plan, at) = flight.progress();
+        let as_of = |target: &Target| self.as_of(plan, at, target);
+        Some(match plan.actions.get(at)? {
             Action::Create(object) => Request::Create(object.clone()),
             Action::Apply(object) => Request::Apply(object.clone()),
-            Action::AddFinalizer(target, finalizer) => self.set_finalizer(target, finalizer, true),
-            Action::RemoveFinalizer(target, finalizer) => self.set_finalizer(target, finalizer, false),
+            Action::AddFinalizer(target, finalizer) => set_finalizer(as_of(target), finalizer, true),
+            Action::RemoveFinalizer(target, finalizer) => set_finalizer(as_of(target), finalizer, false),
             Action::Patch(target, body) => {
-                Request::Patch { target: self.state.latest(target), status: false, body: body.clone() }
+                Request::Patch { target: as_of(target), status: false, body: body.clone() }
             }
             Action::PatchStatus(target, body) => {
-                Request::Patch { target: self.state.latest(target), status: true, body: body.clone() }
+                Request::Patch { target: as_of(target), status: true, body: body.clone() }
             }
             Action::Delete(target) => Request::Delete { target: target.clone(), unchanged: false },
             Action::DeleteUnchanged(target) => Request::Delete { target: target.clone(), unchanged: true },
-        }
-    }
-
-    /// The list is replaced as a whole, so it must be the one of the version that is sent: others have finalizers too.
-    fn set_finalizer(&self, target: &Target, finalizer: &str, on: bool) -> Request {
-        let target = self.state.latest(target);
-        let others = target.finalizers.iter().map(String::as_str).filter(|other| *other != finalizer);
-        let finalizers: Vec<_> = others.chain(on.then_some(finalizer)).collect();
-        let body = json!({"metadata": {"finalizers": finalizers}});
-        Request::Patch { target, status: false, body }
+        })
     }
 
     /// Takes the reply to the request of [`Runtime::request`].
@@ -355,6 +360,14 @@ impl Runtime {
         self.work.set_timer(&outcome.about, requeue_after, now.uptime);
         outcome
     }
+}
+
+/// The list is replaced as a whole, so it must be the one of the version that is sent: others have finalizers too.
+fn set_finalizer(target: Target, finalizer: &str, on: bool) -> Request {
+    let others = target.finalizers.iter().map(String::as_str).filter(|other| *other != finalizer);
+    let finalizers: Vec<_> = others.chain(on.then_some(finalizer)).collect();
+    let body = json!({"metadata": {"finalizers": finalizers}});
+    Request::Patch { target, status: false, body }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bed::eventually;
-use e2e::two_replicas::{created, leads, only_holders_act, sender};
+use e2e::two_replicas::{BRISK, created, leads, only_holders_act, sender};
 use e2e::{NACRE, TestCluster, VELERO, at_length};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
@@ -12,13 +12,6 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Api;
 use kube::api::DeleteParams;
-
-/// Short enough for a story, long enough for a busy machine.
-const BRISK: [(&str, &str); 3] = [
-    ("NACRE_LEASE_DURATION", "3s"),
-    ("NACRE_LEASE_RENEW_PERIOD", "500ms"),
-    ("NACRE_LEASE_RETRY_PERIOD", "200ms"),
-];
 
 async fn test_cluster() -> Result<TestCluster> {
     // Nobody works off what is handed over, so nothing but the lease decides who writes.

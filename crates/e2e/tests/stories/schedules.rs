@@ -6,7 +6,9 @@ use anyhow::{Result, ensure};
 use api::velero::Backup;
 use api::{NonAdminBackup, NonAdminSchedule, labels};
 use bed::eventually;
-use e2e::{TestCluster, VELERO};
+use e2e::two_replicas::{BRISK, created, leads, only_holders_act};
+use e2e::{NACRE, TestCluster, VELERO};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
@@ -63,14 +65,89 @@ async fn every_minute_a_backup_is_made_and_the_data_of_old_ones_goes() -> Result
     let newest = status.last_good_backup.unwrap_or_default();
     let kept = runs.get(&newest).await?.status.and_then(|status| status.velero_backup?.name);
     ensure!(kept.as_deref() == Some(left.as_str()), "{kept:?} and {left}");
-    // Paused and settled: no writes.
-    let mark = test_cluster.bed.audit().mark().await?;
-    shop.edit::<ConfigMap>("prices", json!({"data": {"tea": "4"}})).await?;
-    let written = test_cluster.bed.audit().since(mark).await?;
-    let written = written.only(|request| {
-        request.resource == "nonadminschedules" && !matches!(request.verb.as_str(), "get" | "list" | "watch")
-    });
-    ensure!(written.is_empty(), "{:#?}", written.tally());
+    // Paused and settled: no writes, although a minute goes by, and Velero looks at its storage meanwhile.
+    test_cluster.bed.audit().until_quiet(NACRE, Duration::from_secs(2)).await?;
+    test_cluster.bed.audit().quiet(NACRE, Duration::from_secs(65)).await?;
     nacre.process.terminate(Duration::from_secs(15)).await?;
+    Ok(())
+}
+
+/// When a leader dies: shortly before a run is due, when the status of its schedule says that it is made, or when it is
+/// there.
+const DEATHS: [&str; 3] = ["before", "begun", "made"];
+
+fn run_at(due: Timestamp) -> String {
+    format!("often-{}", due.strftime("%Y%m%d%H%M%S"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_dies_when_a_run_is_due_leaves_one_run_for_each_time() -> Result<()> {
+    // Nobody works off what is handed over, so nothing but nacre decides what there is.
+    let test_cluster = TestCluster::build_with_idle_velero().await?;
+    test_cluster.set_policy("schedules: {spread: 0}\nqueue: {inFlight: 0}\n").await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let mark = test_cluster.bed.audit().mark().await?;
+    let launch = async |name: &str| {
+        let account = test_cluster.account_of(VELERO).await?;
+        let nacre = test_cluster.launch(name, VELERO, &account, &BRISK)?;
+        nacre.until_ready().await?;
+        anyhow::Ok(nacre)
+    };
+    let mut leader = launch("first").await?;
+    leads(&leader, true).await?;
+    // More often than every minute, so that three leaders die in one.
+    let spec = json!({"schedule": "@every 20s", "concurrency": "Allow", "template": {"backupSpec": {}}});
+    shop.create::<NonAdminSchedule>("often", json!({ "spec": spec })).await?;
+    for death in DEATHS {
+        let standby = launch(death).await?;
+        let ahead = |schedule: Option<&NonAdminSchedule>| {
+            let next = schedule?.status.as_ref()?.next_run.as_ref()?.0;
+            (next.duration_since(Timestamp::now()) > SignedDuration::from_secs(2)).then_some(next)
+        };
+        let due = shop.wait("a run that is not due yet", "often", ahead).await?;
+        let run = run_at(due);
+        match death {
+            "before" => {
+                let soon = async || {
+                    let left = due.duration_since(Timestamp::now());
+                    ensure!(left < SignedDuration::from_millis(200), "{left:#} left");
+                    Ok(())
+                };
+                eventually("the time before the run", TIMEOUT, soon).await?;
+            }
+            "begun" => {
+                let names_it = |schedule: Option<&NonAdminSchedule>| {
+                    let latest = schedule?.status.as_ref()?.recent_backups.first()?;
+                    (latest.name == run).then_some(())
+                };
+                shop.wait("the status to name the run", "often", names_it).await?;
+            }
+            _ => shop.wait("the run", &run, |run: Option<&NonAdminBackup>| run.map(drop)).await?,
+        }
+        leader.process.kill().await?;
+        created(&shop, &run).await?;
+        leader = standby;
+        leads(&leader, true).await?;
+    }
+    shop.edit::<NonAdminSchedule>("often", json!({"spec": {"paused": true}})).await?;
+    let is_paused =
+        |schedule: Option<&NonAdminSchedule>| schedule?.status.as_ref()?.next_run.is_none().then_some(());
+    shop.wait("the schedule to be paused", "often", is_paused).await?;
+    let runs = shop.api::<NonAdminBackup>().list(&ListParams::default()).await?.items;
+    for run in &runs {
+        created(&shop, &run.name_any()).await?;
+    }
+    let seen = test_cluster.bed.audit().since(mark).await?;
+    let made = |resource: &'static str| {
+        seen.by(NACRE).only(|one| one.verb == "create" && one.resource == resource && one.code == 201).len()
+    };
+    // A name is a time. What was made and deleted, or made twice, would show in the number of creations.
+    let expected = (runs.len(), runs.len());
+    ensure!((made("nonadminbackups"), made("backups")) == expected, "{expected:?}: {:#?}", seen.tally());
+    let at_velero = Api::<Backup>::namespaced(test_cluster.bed.client().await?, VELERO);
+    let at_velero = at_velero.list(&ListParams::default()).await?.items.len();
+    ensure!(at_velero == runs.len(), "{at_velero} at Velero for {} runs", runs.len());
+    only_holders_act(&seen)?;
+    leader.process.terminate(Duration::from_secs(15)).await?;
     Ok(())
 }

@@ -23,6 +23,9 @@ const ASK_AGAIN: Duration = Duration::from_mins(1);
 
 /// The reason for the last step, and for doing nothing after it.
 const GONE: &str = "it is being deleted and Velero has nothing of it: only finalizers of others can keep it";
+/// Why a backup stays that retention had marked.
+const LAST_GOOD: &str = "it is the last good backup of its schedule, since a newer one was deleted: it stays";
+const FOUND_AGAIN: &str = "Velero has found it in storage again: it stays until its schedule decides again";
 /// Condition message while Velero works on it.
 const AT_WORK: &str = "Velero is at work on it: volumes are being cancelled, and the Velero Backup is removed when \
                        Velero has ended it";
@@ -38,7 +41,8 @@ pub(super) fn decide(seen: &Observed) -> Plan {
             return Plan::done()
                 .because("retention has it deleted, once nobody can have deleted a newer one before");
         }
-        Marked::LastGood if !begun => return withdraw(seen),
+        Marked::LastGood if !begun => return withdraw(seen, LAST_GOOD),
+        Marked::FoundAgain if !begun => return withdraw(seen, FOUND_AGAIN),
         _ => {}
     }
     if !seen.deletes_data() {
@@ -66,13 +70,12 @@ pub(super) fn decide(seen: &Observed) -> Plan {
     }
 }
 
-/// Takes back what retention wrote, since the newer backup is gone for which this one was to go.
-fn withdraw(seen: &Observed) -> Plan {
+/// Takes back what retention wrote, since what it was written for does not hold any more.
+fn withdraw(seen: &Observed, note: &'static str) -> Plan {
     let change = json!({
         "metadata": {"annotations": {labels::DELETION_REQUESTER: null}},
         "spec": {"deleteBackup": null},
     });
-    let note = "it is the last good backup of its schedule, since a newer one was deleted: it stays";
     Plan::done()
         .then(Action::Patch(seen.target(), change))
         .again_at_once()

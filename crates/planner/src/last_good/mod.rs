@@ -21,6 +21,7 @@ use jiff::Timestamp;
 
 pub use coverage::filters;
 pub use storage::{Storage, StorageProblem, as_seen_by_caller, as_seen_by_controller};
+pub(crate) use storage::{stored_in, tenants_location};
 
 use crate::queue::{Stage, stage};
 
@@ -132,9 +133,7 @@ fn not_complete(backup: &NonAdminBackup) -> Option<NotGood> {
     }
     // What Velero last reported is still in the status of a backup that Velero has lost.
     if status.and_then(|status| status.phase) != Some(Phase::Created) {
-        let accepted = status.and_then(|status| condition::get(&status.conditions, condition::ACCEPTED));
-        let gone = accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_BACKUP_NOT_FOUND);
-        return Some(if gone { NotGood::Gone } else { NotGood::Unfinished });
+        return Some(if is_gone(backup) { NotGood::Gone } else { NotGood::Unfinished });
     }
     let phase = velero(backup).and_then(|velero| velero.phase.as_deref()).unwrap_or_default();
     match (phase, ended(backup)) {
@@ -144,6 +143,13 @@ fn not_complete(backup: &NonAdminBackup) -> Option<NotGood> {
         (_, Some(_)) => Some(NotGood::Failed(phase.to_owned())),
         (_, None) => Some(NotGood::Unfinished),
     }
+}
+
+/// Whether its status says that Velero had it, and no longer has it.
+pub(crate) fn is_gone(backup: &NonAdminBackup) -> bool {
+    let status = backup.status.as_ref().filter(|status| status.phase != Some(Phase::Created));
+    let accepted = status.and_then(|status| condition::get(&status.conditions, condition::ACCEPTED));
+    accepted.is_some_and(|accepted| accepted.reason == condition::VELERO_BACKUP_NOT_FOUND)
 }
 
 fn expired(backup: &NonAdminBackup, now: Timestamp) -> Option<NotGood> {

@@ -63,6 +63,21 @@ fn velero_location(backup: &NonAdminBackup) -> Option<&str> {
     given.storage_location.as_deref().filter(|name| !name.is_empty())
 }
 
+/// What decides whether Velero can read a backup (`as_seen_by_controller`): Velero's location by its name, or the tenant's
+/// by namespace and name. None if nothing does.
+pub(crate) fn stored_in(backup: &NonAdminBackup) -> Option<String> {
+    let own = || {
+        let asked = backup.spec.backup_spec.storage_location.as_deref()?;
+        Some(tenants_location(backup.metadata.namespace.as_deref()?, asked))
+    };
+    velero_location(backup).map(str::to_owned).or_else(own)
+}
+
+/// A tenant's location in `stored_in`.
+pub(crate) fn tenants_location(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
 /// The storage of a backup for somebody with the locations of the backup's namespace, and with Velero's own if they may
 /// read those. Tenants may not.
 pub fn as_seen_by_caller(

@@ -142,7 +142,7 @@ fn extend_one(seen: &Observed, run: &Run, gives_back: bool, plan: Plan) -> Plan 
     let ttl = ttl.and_then(|ttl| SignedDuration::try_from(ttl).ok()).unwrap_or(MORE);
     let lead = LEAD.min(ttl / 2);
     let left = expiration.duration_since(seen.now);
-    if left > lead {
+    if left >= lead {
         return plan.requeue_after((left - lead).unsigned_abs() + Duration::from_secs(1));
     }
     let Ok(later) = seen.now.checked_add(MORE.min(ttl.max(SignedDuration::from_mins(10)))) else {

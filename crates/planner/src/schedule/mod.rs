@@ -315,7 +315,12 @@ fn run_and_keep(seen: &Observed, policy: &Policy, times: &Times) -> Plan {
     let (status, events) = status::after(seen, times, policy, &step);
     let reset = seen.schedule.spec.skip_immediately == Some(true) && !seen.is_paused();
     let reset = reset.then(|| Action::Patch(seen.target(), json!({"spec": {"skipImmediately": false}})));
+    let resets = reset.is_some();
     let mut plan = Plan::done().then_if(status::patch(seen, &status)).then_if(reset);
+    if resets {
+        // The conditions are of the generation before.
+        plan = plan.again_at_once();
+    }
     plan.events.extend(events);
     plan = match &step {
         Step::Make(due) => {
@@ -329,7 +334,7 @@ fn run_and_keep(seen: &Observed, policy: &Policy, times: &Times) -> Plan {
         Step::Wait => plan.because("no run is due"),
     };
     plan = keep::apply(seen, policy, Some(times), plan);
-    match status.next_run.as_ref().map(|next| next.0.duration_since(seen.now)) {
+    match status::next_start(seen, times, &status).map(|next| next.duration_since(seen.now)) {
         Some(wait) if wait.is_positive() => plan.requeue_after(wait.unsigned_abs().min(LOOK_AGAIN)),
         Some(_) => plan.requeue_after(Duration::from_secs(1)),
         None => plan,

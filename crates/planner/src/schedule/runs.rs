@@ -134,6 +134,8 @@ impl Run {
             None | Some(NotGood::Filtered(_)) => Quality::Good,
             Some(NotGood::Deleting | NotGood::Unfinished) => return None,
             Some(NotGood::StorageUnavailable(_)) => Quality::Unknown,
+            // Velero finds it again when the storage is back.
+            Some(NotGood::Gone) if matches!(storage, Storage::Unavailable(_)) => Quality::Unknown,
             Some(NotGood::PartiallyFailed | NotGood::NotProtected(_)) => Quality::Partial,
             Some(NotGood::Gone | NotGood::Failed(_) | NotGood::Expired | NotGood::Empty) => Quality::Failed,
         };

@@ -140,6 +140,18 @@ fn last_of(seen: &Observed, status: &NonAdminScheduleStatus) -> Timestamp {
     status.last_due.as_ref().map_or_else(|| step::last(seen), |time| time.0)
 }
 
+/// When there is the next run to start, or to skip; none while it is paused.
+pub(super) fn next_start(
+    seen: &Observed,
+    times: &Times,
+    status: &NonAdminScheduleStatus,
+) -> Option<Timestamp> {
+    if seen.is_paused() {
+        return None;
+    }
+    times.next(last_of(seen, status)).map(|next| next.start)
+}
+
 /// When the next run starts that is not to be skipped.
 fn next_run(seen: &Observed, times: &Times, status: &NonAdminScheduleStatus) -> Option<Time> {
     if seen.is_paused() {

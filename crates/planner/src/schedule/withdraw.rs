@@ -12,9 +12,9 @@ use kube::core::ObjectMeta;
 use super::of_run;
 use super::retention::{Finished, Quality};
 use super::runs::{self, Run};
-use crate::Key;
 use crate::requester::{self, Identity};
 use crate::state::State;
+use crate::{Key, backup, last_good};
 
 /// What is to be done about a backup that is to be deleted with its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum Marked {
     Unconfirmed,
     /// Retention marked it, and there is no newer good one any more.
     LastGood,
+    /// Retention marked it as one that Velero no longer has, and Velero has found it in storage again.
+    FoundAgain,
     /// Retention marked it, and there is a newer good one.
     Outdated,
 }
@@ -46,6 +48,9 @@ pub(crate) fn marked(view: &State, backup: &NonAdminBackup) -> Marked {
         return Marked::Unconfirmed;
     }
     let Some(own) = before(view, backup) else { return Marked::Outdated };
+    if last_good::is_gone(backup) && backup::velero_of(view, backup).is_some() {
+        return Marked::FoundAgain;
+    }
     if !matches!(own.quality, Quality::Good | Quality::Partial) {
         return Marked::Outdated;
     }

@@ -1,6 +1,6 @@
 //! From a name to the objects that refer to it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::slice;
 
 /// The values by name.
@@ -64,9 +64,54 @@ impl<V: Ord + Clone> Values<V> {
     }
 }
 
+/// From a name to values that several objects give it: a value stays until the last of them is gone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedIndex(HashMap<String, BTreeMap<String, u32>>);
+
+impl SharedIndex {
+    /// An object gives a name a value, and gave one before.
+    pub(crate) fn shift(&mut self, before: Option<(String, String)>, after: Option<(String, String)>) {
+        if before == after {
+            return;
+        }
+        if let Some((name, value)) = before
+            && let Some(values) = self.0.get_mut(&name)
+        {
+            match values.get_mut(&value) {
+                Some(number) if *number > 1 => *number -= 1,
+                _ => _ = values.remove(&value),
+            }
+            if values.is_empty() {
+                self.0.remove(&name);
+            }
+        }
+        if let Some((name, value)) = after {
+            *self.0.entry(name).or_default().entry(value).or_default() += 1;
+        }
+    }
+
+    /// The values of a name, in order.
+    pub(crate) fn under(&self, name: &str) -> impl Iterator<Item = &String> {
+        self.0.get(name).into_iter().flat_map(BTreeMap::keys)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Index;
+    use super::{Index, SharedIndex};
+
+    #[test]
+    fn a_shared_value_stays_until_the_last_object_is_gone() {
+        let mut index = SharedIndex::default();
+        let given = |name: &str| Some((name.to_owned(), "v".to_owned()));
+        index.shift(None, given("a"));
+        index.shift(None, given("a"));
+        index.shift(given("a"), given("b"));
+        assert_eq!((index.under("a").count(), index.under("b").count()), (1, 1));
+        index.shift(given("a"), None);
+        index.shift(given("b"), None);
+        assert!(index.0.is_empty());
+    }
 
     #[test]
     fn values_move_with_their_names_and_leave_nothing_behind() {

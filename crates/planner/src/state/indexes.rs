@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use super::{State, WatchedKind};
 use crate::ownership::{annotation, is_default, label};
 use crate::queue::{Queue, Queued, Source};
-use crate::{Key, backup, restore, schedule};
+use crate::{Key, backup, last_good, restore, schedule};
 
 impl State {
     pub(super) fn index_namespace(&mut self, before: Option<&Namespace>, after: Option<&Namespace>) {
@@ -33,6 +33,11 @@ impl State {
             schedule.map(|schedule| place(&key.namespace, schedule)).into_iter().collect()
         };
         self.runs.shift(&key.name, &run_of(before), &run_of(after));
+        let stored = |backup: Option<&NonAdminBackup>| {
+            let storage = backup.and_then(last_good::stored_in)?;
+            run_of(backup).pop().map(|run_of| (storage, run_of))
+        };
+        self.schedules_stored_in.shift(stored(before), stored(after));
         self.note_results_of_backup(&key, after);
         self.note_phase(&key, after.is_some(), after.and_then(|backup| backup.status.as_ref()?.phase));
         self.place_backup(before, after);

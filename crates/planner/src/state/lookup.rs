@@ -106,6 +106,11 @@ impl State {
         names.filter_map(|name| self.get::<NonAdminBackup>(namespace, name)).collect()
     }
 
+    /// The schedules with runs in this storage (`last_good::stored_in`): by namespace, and by the label of the runs.
+    pub fn schedules_stored_in(&self, storage: &str) -> impl Iterator<Item = (&str, &str)> {
+        self.schedules_stored_in.under(storage).filter_map(|found| found.split_once('/'))
+    }
+
     /// Whether the watch has yet to report what nacre last wrote to a NonAdminBackup.
     pub fn is_unreported_backup(&self, namespace: &str, name: &str) -> bool {
         self.backups.is_unreported(namespace, name)

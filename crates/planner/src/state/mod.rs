@@ -58,7 +58,7 @@ use crate::turns::Turns;
 use crate::usage::Ledger;
 use crate::view::{Credential, Seen};
 use crate::{Key, RejectedWrite, Target};
-use index::Index;
+use index::{Index, SharedIndex};
 use reviews::Reviews;
 use store::{Change, Store};
 use view_store::VeleroView;
@@ -183,6 +183,8 @@ pub struct State {
     restores_from: Index<String>,
     /// The names of backup requests by namespace and schedule.
     runs: Index<String>,
+    /// The schedules, by namespace and label, whose runs are stored in a location (`last_good::stored_in`).
+    schedules_stored_in: SharedIndex,
     velero_schedules: Store<Schedule>,
     /// The names of Velero Schedules by namespace and name of the schedule they were made for.
     velero_schedules_for: Index<String>,
@@ -264,6 +266,7 @@ impl State {
             volume_notes: HashMap::new(),
             restores_from: Index::default(),
             runs: Index::default(),
+            schedules_stored_in: SharedIndex::default(),
             velero_schedules: Store::default(),
             velero_schedules_for: Index::default(),
             made_for: Index::default(),

@@ -227,8 +227,14 @@ fn the_next_run_can_be_skipped_once() {
     assert_eq!(world.get("nas shop/often")["status"]["nextRun"], "2026-01-01T02:00:00Z");
     world.pass(HOUR + MINUTE);
     assert!(runs(&world).is_empty());
+    let reported = world.condition("nas shop/often", "RunsOnTime");
+    assert!(
+        reported.starts_with("False/RunSkipped: the run that was due at 2026-01-01T01:00:00Z"),
+        "at once: {reported}"
+    );
     world.pass(HOUR);
     assert_eq!(runs(&world), ["20260101020000"]);
+    assert!(!world.whole_trace().contains("were missed"), "{}", world.whole_trace());
     velero_works(&mut world, "Completed");
     world.edit("nas shop/often", json!({"spec": {"skipImmediately": true}}));
     world.pass(HOUR);

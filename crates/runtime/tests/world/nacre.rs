@@ -456,7 +456,10 @@ impl World {
     pub(super) fn missed(&self, runtime: &mut Runtime) -> Vec<String> {
         runtime.state.set_now(self.now);
         let mut complaints = Vec::new();
-        for key in self.requests().into_iter().filter(|key| !runtime.work.timers().contains_key(key)) {
+        // Nearly every schedule has a timer, for its next run: it is no excuse for what is to be done now.
+        let waits = |key: &Key| key.kind != Kind::NonAdminSchedule && runtime.work.timers().contains_key(key);
+        let woken: Vec<_> = self.requests().into_iter().filter(|key| !waits(key)).collect();
+        for key in woken {
             let mut actions = runtime.peek(&key).actions;
             actions.retain(|action| !only_a_position(action));
             if !actions.is_empty() {

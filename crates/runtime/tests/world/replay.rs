@@ -330,14 +330,13 @@ fn end(world: &World) -> BTreeMap<String, Value> {
 }
 
 fn plain(json: &mut Value) {
-    const PASSING: [&str; 9] = [
+    const PASSING: [&str; 8] = [
         "uid",
         "resourceVersion",
         "generation",
         "observedGeneration",
         "queueInfo",
         "queuePosition",
-        "expiration",
         labels::VELERO_BACKUP_UID,
         planner::turns::TAG,
     ];

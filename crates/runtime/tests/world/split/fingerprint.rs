@@ -28,8 +28,7 @@ impl Split {
         }
         for (key, (flight, _, fingerprint)) in &self.flights {
             let (plan, done) = flight.progress();
-            let rest = plan.actions.iter().skip(done);
-            let current: Vec<_> = rest.map(|action| self.is_current(action)).collect();
+            let current: Vec<_> = (done..plan.actions.len()).map(|at| self.is_current(plan, at)).collect();
             mix(&|hasher| (key, *fingerprint, done, &current).hash(hasher));
         }
         mix(&|hasher| self.unreported.hash(hasher));
@@ -40,10 +39,11 @@ impl Split {
         hasher.finish()
     }
 
-    fn is_current(&self, action: &Action) -> bool {
+    fn is_current(&self, plan: &Plan, at: usize) -> bool {
+        let action = &plan.actions[at];
         target_of(action).is_none_or(|target| {
             let found = self.real.objects.get(&action.key());
-            let version = self.runtime.state.latest(target).resource_version;
+            let version = self.runtime.as_of(plan, at, target).resource_version;
             found.is_some_and(|found| found.json["metadata"]["resourceVersion"] == json!(version))
         })
     }
