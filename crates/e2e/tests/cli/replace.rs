@@ -233,7 +233,8 @@ async fn nothing_is_removed_without_a_complete_safety_backup() -> Result<()> {
     played?;
     let ended = ended?;
     assert_eq!(ended.code, Some(1), "{ended:#?}");
-    assert!(ended.stderr.contains("because ClaimsNotSaved; nothing was removed"), "{ended:#?}");
+    assert!(ended.stderr.contains("because ClaimsNotSaved. If "), "{ended:#?}");
+    assert!(ended.stderr.contains("add --no-safety-backup; nothing was removed"), "{ended:#?}");
     assert!(
         there::<Deployment>(tenant, "web").await? && there::<PersistentVolumeClaim>(tenant, "files").await?
     );

@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::not_saved::{self, Cause};
 use super::{Observed, left_out};
 use crate::queue::{Queued, Stage, stage};
-use crate::volumes::{Operation, VolumeBytes};
+use crate::volumes::{BY_NACRE, Operation, VolumeBytes};
 
 const STILL_RUNNING: &str = "the backup is not over yet";
 
@@ -225,6 +225,7 @@ fn sizes(volume: &Operation) -> (Option<i64>, Option<i64>) {
 fn by_operations(name: &str, volumes: &[&Operation]) -> Option<ClaimStatus> {
     let volume = volumes.iter().find(|volume| volume.is_completed()).or_else(|| volumes.last())?;
     let reported = |word: &str| match &volume.message {
+        Some(message) if message.starts_with(BY_NACRE) => message.clone(),
         Some(message) => format!("Velero {word}: {message}"),
         None => format!("Velero {word}"),
     };

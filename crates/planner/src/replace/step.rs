@@ -134,7 +134,7 @@ fn before_restore(seen: &Observed<'_>) -> Step {
                     if evidence::backup_report_is_due(safety, seen.now) && !seen.record.checked {
                         return Step::WaitForSafetyBackup(CHECKING.to_owned());
                     }
-                    return seen.problem(why);
+                    return seen.problem(without_it(seen, safety, why));
                 }
                 if seen.is_untouched() && is_stale(safety, seen.now) {
                     return Step::Stop(format!(
@@ -166,6 +166,15 @@ fn before_restore(seen: &Observed<'_>) -> Step {
 fn unreliable(seen: &Observed<'_>, backup: &NonAdminBackup) -> Option<String> {
     let claims = if seen.record.checked { &[] } else { seen.record.claims.as_slice() };
     cannot_rely_on(backup, claims, seen.claims, seen.workloads, seen.now)
+}
+
+/// Where only the data of a claim is missing in the safety backup, no other safety backup would have it: nothing saves a claim
+/// whose pod waits for the data of an earlier restore.
+fn without_it(seen: &Observed<'_>, safety: &NonAdminBackup, why: String) -> String {
+    if cannot_rely_on(safety, &[], seen.claims, seen.workloads, seen.now).is_some() {
+        return why;
+    }
+    format!("{why}. If what is in the claim now is not needed, add --no-safety-backup")
 }
 
 fn is_stale(safety: &NonAdminBackup, now: Timestamp) -> bool {

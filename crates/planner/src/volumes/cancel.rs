@@ -19,6 +19,8 @@ const CANCELS_WITHIN: Duration = Duration::from_mins(1);
 /// How long to wait between two looks at an operation that Velero should be cancelling.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
+/// How the message of a cancelled operation begins.
+pub(crate) const BY_NACRE: &str = "cancelled by nacre: ";
 /// The reason of the Event.
 const CANCELLED: &str = "VolumeCancelled";
 
@@ -96,7 +98,7 @@ pub fn cancel(
             Check::Over => {}
             Check::GoesOn(after) => after.into_iter().for_each(&mut look_again),
             Check::Stuck(stuck) => {
-                let why = format!("cancelled by nacre: {}", stuck.why());
+                let why = format!("{BY_NACRE}{}", stuck.why());
                 actions.extend(write(operation, &why, velero, now).map(|action| (action, why)));
                 look_again(LOOK_AGAIN);
             }

@@ -19,6 +19,7 @@ use api::labels;
 
 use crate::policy::VolumePolicy;
 
+pub(crate) use cancel::BY_NACRE;
 pub use cancel::{Cancelling, Velero, cancel};
 pub use operation::{Operation, Pod, PodState, of_backup, of_restore};
 pub use outcome::{Facts, Outcome, outcome};

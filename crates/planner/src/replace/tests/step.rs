@@ -159,14 +159,18 @@ fn nothing_is_removed_unless_both_backups_hold_the_data() {
     world.safety = Some(backup("before", "PartiallyFailed", &json!({})));
     assert_eq!(world.stops(), "backup before ended as PartiallyFailed");
     world.safety = Some(backup("before", "Completed", &protected("False", "ClaimsNotSaved")));
-    assert_eq!(world.stops(), "the data of claim files is not in backup before: because ClaimsNotSaved");
+    let hint = ". If what is in the claim now is not needed, add --no-safety-backup";
+    let missing = "the data of claim files is not in backup before: ";
+    assert_eq!(world.stops(), format!("{missing}because ClaimsNotSaved{hint}"));
     let listed =
         json!({"status": {"claims": [{"name": "files", "state": "NotSaved", "message": "hostPath"}]}});
     world.safety = Some(backup("before", "Completed", &listed));
-    assert_eq!(world.stops(), "the data of claim files is not in backup before: hostPath");
+    assert_eq!(world.stops(), format!("{missing}hostPath{hint}"));
     let soon = json!({"status": {"veleroBackup": {"status": {"expiration": "2026-11-16T14:00:00Z"}}}});
     world.safety = Some(backup("before", "Completed", &soon));
-    assert!(world.stops().contains("expires within four hours"));
+    assert!(
+        world.stops().ends_with("expires within four hours, and could be gone before the restore is over")
+    );
     let old =
         json!({"status": {"veleroBackup": {"status": {"completionTimestamp": "2026-11-16T11:20:00Z"}}}});
     world.safety = Some(backup("before", "Completed", &old));

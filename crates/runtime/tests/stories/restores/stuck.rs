@@ -158,6 +158,9 @@ fn volumes_that_no_node_agent_will_ever_take_are_given_up() {
         assert_eq!(ended["status"]["phase"], "Canceled", "{ended}");
         assert_eq!(ended["status"]["message"], "cancelled by nacre: no node agent has run for 30m");
     }
+    world.velero_ends("shop-late-<3>", "PartiallyFailed", json!({"errors": 1}));
+    world.settle();
+    assert_snapshot!(world.condition("nab shop/late", "DataProtected"), @r#"False/ClaimsNotSaved: volume data of claim "data" is NOT in this backup: cancelled by nacre: no node agent has run for 30m. What to do: look at the log of the backup (kubectl nacre backup logs), then create a new backup"#);
 }
 
 #[test]
