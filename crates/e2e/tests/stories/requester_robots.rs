@@ -216,9 +216,9 @@ async fn events_name_who_asked(test_cluster: &TestCluster, trail: &[(&str, &str)
         for (reason, user) in trail {
             let found: Vec<&Event> =
                 all.iter().filter(|event| event.reason.as_deref() == Some(reason)).collect();
-            let named = format!("asked for by \"{user}\"");
-            let names = |event: &&Event| event.message.as_deref().is_some_and(|text| text.contains(&named));
-            ensure!(found.iter().any(|event| names(&event)), "{reason} by {user}: {found:#?}");
+            let by = format!("asked for by \"{user}\"");
+            let is_named = |event: &Event| event.message.as_deref().is_some_and(|text| text.contains(&by));
+            ensure!(found.iter().any(|event| is_named(event)), "{reason} by {user}: {found:#?}");
         }
         Ok(())
     })
