@@ -54,22 +54,22 @@ fn two_tenants_at_work() {
 
 #[test]
 fn a_hostile_neighbour() {
-    all_is_well(setups::hostile_neighbour(), [3000, 40_000]);
+    all_is_well(setups::hostile_neighbour(), [3000, 60_000]);
 }
 
 #[test]
 fn a_restore_and_its_backup() {
-    all_is_well(setups::restore(), [1400, 30_000]);
+    all_is_well(setups::restore(), [1400, 24_000]);
 }
 
 #[test]
 fn a_bucket_to_be_approved() {
-    all_is_well(setups::bucket(), [550, 300_000]);
+    all_is_well(setups::bucket(), [550, 260_000]);
 }
 
 #[test]
 fn everything_at_once() {
-    all_is_well(setups::everything(), [700, 120_000]);
+    all_is_well(setups::everything(), [700, 85_000]);
 }
 
 #[test]

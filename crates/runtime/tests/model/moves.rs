@@ -247,6 +247,7 @@ impl State {
             key.kind == Kind::NonAdminBackup
                 && key.namespace != about.namespace
                 && object["status"]["phase"] == "New"
+                && object["metadata"]["deletionTimestamp"].is_null()
                 && has_used_nothing(&key.namespace)
         };
         let waiting: Vec<_> = world.everything().filter(waits).map(|(_, object)| uid(object)).collect();

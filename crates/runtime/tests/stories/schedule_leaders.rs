@@ -18,10 +18,10 @@ const MINUTES: usize = 3;
 /// How many steps there are from one change of the leader to the next, at most.
 const STEPS: usize = 50;
 
-/// Two instances and the cluster, which is with the one that acts.
+/// Two instances and the cluster, which one of them has.
 struct Two {
     instances: [Box<Split>; 2],
-    acts: usize,
+    has_cluster: usize,
     leader: usize,
     /// Where the next random number comes from.
     seed: u64,
@@ -36,7 +36,7 @@ impl Two {
         let instance = Box::new(Split::new(world, None));
         let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let instances = [instance.clone(), instance];
-        let mut two = Self { instances, acts: 0, leader: 0, seed, changes_in: 0, deletes_in: 0 };
+        let mut two = Self { instances, has_cluster: 0, leader: 0, seed, changes_in: 0, deletes_in: 0 };
         (two.changes_in, two.deletes_in) = (two.below(STEPS), two.below(2 * STEPS));
         two
     }
@@ -50,20 +50,20 @@ impl Two {
 
     /// One of them, with the cluster.
     fn instance(&mut self, at: usize) -> &mut Split {
-        if at != self.acts {
+        if at != self.has_cluster {
             let [one, other] = &mut self.instances;
             std::mem::swap(&mut one.real, &mut other.real);
-            self.acts = at;
+            self.has_cluster = at;
         }
         &mut self.instances[at]
     }
 
     fn world(&self) -> &World {
-        &self.instances[self.acts].real
+        &self.instances[self.has_cluster].real
     }
 
     fn outside(&mut self, act: impl FnOnce(&mut World)) {
-        let at = self.acts;
+        let at = self.has_cluster;
         self.instance(at).outside(act);
     }
 
