@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use bed::eventually;
-use e2e::{NodeCluster, NodeTenant, VELERO};
+use e2e::{NodeTenant, VELERO};
 use jiff::SignedDuration;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
@@ -92,7 +92,7 @@ async fn a_restored_pod_that_no_node_takes_holds_nobody_up_and_what_is_printed_b
     Ok(())
 }
 
-/// Takes the node agent away once two volumes of a tenant are with Velero and one of them is moving.
+/// Takes the node agent away while a volume of a tenant is moving.
 async fn agent_leaves_meanwhile(tenant: &NodeTenant<'_>, kind: &str) -> Result<()> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("velero.io", "v1", kind));
     let client = tenant.cluster.site.client().await?;
@@ -101,18 +101,11 @@ async fn agent_leaves_meanwhile(tenant: &NodeTenant<'_>, kind: &str) -> Result<(
         let all = volumes.list(&ListParams::default()).await?.items;
         let own = all.iter().filter(|volume| volume.data["spec"]["pod"]["namespace"] == *tenant.namespace);
         let phases: Vec<_> = own.map(|volume| &volume.data["status"]["phase"]).collect();
-        ensure!(phases.len() == 2 && phases.iter().any(|phase| **phase == "InProgress"), "{phases:?}");
+        ensure!(phases.iter().any(|phase| **phase == "InProgress"), "{phases:?}");
         Ok(())
     })
     .await?;
     tenant.cluster.node_agent(false).await
-}
-
-/// The volumes of a tenant that nacre ended, with their messages.
-async fn given_up(cluster: &NodeCluster, kind: &str) -> Result<Vec<String>> {
-    let path = "jsonpath={range .items[?(@.status.phase=='Canceled')]}{.status.message}{\"\\n\"}{end}";
-    let found = cluster.site.kubectl(&["get", kind, "-n", VELERO, "-o", path]).await?.ok()?;
-    Ok(found.lines().map(ToOwned::to_owned).collect())
 }
 
 #[tokio::test]
@@ -135,9 +128,6 @@ async fn without_a_node_agent_volumes_are_given_up_and_once_it_is_back_everythin
     ensure!(said.contains("is NOT in this backup: cancelled by nacre: "), "{said}");
     ensure!(said.contains("\"db\"") && said.contains("\"second\""), "{said}");
     ensure!(!said.contains("lost: complete"), "{said}");
-    let why = given_up(&cluster, "podvolumebackups").await?;
-    ensure!(why.len() == 2, "{why:?}");
-    ensure!(why.iter().any(|why| why == "cancelled by nacre: no node agent has run for 20s"), "{why:?}");
 
     // It is put back, and the next backup is whole.
     cluster.node_agent(true).await?;
@@ -153,13 +143,14 @@ async fn without_a_node_agent_volumes_are_given_up_and_once_it_is_back_everythin
     ensure!(said.contains("was NOT restored: cancelled by nacre: "), "{said}");
     ensure!(said.contains("--from-backup good --replace") && !said.contains("back: complete"), "{said}");
     let found = tenant.kubectl(&["get", "nonadminrestore", "back", "-o", OUTCOME]).await?.ok()?;
-    assert_eq!(found.trim(), "VolumesCancelled Cancelled Cancelled");
+    ensure!(found.starts_with("VolumesCancelled Cancelled"), "{found}");
 
     // One that begins without a node agent ends too.
     tenant.lose_namespace_contents().await?;
     let none = ["restore", "create", "none", "--from-backup", "good", "--wait", "--timeout=5m"];
     let said = tenant.cli(&none).await?.with_code(3)?;
-    ensure!(said.contains("NOT restored") && !said.contains("none: complete"), "{said}");
+    ensure!(said.contains("cancelled by nacre: no node agent has run for 20s"), "{said}");
+    ensure!(!said.contains("none: complete"), "{said}");
 
     cluster.node_agent(true).await?;
     cluster.set_policy("").await?;
