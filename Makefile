@@ -58,7 +58,7 @@ long: tools build ## Run the long stories at full size (half an hour)
 # Stories that take minutes run in `make long` only. Key rotation and takeover from the Go controller are also tested
 # in memory, by the runtime's stories.
 SKIP_LONG := --skip rotation:: --skip takeover::
-SKIP_LONG_NODE := --skip choices:: --skip demo:: --skip disturbed:: --skip fenced:: --skip flood:: --skip interrupted:: --skip other_installs:: --skip own_bucket:: --skip replaced:: --skip upgraded:: --skip verify:: --skip volumes::
+SKIP_LONG_NODE := --skip choices:: --skip damaged:: --skip demo:: --skip disturbed:: --skip fenced:: --skip flood:: --skip given_up:: --skip hooks:: --skip interrupted:: --skip other_installs:: --skip own_bucket:: --skip replaced:: --skip upgraded:: --skip verify:: --skip volumes::
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
 .PHONY: units stories slow kubevirt cli-attacks console
 units:

@@ -25,7 +25,7 @@ use anyhow::{Context as _, Result, ensure};
 use api::velero::{Backup, Restore};
 use bed::{Node, Output, eventually, wait_until};
 use image::nacre;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
@@ -166,10 +166,30 @@ impl NodeCluster {
         Ok(())
     }
 
-    /// Makes the cluster what stories expect, whatever a story did to it: nacre installed and ready, no policy, no
-    /// restrictions on Velero's namespace, and nothing in Velero's queue.
+    /// Takes Velero's node agent away from every node, or puts it back, and waits until that is so.
+    pub async fn node_agent(&self, runs: bool) -> Result<()> {
+        let client = self.site.client().await?;
+        let agents = Api::<DaemonSet>::namespaced(client.clone(), VELERO);
+        let nowhere = if runs { json!(null) } else { json!({ "nacre.dev/no-such-node": "true" }) };
+        let change = Patch::Merge(json!({ "spec": { "template": { "spec": { "nodeSelector": nowhere } } } }));
+        agents.patch("node-agent", &PatchParams::default(), &change).await?;
+        if !runs {
+            let (at_once, agent) =
+                (DeleteParams::default().grace_period(0), ListParams::default().labels("name=node-agent"));
+            Api::<Pod>::namespaced(client, VELERO).delete_collection(&at_once, &agent).await?;
+        }
+        wait_until("the node agents", PATIENCE, agents, "node-agent", |agents| {
+            let (wanted, status) = (agents?.metadata.generation, agents?.status.as_ref()?);
+            (status.observed_generation == wanted && (status.number_ready > 0) == runs).then_some(())
+        })
+        .await
+    }
+
+    /// Makes the cluster what stories expect, whatever a story did to it: nacre installed and ready, a node agent, no
+    /// policy, no restrictions on Velero's namespace, and nothing in Velero's queue.
     pub async fn tidy_up(&self) -> Result<()> {
         self.set_policy("").await?;
+        self.node_agent(true).await?;
         self.label_namespace(VELERO, "pod-security.kubernetes.io/enforce", None).await?;
         let deployments = Api::<Deployment>::namespaced(self.site.client().await?, VELERO);
         if deployments.get_opt("non-admin-controller").await?.is_none() {

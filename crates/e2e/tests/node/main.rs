@@ -8,11 +8,14 @@
 
 mod arriving;
 mod choices;
+mod damaged;
 mod demo;
 mod disturbed;
 mod failover;
 mod fenced;
 mod flood;
+mod given_up;
+mod hooks;
 mod installed;
 mod interrupted;
 mod other_installs;

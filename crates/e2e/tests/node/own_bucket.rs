@@ -1,6 +1,7 @@
 //! Volumes in a tenant's own bucket, file by file, with real bytes. Part of `make long`.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use e2e::NodeTenant;
 use serde_json::json;
 
 use crate::alone;
@@ -10,21 +11,18 @@ const BYTES: u64 = 8 << 20;
 const LOSE: [&str; 5] =
     ["delete", "deployments,statefulsets,pods,persistentvolumeclaims", "--all", "--wait", "--timeout=3m"];
 
-#[tokio::test]
-async fn a_volume_comes_back_from_the_tenants_own_bucket() -> Result<()> {
-    let Some(cluster) = alone().await? else { return Ok(()) };
-    let (url, keys) = (cluster.site.node()?.store_url(), cluster.site.node()?.store_credentials());
-    cluster.site.node()?.make_bucket("own-bucket")?;
+/// Lets tenants bring storage, and makes a location `mine` of a bucket of this name.
+async fn own_location(tenant: &NodeTenant<'_>, bucket: &str) -> Result<()> {
+    let node = tenant.cluster.site.node()?;
+    let url = node.store_url();
+    node.make_bucket(bucket)?;
     let host = url.trim_start_matches("http://").split(':').next().unwrap_or_default().to_owned();
-    cluster
-        .set_policy(&format!(
-            "storageLocations: {{requireApproval: false, endpoints: {{allow: ['{host}']}}}}"
-        ))
-        .await?;
-    let tenant = cluster.tenant("own-bucket", "olga").await?;
+    let endpoints = format!("endpoints: {{allow: ['{host}']}}");
+    let policy = format!("storageLocations: {{requireApproval: false, {endpoints}}}");
+    tenant.cluster.set_policy(&policy).await?;
     tenant
         .apply(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"},
-            "stringData": {"cloud": keys}}))
+            "stringData": {"cloud": node.store_credentials()}}))
         .await?;
     let config = format!("s3Url={url},s3ForcePathStyle=true");
     let location = [
@@ -34,7 +32,7 @@ async fn a_volume_comes_back_from_the_tenants_own_bucket() -> Result<()> {
         "--provider",
         "aws",
         "--bucket",
-        "own-bucket",
+        bucket,
         "--region",
         bed::REGION,
         "--credential",
@@ -43,7 +41,14 @@ async fn a_volume_comes_back_from_the_tenants_own_bucket() -> Result<()> {
         &config,
         "--wait",
     ];
-    tenant.cli(&location).await?.with_code(0)?;
+    tenant.cli(&location).await?.with_code(0).map(drop)
+}
+
+#[tokio::test]
+async fn a_volume_comes_back_from_the_tenants_own_bucket() -> Result<()> {
+    let Some(cluster) = alone().await? else { return Ok(()) };
+    let tenant = cluster.tenant("own-bucket", "olga").await?;
+    own_location(&tenant, "own-bucket").await?;
     tenant.start_deployment("db", BYTES).await?;
     let written = tenant.checksum("db").await?;
 
@@ -68,5 +73,30 @@ async fn a_volume_comes_back_from_the_tenants_own_bucket() -> Result<()> {
     let typo = ["backup", "create", "two", "--storage-location", "mien", "--wait"];
     let refused = tenant.cli(&typo).await?;
     ensure!(refused.code == Some(1) && refused.stderr.contains("it has mine"), "{refused:#?}");
+    Ok(())
+}
+
+/// nacre itself connects to no endpoint that a tenant chose: the tenant's own command line does.
+#[tokio::test]
+async fn warnings_of_a_restore_from_the_tenants_own_bucket_are_fetched_by_the_command_line() -> Result<()> {
+    let Some(cluster) = alone().await? else { return Ok(()) };
+    let tenant = cluster.tenant("own-warnings", "wim").await?;
+    own_location(&tenant, "own-warnings").await?;
+    let settings = |value: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"key": value}});
+    tenant.apply(&settings("old")).await?;
+    tenant.cli(&["backup", "create", "one", "--storage-location", "mine", "--wait"]).await?.with_code(0)?;
+    tenant.apply(&settings("new")).await?;
+    tenant.cli(&["restore", "create", "back", "--from-backup", "one", "--wait"]).await?.with_code(0)?;
+
+    let page = tenant.cli(&["restore", "describe", "back"]).await?.with_code(0)?;
+    ensure!(!page.contains("\nWarnings:\n") && !page.contains("already exists"), "{page}");
+    let page = tenant.cli(&["restore", "describe", "back", "--details"]).await?.with_code(0)?;
+    let (_, warnings) = page.split_once("\nWarnings:\n").with_context(|| format!("no warnings: {page}"))?;
+    ensure!(warnings.contains("ConfigMap:settings already exists"), "{page}");
+    let status = ["get", "nonadminrestore", "back", "-o", "jsonpath={.status.results}"];
+    assert_eq!(tenant.kubectl(&status).await?.ok()?.trim(), "", "nacre read the tenant's bucket");
+    // The request for the link is gone.
+    let requests = tenant.kubectl(&["get", "nonadmindownloadrequests", "-o", "name"]).await?.ok()?;
+    assert_eq!(requests.trim(), "");
     Ok(())
 }

@@ -8,6 +8,7 @@ use bed::eventually;
 use e2e::NodeTenant;
 use serde_json::{Value, json};
 
+use crate::damaged::damage_data;
 use crate::{alone, cluster, cluster_of_bed, say};
 
 const BYTES: u64 = 2 << 20;
@@ -48,7 +49,7 @@ async fn only_the_chosen_claim_goes_back_and_without_a_safety_backup_where_that_
     let tenant = cluster.tenant("back-one", "olaf").await?;
     tenant.start_pod("other", BYTES).await?;
     tenant.start_deployment("db", BYTES).await?;
-    only_db_goes_back(&tenant, &["--no-safety-backup"]).await?;
+    only_db_goes_back(&tenant, &["--only-claim", "db", "--no-safety-backup"]).await?;
     let backups = tenant.kubectl(&["get", "nonadminbackups", "-o", "name"]).await?.ok()?;
     ensure!(!backups.contains("before-good"), "a safety backup was taken: {backups}");
     Ok(())
@@ -75,7 +76,7 @@ async fn one_claim_of_two_deployments_goes_back_where_the_backup_may_be_read() -
     cluster.site.kubectl(&role).await?.ok()?;
     let binding = ["create", "rolebinding", "reader", "-n", "back-read", "--role=reader", "--user=rhea"];
     cluster.site.kubectl(&binding).await?.ok()?;
-    only_db_goes_back(&tenant, &[]).await?;
+    only_db_goes_back(&tenant, &["--only-claim", "db"]).await?;
     // The preview said exactly that.
     let name = ["get", "nonadminrestores", "-o", "jsonpath={.items[0].status.claims}"];
     let happened: Vec<Value> = serde_json::from_str(&tenant.kubectl(&name).await?.ok()?)?;
@@ -107,19 +108,56 @@ async fn preview_fits(tenant: &NodeTenant<'_>, replace: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Two apps are overwritten, one of them goes back.
-async fn only_db_goes_back(tenant: &NodeTenant<'_>, more: &[&str]) -> Result<()> {
+/// Two apps are overwritten; of them, flags choose the one that goes back.
+async fn only_db_goes_back(tenant: &NodeTenant<'_>, flags: &[&str]) -> Result<()> {
     let written = overwritten(tenant).await?;
     tenant.overwrite_data("other").await?;
+    tenant.kubectl(&["delete", "configmaps", "--selector=app"]).await?.ok()?;
     let kept = tenant.checksum("other").await?;
     let uid = ["get", "pvc", "other", "-o", "jsonpath={.metadata.uid}"];
     let same = tenant.kubectl(&uid).await?.ok()?;
-    let only_db = [&REPLACE[..], &["--only-claim", "db"], more].concat();
+    let only_db = [&REPLACE[..], flags].concat();
     preview_fits(tenant, &only_db).await?;
     tenant.cli(&only_db).await?.with_code(0)?;
     assert_eq!(tenant.checksum("db").await?, written);
     assert_eq!(tenant.checksum("other").await?, kept);
     assert_eq!(tenant.kubectl(&uid).await?.ok()?, same, "the other claim was replaced");
+    Ok(())
+}
+
+/// Two apps, each with settings that are deleted after the backup. Returns the settings that came back with `db`.
+async fn with_settings(tenant: &NodeTenant<'_>, flags: &[&str]) -> Result<Vec<String>> {
+    tenant.start_pod("other", BYTES).await?;
+    tenant.start_deployment("db", BYTES).await?;
+    // Its template has the label, and its pods; a selector asks for the Deployment's own.
+    tenant.kubectl(&["label", "deployment", "db", "app=db"]).await?.ok()?;
+    for app in ["db", "other"] {
+        tenant
+            .apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "old"},
+                "metadata": {"name": format!("{app}-settings"), "labels": {"app": app}}}))
+            .await?;
+    }
+    only_db_goes_back(tenant, flags).await?;
+    let found = tenant.kubectl(&["get", "configmaps", "--selector=app", "-o", "name"]).await?.ok()?;
+    Ok(found.lines().map(ToOwned::to_owned).collect())
+}
+
+#[tokio::test]
+async fn only_what_has_the_labels_goes_back() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let tenant = cluster.tenant("back-labels", "lena").await?;
+    assert_eq!(with_settings(&tenant, &["-l", "app=db"]).await?, ["configmap/db-settings"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn only_the_resources_that_are_asked_for_come_back() -> Result<()> {
+    let Some(cluster) = cluster().await? else { return Ok(()) };
+    let tenant = cluster.tenant("back-kinds", "kees").await?;
+    // Without their volumes, Velero leaves claims with the names of those they had.
+    let kinds = "deployments,pods,persistentvolumeclaims,persistentvolumes";
+    let flags = ["--only-claim", "db", "--include-resources", kinds];
+    assert_eq!(with_settings(&tenant, &flags).await?, Vec::<String>::new());
     Ok(())
 }
 
@@ -170,21 +208,6 @@ async fn the_way_back_that_is_printed_after_a_failure_works_as_it_is_printed() -
     let printed = printed.with_context(|| format!("no way back: {failed:#?}"))?;
     tenant.type_and_confirm(printed).await?.with_code(0)?;
     assert_eq!(tenant.checksum("db").await?, before);
-    Ok(())
-}
-
-/// Removes every piece of the tenant's volumes from the bucket, not the lists of them: so Velero begins to restore them.
-fn damage_data(tenant: &NodeTenant<'_>) -> Result<()> {
-    let pieces = tenant.cluster.site.node()?.platform_bucket().join("kopia").join(&tenant.namespace);
-    let mut removed = 0;
-    for piece in std::fs::read_dir(&pieces).with_context(|| format!("reading {}", pieces.display()))? {
-        let piece = piece?;
-        if piece.file_name().to_string_lossy().starts_with('p') {
-            std::fs::remove_file(piece.path())?;
-            removed += 1;
-        }
-    }
-    ensure!(removed > 0, "nothing in {}", pieces.display());
     Ok(())
 }
 

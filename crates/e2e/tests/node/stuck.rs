@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use e2e::NodeTenant;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{alone, say};
@@ -12,9 +13,18 @@ const BYTES: u64 = 1 << 20;
 const GONE: SignedDuration = SignedDuration::from_secs(10);
 /// What a neighbour may wait from then on.
 const WITHIN: SignedDuration = SignedDuration::from_mins(1);
-const TIMES: &str = "jsonpath={.metadata.creationTimestamp} {.status.veleroRestore.status.startTimestamp}";
 const OUTCOME: &str =
     "jsonpath={.status.conditions[?(@.type=='DataRestored')].reason} {.status.claims[*].state}";
+
+/// How long a Backup or Restore waited from its request until Velero began with it.
+pub(crate) async fn waited(tenant: &NodeTenant<'_>, kind: &str, name: &str) -> Result<SignedDuration> {
+    let started = format!("{{.status.velero{kind}.status.startTimestamp}}");
+    let times = format!("jsonpath={{.metadata.creationTimestamp}} {started}");
+    let resource = format!("nonadmin{}", kind.to_lowercase());
+    let times = tenant.kubectl(&["get", &resource, name, "-o", &times]).await?.ok()?;
+    let (asked, started) = times.trim().split_once(' ').context("two times")?;
+    Ok(started.parse::<Timestamp>()?.duration_since(asked.parse()?))
+}
 
 /// The Deployment was scaled to zero since the backup: Velero creates the pod, and its ReplicaSet removes it at once. Velero
 /// itself would wait for hours, and works on one restore at a time.
@@ -41,10 +51,7 @@ async fn a_restore_whose_pod_is_gone_holds_nobody_up() -> Result<()> {
     neighbour.cli(&back).await?.with_code(0)?;
     ensure!(began.elapsed() < Duration::from_mins(3), "the neighbour waited {:?}", began.elapsed());
     assert_eq!(neighbour.checksum("db").await?, written);
-    // From the request until Velero began with it.
-    let times = neighbour.kubectl(&["get", "nonadminrestore", "back", "-o", TIMES]).await?.ok()?;
-    let (asked, started) = times.trim().split_once(' ').context("two times")?;
-    let waited = started.parse::<Timestamp>()?.duration_since(asked.parse()?);
+    let waited = waited(&neighbour, "Restore", "back").await?;
     say(&format!("next to a restore whose pod is gone, another one started after {waited:#}"))?;
     ensure!(waited < GONE + WITHIN, "it started after {waited:#}");
 
