@@ -42,7 +42,7 @@ async fn a_volume_that_velero_fails_to_restore_is_reported_in_veleros_words_and_
     let found = tenant.kubectl(&["get", "nonadminrestore", "back", "-o", OUTCOME]).await?.ok()?;
     assert_eq!(found.trim(), "VolumesFailed Failed");
 
-    // Why, in Velero's own words.
+    // The reason is Velero's message.
     let path = format!("jsonpath={{.items[?(@.spec.pod.namespace=='{}')].status.message}}", tenant.namespace);
     let words = cluster.site.kubectl(&["get", "podvolumerestores", "-n", VELERO, "-o", &path]).await?.ok()?;
     let begin: String = words.trim().chars().take(80).collect();
