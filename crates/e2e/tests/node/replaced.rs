@@ -154,8 +154,7 @@ async fn only_what_has_the_labels_goes_back() -> Result<()> {
 async fn only_the_resources_that_are_asked_for_come_back() -> Result<()> {
     let Some(cluster) = cluster().await? else { return Ok(()) };
     let tenant = cluster.tenant("back-kinds", "kees").await?;
-    // Without their volumes, Velero leaves claims with the names of those they had.
-    let kinds = "deployments,pods,persistentvolumeclaims,persistentvolumes";
+    let kinds = "deployments,pods,persistentvolumeclaims";
     let flags = ["--only-claim", "db", "--include-resources", kinds];
     assert_eq!(with_settings(&tenant, &flags).await?, Vec::<String>::new());
     Ok(())

@@ -94,7 +94,8 @@ pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
 
 /// Whether nothing that the request names, or that may come back at all, is left.
 fn nothing_left(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> bool {
-    let wanted = generate::spec(seen, policy, &[]).included_resources.unwrap_or_default();
+    let mut wanted = generate::spec(seen, policy, &[]).included_resources.unwrap_or_default();
+    wanted.retain(|name| name != generate::VOLUMES);
     let served = seen.access.served.as_deref().unwrap_or_default();
     !wanted.is_empty() && filters::all_left_out(&wanted, left_out.withheld(), served)
 }

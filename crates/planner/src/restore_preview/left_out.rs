@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{CLAIMS, Existing, Observed, PODS};
 use crate::admission::TOKENS;
-use crate::fence;
 use crate::served::{Served, selects};
+use crate::{fence, volumes};
 
 /// Resources that Velero never restores, as group-resources (nonRestorableResources in its restore controller).
 const NEVER_BY_VELERO: [&str; 8] = [
@@ -86,7 +86,11 @@ pub(super) fn by_resource(seen: &Observed<'_>, resource: &str, served: &Served) 
     if listed(requested.excluded_resources.as_deref().unwrap_or_default()) {
         return Some(LeftOutBy::Request("excludedResources"));
     }
-    if leaves_out(requested) {
+    let comes_with_claims = || {
+        let included = requested.included_resources.as_deref().unwrap_or_default();
+        resource == "persistentvolumes" && volumes::claims_without_volumes(included)
+    };
+    if leaves_out(requested) && !comes_with_claims() {
         return Some(LeftOutBy::Request("includedResources"));
     }
     if seen.not_permitted.iter().any(|name| name == resource) {

@@ -8,6 +8,8 @@ use kube::core::{Selector, SelectorExt};
 
 /// The names under which Velero finds claims.
 const CLAIMS: [&str; 3] = ["persistentvolumeclaims", "persistentvolumeclaim", "pvc"];
+/// The names under which Velero finds the volumes of claims.
+const VOLUMES: [&str; 3] = ["persistentvolumes", "persistentvolume", "pv"];
 /// The names under which Velero finds pods.
 const PODS: [&str; 3] = ["pods", "pod", "po"];
 
@@ -48,15 +50,21 @@ impl Scope {
     }
 }
 
+/// Whether a list of resources has claims, and not their volumes.
+pub(crate) fn claims_without_volumes(list: &[String]) -> bool {
+    lists(list, &CLAIMS) && !lists(list, &VOLUMES)
+}
+
 fn includes(spec: &RestoreSpec, names: &[&str]) -> bool {
-    let lists = |list: &[String]| {
-        list.iter().any(|name| {
-            let name = name.to_ascii_lowercase();
-            let name = name.trim_end_matches('.');
-            name == "*" || names.contains(&name)
-        })
-    };
     let included = spec.included_resources.as_deref().unwrap_or_default();
     let excluded = spec.excluded_resources.as_deref().unwrap_or_default();
-    (included.is_empty() || lists(included)) && !lists(excluded)
+    (included.is_empty() || lists(included, names)) && !lists(excluded, names)
+}
+
+fn lists(list: &[String], names: &[&str]) -> bool {
+    list.iter().any(|name| {
+        let name = name.to_ascii_lowercase();
+        let name = name.trim_end_matches('.');
+        name == "*" || names.contains(&name)
+    })
 }

@@ -168,6 +168,19 @@ fn a_restore_without_claims_says_nothing_about_them() {
     assert_snapshot!(world.condition("nar shop/again", DATA), @"True/NoVolumes: there is no volume data to restore");
 }
 
+/// Without them, claims would wait for ever for the volumes they had.
+#[test]
+fn claims_come_back_with_their_volumes_whatever_is_listed() {
+    let listed = |asked: serde_json::Value| {
+        let world = restoring(json!({ "includedResources": asked }));
+        world.get(&format!("restore {RESTORE}"))["spec"]["includedResources"].clone()
+    };
+    assert_eq!(listed(json!(["pods", "PVC"])), json!(["pods", "PVC", "persistentvolumes"]));
+    for asked in [json!(["pods"]), json!(["pvc", "pv"]), json!(["*"])] {
+        assert_eq!(listed(asked.clone()), asked);
+    }
+}
+
 #[test]
 fn volumes_of_another_restore_of_this_name_do_not_count() {
     let mut world = restoring(json!({}));
