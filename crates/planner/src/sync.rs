@@ -19,6 +19,8 @@ use crate::{Action, Event, Key, Object, Plan, Target, backup};
 
 /// Which namespace, by uid, an administrator has given the backups of its earlier namesakes to.
 pub const ADOPTIONS: &str = "nacre-adoptions";
+/// The end of the key under which that ConfigMap says who gave them. No namespace has a dot in its name.
+pub(crate) const ADOPTED_BY: &str = ".requester";
 /// A backup in a tenant's storage contradicts it.
 pub const IGNORED: &str = "BackupIgnored";
 /// A spec longer than this is not one that a person wrote; a request is made without it.
@@ -133,14 +135,29 @@ fn in_platform_storage(view: &State, velero: &Backup) -> Finding {
     let Some((owner, origin)) = origin(velero) else { return Finding::Settled };
     let Some(namespace) = open_namespace(view, owner) else { return Finding::Settled };
     if made_in(&velero.metadata, &namespace) {
-        return wanted(view, velero, &namespace, origin, None, None);
+        let by = annotation(&velero.metadata, labels::ADOPTED_BY);
+        return asked_by(by, wanted(view, velero, &namespace, origin, None, None));
     }
     if !is_adopted(view, &namespace) {
         return Finding::Held(Key::new(Kind::NonAdminBackup, owner, origin));
     }
-    let body = json!({"metadata": {"annotations": {labels::ORIGIN_NAMESPACE_UID: namespace.metadata.uid}}});
+    let record = view.admin::<ConfigMap>(ADOPTIONS);
+    let by = adopter(record.as_deref(), &namespace);
+    let mut annotations = json!({labels::ORIGIN_NAMESPACE_UID: namespace.metadata.uid});
+    // The request is created after this: what a crash in between would forget is written down here.
+    annotations[labels::ADOPTED_BY] = json!(by);
+    let body = json!({"metadata": {"annotations": annotations}});
     let adoption = Action::Patch(Target::of(Kind::Backup, &velero.metadata), body);
-    wanted(view, velero, &namespace, origin, None, Some(adoption))
+    asked_by(by, wanted(view, velero, &namespace, origin, None, Some(adoption)))
+}
+
+/// Lets a request carry the name of the administrator who had it made. Nobody asked for one that was merely found.
+fn asked_by(user: Option<&str>, mut finding: Finding) -> Finding {
+    if let (Finding::Wanted(request, _), Some(user)) = (&mut finding, user) {
+        let record = format!(r#"{{"user":{},"uid":"","groups":[],"scopes":[]}}"#, json!(user));
+        request.metadata.annotations = Some([(labels::REQUESTER.to_owned(), record)].into());
+    }
+    finding
 }
 
 /// The namespace and the request that a Velero Backup in the administrators' storage was made for, as it says itself.
@@ -184,6 +201,18 @@ pub fn is_given(record: Option<&ConfigMap>, namespace: &Namespace) -> bool {
     let name = namespace.metadata.name.as_deref().unwrap_or_default();
     let given = record.and_then(|record| record.data.as_ref()?.get(name));
     given.is_some() && given == namespace.metadata.uid.as_ref()
+}
+
+/// The key under which the record of adoptions says who gave this namespace its backups.
+pub fn adopter_key(namespace: &str) -> String {
+    format!("{namespace}{ADOPTED_BY}")
+}
+
+/// Who gave this very namespace what earlier ones of its name have left; none if that was not written down.
+pub fn adopter<'a>(record: Option<&'a ConfigMap>, namespace: &Namespace) -> Option<&'a str> {
+    let record = record.filter(|record| is_given(Some(record), namespace))?;
+    let key = adopter_key(namespace.metadata.name.as_deref().unwrap_or_default());
+    record.data.as_ref()?.get(&key).map(String::as_str).filter(|user| !user.is_empty())
 }
 
 /// The name of the request it was made for, if everything it says about names can be so.

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, api::ListParams};
 use planner::{
     ownership::annotation,
-    sync::{is_given, left_by_a_namesake},
+    sync::{adopter_key, is_given, left_by_a_namesake},
 };
 use serde::Serialize;
 
@@ -76,6 +76,9 @@ pub(super) struct Row {
     /// Whom they were handed to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) uid: Option<String>,
+    /// Who handed them over, if that was written down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) by: Option<String>,
 }
 
 impl Facts {
@@ -133,12 +136,15 @@ impl Facts {
     pub(super) fn overview(&self) -> Vec<Row> {
         let owners =
             self.backups.iter().filter_map(|backup| annotation(&backup.metadata, labels::NAB_NAMESPACE));
-        let names: BTreeSet<&str> = owners.chain(self.record.keys().map(String::as_str)).collect();
+        // No namespace has a dot in its name: such keys say who handed them over.
+        let given = self.record.keys().map(String::as_str).filter(|key| !key.contains('.'));
+        let names: BTreeSet<&str> = owners.chain(given).collect();
         names.into_iter().filter_map(|name| self.row(name)).collect()
     }
 
     fn row(&self, name: &str) -> Option<Row> {
         let (namespace, uid) = (self.namespace(name), self.record.get(name).cloned());
+        let by = uid.as_ref().and_then(|_| self.record.get(&adopter_key(name)).cloned());
         let left = namespace.map_or(0, |namespace| self.left_for(namespace).len());
         let given = namespace.is_some_and(|namespace| self.is_given(namespace));
         let state = match (namespace, &uid) {
@@ -149,7 +155,7 @@ impl Facts {
             (_, None) => return None,
         };
         // What was handed over is on its way, and held back no more.
-        Some(Row { namespace: name.to_owned(), state, held_back: if given { 0 } else { left }, uid })
+        Some(Row { namespace: name.to_owned(), state, held_back: if given { 0 } else { left }, uid, by })
     }
 }
 
@@ -192,7 +198,7 @@ mod tests {
                 backup("lost", "daily", "1"),
             ],
             storage: [("default".to_owned(), storage)].into(),
-            record: [("farm", "2"), ("mill", "2"), ("void", "9")]
+            record: [("farm", "2"), ("farm.requester", "root"), ("mill", "2"), ("void", "9")]
                 .map(|(name, uid)| (name.to_owned(), uid.to_owned()))
                 .into(),
         }
@@ -219,5 +225,6 @@ mod tests {
             ("void", State::Gone, 0),
         ];
         assert_eq!(reported, wanted);
+        assert_eq!((rows[0].by.as_deref(), rows[1].by.as_deref()), (Some("root"), None));
     }
 }

@@ -14,8 +14,10 @@ use crate::{
     output::{Format, Outcome, lines, print, remark, say},
     table::{Cell, Table},
     text::{age, count},
+    whoami,
 };
 use facts::{Facts, Left};
+use record::Given;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -26,8 +28,8 @@ use facts::{Facts, Left};
 
 A namespace that was deleted and re-created may belong to somebody else: backups of the earlier one in the
 cluster's own storage are not shown until an administrator adopts them. Whoever owns the namespace then can restore
-them, Secrets included. It is stored in the ConfigMap nacre-adoptions in Velero's namespace, for just the namespace as it is
-now: if that is deleted and re-created, it needs a new decision.")]
+them, Secrets included. It is stored in the ConfigMap nacre-adoptions in Velero's namespace, with your user name, for just the
+namespace as it is now: if that is deleted and re-created, it needs a new decision.")]
 pub(crate) struct Adopt {
     /// The namespace that gets the backups.
     #[arg(value_name = "NAMESPACE", required_unless_present = "list")]
@@ -118,7 +120,9 @@ async fn hand_over(session: &Session, name: &str, args: &Adopt) -> Result<Outcom
         remark("nothing was adopted");
         return Ok(Outcome::Failed);
     }
-    record::write(session, name, Some(uid)).await?;
+    // The API server checks the name. Without one the adoption counts as well.
+    let by = whoami::caller(session).await.ok().map(|caller| caller.user);
+    record::write(session, name, Some(Given { uid, by: by.as_deref() })).await?;
     let words = format!(
         "{number} given to namespace {name}; see `kubectl nacre backup get -n {name}` in a few seconds"
     );
@@ -154,13 +158,14 @@ async fn list(session: &Session) -> Result<Outcome> {
         return Ok(Outcome::Good);
     }
     let table = || {
-        let mut table = Table::new(&["NAMESPACE", "STATE", "HELD-BACK", "UID"]);
+        let mut table = Table::new(&["NAMESPACE", "STATE", "HELD-BACK", "UID", "BY"]);
         for row in &rows {
             table.row([
                 row.namespace.as_str().into(),
                 row.state.cell(),
                 row.held_back.to_string().into(),
                 row.uid.as_deref().into(),
+                row.by.as_deref().into(),
             ]);
         }
         table.to_string()

@@ -2,12 +2,12 @@
 
 use anyhow::{Context as _, Result};
 use api::{
-    NonAdminBackup, NonAdminBackupStorageLocation, condition,
+    NonAdminBackup, NonAdminBackupStorageLocation, condition, labels,
     velero::{Backup, BackupStorageLocation},
 };
-use e2e::TestCluster;
+use e2e::{TestCluster, VELERO};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::{Api, api::PostParams};
+use kube::{Api, ResourceExt as _, api::PostParams};
 use serde_json::{Value, json};
 
 use crate::{
@@ -309,12 +309,27 @@ async fn backups_of_a_namespace_made_anew_are_handed_over_and_held_back_again() 
     );
     let spaces: Api<Namespace> = Api::all(test_cluster.bed.client().await?);
     assert_eq!(recorded().await?, spaces.get("heir").await?.metadata.uid);
-    ida.tenant
-        .wait("the backup to be there", "daily", |backup: Option<&NonAdminBackup>| backup.map(|_| ()))
+    let given = ida
+        .tenant
+        .wait("the backup to be there", "daily", |backup: Option<&NonAdminBackup>| backup.cloned())
         .await?;
     assert!(says(test_cluster, &["adopt", "heir", "--yes"]).await?.contains("already"));
+    // It carries the name of who adopted it, and nobody can write another one.
+    let whoami = ["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"];
+    let user = test_cluster.bed.kubectl(&whoami).await?.ok()?;
+    let record = given.annotations().get(labels::REQUESTER).cloned().unwrap_or_default();
+    assert!(record.starts_with(&format!(r#"{{"user":"{user}""#)), "{record}");
     let table = says(test_cluster, &["adopt", "--list"]).await?;
-    assert!(row(&table).is_some_and(|row| row.contains("adopted")), "{table}");
+    assert!(row(&table).is_some_and(|row| row.contains("adopted") && row.ends_with(&user)), "{table}");
+    let forged = r#"{"data":{"heir.requester":"somebody"}}"#;
+    let forge = ["patch", "configmap", "nacre-adoptions", "-n", VELERO, "--type=merge", "-p", forged];
+    let refused = test_cluster.bed.kubectl(&forge).await?;
+    assert!(!refused.success && refused.stderr.contains("nacre-adoptions"), "{refused:#?}");
+    let renewed =
+        [&forge[..7], &[r#"{"data":{"heir":"another"}}"#, "--as=mallory", "--as-group=system:masters"]]
+            .concat();
+    let refused = test_cluster.bed.kubectl(&renewed).await?;
+    assert!(!refused.success && refused.stderr.contains("nacre-adoptions"), "{refused:#?}");
 
     // Taken back: what comes later is held back, what is there stays.
     says(test_cluster, &["adopt", "heir", "--remove"]).await?;

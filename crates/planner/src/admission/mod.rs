@@ -16,6 +16,7 @@
 //! | `restores` | names of Restores for the fence to go by, and new namespaces, others' service accounts and others' volumes out of tenants' restores |
 //! | `requester`, `record`, `recorder` | the record of who asked true |
 //! | `finalizers` | nacre a write, by putting its finalizer onto new requests |
+//! | `adoptions` | the record of who adopted backups true |
 //! | `deletion` | the data of backups for those to delete who may delete the request |
 //! | `dedicated` | a Velero for tenants alone to tenants' namespaces, and to what tenants may have |
 //! | `snapshots` | other tenants' snapshots from what a tenant's backup says when it is deleted |
@@ -26,6 +27,7 @@
 //!
 //! What the controllers would refuse anyway is refused earlier by [`webhook`], with the same words ([`review`]).
 
+mod adoptions;
 mod baseline;
 pub mod certificate;
 mod dedicated;
@@ -126,6 +128,7 @@ pub fn policies(namespace: &str) -> Vec<ValidatingAdmissionPolicy> {
         sizes::locations(),
         requester::own(namespace),
         deletion::data(namespace),
+        adoptions::names(namespace),
     ]
 }
 

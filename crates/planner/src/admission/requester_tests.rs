@@ -2,7 +2,7 @@ use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Var
 use kube::core::ObjectMeta;
 use serde_json::{Value, json};
 
-use super::{deletion, finalizers, marks, record, requester};
+use super::{adoptions, deletion, finalizers, marks, record, requester};
 use crate::requester::{Identity, Requester, of};
 use crate::vap::harness::Ask;
 
@@ -200,4 +200,41 @@ fn each_kind_gets_its_own_finalizer() {
         own("nonadminbackupstoragelocations"),
         "nonadminbackupstoragelocation.oadp.openshift.io/finalizer"
     );
+}
+
+#[test]
+fn whoever_adopts_backups_writes_no_other_name_than_their_own() {
+    let map = |data: Value| json!({"metadata": {"name": "nacre-adoptions"}, "data": data});
+    let by = |ask: Ask, user: &str| {
+        ask.of("", "configmaps").inside("velero", "v").by(user).passes(&adoptions::names("velero"))
+    };
+    let roots = map(json!({"shop": "1", "shop.requester": "root"}));
+    for (user, data, passes) in [
+        ("root", json!({"shop": "1", "shop.requester": "root"}), true),
+        ("root", json!({"shop": "1"}), true),
+        ("eve", json!({"shop": "1", "shop.requester": "root"}), false),
+        ("eve", json!({"farm": "1", "farm.requester": "eve", "shop": "1", "shop.requester": "root"}), false),
+    ] {
+        assert_eq!(by(Ask::create(map(data.clone())), user), passes, "{user}: {data}");
+    }
+    for (user, data, passes) in [
+        // Others' lines stay as they are, and may go.
+        ("eve", json!({"farm": "1", "farm.requester": "eve", "shop": "1", "shop.requester": "root"}), true),
+        ("eve", json!({}), true),
+        ("eve", json!({"shop": "1"}), true),
+        ("eve", json!({"shop.requester": "root"}), true),
+        ("eve", json!({"shop": "1", "shop.requester": "eve"}), true),
+        ("eve", json!({"shop": "1", "shop.requester": "ada"}), false),
+        ("eve", json!({"shop": "2", "shop.requester": "root"}), false),
+        ("root", json!({"shop": "2", "shop.requester": "root"}), true),
+    ] {
+        assert_eq!(by(Ask::update(roots.clone(), map(data.clone())), user), passes, "{user}: {data}");
+    }
+    // A name without an adoption means nothing, and does not come to mean something.
+    let early = map(json!({"shop.requester": "root"}));
+    assert!(by(Ask::create(early.clone()), "eve"));
+    let late = map(json!({"shop": "1", "shop.requester": "root"}));
+    assert!(!by(Ask::update(early, late), "eve"));
+    let other = json!({"metadata": {"name": "other"}, "data": {"shop": "1", "shop.requester": "root"}});
+    assert!(by(Ask::create(other), "eve"), "it is about one ConfigMap");
 }

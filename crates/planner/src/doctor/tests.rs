@@ -214,7 +214,7 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
     Nacre Ok: velero/non-admin-controller-1_a is leader, as its lease shows
     Nacre Ok: all 6 CRDs are there and current
-    Admission Ok: all 44 admission policies are there and current
+    Admission Ok: all 46 admission policies are there and current
     Admission Ok: all 8 mutating admission policies are there and current
     Admission Ok: administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out, nor what Velero reads for whoever brings storage. A Velero for tenants alone would not be cluster-admin: kubectl nacre install --velero-namespace velero-tenants --fence
     Admission Ok: the API server asks nacre about requests, and its certificate fits
@@ -361,7 +361,7 @@ fn what_is_missing_or_changed_is_named() {
     };
     let policies = |object: &Object| object.kind != Kind::ValidatingAdmissionPolicy;
     insta::assert_snapshot!(all_but(policies, |_| Reading::Absent), @r"
-    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 17 more
+    Admission Problem: admission policies are missing, so what must hold even while nacre is down does not: nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 18 more
       -> kubectl nacre install -n velero
     Admission Problem: administrators and tenants share one Velero (shared mode), and the API server does not hold what it creates for tenants to their namespaces
       -> kubectl nacre install -n velero
@@ -408,7 +408,7 @@ fn what_is_missing_or_changed_is_named() {
     ");
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
     Nacre NotChecked: CRDs (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests and 1 more): you may not get customresourcedefinitions
-    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 39 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
+    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 41 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
     Admission NotChecked: mutating admission policies (nacre-requester, nacre-finalizers, nacre-imported-backups, nacre-imported-volumes, nacre-requester's binding and 3 more): you may not get mutatingadmissionpolicies, mutatingadmissionpolicybindings
     Rights NotChecked: roles and bindings (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
     ");

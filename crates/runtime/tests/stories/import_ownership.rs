@@ -4,7 +4,7 @@ use api::velero::{Backup, BackupStorageLocation};
 use api::{Kind, labels};
 use k8s_openapi::api::core::v1::Namespace;
 use planner::Key;
-use planner::policy::Adoption;
+use planner::policy::{Adoption, RequesterMode};
 use planner::sync::{Finding, candidates, find, left_by_a_namesake};
 use serde_json::{Value, json};
 
@@ -215,6 +215,8 @@ fn a_namespace_made_anew_gets_its_namesakes_backups_only_from_an_administrator()
     assert_eq!(world.names(Kind::NonAdminBackup), ["shop/one"]);
     assert_eq!(world.get("nab shop/one")["status"]["phase"], "Created");
 
+    assert!(world.get("nab shop/one")["metadata"]["annotations"][labels::REQUESTER].is_null());
+
     // For disaster recovery, whoever has the name.
     let mut world = self::world(&["shop"]);
     world.policy(|policy| policy.sync.adoption = Adoption::Name);
@@ -225,6 +227,52 @@ fn a_namespace_made_anew_gets_its_namesakes_backups_only_from_an_administrator()
     world.policy(|policy| policy.sync.adoption = Adoption::Approval);
     world.settle();
     assert_eq!(world.get("nab shop/two")["status"]["phase"], "Created", "what was given is not taken back");
+}
+
+/// What an administrator gave carries that administrator's name; what was merely found in storage nobody asked for.
+#[test]
+fn what_was_adopted_carries_the_name_of_who_adopted_it() {
+    let found = |name: &str, namespace: &str| {
+        let mut found = stored(name, "default", "shop", name);
+        found["metadata"]["annotations"][labels::ORIGIN_NAMESPACE_UID] = json!(namespace);
+        found["metadata"]["annotations"][labels::REQUESTER] = json!("ada");
+        found
+    };
+    let mut world = world(&["shop"]);
+    // A record that nobody left is wanted by the policy, and stops nothing here: Velero is given nothing to do.
+    world.policy(|policy| policy.requester.unrecorded = RequesterMode::Enforce);
+    let uid = world.get("ns shop")["metadata"]["uid"].as_str().unwrap().to_owned();
+    world.apply(found("own", &uid));
+    world.apply(found("left", "earlier"));
+    let given = json!({"data": {"shop": uid, "shop.requester": "root"}});
+    world.apply(object(Kind::ConfigMap, "velero/nacre-adoptions", given));
+    world.settle();
+    let by = |name: &str| {
+        let request = world.get(&format!("nab shop/{name}"));
+        assert_eq!(request["status"]["phase"], "Created", "{name}");
+        let metadata = serde_json::from_value(request["metadata"].clone()).unwrap();
+        planner::requester::of(&metadata).user().map(str::to_owned)
+    };
+    assert_eq!(by("left").as_deref(), Some("root"));
+    assert_eq!(by("own"), None);
+    // Who asked for the backup itself stays known to administrators, and decides who may delete its data.
+    let velero = world.get("backup left")["metadata"]["annotations"].clone();
+    assert_eq!((&velero[labels::REQUESTER], &velero[labels::ADOPTED_BY]), (&json!("ada"), &json!("root")));
+}
+
+/// The bytes in a tenant's bucket are the tenant's: a name in them is nobody's.
+#[test]
+fn what_a_tenants_bucket_says_about_who_adopted_it_is_not_believed() {
+    let mut world = world(&["shop"]);
+    let storage = available(&mut world, "shop/bucket", "mine");
+    let mut found = stored("planted", &storage, "shop", "planted");
+    found["metadata"]["annotations"][labels::ADOPTED_BY] = json!("root");
+    found["metadata"]["annotations"][labels::REQUESTER] = json!("root");
+    world.apply(found);
+    world.settle();
+    let request = world.get("nab shop/planted");
+    assert_eq!(request["status"]["phase"], "Created");
+    assert!(request["metadata"]["annotations"][labels::REQUESTER].is_null(), "{request}");
 }
 
 #[test]
