@@ -146,6 +146,7 @@ pub fn examine(seen: &Observed) -> Vec<Finding> {
     findings.extend(storage::examine(seen, policies));
     findings.extend(program::examine(seen));
     findings.extend(installed::examine(seen));
+    findings.extend(recorder::extra(seen));
     findings.extend(fence::examine(seen));
     findings.extend(webhook::examine(seen));
     findings.extend(rights::examine(seen));

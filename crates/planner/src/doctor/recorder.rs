@@ -1,9 +1,11 @@
 //! Whether nacre's webhook records who asks, where the API server cannot do that by itself.
 
+use std::collections::BTreeSet;
+
 use super::{Area, Finding, Observed, installed};
 use crate::Object;
 use crate::admission::certificate::Configuration;
-use crate::admission::webhook;
+use crate::admission::{extra_keys, listed_keys, webhook};
 use crate::policy::{Policy, Reading, RequesterMode};
 
 const AREA: Area = Area::Admission;
@@ -33,6 +35,34 @@ pub(super) fn examine(seen: &Observed, found: &Object) -> Finding {
     AREA.note(
         "nacre's webhook records who asks, while nacre runs (Kubernetes 1.36 and later do it by themselves)",
     )
+}
+
+/// Which extra fields of users are recorded. The lists have to be the same: a policy compares records byte by byte.
+pub(super) fn extra(seen: &Observed) -> Option<Finding> {
+    let installed = seen.installed.iter().map(|(_, found)| found).chain([&seen.recorder]);
+    let lists: BTreeSet<String> = installed
+        .filter_map(|found| match found {
+            Reading::Found(found) => extra_keys(&mut found.body.clone())?.as_str().map(str::to_owned),
+            _ => None,
+        })
+        .collect();
+    if lists.len() > 1 {
+        let lists: Vec<String> = lists.into_iter().collect();
+        return Some(AREA.problem(
+            format!(
+                "who records and who checks that list different extra fields of users ({}): whoever has such a field cannot ask",
+                lists.join(" and ")
+            ),
+            format!("{}; say which with --requester-extra", seen.installer()),
+        ));
+    }
+    let keys = listed_keys(lists.first().map(String::as_str));
+    (!keys.is_empty()).then(|| {
+        AREA.note(format!(
+            "of extra fields of users {} are recorded: everybody who may read a request can read them",
+            keys.join(", ")
+        ))
+    })
 }
 
 /// Requests that are made while nobody records who asks.

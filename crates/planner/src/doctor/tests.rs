@@ -456,6 +456,27 @@ fn who_asks_is_recorded_by_the_api_server_or_by_the_webhook() {
 }
 
 #[test]
+fn extra_fields_of_users_are_named_and_listed_alike() {
+    let listing = |kinds: &[Kind]| {
+        sick(|seen| {
+            let found = seen.installed.iter_mut().filter(|(wanted, _)| kinds.contains(&wanted.kind));
+            for (_, found) in found {
+                if let Reading::Found(found) = found
+                    && let Some(keys) = crate::admission::extra_keys(&mut found.body)
+                {
+                    *keys = json!(r#"["example.com/team"]"#);
+                }
+            }
+        })
+    };
+    insta::assert_snapshot!(listing(&[Kind::ValidatingAdmissionPolicy, Kind::MutatingAdmissionPolicy]), @"Admission Note: of extra fields of users example.com/team are recorded: everybody who may read a request can read them");
+    insta::assert_snapshot!(listing(&[Kind::MutatingAdmissionPolicy]), @r#"
+    Admission Problem: who records and who checks that list different extra fields of users (["example.com/team"] and []): whoever has such a field cannot ask
+      -> kubectl nacre install -n velero; say which with --requester-extra
+    "#);
+}
+
+#[test]
 fn the_api_server_can_ask_nacre() {
     insta::assert_snapshot!(sick(|seen| seen.webhook = Reading::Absent), @r"
     Admission Warning: there is no ValidatingWebhookConfiguration nacre: a bad request is stored first and refused by its condition
