@@ -2,6 +2,7 @@
 //! Velero somebody with just too little gets less than somebody with just enough.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::velero::{Backup, Restore};
@@ -9,7 +10,7 @@ use api::{
     NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
     NonAdminSchedule, condition, labels,
 };
-use bed::Bed;
+use bed::{Bed, eventually};
 use e2e::{NACRE, Tenant, TestCluster, refused_by};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::Role;
@@ -222,7 +223,7 @@ async fn e1_e2_e4_c16_somebody_with_just_too_little_gets_less_than_somebody_with
     shop.keep_keys("keys", &bed.store()?.credentials()).await?;
     shop.bring_bucket("own", "shop", "keys").await?;
     shop.location_available("own").await?;
-    a_location_takes_the_permission_to_read_its_secret(&eve).await?;
+    a_location_takes_the_permission_to_read_its_secret(&test_cluster, &eve).await?;
     a_copy_holds_what_one_may_read(&test_cluster, &shop, &eve).await?;
     contents_are_for_those_who_may_read_them(&shop, &eve).await?;
     a_restore_brings_back_what_one_may_create(&test_cluster, &shop, &eve).await?;
@@ -230,11 +231,36 @@ async fn e1_e2_e4_c16_somebody_with_just_too_little_gets_less_than_somebody_with
     // About 35 kinds, two people, two verbs to read and one to create: and not one more for the second request.
     let reviews = nacre.metric("nacre_access_reviews_total").await?;
     ensure!((1.0..400.0).contains(&reviews), "{reviews} reviews");
+    test_cluster.set_policy(&format!("{policy}\nrequester: {{mode: ignore}}")).await?;
+    without_the_check_all_of_it_works(&test_cluster, &shop, &eve).await
+}
+
+/// The planted weakness: the attempts are good ones, and nothing but the check of permissions stands in their way.
+async fn without_the_check_all_of_it_works(
+    test_cluster: &TestCluster,
+    shop: &Tenant<'_>,
+    eve: &Tenant<'_>,
+) -> Result<()> {
+    eve.location_available("hers").await?;
+    downloads::link(eve, "all").await?;
+    let own = json!({"spec": {"backupSpec": {"storageLocation": "own"}}});
+    eve.create::<NonAdminBackup>("stolen", own).await?;
+    ensure!(eve.backup_ends("stolen").await? == "Completed", "it did not complete");
+    let out = excluded(test_cluster, &eve.backup_starts("stolen").await?).await?;
+    ensure!(!out.contains(&"secrets".to_owned()), "{out:?}");
+    lose(shop).await?;
+    eve.restore("smuggled", "daily").await?;
+    ensure!(eve.restore_ends("smuggled").await? == "Completed", "it did not complete");
+    ensure!(shop.api::<Secret>().get_opt("till").await?.is_some(), "the Secret is not back");
+    ensure!(shop.api::<Role>().get_opt("reads-secrets").await?.is_some(), "the Role is not back");
     Ok(())
 }
 
-/// C16: eve names ada's Secret as the key to a bucket.
-async fn a_location_takes_the_permission_to_read_its_secret(eve: &Tenant<'_>) -> Result<()> {
+/// C16: eve names ada's Secret as the key to a bucket. bob may read that Secret, and no other.
+async fn a_location_takes_the_permission_to_read_its_secret(
+    test_cluster: &TestCluster,
+    eve: &Tenant<'_>,
+) -> Result<()> {
     eve.bring_bucket("hers", "hers", "keys").await?;
     let is_refused = |location: Option<&NonAdminBackupStorageLocation>| {
         let conditions = &location?.status.as_ref()?.conditions;
@@ -243,6 +269,17 @@ async fn a_location_takes_the_permission_to_read_its_secret(eve: &Tenant<'_>) ->
     };
     let refused = eve.wait("hers to be refused", "hers", is_refused).await?;
     ensure!(refused.contains("\"eve\" may not get secrets/keys"), "{refused}");
+    let bed = &test_cluster.bed;
+    let bob = operator(test_cluster, "shop", "bob").await?;
+    let keys =
+        json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["keys"], "verbs": ["get"]}]);
+    grant(bed, "shop", "bob", "reads-keys", keys).await?;
+    eventually("bob to be allowed", Duration::from_mins(1), async || {
+        bed.kubectl(&["auth", "can-i", "get", "secrets/keys", "-n", "shop", "--as=bob"]).await?.ok().map(drop)
+    })
+    .await?;
+    bob.bring_bucket("his", "his", "keys").await?;
+    bob.location_available("his").await?;
     Ok(())
 }
 

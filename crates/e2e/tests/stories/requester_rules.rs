@@ -108,7 +108,7 @@ async fn e2_e4_updates_and_roles_are_for_those_who_may_and_the_policy_may_want_a
 }
 
 /// Why a restore is not accepted, once it is not.
-async fn restore_refused(tenant: &Tenant<'_>, name: &str) -> Result<String> {
+pub(crate) async fn restore_refused(tenant: &Tenant<'_>, name: &str) -> Result<String> {
     let is_false = |restore: Option<&NonAdminRestore>| {
         let found = condition::get(&restore?.status.as_ref()?.conditions, condition::ACCEPTED)?.clone();
         (found.status == "False").then(|| format!("{}: {}", found.reason, found.message))
