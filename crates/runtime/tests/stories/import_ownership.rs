@@ -264,7 +264,6 @@ fn what_was_adopted_carries_the_name_of_who_adopted_it() {
 #[test]
 fn what_a_tenants_bucket_says_about_who_adopted_it_is_not_believed() {
     let mut world = world(&["shop"]);
-    world.policy(|policy| policy.requester.unrecorded = RequesterMode::Enforce);
     let storage = available(&mut world, "shop/bucket", "mine");
     let mut found = stored("planted", &storage, "shop", "planted");
     found["metadata"]["annotations"][labels::ADOPTED_BY] = json!("root");
