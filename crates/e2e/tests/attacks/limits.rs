@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use api::velero::{Backup, DownloadRequest};
 use api::{Kind, NonAdminBackup, NonAdminDownloadRequest, Phase, condition, labels};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::json;
@@ -12,9 +13,10 @@ use crate::attack_cluster::AttackCluster;
 /// E1: download of contents and logs from the cluster's own storage
 pub(crate) async fn e1_contents_of_the_clusters_own_storage(attack_cluster: &AttackCluster) -> Result<()> {
     let mallory = attack_cluster.attacker("e1").await?;
+    mallory.create::<ConfigMap>("mine", json!({})).await?;
     mallory.back_up("own").await?;
     ensure!(mallory.backup_ends("own").await? == "Completed", "the backup did not complete");
-    for kind in ["BackupContents", "BackupLog", "BackupResourceList"] {
+    for kind in ["BackupContents", "BackupLog"] {
         let name = kind.to_ascii_lowercase();
         let target = json!({"spec": {"target": {"kind": kind, "name": "own"}}});
         mallory.create::<NonAdminDownloadRequest>(&name, target).await?;
@@ -26,6 +28,20 @@ pub(crate) async fn e1_contents_of_the_clusters_own_storage(attack_cluster: &Att
             })
             .await?;
     }
+    // nacre reads the list of objects itself, and publishes the namespace's own and nothing else.
+    let target = json!({"spec": {"target": {"kind": "BackupResourceList", "name": "own"}}});
+    mallory.create::<NonAdminDownloadRequest>("list", target).await?;
+    let published = mallory
+        .wait("the list", "list", |request: Option<&NonAdminDownloadRequest>| {
+            let status = request?.status.as_ref()?;
+            condition::is_true(&status.conditions, condition::PROCESSED).then(|| status.clone())
+        })
+        .await?;
+    let link = published.velero.as_ref().and_then(|velero| velero.status.as_ref()?.download_url.as_ref());
+    ensure!(link.is_none(), "{published:#?}");
+    let names = published.objects.unwrap_or_default().names;
+    ensure!(names.get("v1/ConfigMap").is_some_and(|names| names.contains(&"mine".to_owned())), "{names:?}");
+    ensure!(!names.contains_key("v1/Namespace"), "it is not in the namespace: {names:?}");
     let links =
         attack_cluster.test_cluster.admin::<DownloadRequest>().await?.list(&ListParams::default()).await?;
     let mine =
