@@ -151,9 +151,11 @@ async fn a_leader_that_dies_when_a_run_is_due_leaves_one_run_for_each_time() -> 
     let made = |resource: &'static str| {
         seen.by(NACRE).only(|one| one.verb == "create" && one.resource == resource && one.code == 201).len()
     };
-    // A name is a time. What was made and deleted, or made twice, would show in the number of creations.
-    let expected = (runs.len(), runs.len());
-    ensure!((made("nonadminbackups"), made("backups")) == expected, "{expected:?}: {:#?}", seen.tally());
+    // A name is a time. What was made, deleted and made again would show in the number of creations. What a leader sent as
+    // it died is logged as timed out, whether it was done or not.
+    for resource in ["nonadminbackups", "backups"] {
+        ensure!(made(resource) <= runs.len(), "{} runs: {:#?}", runs.len(), seen.tally());
+    }
     let at_velero = Api::<Backup>::namespaced(test_cluster.bed.client().await?, VELERO);
     let at_velero = at_velero.list(&ListParams::default()).await?.items.len();
     ensure!(at_velero == runs.len(), "{at_velero} at Velero for {} runs", runs.len());

@@ -246,14 +246,14 @@ fn system_namespaces_and_veleros_own_cannot_ask() {
         world.apply(nab(place));
     }
     assert_snapshot!(world.trace(), @r"
-    status NonAdminBackup velero/daily BackingOff Accepted=False/InvalidBackupSpec
-    event Warning InvalidBackupSpec: metadata.namespace: backups cannot be asked for in this namespace; it is Velero's own; use a namespace of your own
     status NonAdminBackup kube-system/daily BackingOff Accepted=False/InvalidBackupSpec
-    event Warning InvalidBackupSpec: metadata.namespace: backups cannot be asked for in this namespace; it is one of the cluster's own (kube-*, openshift-*); use a namespace of your own
-    status NonAdminBackup openshift-adp/daily BackingOff Accepted=False/InvalidBackupSpec
     event Warning InvalidBackupSpec: metadata.namespace: backups cannot be asked for in this namespace; it is one of the cluster's own (kube-*, openshift-*); use a namespace of your own
     status NonAdminBackup office/daily BackingOff Accepted=False/InvalidBackupSpec
     event Warning InvalidBackupSpec: metadata.namespace: backups cannot be asked for in this namespace; the administrators' policy leaves it out
+    status NonAdminBackup openshift-adp/daily BackingOff Accepted=False/InvalidBackupSpec
+    event Warning InvalidBackupSpec: metadata.namespace: backups cannot be asked for in this namespace; it is one of the cluster's own (kube-*, openshift-*); use a namespace of your own
+    status NonAdminBackup velero/daily BackingOff Accepted=False/InvalidBackupSpec
+    event Warning InvalidBackupSpec: metadata.namespace: backups cannot be asked for in this namespace; it is Velero's own; use a namespace of your own
     ");
     world.policy(|policy| policy.namespaces.excluded.retain(|pattern| pattern != "off*"));
     world.settle();

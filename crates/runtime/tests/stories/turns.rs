@@ -108,12 +108,12 @@ fn what_waits_is_accepted_and_not_queued_and_costs_one_write_more() {
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/a Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=InProgress
     event Normal BackupStarted: Velero has started the backup
-    status NonAdminBackup shop/a Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=Completed
-    event Normal BackupCompleted: the backup is complete
     hold NonAdminBackup shop/c
     create Backup velero/shop-c-<3>
     status NonAdminBackup shop/c Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=2
     event Normal BackupScheduled: Velero was given the backup as shop-c-<3>
+    status NonAdminBackup shop/a Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=Completed
+    event Normal BackupCompleted: the backup is complete
     ");
 }
 
