@@ -150,6 +150,7 @@ async fn with_settings(tenant: &NodeTenant<'_>, flags: &[&str]) -> Result<Vec<St
 async fn only_what_has_the_labels_goes_back() -> Result<()> {
     let Some(cluster) = cluster().await? else { return Ok(()) };
     let tenant = cluster.tenant("back-labels", "lena").await?;
+    cluster.site.add_volumes(3).await?;
     assert_eq!(with_settings(&tenant, &["-l", "app=db"]).await?, ["configmap/db-settings"]);
     Ok(())
 }
@@ -158,6 +159,7 @@ async fn only_what_has_the_labels_goes_back() -> Result<()> {
 async fn only_the_resources_that_are_asked_for_come_back() -> Result<()> {
     let Some(cluster) = cluster().await? else { return Ok(()) };
     let tenant = cluster.tenant("back-kinds", "kees").await?;
+    cluster.site.add_volumes(3).await?;
     let kinds = "deployments,pods,persistentvolumeclaims";
     let flags = ["--only-claim", "db", "--include-resources", kinds];
     assert_eq!(with_settings(&tenant, &flags).await?, Vec::<String>::new());
