@@ -71,10 +71,7 @@ impl Fetching {
             return Err(not_followed(kind));
         }
         let used = async |answer| match answer {
-            Answer::Link(url) => {
-                let trust = Trust { file: self.cacert.clone(), blind: self.insecure_skip_tls_verify };
-                used(Link::new(&url, trust.or_of_location(session, kind, name).await)?).await
-            }
+            Answer::Link(url) => used(self.link(session, kind, name, &url).await?).await,
             Answer::Objects(_) => bail!("nacre answered with a list of objects"),
         };
         self.with_answer(session, kind, name, used).await
@@ -86,8 +83,7 @@ impl Fetching {
         let used = async |answer| match answer {
             Answer::Link(_) if !session.follows_links => Err(not_followed(kind)),
             Answer::Link(url) => {
-                let trust = Trust { file: self.cacert.clone(), blind: self.insecure_skip_tls_verify };
-                let link = Link::new(&url, trust.or_of_location(session, kind, name).await)?;
+                let link = self.link(session, kind, name, &url).await?;
                 let names = serde_json::from_slice(&logs::whole(link).await?);
                 Ok(Objects { names: names.context("reading Velero's list of resources")?, not_listed: 0 })
             }
@@ -99,6 +95,12 @@ impl Fetching {
             }
         };
         self.with_answer(session, kind, name, used).await
+    }
+
+    /// A link with what is trusted of the storage it leads to.
+    async fn link(&self, session: &Session, kind: &str, name: &str, url: &str) -> Result<Link> {
+        let trust = Trust { file: self.cacert.clone(), blind: self.insecure_skip_tls_verify };
+        Link::new(url, trust.or_of_location(session, kind, name).await)
     }
 
     /// Asks for a file, has `used` use the answer, and removes the request again.

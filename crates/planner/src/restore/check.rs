@@ -9,7 +9,9 @@ use crate::ownership::{Storage, storage};
 use crate::queue::{Queued, Stage};
 use crate::refusal::{RESTORE, StartsWhen};
 use crate::requester::{self, LeftOut, Verdict};
-use crate::{HealedBy, Policy, Refusal, bounds, common, enforce, fence, filters, healed_by, selectors};
+use crate::{
+    HealedBy, Policy, Refusal, bounds, common, enforce, fence, filters, healed_by, selectors, volumes,
+};
 
 const PATH: &str = "spec.restoreSpec";
 
@@ -95,7 +97,7 @@ pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
 /// Whether nothing that the request names, or that may come back at all, is left.
 fn nothing_left(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> bool {
     let mut wanted = generate::spec(seen, policy, &[]).included_resources.unwrap_or_default();
-    wanted.retain(|name| name != generate::VOLUMES);
+    wanted.retain(|name| name != volumes::PERSISTENT_VOLUMES);
     let served = seen.access.served.as_deref().unwrap_or_default();
     !wanted.is_empty() && filters::all_left_out(&wanted, left_out.withheld(), served)
 }

@@ -13,9 +13,6 @@ use crate::ownership::{own_name, own_restore_name};
 use crate::requester::LeftOut;
 use crate::{Action, Policy, Target, fence, filters, hook_timeout, requester, volumes};
 
-/// What claims need to come back.
-pub(super) const VOLUMES: &str = "persistentvolumes";
-
 /// The Velero Restore that this request shall get.
 pub(super) fn restore(seen: &Observed, policy: &Policy, left_out: &LeftOut) -> Restore {
     let origin = seen.meta();
@@ -118,7 +115,7 @@ pub(super) fn spec(seen: &Observed, policy: &Policy, left_out: &[String]) -> Res
     // Velero leaves a claim without its volume bound to the one it had, which is gone. From tenants' storage no volume comes.
     let alone = |list: &&mut Vec<String>| seen.trusted() && volumes::claims_without_volumes(list);
     if let Some(list) = fenced.included_resources.as_mut().filter(alone) {
-        list.push(VOLUMES.to_owned());
+        list.push(volumes::PERSISTENT_VOLUMES.to_owned());
     }
     fenced
 }

@@ -88,7 +88,7 @@ pub(super) fn by_resource(seen: &Observed<'_>, resource: &str, served: &Served) 
     }
     let comes_with_claims = || {
         let included = requested.included_resources.as_deref().unwrap_or_default();
-        resource == "persistentvolumes" && volumes::claims_without_volumes(included)
+        resource == volumes::PERSISTENT_VOLUMES && volumes::claims_without_volumes(included)
     };
     if leaves_out(requested) && !comes_with_claims() {
         return Some(LeftOutBy::Request("includedResources"));

@@ -189,8 +189,9 @@ impl State {
             let named = labels.into_iter().filter_map(|name| label(volume?.meta(), name));
             named.map(str::to_owned).collect()
         };
-        self.volumes.shift(&key, &owners(before), &owners(after));
-        self.note_volume(&key, after);
+        let now_of = owners(after);
+        self.volumes.shift(&key, &owners(before), &now_of);
+        self.note_volume(&key, after, now_of);
         self.account_for_volume(before, after);
     }
 }

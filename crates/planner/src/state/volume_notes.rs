@@ -3,20 +3,19 @@
 
 use std::collections::BTreeSet;
 
+use api::NodeAgent;
 use api::velero::{VolumeOperation, VolumeProgress};
-use api::{NodeAgent, labels};
 use jiff::Timestamp;
 
 use super::{State, WatchedKind};
 use crate::Key;
-use crate::ownership::label;
 
 /// What was last seen of a volume operation that is not over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeNote {
     uid: Option<String>,
     /// The Velero Backup or Restore it belongs to.
-    owner: Option<String>,
+    owners: Vec<String>,
     phase: String,
     progress: VolumeProgress,
     /// When phase or progress last changed.
@@ -33,8 +32,7 @@ impl State {
 
     /// The requests with volume operations that are not over.
     pub(crate) fn with_volumes_at_work(&self) -> Vec<Key> {
-        let owners: BTreeSet<_> =
-            self.volume_notes.values().filter_map(|note| note.owner.as_deref()).collect();
+        let owners: BTreeSet<_> = self.volume_notes.values().flat_map(|note| &note.owners).collect();
         owners
             .into_iter()
             .flat_map(|name| [self.backups_of(name), self.restores_of(name)])
@@ -48,8 +46,13 @@ impl State {
         self.node_agent_left = left.map(|now| self.node_agent_left.unwrap_or(now));
     }
 
-    /// Notes a change of a volume operation.
-    pub(super) fn note_volume<K: WatchedKind + VolumeOperation>(&mut self, key: &Key, after: Option<&K>) {
+    /// Notes a change of a volume operation, which belongs to these.
+    pub(super) fn note_volume<K: WatchedKind + VolumeOperation>(
+        &mut self,
+        key: &Key,
+        after: Option<&K>,
+        owners: Vec<String>,
+    ) {
         let Some(object) = after.filter(|object| !object.is_over()) else {
             self.volume_notes.remove(key);
             return;
@@ -57,12 +60,10 @@ impl State {
         let before = self.volume_notes.remove(key).filter(|note| note.uid == object.meta().uid);
         let (phase, progress) = (object.phase().to_owned(), object.progress());
         let same = before.as_ref().filter(|note| note.phase == phase && note.progress == progress);
-        let owner = [labels::VELERO_BACKUP_NAME, labels::VELERO_RESTORE_NAME];
-        let owner = owner.into_iter().find_map(|name| label(object.meta(), name));
         let cancelling_since = before.as_ref().and_then(|note| note.cancelling_since);
         let note = VolumeNote {
             uid: object.meta().uid.clone(),
-            owner: owner.map(str::to_owned),
+            owners,
             changed: same.map_or(self.now, |note| note.changed),
             cancelling_since: object.is_cancelling().then(|| cancelling_since.unwrap_or(self.now)),
             phase,

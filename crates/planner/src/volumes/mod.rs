@@ -24,7 +24,7 @@ pub use cancel::{Cancelling, Velero, cancel};
 pub use operation::{Operation, Pod, PodState, of_backup, of_restore};
 pub use outcome::{Facts, Outcome, outcome};
 pub use progress::{VolumeBytes, size};
-pub(crate) use scope::claims_without_volumes;
+pub(crate) use scope::{PERSISTENT_VOLUMES, claims_without_volumes};
 pub use stuck::{Check, Downloads, Owner, Stuck, check};
 
 /// The annotation on a Velero Backup or Restore that bounds its PodVolumeBackups or PodVolumeRestores while nacre is

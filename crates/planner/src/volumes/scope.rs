@@ -8,8 +8,10 @@ use kube::core::{Selector, SelectorExt};
 
 /// The names under which Velero finds claims.
 const CLAIMS: [&str; 3] = ["persistentvolumeclaims", "persistentvolumeclaim", "pvc"];
+/// What claims need to come back.
+pub(crate) const PERSISTENT_VOLUMES: &str = "persistentvolumes";
 /// The names under which Velero finds the volumes of claims.
-const VOLUMES: [&str; 3] = ["persistentvolumes", "persistentvolume", "pv"];
+const VOLUMES: [&str; 3] = [PERSISTENT_VOLUMES, "persistentvolume", "pv"];
 /// The names under which Velero finds pods.
 const PODS: [&str; 3] = ["pods", "pod", "po"];
 
