@@ -44,6 +44,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	@# Alone, and one at a time, since they measure.
 	cargo test --package e2e --test live_migration -- quick
 	RUST_TEST_THREADS=1 cargo test --no-fail-fast --package e2e --test load --test speed -- --nocapture
+	@$(MAKE) --no-print-directory console CONSOLE="--nocapture many::"
 	@echo "== All tests passed."
 
 .PHONY: long
@@ -58,7 +59,7 @@ long: tools build ## Run the long stories at full size (half an hour)
 # Stories that take minutes run in `make long` only. Key rotation and takeover from the Go controller are also tested
 # in memory, by the runtime's stories.
 SKIP_LONG := --skip rotation:: --skip takeover::
-SKIP_LONG_NODE := --skip choices:: --skip damaged:: --skip demo:: --skip disturbed:: --skip fenced:: --skip flood:: --skip given_up:: --skip hooks:: --skip interrupted:: --skip other_installs:: --skip own_bucket:: --skip replaced:: --skip upgraded:: --skip verify:: --skip volumes::
+SKIP_LONG_NODE := --skip choices:: --skip console:: --skip damaged:: --skip demo:: --skip disturbed:: --skip fenced:: --skip flood:: --skip given_up:: --skip hooks:: --skip interrupted:: --skip other_installs:: --skip own_bucket:: --skip replaced:: --skip upgraded:: --skip verify:: --skip volumes::
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
 .PHONY: units stories slow kubevirt cli-attacks console
 units:
@@ -76,9 +77,11 @@ slow:
 	RUST_TEST_THREADS=2 cargo test --package e2e --test slow -- $(SKIP)
 kubevirt:
 	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --test live_migration --test install -- --skip quick
+# Which of them: the one that measures runs alone.
+CONSOLE := --skip many::
 console: ## Run the tests of the console in a real browser; pictures of its pages are in target/console
 	@if tools/browser.sh || [ "$$CI" = true ]; then \
-	  cargo test --package e2e --test console; \
+	  cargo test --package e2e --test console -- $(CONSOLE); \
 	else \
 	  echo "== The console was not tested in a browser: there is none."; \
 	fi

@@ -78,8 +78,6 @@ pub const REQUESTER: &str = "nacre.dev/requester";
 pub const DELETION_REQUESTER: &str = "nacre.dev/deletion-requester";
 /// On a Velero Backup that an administrator gave to a re-created namespace: the name of that administrator.
 pub const ADOPTED_BY: &str = "nacre.dev/adopted-by";
-/// On the configuration of the webhook that records who asked: which extra fields of users it records, as a JSON list of keys.
-pub const REQUESTER_EXTRA: &str = "nacre.dev/requester-extra";
 /// On a Velero Backup or Restore: the resources that were left out because the requester lacks permissions.
 pub const LEFT_OUT: &str = "nacre.dev/left-out";
 /// On the same: nobody recorded who asked, and the policy warns of that.

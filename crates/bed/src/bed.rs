@@ -203,6 +203,21 @@ impl Bed {
         self.control_plane.access.client_as(user, groups).await
     }
 
+    /// The same with extra fields of the user, by key and value.
+    pub async fn client_with_extra(
+        &self,
+        user: &str,
+        groups: &[&str],
+        extra: &[(&str, &str)],
+    ) -> Result<Client> {
+        let mut config = self.control_plane.access.config_as(user, groups).await?;
+        for (key, value) in extra {
+            let name = format!("impersonate-extra-{}", key.replace('/', "%2f"));
+            config.headers.push((name.parse()?, value.parse()?));
+        }
+        Ok(Client::try_from(config)?)
+    }
+
     /// Writes a kubeconfig file for a ServiceAccount that exists and returns its path.
     pub async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
         self.control_plane.access.service_account_kubeconfig(namespace, name).await

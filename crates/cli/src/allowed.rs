@@ -49,7 +49,7 @@ pub(crate) async fn read(session: &Session, namespace: &Namespace, file: Option<
     Ok(judge(&readings, file.is_some(), namespace))
 }
 
-fn from_text(text: String) -> Readings {
+pub(crate) fn from_text(text: String) -> Readings {
     let map = ConfigMap {
         metadata: ObjectMeta { name: Some(CONFIG_MAP.to_owned()), ..ObjectMeta::default() },
         data: Some([(KEY.to_owned(), text)].into()),

@@ -2,10 +2,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use http::{HeaderValue, Response, header::WARNING};
+use anyhow::Result;
+use http::{
+    HeaderValue, Request, Response,
+    header::{CONTENT_TYPE, WARNING},
+};
+use kube::client::Body;
+use serde_json::json;
 use tower::util::MapResponseLayer;
 
-use crate::text::printable;
+use crate::{connect::Session, list::Readable, text::printable};
 
 /// Warnings received since the last call. One process runs one command.
 static RECEIVED: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -31,6 +37,20 @@ pub(crate) fn listener<B>() -> MapResponseLayer<impl FnOnce(Response<B>) -> Resp
 /// Warnings received since the last call, each once.
 pub(crate) fn received() -> Vec<String> {
     std::mem::take(&mut RECEIVED.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// What the API server warns of when it is asked to create this object, which it does not; nothing if it rejects it.
+pub(crate) async fn of_dry_run<K: Readable>(session: &Session, object: &K) -> Result<Vec<String>> {
+    let path = format!("{}?dryRun=All", K::url_path(&(), Some(&session.namespace)));
+    let mut object = serde_json::to_value(object)?;
+    object["apiVersion"] = json!(K::api_version(&()));
+    object["kind"] = json!(K::kind(&()));
+    let request = Request::post(path).header(CONTENT_TYPE, "application/json");
+    let answer = session.client.send(request.body(Body::from(object.to_string().into_bytes()))?).await?;
+    if !answer.status().is_success() {
+        return Ok(Vec::new());
+    }
+    Ok(answer.headers().get_all(WARNING).iter().filter_map(text).collect())
 }
 
 /// The words of `299 - "words"`, with a terminal in mind.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use api::{HiddenSecret, Kind, labels};
+use api::{HiddenSecret, Kind};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -25,9 +25,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
 use planner::admission::certificate::{self, Configuration, Observed, SECRET, Validity};
-use planner::admission::{Recorder, listed_keys, webhook, wire};
+use planner::admission::{Recorder, webhook, wire};
 use planner::{Key, Plan};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -89,8 +89,6 @@ pub(crate) struct Webhook {
     namespace: String,
     reviewing: Api<ValidatingWebhookConfiguration>,
     recording: Api<MutatingWebhookConfiguration>,
-    /// Which extra fields of users are recorded.
-    extra: ExtraKeys,
     secrets: Api<HiddenSecret>,
     cluster: Arc<Cluster>,
     client: Client,
@@ -117,7 +115,6 @@ impl Webhook {
             namespace: namespace.to_owned(),
             reviewing: Api::all(client.clone()),
             recording: Api::all(client.clone()),
-            extra: ExtraKeys::default(),
             secrets: Api::namespaced(client.clone(), namespace),
             cluster: cluster.clone(),
             client: client.clone(),
@@ -196,10 +193,6 @@ impl Webhook {
             Err(kube::Error::Api(status)) if status.code == 403 => None,
             other => other.context("cannot read the configuration by which it records who asks")?,
         };
-        if let Some(found) = &recording {
-            let listed = found.annotations().get(labels::REQUESTER_EXTRA).map(String::as_str);
-            self.extra.set(listed_keys(listed));
-        }
         let reviewing =
             reviewing.map(|found| Configuration::of(Kind::ValidatingWebhookConfiguration, &found));
         let recording = recording.map(|found| Configuration::of(Kind::MutatingWebhookConfiguration, &found));
@@ -233,7 +226,6 @@ impl Webhook {
             cluster: self.cluster.clone(),
             client: Some(self.client.clone()),
             namespace: self.namespace.as_str().into(),
-            extra: self.extra.clone(),
         };
         let routes = routes(&reviewer);
         self.supervisor.spawn("webhook server", async move {
@@ -260,20 +252,6 @@ fn too_large(request: &Request) -> bool {
     length.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > LARGEST)
 }
 
-/// The keys of extra fields of users that are recorded.
-#[derive(Clone, Debug, Default)]
-struct ExtraKeys(Arc<Mutex<Arc<[String]>>>);
-
-impl ExtraKeys {
-    fn set(&self, keys: Vec<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = keys.into();
-    }
-
-    fn get(&self) -> Arc<[String]> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
 /// Answers the API server.
 #[derive(Clone)]
 struct Reviewer {
@@ -282,7 +260,6 @@ struct Reviewer {
     client: Option<Client>,
     /// Velero's namespace.
     namespace: Arc<str>,
-    extra: ExtraKeys,
 }
 
 /// Each path has its own places: a review may wait for other answers, and a record that waits is lost.
@@ -317,12 +294,14 @@ fn in_turn(path: &str, method: MethodRouter<Reviewer>, reviewer: &Reviewer) -> R
 }
 
 /// Records who asks.
-async fn record(State(Reviewer { namespace, extra, .. }): State<Reviewer>, body: Bytes) -> Response {
+async fn record(State(Reviewer { cluster, namespace, .. }): State<Reviewer>, body: Bytes) -> Response {
     let question = match wire::read(&body) {
         Ok(question) => question,
         Err(why) => return (StatusCode::BAD_REQUEST, why).into_response(),
     };
-    let recorder = Recorder { admin_namespace: &namespace, extra: &extra.get() };
+    // The list that the API server compares with, also while it is not yet what the policy says.
+    let extra = cluster.look().requester_extra();
+    let recorder = Recorder { admin_namespace: &namespace, extra: &extra };
     ([(header::CONTENT_TYPE, "application/json")], question.record(&recorder).to_string()).into_response()
 }
 
@@ -373,15 +352,13 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::{ExtraKeys, LARGEST, Reviewer, routes};
+    use super::{LARGEST, Reviewer, routes};
 
     async fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let extra = ExtraKeys::default();
-        extra.set(vec!["team".into()]);
         let cluster = Arc::new(Cluster::new("velero"));
-        let routes = routes(&Reviewer { cluster, client: None, namespace: "velero".into(), extra });
+        let routes = routes(&Reviewer { cluster, client: None, namespace: "velero".into() });
         tokio::spawn(async move { axum::serve(listener, routes).await });
         address
     }
@@ -440,8 +417,7 @@ mod tests {
         let address = server().await;
         let mut asked: Value =
             serde_json::from_slice(&question(&json!({"metadata": {}, "spec": {}}))).unwrap();
-        asked["request"]["userInfo"] =
-            json!({"username": "ann", "groups": ["g"], "extra": {"team": ["a"], "other": ["b"]}});
+        asked["request"]["userInfo"] = json!({"username": "ann", "groups": ["g"], "extra": {"other": ["b"]}});
         let asked = asked.to_string().into_bytes();
         let (head, body) = send_to("/record", address, "POST", asked.len(), &asked).await;
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
@@ -452,7 +428,7 @@ mod tests {
         );
         let patch: ByteString = serde_json::from_value(answer["response"]["patch"].clone()).unwrap();
         let patch: Value = serde_json::from_slice(&patch.0).unwrap();
-        let record = r#"{"user":"ann","uid":"","groups":["g"],"scopes":[],"extra":{"team":["a"]}}"#;
+        let record = r#"{"user":"ann","uid":"","groups":["g"],"scopes":[]}"#;
         assert_eq!(
             patch[1],
             json!({"op": "add", "path": "/metadata/annotations/nacre.dev~1requester", "value": record})

@@ -1,4 +1,4 @@
-//! ConfigMaps of nacre's own that make something survive a restart. They are written when that changes, and at no other
+//! ConfigMaps of nacre's own that make something survive a restart, or that the API server reads. They are written when that changes, and at no other
 //! time.
 
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use api::Kind;
 use engine::{Cluster, Executor, Leadership, Retry, Supervisor, chain};
 use planner::policy::IN_FORCE;
+use planner::requester::LIST;
 use planner::turns::LEDGER;
 use planner::usage::RECORD;
 use planner::{Action, Key, Plan, State};
@@ -54,6 +55,15 @@ const TURNS: Record = Record {
     missing: "what a namespace has used of Velero is forgotten with its backups when nacre restarts",
 };
 
+/// Which extra fields of users are recorded. The API server reads it.
+const EXTRA: Record = Record {
+    task: "requester extra",
+    name: LIST,
+    write: State::requester_extra_write,
+    interval: Duration::from_secs(1),
+    missing: "the extra fields of users that are recorded are not those that the policy lists",
+};
+
 /// Keeps all records current.
 pub(crate) fn keep_all(
     supervisor: &Supervisor,
@@ -61,7 +71,7 @@ pub(crate) fn keep_all(
     executor: &Executor,
     leadership: &Leadership,
 ) {
-    for record in [POLICY, USAGE, TURNS] {
+    for record in [POLICY, USAGE, TURNS, EXTRA] {
         let task = record.task;
         supervisor.spawn(task, keep(record, cluster.clone(), executor.clone(), leadership.clone()));
     }

@@ -12,6 +12,7 @@ mod location;
 mod node_cluster;
 mod node_tenant;
 mod oadp;
+pub mod played;
 mod privileges;
 mod release;
 mod site;

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 use crate::{Action, Object, Target};
 
+/// The texts of a ConfigMap.
+pub(crate) type Data = BTreeMap<String, String>;
+
 /// How a Velero Backup or Restore refers to a ConfigMap.
 pub(crate) fn reference(name: &str) -> TypedLocalObjectReference {
     TypedLocalObjectReference { api_group: None, kind: "ConfigMap".to_owned(), name: name.to_owned() }
@@ -17,12 +20,7 @@ pub(crate) fn reference(name: &str) -> TypedLocalObjectReference {
 
 /// The write that makes the ConfigMap hold these texts and nothing else, if it does not. Velero takes a ConfigMap with one
 /// key and no other.
-pub(crate) fn ensure(
-    namespace: &str,
-    name: &str,
-    wanted: BTreeMap<String, String>,
-    found: Option<&ConfigMap>,
-) -> Option<Action> {
+pub(crate) fn ensure(namespace: &str, name: &str, wanted: Data, found: Option<&ConfigMap>) -> Option<Action> {
     let Some(found) = found else {
         // Nothing to say needs no ConfigMap.
         let create = !wanted.is_empty();
@@ -40,12 +38,12 @@ pub(crate) fn ensure(
 }
 
 /// One key and its text.
-pub(crate) fn single(key: &str, text: impl Into<String>) -> BTreeMap<String, String> {
+pub(crate) fn single(key: &str, text: impl Into<String>) -> Data {
     BTreeMap::from([(key.to_owned(), text.into())])
 }
 
 /// A ConfigMap of nacre's in Velero's namespace.
-pub(crate) fn config_map(namespace: &str, name: &str, data: BTreeMap<String, String>) -> ConfigMap {
+pub(crate) fn config_map(namespace: &str, name: &str, data: Data) -> ConfigMap {
     ConfigMap {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),

@@ -36,11 +36,12 @@ const OWN: [(&str, &str); 5] = [
 ];
 
 /// The pages of administrators.
-const ADMIN: [(&str, &str); 5] = [
+const ADMIN: [(&str, &str); 6] = [
     ("requests", "Requests"),
     ("queue", "Queue"),
     ("usage", "Usage"),
     ("policy", "Policy"),
+    ("migration", "Migration"),
     ("doctor", "Doctor"),
 ];
 
@@ -126,24 +127,40 @@ pub(super) fn class(style: Style) -> &'static str {
 
 /// A table whose names are links where `link` knows one: it gets the row.
 pub(super) fn table(table: &Table, label: &str, link: impl Fn(&[Cell]) -> Option<(usize, String)>) -> Markup {
+    table_with_actions(table, label, link, &[])
+}
+
+/// The same, with what can be done about each row.
+pub(super) fn table_with_actions(
+    table: &Table,
+    label: &str,
+    link: impl Fn(&[Cell]) -> Option<(usize, String)>,
+    actions: &[Markup],
+) -> Markup {
     let (head, rows) = table.split();
     html! {
         div.scroll tabindex="0" role="region" aria-label=(label) {
             table {
-                thead { tr { @for cell in head {
-                    @if cell.text().is_empty() { td {} } @else { th scope="col" { (heading(cell.text())) } }
-                } } }
+                thead { tr {
+                    @for cell in head {
+                        @if cell.text().is_empty() { td {} } @else { th scope="col" { (heading(cell.text())) } }
+                    }
+                    @if !actions.is_empty() { th scope="col" { "Change" } }
+                } }
                 tbody {
-                    @for row in rows {
+                    @for (number, row) in rows.iter().enumerate() {
                         @let to = link(row);
-                        tr { @for (at, cell) in row.iter().enumerate() {
-                            td data-heading=(heading(head.get(at).map_or("", Cell::text))) {
-                                @match &to {
-                                    Some((column, href)) if *column == at => a href=(href) { (cell.text()) },
-                                    _ => (cell_text(cell)),
+                        tr {
+                            @for (at, cell) in row.iter().enumerate() {
+                                td data-heading=(heading(head.get(at).map_or("", Cell::text))) {
+                                    @match &to {
+                                        Some((column, href)) if *column == at => a href=(href) { (cell.text()) },
+                                        _ => (cell_text(cell)),
+                                    }
                                 }
                             }
-                        } }
+                            @if let Some(actions) = actions.get(number) { td.row-actions data-heading="Change" { (actions) } }
+                        }
                     }
                 }
             }
@@ -151,7 +168,7 @@ pub(super) fn table(table: &Table, label: &str, link: impl Fn(&[Cell]) -> Option
     }
 }
 
-fn cell_text(cell: &Cell) -> Markup {
+pub(super) fn cell_text(cell: &Cell) -> Markup {
     html! { @match class(cell.style()) {
         "plain" => (cell.text()),
         "quiet" => span.quiet { (cell.text()) },

@@ -1,10 +1,10 @@
 //! Live progress: a watch of the API server's, passed on as Server-Sent Events.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use api::{NonAdminBackup, NonAdminRestore};
+use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
 use axum::{
-    extract::Path,
+    extract::{Path, State},
     response::sse::{Event, KeepAlive, KeepAliveStream, Sse},
 };
 use futures::{
@@ -19,10 +19,15 @@ use kube::{
 use planner::view;
 use serde_json::json;
 
-use super::{pages::Failed, person::Person};
+use super::{
+    pages::{Failed, object_name},
+    person::Person,
+    serve::Console,
+};
 use crate::{
     connect::Session,
     live::{ShowsProgress, is_final},
+    restore::replace::StoredRecord,
 };
 
 /// How long one connection lives. The browser connects again, and is asked again who it is.
@@ -46,6 +51,24 @@ pub(super) async fn backup(person: Person, Path(path): Path<(String, String)>) -
 /// How a restore goes on.
 pub(super) async fn restore(person: Person, Path(path): Path<(String, String)>) -> Result<Events, Failed> {
     progress::<NonAdminRestore>(&person, path)
+}
+
+/// How a location goes on: whether it is approved, and reached.
+pub(super) async fn location(person: Person, Path(path): Path<(String, String)>) -> Result<Events, Failed> {
+    progress::<NonAdminBackupStorageLocation>(&person, path)
+}
+
+/// How a replacement goes on that this console works on.
+pub(super) async fn replacement(
+    person: Person,
+    State(console): State<Arc<Console>>,
+    Path((namespace, backup)): Path<(String, String)>,
+) -> Result<Events, Failed> {
+    let session = person.at(&namespace)?;
+    // Whoever may not look at the namespace learns nothing.
+    StoredRecord::find(&session, object_name(&backup)?).await?;
+    let changed = console.replacements.changes(&namespace, &backup);
+    Ok(events(changed.map(|()| Event::default().event("changed").data("{}"))))
 }
 
 fn events(stream: impl Stream<Item = Event> + Send + 'static) -> Events {

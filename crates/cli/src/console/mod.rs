@@ -6,6 +6,7 @@ mod live;
 mod login;
 mod pages;
 mod person;
+mod replacing;
 mod serve;
 #[cfg(test)]
 mod tests;

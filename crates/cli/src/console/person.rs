@@ -14,10 +14,11 @@ use k8s_openapi::api::{
     authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
 };
 use kube::{Api, api::PostParams};
+use maud::{Markup, html};
 
 use super::{
     login::{Known, Logins},
-    pages::{Failed, sign_in},
+    pages::{Failed, escaped, sign_in},
     serve::Console,
 };
 use crate::connect::Session;
@@ -82,19 +83,57 @@ impl Posted {
         self.fields.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.trim())
     }
 
-    /// All fields but the ones about the form itself.
+    /// All fields.
     pub(super) fn fields(&self) -> &[(String, String)] {
         &self.fields
+    }
+
+    /// What was filled in: all fields but those about the form itself.
+    fn filled_in(&self) -> impl Iterator<Item = &(String, String)> {
+        self.fields.iter().filter(|(name, _)| name != "csrf" && name != "do")
+    }
+
+    /// The same for another form, which sends it again.
+    pub(super) fn again(&self) -> Markup {
+        html! {
+            input type="hidden" name="csrf" value=(self.person.csrf);
+            @for (name, value) in self.filled_in() { input type="hidden" name=(name) value=(value); }
+        }
+    }
+
+    /// The page with the form, with what was filled in.
+    pub(super) fn back(&self, path: &str) -> String {
+        let filled_in = self.filled_in().filter(|(_, value)| !value.is_empty());
+        let pairs = filled_in.map(|(name, value)| format!("{}={}", escaped(name), escaped(value)));
+        format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
     }
 }
 
 /// Whether the person may do this; not if nobody can say.
 pub(super) async fn may(session: &Session, verb: &str, resource: &str, namespace: &str) -> bool {
+    review(session, verb, resource, None, namespace).await
+}
+
+/// Whether the person may write the status of requests of this kind.
+pub(super) async fn may_write_status(session: &Session, resource: &str) -> bool {
+    let by = |verb| Box::pin(review(session, verb, resource, Some("status"), &session.namespace));
+    let (patches, updates) = tokio::join!(by("patch"), by("update"));
+    patches || updates
+}
+
+async fn review(
+    session: &Session,
+    verb: &str,
+    resource: &str,
+    subresource: Option<&str>,
+    namespace: &str,
+) -> bool {
     let api: Api<SelfSubjectAccessReview> = Api::all(session.client.clone());
     let attributes = ResourceAttributes {
         verb: Some(verb.to_owned()),
         group: Some("oadp.openshift.io".to_owned()),
         resource: Some(resource.to_owned()),
+        subresource: subresource.map(str::to_owned),
         namespace: Some(namespace.to_owned()),
         ..ResourceAttributes::default()
     };

@@ -15,7 +15,8 @@ use super::{
     guard::{Address, protect},
     live,
     login::Logins,
-    pages::{admin, backup, home, locations, namespace, restore, schedules, sign},
+    pages::{admin, backup, files, home, locations, namespace, replace, restore, schedules, sign},
+    replacing::Replacements,
 };
 
 /// Forms are small.
@@ -25,11 +26,12 @@ const LARGEST_FORM: usize = 64 << 10;
 pub(super) struct Console {
     pub(super) logins: Logins,
     pub(super) address: Address,
+    pub(super) replacements: Replacements,
 }
 
 impl Console {
     pub(super) fn new(logins: Logins, address: Address) -> Arc<Self> {
-        Arc::new(Self { logins, address })
+        Arc::new(Self { logins, address, replacements: Replacements::default() })
     }
 }
 
@@ -45,21 +47,29 @@ pub(super) fn router(console: Arc<Console>) -> Router {
         .route("/ns/{namespace}/backups", get(backup::list).post(backup::create))
         .route("/ns/{namespace}/backups/{name}", get(backup::show))
         .route("/ns/{namespace}/backups/{name}/live", get(live::backup))
+        .route("/ns/{namespace}/backups/{name}/files", post(files::of_backup))
+        .route("/ns/{namespace}/restores/{name}/files", post(files::of_restore))
         .route("/ns/{namespace}/new-backup", get(backup::form))
         .route("/ns/{namespace}/restores", get(restore::list).post(restore::create))
         .route("/ns/{namespace}/restores/{name}", get(restore::show))
         .route("/ns/{namespace}/restores/{name}/live", get(live::restore))
         .route("/ns/{namespace}/restore", get(restore::choose))
         .route("/ns/{namespace}/restore/{backup}", get(restore::preview))
-        .route("/ns/{namespace}/schedules", get(schedules::list))
-        .route("/ns/{namespace}/schedules/{name}", get(schedules::show))
-        .route("/ns/{namespace}/locations", get(locations::list))
+        .route("/ns/{namespace}/replace/{backup}", get(replace::show).post(replace::begin))
+        .route("/ns/{namespace}/replace/{backup}/live", get(live::replacement))
+        .route("/ns/{namespace}/schedules", get(schedules::list).post(schedules::create))
+        .route("/ns/{namespace}/schedules/{name}", get(schedules::show).post(schedules::act))
+        .route("/ns/{namespace}/new-schedule", get(schedules::form))
+        .route("/ns/{namespace}/locations", get(locations::list).post(locations::create))
         .route("/ns/{namespace}/locations/{name}", get(locations::show))
+        .route("/ns/{namespace}/locations/{name}/live", get(live::location))
+        .route("/ns/{namespace}/new-location", get(locations::form))
         .route("/admin/requests", get(admin::requests))
         .route("/admin/requests/{namespace}/{name}", get(admin::request).post(admin::decide))
-        .route("/admin/queue", get(admin::queue))
+        .route("/admin/queue", get(admin::queue).post(admin::mark))
         .route("/admin/usage", get(admin::usage))
-        .route("/admin/policy", get(admin::policy))
+        .route("/admin/policy", get(admin::policy).post(admin::try_policy))
+        .route("/admin/migration", get(admin::migration))
         .route("/admin/doctor", get(admin::doctor))
         .route("/assets/console.css", get(async || asset("text/css", include_str!("assets/console.css"))))
         .route(

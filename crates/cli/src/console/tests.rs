@@ -1,7 +1,17 @@
 //! The console as a browser sees it, before an API server that is made up. What a real one and a real browser add is in
 //! `e2e/tests/console`.
 
-use std::sync::{Arc, Mutex};
+mod admin;
+mod files;
+mod locations;
+mod replace;
+mod schedules;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -23,7 +33,7 @@ use crate::{connect::Session, output::Format};
 const HOST: &str = "127.0.0.1:7000";
 const EVIL: &str = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'";
 
-/// An API server of one namespace, which writes down what it was asked.
+/// An API server with the objects of one namespace, which writes down what it was asked.
 #[derive(Clone, Default)]
 struct ApiServer {
     calls: Arc<Mutex<Vec<String>>>,
@@ -31,15 +41,53 @@ struct ApiServer {
     read_only: bool,
     /// It does not know the person any more.
     expired: Arc<Mutex<bool>>,
-    backups: Arc<Vec<Value>>,
+    /// By the path of the collection and the name.
+    objects: Arc<Mutex<BTreeMap<(String, String), Value>>>,
+    /// The person is an administrator: everything can be read.
+    is_admin: bool,
+    /// Whether the console may follow links, as on a laptop.
+    follows_links: bool,
+    /// The status that nacre gives download requests; without one they are forbidden.
+    download: Option<Value>,
+    /// What it warns of when an object is created.
+    warning: Option<&'static str>,
 }
+
+/// Where the requests of the namespace are.
+const OWN: &str = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop/";
 
 impl ApiServer {
     fn with(backups: Vec<Value>) -> Self {
-        Self { backups: Arc::new(backups), ..Self::default() }
+        let server = Self::default();
+        for backup in backups {
+            server.put(&format!("{OWN}nonadminbackups"), backup);
+        }
+        server
     }
 
-    fn answer(&self, method: &str, path: &str) -> (u16, Value) {
+    /// Adds an object to a collection, or takes the place of one.
+    fn put(&self, collection: &str, mut object: Value) -> Value {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let mut objects = self.objects.lock().unwrap();
+        if object["metadata"]["uid"].is_null() {
+            object["metadata"]["uid"] = json!(format!("uid-of-{name}-{}", objects.len()));
+        }
+        objects.insert((collection.to_owned(), name), object.clone());
+        object
+    }
+
+    fn get(&self, collection: &str, name: &str) -> Option<Value> {
+        self.objects.lock().unwrap().get(&(collection.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// What is in a collection.
+    fn all(&self, collection: &str) -> Vec<Value> {
+        let objects = self.objects.lock().unwrap();
+        let found = objects.iter().filter(|((of, _), _)| of == collection);
+        found.map(|(_, object)| object.clone()).collect()
+    }
+
+    fn answer(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let status = |code: u16, reason: &str| {
             let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
                 "message": format!("{reason} {EVIL}")});
@@ -49,33 +97,76 @@ impl ApiServer {
             return status(401, "Unauthorized");
         }
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let own = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop/";
-        if path.ends_with("/selfsubjectaccessreviews") {
-            return (201, json!({"spec": {}, "status": {"allowed": !self.read_only}}));
-        }
-        if path.ends_with("/selfsubjectreviews") {
-            return (201, json!({"status": {"userInfo": {"username": "ann"}}}));
-        }
-        let list =
-            |items: &[Value]| json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
-        match (method, path.strip_prefix(own)) {
-            ("GET", Some("nonadminbackups"))
-                if query.contains("limit=100") && !query.contains("continue") =>
-            {
-                let mut page = list(&self.backups);
-                page["metadata"] = json!({"continue": "next+/=", "remainingItemCount": 7});
-                (200, page)
+        match path {
+            path if path.ends_with("/selfsubjectaccessreviews") => {
+                return (201, json!({"spec": {}, "status": {"allowed": !self.read_only}}));
             }
-            ("GET", Some("nonadminbackups")) => (200, list(&self.backups)),
-            ("GET", Some(rest)) if rest.starts_with("nonadminbackups/") => {
-                let name = rest.trim_start_matches("nonadminbackups/");
-                let found = self.backups.iter().find(|backup| backup["metadata"]["name"] == name);
-                found.map_or_else(|| status(404, "NotFound"), |found| (200, found.clone()))
+            path if path.ends_with("/selfsubjectreviews") => {
+                return (201, json!({"status": {"userInfo": {"username": "ann"}}}));
             }
-            ("POST", Some("nonadminbackups")) if !self.read_only => (201, backup("made", "")),
-            ("GET", Some(_)) => (200, list(&[])),
-            _ => status(403, "Forbidden"),
+            "/api" | "/apis" => return (200, served(path)),
+            _ => {}
         }
+        let writes = method != "GET";
+        let is_own = path.contains("/namespaces/shop/");
+        if self.is_admin && !is_own && !writes {
+            return (200, self.everywhere(path));
+        }
+        if !is_own
+            || (writes && self.read_only)
+            || (path.ends_with("/nonadmindownloadrequests") && self.download.is_none())
+        {
+            return status(403, "Forbidden");
+        }
+        let (before, last) = path.rsplit_once('/').unwrap();
+        if before.ends_with("/namespaces/shop") {
+            return match method {
+                "GET" if query.contains("watch") => (200, json!({})),
+                "GET" => (200, self.list(path, query)),
+                "POST" if path.ends_with("/nonadmindownloadrequests") => {
+                    let mut request = body.clone();
+                    request["status"] = self.download.clone().unwrap_or_default();
+                    (201, self.put(path, request))
+                }
+                _ if query.contains("dryRun") => (201, body.clone()),
+                _ => (201, self.put(path, body.clone())),
+            };
+        }
+        let Some(found) = self.get(before, last) else { return status(404, "NotFound") };
+        match method {
+            "GET" => (200, found),
+            "DELETE" => {
+                self.objects.lock().unwrap().remove(&(before.to_owned(), last.to_owned()));
+                (200, found)
+            }
+            "PATCH" => {
+                let mut changed = found;
+                merge(&mut changed, body);
+                (200, self.put(before, changed))
+            }
+            _ => (200, self.put(before, body.clone())),
+        }
+    }
+
+    /// What an administrator reads: an object, or a collection in all namespaces, which is that of the one namespace.
+    fn everywhere(&self, path: &str) -> Value {
+        let (before, last) = path.rsplit_once('/').unwrap();
+        if let Some(found) = self.get(before, last) {
+            return found;
+        }
+        let own = format!("{before}/namespaces/shop/{last}");
+        let items = if before.contains("/namespaces/") { self.all(path) } else { self.all(&own) };
+        json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items})
+    }
+
+    /// A collection; the first hundred are followed by more.
+    fn list(&self, collection: &str, query: &str) -> Value {
+        let meta = if query.contains("limit=100") && !query.contains("continue") {
+            json!({"resourceVersion": "1", "continue": "next+/=", "remainingItemCount": 7})
+        } else {
+            json!({"resourceVersion": "1"})
+        };
+        json!({"kind": "List", "apiVersion": "v1", "metadata": meta, "items": self.all(collection)})
     }
 
     fn session(&self) -> Session {
@@ -86,10 +177,17 @@ impl ApiServer {
             let token = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
             let token = token.unwrap_or_default();
             server.calls.lock().unwrap().push(format!("{method} {path} {token}").trim_end().to_owned());
-            let (code, body) = server.answer(&method, &path);
+            let server = server.clone();
             async move {
+                let sent = request.into_body().collect().await?.to_bytes();
+                let sent = serde_json::from_slice(&sent).unwrap_or_default();
+                let (code, body) = server.answer(&method, &path, &sent);
                 let body = KubeBody::from(body.to_string().into_bytes());
-                Ok::<_, tower::BoxError>(Response::builder().status(code).body(body)?)
+                let mut answer = Response::builder().status(code);
+                if let Some(warning) = server.warning.filter(|_| method == "POST") {
+                    answer = answer.header(header::WARNING, format!("299 - {warning:?}"));
+                }
+                Ok::<_, tower::BoxError>(answer.body(body)?)
             }
         });
         Session {
@@ -97,14 +195,58 @@ impl ApiServer {
             namespace: "shop".to_owned(),
             velero_namespace: "velero".to_owned(),
             format: Format::Table,
-            follows_links: false,
+            follows_links: self.follows_links,
         }
     }
 
     fn made(&self) -> usize {
         let calls = self.calls.lock().unwrap();
-        calls.iter().filter(|call| call.starts_with("POST") && call.contains("nonadmin")).count()
+        let made = calls.iter().filter(|call| call.starts_with("POST") && call.contains("nonadmin"));
+        made.filter(|call| !call.contains("dryRun")).count()
     }
+}
+
+/// The resources that it serves, as discovery reports them.
+fn served(path: &str) -> Value {
+    let resource = |plural: &str, kind: &str| {
+        json!({"resource": plural, "scope": "Namespaced", "responseKind": {"kind": kind},
+            "verbs": ["get", "list", "create", "delete"], "singularResource": kind.to_lowercase()})
+    };
+    let group = |name: &str, resources: Vec<Value>| json!({"metadata": {"name": name}, "versions": [{"version": "v1", "resources": resources}]});
+    let core = vec![
+        resource("configmaps", "ConfigMap"),
+        resource("persistentvolumeclaims", "PersistentVolumeClaim"),
+        resource("pods", "Pod"),
+    ];
+    let groups = match path {
+        "/api" => vec![group("", core)],
+        _ => vec![group("apps", vec![resource("deployments", "Deployment")])],
+    };
+    json!({ "items": groups })
+}
+
+/// A merge patch.
+fn merge(object: &mut Value, change: &Value) {
+    let Some(fields) = change.as_object() else {
+        *object = change.clone();
+        return;
+    };
+    for (name, value) in fields {
+        merge(&mut object[name.as_str()], value);
+    }
+}
+
+/// Waits until a page shows this.
+async fn until_shown(router: &Router, path: &str, cookie: &str, words: &str) -> String {
+    let mut last = String::new();
+    for _ in 0..200 {
+        last = send(router, get(path, cookie)).await.text;
+        if last.contains(words) {
+            return last;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{path} never shows {words:?}: {last}");
 }
 
 fn backup(name: &str, message: &str) -> Value {
@@ -219,7 +361,8 @@ async fn a_name_bound_to_loopback_and_a_form_of_another_site_are_turned_away() {
     assert_eq!(server.made(), 0);
     let made = send(&router, post("/ns/shop/backups", &cookie, &format!("csrf={token}&do=create"))).await;
     assert_eq!((made.status, server.made()), (StatusCode::SEE_OTHER, 1), "{}", made.text);
-    assert_eq!(made.headers[header::LOCATION], "/ns/shop/backups/made");
+    let made = made.headers[header::LOCATION].to_str().unwrap();
+    assert!(made.starts_with("/ns/shop/backups/backup-"), "{made}");
 }
 
 #[tokio::test]
@@ -375,4 +518,21 @@ async fn a_value_of_a_form_never_becomes_a_flag() {
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{field}: {}", answer.text);
     }
     assert_eq!(server.made(), 0);
+}
+
+#[tokio::test]
+async fn what_the_administrators_set_is_shown_as_set() {
+    let warning = "spec.backupSpec.ttl: the administrators set this to 48h<script>";
+    let router = on_laptop(&ApiServer { warning: Some(warning), ..ApiServer::default() });
+    let cookie = enter(&router).await;
+    let page = send(&router, get("/ns/shop/new-backup?ttl=9h", &cookie)).await.text;
+    assert!(page.contains("id=\"ttl\" value=\"48h&lt;script&gt;\" disabled"), "{page}");
+    assert!(!page.contains("name=\"ttl\""), "{page}");
+    let other = "spec.backupSpec.snapshotMoveData: the administrators set this to true";
+    let router = on_laptop(&ApiServer { warning: Some(other), ..ApiServer::default() });
+    let page = send(&router, get("/ns/shop/new-backup?ttl=9h", &enter(&router).await)).await.text;
+    assert!(
+        page.contains("<code>snapshotMoveData</code>: true") && page.contains("name=\"ttl\" value=\"9h\""),
+        "{page}"
+    );
 }

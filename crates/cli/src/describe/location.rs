@@ -29,14 +29,17 @@ pub(crate) struct LocationDescription {
 }
 
 pub(crate) async fn run(session: &Session, name: &str) -> Result<Outcome> {
-    let (answer, page) = look(session, name).await?;
+    let (_, answer, page) = look(session, name).await?;
     let page = || wrap::to_terminal(page.to_string());
     print(session.format, &answer, page, || vec![list::qualified::<NonAdminBackupStorageLocation>(name)])?;
     Ok(Outcome::Good)
 }
 
 /// All details of a location, for programs and for people.
-pub(crate) async fn look(session: &Session, name: &str) -> Result<(LocationDescription, Page)> {
+pub(crate) async fn look(
+    session: &Session,
+    name: &str,
+) -> Result<(NonAdminBackupStorageLocation, LocationDescription, Page)> {
     let (found, events, backups) = tokio::join!(
         list::one::<NonAdminBackupStorageLocation>(session, name),
         events::about::<NonAdminBackupStorageLocation>(session, name),
@@ -54,7 +57,7 @@ pub(crate) async fn look(session: &Session, name: &str) -> Result<(LocationDescr
         next: LocationState::from(&location).next(name),
     };
     let page = page(&location, &answer, unreadable.as_deref(), Timestamp::now());
-    Ok((answer, page))
+    Ok((location, answer, page))
 }
 
 fn page(

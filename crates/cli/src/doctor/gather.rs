@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::{
     api::{
         admissionregistration::v1::ValidatingWebhookConfiguration, apps::v1::Deployment,
-        coordination::v1::Lease, networking::v1::NetworkPolicy,
+        coordination::v1::Lease, core::v1::ConfigMap, networking::v1::NetworkPolicy,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -29,6 +29,7 @@ use planner::{
     doctor::{Certificate, Observed, wanted},
     install::{CONTROLLER, LEASE, LEASE_NAMESPACE, RECORD},
     policy::Reading,
+    requester::LIST,
 };
 use serde::de::DeserializeOwned;
 
@@ -67,6 +68,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
     let snapshot_locations = snapshot_locations(session).await?;
     let record = object(session, Kind::ConfigMap, namespace, RECORD).await?;
     let recorder = object(session, Kind::MutatingWebhookConfiguration, "", RECORDER).await?;
+    let requester_extra = get::<ConfigMap>(session, namespace, LIST).await?;
     let certificate = certificate(secret, &webhook);
     Ok(Observed {
         namespace: namespace.to_owned(),
@@ -81,6 +83,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         record,
         webhook,
         recorder,
+        requester_extra,
         certificate,
         policy,
         last_policy,

@@ -77,6 +77,15 @@ impl Fetching {
         self.with_answer(session, kind, name, used).await
     }
 
+    /// The link to a file of this kind itself, for whoever follows it elsewhere. None if somebody pressed Ctrl-C.
+    pub(crate) async fn url(&self, session: &Session, kind: &str, name: &str) -> Result<Option<String>> {
+        let used = async |answer| match answer {
+            Answer::Link(url) => Ok(url),
+            Answer::Objects(_) => bail!("nacre answered with a list of objects"),
+        };
+        self.with_answer(session, kind, name, used).await
+    }
+
     /// The objects in a backup of this name: as nacre lists them, or by Velero's own list. None if somebody pressed Ctrl-C.
     pub(crate) async fn objects(&self, session: &Session, name: &str) -> Result<Option<Objects>> {
         let kind = "BackupResourceList";

@@ -175,12 +175,23 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
 
 /// What would become of a backup that is not made yet, in the words of `explain`, and whether that needs attention.
 pub(crate) async fn of_new_backup(session: &Session, backup: NonAdminBackup) -> Result<(String, bool)> {
-    let manifest = Manifest::Backup(Box::new(backup));
-    let (world, allowed) = world_of(session, &manifest).await?;
-    let answer = explain(&world, &manifest, allowed.source);
-    let answer = with_permissions(session, &world, &manifest, answer).await?;
+    of_new(session, &Manifest::Backup(Box::new(backup))).await
+}
+
+/// The same of a location.
+pub(crate) async fn of_new_location(
+    session: &Session,
+    location: NonAdminBackupStorageLocation,
+) -> Result<(String, bool)> {
+    of_new(session, &Manifest::Location(Box::new(location))).await
+}
+
+async fn of_new(session: &Session, manifest: &Manifest) -> Result<(String, bool)> {
+    let (world, allowed) = world_of(session, manifest).await?;
+    let answer = explain(&world, manifest, allowed.source);
+    let answer = with_permissions(session, &world, manifest, answer).await?;
     let api_server = match allowed.source {
-        Source::Unreadable => server::ask(session, &manifest).await?,
+        Source::Unreadable => server::ask(session, manifest).await?,
         Source::File | Source::Cluster => None,
     };
     let answer = answer.checked_by(api_server);

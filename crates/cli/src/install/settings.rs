@@ -52,10 +52,6 @@ pub(super) struct InstallArgs {
     /// namespaces. Off at first; --fence=false takes nacre's roles away and leaves Velero without any.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     fence: Option<bool>,
-    /// Which extra fields of users to record in requests, by their keys, so that they count when permissions are
-    /// checked. Viewers of a request can read them. None at first.
-    #[arg(long, value_name = "KEY,...", value_delimiter = ',')]
-    requester_extra: Vec<String>,
 
     /// Which of the roles admin, edit and view include the permission to use nacre, or `none`. All three at first.
     #[arg(long, value_name = "ROLE,...", value_delimiter = ',', value_parser = role)]
@@ -93,8 +89,6 @@ impl InstallArgs {
         say("console", self.console.map(Value::from));
         say("veleroView", self.velero_view.map(Value::from));
         say("fence", self.fence.map(Value::from));
-        let extra = (!self.requester_extra.is_empty()).then(|| json!(self.requester_extra));
-        say("requesterExtra", extra);
         say("aggregateTo", self.aggregate_to()?.map(|roles| json!(roles)));
         Ok(said)
     }

@@ -8,7 +8,7 @@ mod preview;
 mod review;
 mod roles;
 mod show;
-mod who_can;
+pub(crate) mod who_can;
 
 use anyhow::Result;
 use clap::Subcommand;

@@ -54,32 +54,55 @@ struct Holders {
 }
 
 pub(super) async fn run(session: &Session, args: &WhoCan) -> Result<Outcome> {
+    let answer = holders(session, args).await?;
+    for remarked in answer.remarks() {
+        remark(remarked);
+    }
+    let wide = session.format == Format::Wide;
+    let shown = || match table(&answer, wide) {
+        rows if rows.is_empty() => "nobody\n".to_owned(),
+        rows => rows.to_string(),
+    };
+    print(session.format, &answer, shown, || names(&answer))?;
+    Ok(Outcome::attention_if(answer.is_contradicted()))
+}
+
+/// Everybody in all namespaces who can migrate, with every step of the way, and what there is to remark.
+pub(crate) async fn look(session: &Session) -> Result<(Table, Vec<String>)> {
+    let answer = holders(session, &WhoCan { all_namespaces: true, no_confirm: false }).await?;
+    Ok((table(&answer, true), answer.remarks()))
+}
+
+async fn holders(session: &Session, args: &WhoCan) -> Result<Holders> {
     let rbac = gather::rbac(&session.client).await?;
     let wanted = |scope: &Scope| args.all_namespaces || scope.includes(&session.namespace);
     let every = rights(&rbac);
     let mut indirect = roundabouts(&rbac, &every);
     indirect.retain(|found| wanted(&found.scope));
     let found: Vec<Right> = every.into_iter().filter(|right| wanted(&right.scope)).collect();
-    let answer = Holders {
+    Ok(Holders {
         rights: confirmed(session, args, found, direct).await?,
         indirect: confirmed(session, args, indirect, by_detour).await?,
         dormant: dormant(&rbac),
-    };
-    for binding in &answer.dormant {
-        remark(format_args!(
-            "{binding} names kubevirt.io:migrate, which does not exist; it gives nothing yet"
-        ));
-    }
-    let contradicted = answer.rights.iter().any(|right| right.confirmed == Some(false))
-        || answer.indirect.iter().any(|right| right.confirmed == Some(false));
-    if contradicted {
-        remark(
-            "the API server contradicts some of this: it may authorize by other means than RBAC, or just have changed",
-        );
-    }
-    print(session.format, &answer, || table(&answer, session.format == Format::Wide), || names(&answer))?;
-    Ok(Outcome::attention_if(contradicted))
+    })
 }
+
+impl Holders {
+    fn is_contradicted(&self) -> bool {
+        self.rights.iter().any(|right| right.confirmed == Some(false))
+            || self.indirect.iter().any(|right| right.confirmed == Some(false))
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let dormant = self.dormant.iter().map(|binding| {
+            format!("{binding} names kubevirt.io:migrate, which does not exist; it gives nothing yet")
+        });
+        let contradicted = self.is_contradicted().then(|| CONTRADICTED.to_owned());
+        dormant.chain(contradicted).collect()
+    }
+}
+
+const CONTRADICTED: &str = "the API server contradicts some of this: it may authorize by other means than RBAC, or just have changed";
 
 async fn confirmed<T>(
     session: &Session,
@@ -118,7 +141,7 @@ fn question(who: &Who, scope: &Scope, request: Request, name: Option<&String>) -
     }
 }
 
-fn table(answer: &Holders, wide: bool) -> String {
+fn table(answer: &Holders, wide: bool) -> Table {
     let mut rows = Table::new(&["SUBJECT", "NAMESPACE", "CAN", "CONFIRMED", "THROUGH"]);
     for found in &answer.rights {
         let right = &found.found;
@@ -139,7 +162,7 @@ fn table(answer: &Holders, wide: bool) -> String {
             if wide { show::path(&found.path) } else { show::sources(std::slice::from_ref(&found.path)) };
         rows.row([found.who.to_string(), show::place(&found.scope), can, word(*confirmed), through]);
     }
-    if rows.is_empty() { "nobody\n".to_owned() } else { rows.to_string() }
+    rows
 }
 
 fn word(confirmed: Option<bool>) -> String {

@@ -2,15 +2,17 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use api::{
     Duration, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationSpec,
     velero::{BackupStorageLocationSpec, ObjectStorageLocation},
 };
+use clap::Parser as _;
 use k8s_openapi::{ByteString, api::core::v1::SecretKeySelector};
 use kube::core::ObjectMeta;
 
 use crate::{
+    backup::in_one_line,
     connect::Session,
     output::Outcome,
     send::{Sending, pair, secret_key, written_duration},
@@ -78,15 +80,36 @@ pub(super) async fn run(session: &Session, args: Create) -> Result<Outcome> {
         Some(path) => Some(std::fs::read(path).with_context(|| format!("reading {}", path.display()))?),
         None => None,
     };
-    let location = NonAdminBackupStorageLocation {
-        metadata: ObjectMeta { name: Some(args.name.clone()), ..ObjectMeta::default() },
-        spec: NonAdminBackupStorageLocationSpec { backup_storage_location_spec: args.spec(certificates)? },
-        status: None,
-    };
+    let location = args.location(certificates)?;
     Box::pin(args.sending.send(session, location, true)).await
 }
 
+/// The flags alone, for somebody who fills in a form instead.
+#[derive(Debug, clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Flags {
+    #[command(flatten)]
+    create: Create,
+}
+
+/// A location as these flags describe it. No file is read.
+pub(crate) fn prepared(name: &str, flags: &[String]) -> Result<NonAdminBackupStorageLocation> {
+    let arguments = flags.iter().map(String::as_str).chain(["--", name]);
+    let flags = Flags::try_parse_from(arguments).map_err(|error| anyhow!("{}", in_one_line(&error)))?;
+    flags.create.location(None)
+}
+
 impl Create {
+    fn location(&self, certificates: Option<Vec<u8>>) -> Result<NonAdminBackupStorageLocation> {
+        Ok(NonAdminBackupStorageLocation {
+            metadata: ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() },
+            spec: NonAdminBackupStorageLocationSpec {
+                backup_storage_location_spec: self.spec(certificates)?,
+            },
+            status: None,
+        })
+    }
+
     fn spec(&self, certificates: Option<Vec<u8>>) -> Result<BackupStorageLocationSpec> {
         let region = self.region.iter().map(|region| ("region".to_owned(), region.clone()));
         let config: BTreeMap<String, String> = self.config.iter().cloned().chain(region).collect();

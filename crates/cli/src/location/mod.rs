@@ -10,6 +10,8 @@ use anyhow::Result;
 use api::NonAdminBackupStorageLocation;
 use clap::Subcommand;
 
+pub(crate) use create::prepared;
+
 use crate::{connect::Session, describe, object_name::ObjectName, output::Outcome, wait};
 
 #[derive(Debug, clap::Args)]

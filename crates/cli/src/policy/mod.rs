@@ -1,8 +1,9 @@
 //! `kubectl nacre policy`: shows the policy in effect, and checks one before it is applied.
 
-mod check;
+pub(crate) mod check;
 pub(crate) mod egress;
 pub(crate) mod show;
+pub(crate) mod trial;
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
@@ -23,7 +24,7 @@ enum Verb {
     /// Show the policy in effect, and the source of each setting.
     #[command(alias = "get")]
     Show(show::Show),
-    /// Check a policy, with the same messages as the controller; needs no cluster.
+    /// Check a policy, with the same messages as the controller, and try it on existing requests.
     Check(check::Check),
     /// Print a NetworkPolicy that keeps Velero from addresses inside the cluster.
     Egress(egress::Print),
@@ -32,7 +33,7 @@ enum Verb {
 impl Args {
     /// Whether it can be answered from here.
     pub(crate) const fn needs_no_cluster(&self) -> bool {
-        matches!(self.verb, Verb::Check(_))
+        matches!(&self.verb, Verb::Check(verb) if !verb.requests)
     }
 
     /// Answers what needs no cluster.
@@ -49,6 +50,7 @@ pub(crate) async fn run(session: &Session, args: Args, given: Option<&str>) -> R
     match args.verb {
         Verb::Show(_) => show::run(session, given).await,
         Verb::Egress(_) => egress::run(session).await,
+        Verb::Check(verb) if verb.requests => Box::pin(check::run_on_requests(session, &verb)).await,
         Verb::Check(verb) => check::run(&verb, session.format),
     }
 }

@@ -244,6 +244,7 @@ mod tests {
           namespaces.included                             *                             default
           queue.priority                                  0                             default
           queue.weight                                    100                           default
+          requester.extra                                 none                          default
           requester.maxAge                                2160h                         default
           requester.mode                                  enforce                       default
           requester.notPermitted                          leaveOut                      default

@@ -38,9 +38,11 @@ pub(super) async fn run(session: &Session, _: &List, given: Option<&str>) -> Res
     Ok(Outcome::Good)
 }
 
-/// The queue as a table.
-pub(crate) async fn look(session: &Session) -> Result<Table> {
-    Ok(table(&read(session, None).await?, Timestamp::now()))
+/// The queue, also as a table.
+pub(crate) async fn look(session: &Session) -> Result<(Vec<Entry>, Table)> {
+    let rows = read(session, None).await?;
+    let table = table(&rows, Timestamp::now());
+    Ok((rows, table))
 }
 
 /// What runs and what waits, in order.

@@ -42,7 +42,7 @@ struct Which {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+pub(crate) enum Kind {
     #[value(alias = "nab")]
     Backup,
     #[value(alias = "nar")]
@@ -84,13 +84,27 @@ pub(super) struct Release {
 
 /// What is to become of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
+pub(crate) enum Mark {
     Front,
     Hold,
     None,
 }
 
 impl Mark {
+    /// The command that does it.
+    pub(crate) const fn verb(self) -> &'static str {
+        match self {
+            Self::Front => "promote",
+            Self::Hold => "hold",
+            Self::None => "release",
+        }
+    }
+
+    /// The mark that a command sets.
+    pub(crate) fn of_verb(verb: &str) -> Option<Self> {
+        [Self::Front, Self::Hold, Self::None].into_iter().find(|mark| mark.verb() == verb)
+    }
+
     const fn value(self) -> Option<&'static str> {
         match self {
             Self::Front => Some(labels::QUEUE_FRONT),
@@ -135,59 +149,105 @@ impl Which {
         }
     }
 
-    async fn all<K>(&self, session: &Session, given: Option<&str>, mark: Mark) -> Result<Outcome>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Waits
-            + DeserializeOwned
-            + Clone
-            + Debug,
-    {
+    async fn all<K: Markable>(&self, session: &Session, given: Option<&str>, mark: Mark) -> Result<Outcome> {
         // All of them are found before any is written.
         let mut meant = Vec::new();
         for name in &self.names {
             let (namespace, name) = place(name, given)?;
-            let api: Api<K> = Api::namespaced(session.client.clone(), namespace);
-            let found = api.get(name).await?;
-            if mark != Mark::None && !is_held_back(&found) {
-                bail!("{namespace}/{name} does not wait in nacre's queue: see kubectl nacre queue list");
-            }
-            meant.push((api, found, namespace, name));
+            meant.push(Meant::<K>::find(session, namespace, name, mark).await?);
         }
         let user = caller(session).await;
-        let (reason, participle, _) = mark.words();
         let mut recorded = true;
-        for (api, found, namespace, name) in &meant {
-            let change = json!({"metadata": {"annotations": {labels::QUEUE: mark.value()}}});
-            api.patch(name, &PatchParams::default(), &Patch::Merge(change))
-                .await
-                .with_context(|| format!("{namespace}/{name} is not {participle}"))?;
-            let event = event::<K>(
-                Resource::meta(found),
-                mark,
-                user.as_deref(),
-                self.reason.as_deref(),
-                Timestamp::now(),
-            );
-            let events: Api<Event> = Api::namespaced(session.client.clone(), namespace);
-            if let Err(error) = events.create(&PostParams::default(), &event).await {
-                remark(format_args!(
-                    "{namespace}/{name} is {participle}, but Event {reason} is not recorded: {error}"
-                ));
+        for one in &meant {
+            if let Some(problem) = one.write(session, mark, user.as_deref(), self.reason.as_deref()).await? {
+                remark(problem);
                 recorded = false;
             }
         }
-        let names: Vec<String> = meant.iter().map(|(.., name)| qualified::<K>(name)).collect();
+        let names: Vec<String> = meant.iter().map(|one| qualified::<K>(&one.name)).collect();
+        let (_, participle, _) = mark.words();
         let table = || {
-            lines(
-                meant
-                    .iter()
-                    .map(|(_, _, namespace, name)| printable(&format!("{namespace}/{name} {participle}"))),
-            )
+            let done = |one: &Meant<K>| printable(&format!("{}/{} {participle}", one.namespace, one.name));
+            lines(meant.iter().map(done))
         };
         let format = if session.format == Format::Wide { Format::Table } else { session.format };
         print(format, &names, table, || names.clone())?;
         Ok(Outcome::attention_if(!recorded))
+    }
+}
+
+/// One request that waits, to be marked. What did not work although it is marked, if anything.
+pub(crate) async fn one(
+    session: &Session,
+    kind: Kind,
+    place: (&str, &str),
+    mark: Mark,
+    reason: Option<&str>,
+) -> Result<Option<String>> {
+    match kind {
+        Kind::Backup => one_of::<NonAdminBackup>(session, place, mark, reason).await,
+        Kind::Restore => one_of::<NonAdminRestore>(session, place, mark, reason).await,
+    }
+}
+
+async fn one_of<K: Markable>(
+    session: &Session,
+    (namespace, name): (&str, &str),
+    mark: Mark,
+    reason: Option<&str>,
+) -> Result<Option<String>> {
+    let meant = Meant::<K>::find(session, namespace, name, mark).await?;
+    let user = caller(session).await;
+    meant.write(session, mark, user.as_deref(), reason).await
+}
+
+/// A kind that waits in the queue.
+trait Markable:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Waits + DeserializeOwned + Clone + Debug
+{
+}
+
+impl Markable for NonAdminBackup {}
+impl Markable for NonAdminRestore {}
+
+/// A request that is to be marked.
+struct Meant<K> {
+    api: Api<K>,
+    found: K,
+    namespace: String,
+    name: String,
+}
+
+impl<K: Markable> Meant<K> {
+    async fn find(session: &Session, namespace: &str, name: &str, mark: Mark) -> Result<Self> {
+        let api: Api<K> = Api::namespaced(session.client.clone(), namespace);
+        let found = api.get(name).await?;
+        if mark != Mark::None && !is_held_back(&found) {
+            bail!("{namespace}/{name} does not wait in nacre's queue: see kubectl nacre queue list");
+        }
+        Ok(Self { api, found, namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
+    /// Marks it, and records an Event; why there is no Event, if there is none.
+    async fn write(
+        &self,
+        session: &Session,
+        mark: Mark,
+        user: Option<&str>,
+        why: Option<&str>,
+    ) -> Result<Option<String>> {
+        let Self { api, found, namespace, name } = self;
+        let (reason, participle, _) = mark.words();
+        let change = json!({"metadata": {"annotations": {labels::QUEUE: mark.value()}}});
+        api.patch(name, &PatchParams::default(), &Patch::Merge(change))
+            .await
+            .with_context(|| format!("{namespace}/{name} is not {participle}"))?;
+        let event = event::<K>(Resource::meta(found), mark, user, why, Timestamp::now());
+        let events: Api<Event> = Api::namespaced(session.client.clone(), namespace);
+        let recorded = events.create(&PostParams::default(), &event).await;
+        Ok(recorded.err().map(|error| {
+            format!("{namespace}/{name} is {participle}, but Event {reason} is not recorded: {error}")
+        }))
     }
 }
 

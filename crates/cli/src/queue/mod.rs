@@ -1,7 +1,7 @@
 //! `queue`: in which order Velero and nacre work, and what an administrator changes about it.
 
 pub(crate) mod list;
-mod mark;
+pub(crate) mod mark;
 mod order;
 
 use anyhow::Result;

@@ -7,23 +7,25 @@ use planner::ownership::{annotation, label};
 use planner::queue::{Queue, Queued, Source, Stage};
 use serde::Serialize;
 
+use super::mark::Mark;
+
 /// One that runs or waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Entry {
-    pub(super) kind: &'static str,
+pub(crate) struct Entry {
+    pub(crate) kind: &'static str,
     /// The tenant's namespace; none for what an administrator asked Velero for.
-    pub(super) namespace: Option<String>,
-    pub(super) name: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
     /// Its place among those of its kind, from 1; none if it is held.
     pub(super) position: Option<usize>,
-    pub(super) state: State,
+    pub(crate) state: State,
     /// When it was asked for.
     pub(super) since: Option<Timestamp>,
 }
 
 /// Where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) enum State {
+pub(crate) enum State {
     /// Velero works on it.
     Running,
     /// Velero has it and has not begun.
@@ -37,6 +39,16 @@ pub(super) enum State {
 }
 
 impl State {
+    /// What an administrator can change about it.
+    pub(crate) const fn marks(self) -> &'static [Mark] {
+        match self {
+            Self::Running | Self::Queued => &[],
+            Self::Promoted => &[Mark::None, Mark::Hold],
+            Self::Waiting => &[Mark::Front, Mark::Hold],
+            Self::Held => &[Mark::None, Mark::Front],
+        }
+    }
+
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Running => "Running",

@@ -77,7 +77,11 @@ pub(crate) async fn prepared(
     flags: &[String],
 ) -> Result<NonAdminRestore> {
     let flags = Flags::try_parse_from(flags).map_err(|error| anyhow!("{}", in_one_line(&error)))?;
-    let spec = flags.filters.spec(backup);
+    checked(session, name, flags.filters.spec(backup)).await
+}
+
+/// A restore with this spec, if some policy can allow it.
+pub(super) async fn checked(session: &Session, name: String, spec: RestoreSpec) -> Result<NonAdminRestore> {
     if let Some(refusal) = planner::restore::check_spec(&spec, &session.namespace, &Policy::default()) {
         bail!("this restore would be refused: {refusal}");
     }

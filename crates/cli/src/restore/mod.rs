@@ -6,7 +6,7 @@ mod delete;
 mod filters;
 pub(crate) mod get;
 pub(crate) mod preview;
-mod replace;
+pub(crate) mod replace;
 
 use anyhow::Result;
 use api::NonAdminRestore;

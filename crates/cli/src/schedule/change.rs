@@ -69,45 +69,48 @@ pub(super) struct Run {
 }
 
 pub(super) async fn pause(session: &Session, args: &Pause) -> Result<Outcome> {
-    set_paused(session, &args.names, true).await
+    change(session, &args.names, "paused", async |name| set_paused(session, name, true).await).await
 }
 
 pub(super) async fn resume(session: &Session, args: &Resume) -> Result<Outcome> {
-    set_paused(session, &args.names, false).await
+    change(session, &args.names, "resumed", async |name| set_paused(session, name, false).await).await
 }
 
-async fn set_paused(session: &Session, names: &[ObjectName], paused: bool) -> Result<Outcome> {
-    let result = if paused { "paused" } else { "resumed" };
-    change(session, names, &json!({"spec": {"paused": paused}}), result, |_| Ok(())).await
+/// Pauses or resumes a schedule.
+pub(crate) async fn set_paused(session: &Session, name: &str, paused: bool) -> Result<()> {
+    patch(session, name, &json!({"paused": paused})).await.map(drop)
+}
+
+async fn patch(session: &Session, name: &str, spec: &Value) -> Result<NonAdminSchedule> {
+    let change = Patch::Merge(json!({ "spec": spec }));
+    Ok(session.api::<NonAdminSchedule>().patch(name, &PatchParams::default(), &change).await?)
+}
+
+pub(super) async fn confirm(session: &Session, args: &Confirm) -> Result<Outcome> {
+    change(session, &args.names, "confirmed", async |name| confirm_one(session, name).await).await
 }
 
 /// The API server records again who asks, since the spec changes.
-pub(super) async fn confirm(session: &Session, args: &Confirm) -> Result<Outcome> {
+pub(crate) async fn confirm_one(session: &Session, name: &str) -> Result<()> {
     let now = Time(Timestamp::from_second(Timestamp::now().as_second())?);
-    let spec = json!({"spec": {"confirmedAt": now}});
-    let is_stored = |schedule: &NonAdminSchedule| {
-        let stored = schedule.spec.confirmed_at.is_some();
-        ensure!(
-            stored,
-            "spec.confirmedAt: this cluster's CRD does not have the field; change another field of the spec instead"
-        );
-        Ok(())
-    };
-    change(session, &args.names, &spec, "confirmed", is_stored).await
+    let stored = patch(session, name, &json!({"confirmedAt": now})).await?;
+    ensure!(
+        stored.spec.confirmed_at.is_some(),
+        "spec.confirmedAt: this cluster's CRD does not have the field; change another field of the spec instead"
+    );
+    Ok(())
 }
 
 async fn change(
     session: &Session,
     names: &[ObjectName],
-    spec: &Value,
     result: &str,
-    check: impl Fn(&NonAdminSchedule) -> Result<()>,
+    change: impl AsyncFn(&str) -> Result<()>,
 ) -> Result<Outcome> {
     let mut done = Vec::new();
     for name in names {
         let name = name.of::<NonAdminSchedule>()?;
-        let schedules = session.api::<NonAdminSchedule>();
-        check(&schedules.patch(name, &PatchParams::default(), &Patch::Merge(spec)).await?)?;
+        change(name).await?;
         done.push(qualified::<NonAdminSchedule>(name));
     }
     let table = || lines(done.iter().map(|name| format!("{name} {result}")));
@@ -118,12 +121,16 @@ async fn change(
 
 pub(super) async fn run_now(session: &Session, args: &Run) -> Result<Outcome> {
     let schedule = find(session, &args.name).await?;
+    Box::pin(args.sending.send(session, as_run(schedule), false)).await
+}
+
+/// A backup as the schedule makes them, now.
+pub(crate) fn as_run(schedule: NonAdminSchedule) -> NonAdminBackup {
     let stem = format!("{}-manual", schedule.metadata.name.as_deref().unwrap_or_default());
     let name = Some(generated(&stem, Timestamp::now()));
-    let backup = NonAdminBackup {
+    NonAdminBackup {
         metadata: ObjectMeta { name, ..ObjectMeta::default() },
         spec: NonAdminBackupSpec { backup_spec: schedule.spec.template.backup_spec, delete_backup: None },
         status: None,
-    };
-    Box::pin(args.sending.send(session, backup, false)).await
+    }
 }

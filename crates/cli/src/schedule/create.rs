@@ -2,13 +2,13 @@
 
 use anyhow::{Result, anyhow, bail};
 use api::{Concurrency, Duration, NonAdminSchedule, NonAdminScheduleSpec, Retention, ScheduleTemplate};
-use clap::ValueEnum;
+use clap::{Parser as _, ValueEnum};
 use jiff::Timestamp;
 use kube::{api::PostParams, core::ObjectMeta};
 use planner::{Policy, schedule};
 
 use crate::{
-    backup::Template,
+    backup::{Template, in_one_line},
     connect::Session,
     list::qualified,
     location::known::warn_of_missing,
@@ -122,6 +122,22 @@ pub(super) async fn run(session: &Session, args: &Create) -> Result<Outcome> {
         print(session.format, &made, String::new, || vec![name])?;
     }
     Ok(Outcome::Good)
+}
+
+/// The flags alone, for somebody who fills in a form instead.
+#[derive(Debug, clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Flags {
+    #[command(flatten)]
+    create: Create,
+}
+
+/// A schedule as these flags describe it, if some policy can allow it.
+pub(crate) fn prepared(session: &Session, name: &str, flags: &[String]) -> Result<NonAdminSchedule> {
+    let arguments = flags.iter().map(String::as_str).chain(["--", name]);
+    let flags = Flags::try_parse_from(arguments).map_err(|error| anyhow!("{}", in_one_line(&error)))?;
+    let made = flags.create.schedule(&session.namespace)?;
+    check(&made).map(|()| made)
 }
 
 /// What no policy can allow need not be sent.

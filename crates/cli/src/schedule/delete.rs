@@ -5,7 +5,6 @@ use api::{NonAdminBackup, NonAdminSchedule, labels};
 use kube::api::{DeleteParams, Preconditions};
 use planner::schedule::label_value;
 
-use super::find;
 use crate::{
     confirm::Consent,
     connect::Session,
@@ -39,28 +38,13 @@ pub(super) struct Delete {
 pub(super) async fn run(session: &Session, args: &Delete) -> Result<Outcome> {
     let mut done = Vec::new();
     for name in &args.names {
-        let schedule = find(session, name).await?;
-        let name = schedule.metadata.name.clone().unwrap_or_default();
-        let runs = runs(session, &name).await?;
-        let number = count(i64::try_from(runs.len()).unwrap_or(i64::MAX), "backup");
-        let what = if args.with_backups {
-            format!("and its {number} with their data")
-        } else {
-            format!("and keep its {number}")
-        };
-        let question = format!("Delete schedule {name} of namespace {} {what}?", session.namespace);
-        if !args.consent.given(&question)? {
+        let deletion = Deletion::find(session, name.of::<NonAdminSchedule>()?).await?;
+        if !args.consent.given(&deletion.question(session, args.with_backups))? {
             remark("nothing was deleted");
             return Ok(Outcome::Failed);
         }
-        // The schedule first, so that it makes no more of them.
-        delete(session, &schedule, &name).await?;
-        if args.with_backups {
-            for run in &runs {
-                ask_to_delete(session, run).await?;
-            }
-        }
-        done.push(qualified::<NonAdminSchedule>(&name));
+        deletion.carry_out(session, args.with_backups).await?;
+        done.push(qualified::<NonAdminSchedule>(&deletion.name));
     }
     let table = || lines(done.iter().map(|name| format!("{name} deleted")));
     let format = if session.format == Format::Wide { Format::Table } else { session.format };
@@ -68,11 +52,44 @@ pub(super) async fn run(session: &Session, args: &Delete) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-async fn runs(session: &Session, schedule: &str) -> Result<Vec<NonAdminBackup>> {
-    let selector = format!("{}={}", labels::NAS_NAME, label_value(schedule));
-    let found =
-        list::all::<NonAdminBackup>(session, Some(&session.namespace), Some(&selector), false).await?;
-    Ok(found.items.into_iter().map(|(backup, _)| backup).collect())
+/// A schedule that somebody may want to delete, and the backups that it made.
+pub(crate) struct Deletion {
+    name: String,
+    schedule: NonAdminSchedule,
+    runs: Vec<NonAdminBackup>,
+}
+
+impl Deletion {
+    pub(crate) async fn find(session: &Session, name: &str) -> Result<Self> {
+        let (schedule, _) = list::one::<NonAdminSchedule>(session, name).await?;
+        let selector = format!("{}={}", labels::NAS_NAME, label_value(name));
+        let found =
+            list::all::<NonAdminBackup>(session, Some(&session.namespace), Some(&selector), false).await?;
+        let runs = found.items.into_iter().map(|(backup, _)| backup).collect();
+        Ok(Self { name: name.to_owned(), schedule, runs })
+    }
+
+    /// What to ask first.
+    pub(crate) fn question(&self, session: &Session, with_backups: bool) -> String {
+        let number = count(i64::try_from(self.runs.len()).unwrap_or(i64::MAX), "backup");
+        let what = if with_backups {
+            format!("and its {number} with their data")
+        } else {
+            format!("and keep its {number}")
+        };
+        format!("Delete schedule {} of namespace {} {what}?", self.name, session.namespace)
+    }
+
+    /// The schedule goes first, so that it makes no more of them.
+    pub(crate) async fn carry_out(&self, session: &Session, with_backups: bool) -> Result<()> {
+        delete(session, &self.schedule, &self.name).await?;
+        if with_backups {
+            for run in &self.runs {
+                ask_to_delete(session, run).await?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The uid goes along, so that a namesake made meanwhile is never meant.

@@ -10,7 +10,7 @@ use super::{find, get::word, kept};
 use crate::{
     connect::Session,
     describe::page::{Page, conditions, fields, section},
-    list::{self, qualified},
+    list::qualified,
     object_name::ObjectName,
     output::{Outcome, print},
     table::Table,
@@ -35,18 +35,15 @@ pub(super) async fn run(session: &Session, args: &Describe) -> Result<Outcome> {
 }
 
 /// The same in parts.
-pub(crate) async fn look(session: &Session, name: &str) -> Result<Page> {
-    let (schedule, _) = list::one::<NonAdminSchedule>(session, name).await?;
+pub(crate) fn parts(schedule: &NonAdminSchedule) -> Page {
     let now = Timestamp::now();
     let status = schedule.status.clone().unwrap_or_default();
-    let head: Vec<_> = head(&schedule, now).into_iter().map(|(name, value)| (name, Some(value))).collect();
+    let head: Vec<_> = head(schedule, now).into_iter().map(|(name, value)| (name, Some(value))).collect();
     let mut runs = Table::new(&["RUN", "STATUS"]);
     for run in &status.recent_backups {
         runs.row([run.name.as_str(), run.phase.as_deref().unwrap_or("being made")]);
     }
-    Ok(fields(&head)
-        + section("Latest runs", runs)
-        + section("Conditions", conditions(&status.conditions, now)))
+    fields(&head) + section("Latest runs", runs) + section("Conditions", conditions(&status.conditions, now))
 }
 
 /// What stands above the lists.

@@ -1,8 +1,8 @@
 //! `kubectl nacre schedule`: backups of a namespace at set times.
 
-mod change;
+pub(crate) mod change;
 mod create;
-mod delete;
+pub(crate) mod delete;
 pub(crate) mod describe;
 pub(crate) mod get;
 pub(crate) mod preview;
@@ -11,6 +11,7 @@ use anyhow::Result;
 use api::NonAdminSchedule;
 use clap::Subcommand;
 
+pub(crate) use create::prepared;
 pub(crate) use get::word;
 
 use crate::{connect::Session, list, object_name::ObjectName, output::Outcome};

@@ -1,10 +1,10 @@
 //! `schedule preview`: which backups there will be after a while, and which go next.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use anyhow::{Result, anyhow};
 use api::{NonAdminBackup, NonAdminSchedule, labels};
-use jiff::Timestamp;
+use jiff::{Timestamp, civil::Date};
 use planner::schedule::{self, label_value, retention::Finished};
 use serde::Serialize;
 
@@ -12,7 +12,6 @@ use super::find;
 use crate::{
     allowed,
     connect::Session,
-    describe::page::{Page, section},
     list::{self, qualified},
     object_name::ObjectName,
     output::{Outcome, print},
@@ -63,12 +62,40 @@ pub(super) async fn run(session: &Session, args: &Preview) -> Result<Outcome> {
 /// How far the console looks ahead.
 const DAYS: u32 = 30;
 
-/// Which backups there will be, and which go next, as tables.
-pub(crate) async fn look(session: &Session, name: &str) -> Result<Page> {
-    let (found, _) = list::one::<NonAdminSchedule>(session, name).await?;
-    let (shown, times) = read(session, &found, DAYS).await?;
-    let zone = times.cron.zone().clone();
-    let day = |time: Timestamp| time.to_zoned(zone.clone()).strftime("%a %Y-%m-%d %H:%M").to_string();
+/// What a schedule does from today on, if every run goes well.
+pub(crate) struct Calendar {
+    pub(crate) title: String,
+    /// Every day from today on.
+    pub(crate) days: Vec<Day>,
+    /// All backups there are at the end.
+    pub(crate) kept: Table,
+    pub(crate) gone_title: String,
+    /// Those that go next.
+    pub(crate) gone: Table,
+}
+
+/// One day, in the zone of the schedule.
+pub(crate) struct Day {
+    pub(crate) date: Date,
+    pub(crate) runs: Vec<DayRun>,
+}
+
+/// A run on that day.
+pub(crate) struct DayRun {
+    pub(crate) time: String,
+    /// When its backup goes; none if it is still there at the end.
+    pub(crate) goes: Option<Date>,
+}
+
+/// What a schedule does in the next days; it need not exist.
+pub(crate) async fn calendar(session: &Session, found: &NonAdminSchedule) -> Result<Calendar> {
+    let (shown, times) = read(session, found, DAYS).await?;
+    Ok(of_days(&shown, &times, Timestamp::now()))
+}
+
+fn of_days(shown: &Shown, times: &schedule::Times, now: Timestamp) -> Calendar {
+    let zoned = |time: Timestamp| time.to_zoned(times.cron.zone().clone());
+    let day = |time: Timestamp| zoned(time).strftime("%a %Y-%m-%d %H:%M").to_string();
     let (mut kept, mut gone) = (Table::new(&["TIME", "BACKUP"]), Table::new(&["GOES", "BACKUP"]));
     for line in &shown.kept {
         kept.row([day(line.time), line.name.clone()]);
@@ -76,8 +103,30 @@ pub(crate) async fn look(session: &Session, name: &str) -> Result<Page> {
     for line in shown.gone.iter().take(NEXT) {
         gone.row([line.goes.map(day).unwrap_or_default(), line.name.clone()]);
     }
-    let title = format!("In {DAYS} days it has {} backups, if every run goes well", shown.kept.len());
-    Ok(section(&title, kept) + section(&format!("Next to go, of {}", shown.gone.len()), gone))
+    let today = zoned(now).date();
+    let dates = today.series(jiff::Span::new().days(1)).take(DAYS as usize + 1);
+    let mut days: BTreeMap<Date, Vec<(Timestamp, Option<Timestamp>)>> =
+        dates.map(|date| (date, Vec::new())).collect();
+    for line in shown.kept.iter().chain(&shown.gone) {
+        if let Some(runs) = days.get_mut(&zoned(line.time).date()) {
+            runs.push((line.time, line.goes));
+        }
+    }
+    let run = |(time, goes): (Timestamp, Option<Timestamp>)| DayRun {
+        time: zoned(time).strftime("%H:%M").to_string(),
+        goes: goes.map(|goes| zoned(goes).date()),
+    };
+    let days = days.into_iter().map(|(date, mut runs)| {
+        runs.sort_unstable();
+        Day { date, runs: runs.into_iter().map(run).collect() }
+    });
+    Calendar {
+        title: format!("In {DAYS} days it has {} backups, if every run goes well", shown.kept.len()),
+        days: days.collect(),
+        kept,
+        gone_title: format!("Next to go, of {}", shown.gone.len()),
+        gone,
+    }
 }
 
 async fn read(session: &Session, found: &NonAdminSchedule, days: u32) -> Result<(Shown, schedule::Times)> {
@@ -120,4 +169,37 @@ fn page(name: &str, shown: &Shown, days: u32, times: &schedule::Times) -> String
         let _ = writeln!(page, "  {}  {}", line.goes.map(day).unwrap_or_default(), line.name);
     }
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use planner::Policy;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_calendar_has_every_day_with_its_runs_and_when_they_go() {
+        let nightly: NonAdminSchedule = serde_json::from_value(json!({"metadata": {"name": "nightly"},
+            "spec": {"schedule": "0 2 * * *", "timeZone": "Europe/Berlin", "template": {"backupSpec": {}}}}))
+        .unwrap();
+        let now = "2026-11-15T23:30:00Z".parse().unwrap();
+        let times = schedule::times(&nightly, "", &Policy::default(), now).unwrap();
+        let line = |time: &str, goes: Option<&str>| Line {
+            name: time.to_owned(),
+            time: time.parse().unwrap(),
+            goes: goes.map(|goes| goes.parse().unwrap()),
+        };
+        let shown = Shown {
+            kept: vec![line("2026-11-17T01:00:00Z", None), line("2026-11-10T01:00:00Z", None)],
+            gone: vec![line("2026-11-16T01:00:00Z", Some("2026-11-17T01:05:00Z"))],
+        };
+        let calendar = of_days(&shown, &times, now);
+        assert_eq!(calendar.days.len(), 31);
+        let days = calendar.days.iter().take(3).map(|day| {
+            let runs = day.runs.iter().map(|run| (run.time.as_str(), run.goes.map(|date| date.to_string())));
+            (day.date.to_string(), runs.collect::<Vec<_>>())
+        });
+        insta::assert_snapshot!(format!("{:?}", days.collect::<Vec<_>>()), @r#"[("2026-11-16", [("02:00", Some("2026-11-17"))]), ("2026-11-17", [("02:00", None)]), ("2026-11-18", [])]"#);
+    }
 }

@@ -1,6 +1,5 @@
 //! What runs in the pod of `verify`: it fills an empty volume with random bytes, and prints the checksum of what is there.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -81,11 +80,7 @@ fn checksum(path: &Path) -> Result<String> {
             length => context.update(&buffer[..length]),
         }
     }
-    Ok(context.finish().as_ref().iter().fold(String::new(), |mut text, byte| {
-        // Writing to a text does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Ok(planner::hex(context.finish().as_ref()))
 }
 
 #[cfg(test)]

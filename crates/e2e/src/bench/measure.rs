@@ -81,6 +81,8 @@ impl Bench {
     pub async fn turns(&mut self, who: Who, n: usize) -> Result<()> {
         let test_cluster = self.test_cluster(who, &Contender::Nacre, n, "backups in turn").await?;
         test_cluster.queue_by_default().await?;
+        // As it is installed: the API server records who asks, and puts the finalizer on.
+        test_cluster.record_requesters().await?;
         let running = Contender::Nacre.start(&test_cluster).await?;
         let mut meter = Meter::start(&test_cluster, &running).await?;
         let reached = turns::<NonAdminBackup>(&mut meter, n, self.timeout).await?;

@@ -4,74 +4,22 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore};
-use bed::{eventually, wait_until};
+use anyhow::{Result, ensure};
+use api::{NonAdminBackup, NonAdminRestore};
+use bed::wait_until;
 use e2e::Tenant;
-use futures::StreamExt as _;
-use jiff::{SignedDuration, Timestamp};
+use e2e::played::{bring_back, complete, condition, play, refuse_downloads, restore_of, safety_backup, shop};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, PersistentVolumeClaim, Pod},
 };
-use kube::{
-    Api,
-    api::{ListParams, Patch, PatchParams},
-    runtime::{WatchStreamExt as _, watcher},
-};
-use serde_json::{Value, json};
+use kube::api::ListParams;
+use serde_json::json;
 use tokio::process::{Child, Command};
 
 use crate::{person::Person, stage};
 
 const TIMEOUT: Duration = Duration::from_mins(2);
-
-/// Writes a status, as nacre would.
-async fn play<K>(tenant: &Tenant<'_>, name: &str, status: Value) -> Result<()>
-where
-    K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + serde::de::DeserializeOwned,
-{
-    let api = Api::<K>::namespaced(tenant.bed.client().await?, &tenant.namespace);
-    api.patch_status(name, &PatchParams::default(), &Patch::Merge(json!({ "status": status }))).await?;
-    Ok(())
-}
-
-fn condition(type_: &str, status: &str, reason: &str) -> Value {
-    json!([{"type": type_, "status": status, "reason": reason, "message": format!("because {reason}"),
-        "lastTransitionTime": "2026-11-16T11:50:00Z"}])
-}
-
-/// A backup that is over, and holds the data of every claim.
-fn complete(phase: &str, protected: &str) -> Value {
-    let now = Timestamp::now();
-    let reason = if protected == "True" { "AllClaimsSaved" } else { "ClaimsNotSaved" };
-    json!({"phase": "Created", "conditions": condition("DataProtected", protected, reason),
-        "veleroBackup": {"name": "v", "status": {"phase": phase, "progress": {"totalItems": 3, "itemsBackedUp": 3},
-            "startTimestamp": now + SignedDuration::from_mins(1), "completionTimestamp": now,
-            "expiration": now + SignedDuration::from_hours(700)}}})
-}
-
-/// Refuses every download, as the default policy does.
-async fn refuse_downloads(client: kube::Client, namespace: String) {
-    let requests = Api::<NonAdminDownloadRequest>::namespaced(client, &namespace);
-    let events = watcher(requests.clone(), watcher::Config::default()).default_backoff().applied_objects();
-    let mut events = std::pin::pin!(events);
-    while let Some(event) = events.next().await {
-        let Ok(request) = event else { continue };
-        if request.status.is_none() {
-            let status = json!({"phase": "BackingOff",
-                "conditions": condition("NonAdminBackupStorageLocationNotUsed", "True", "Error")});
-            let name = request.metadata.name.unwrap_or_default();
-            // The program may have given up.
-            let _ = requests
-                .patch_status(&name, &PatchParams::default(), &Patch::Merge(json!({ "status": status })))
-                .await;
-        }
-    }
-}
 
 const REPLACE: [&str; 6] = ["restore", "create", "--from-backup", "good", "--replace", "--yes"];
 
@@ -93,44 +41,6 @@ async fn kill(mut program: Child) -> Result<()> {
     Ok(program.kill().await?)
 }
 
-/// A claim, a Deployment and a pod of it that use it, and a good backup.
-async fn shop(ada: &Person<'_>, more: &Value) -> Result<()> {
-    let tenant = &ada.tenant;
-    let claim =
-        json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
-    tenant.create::<PersistentVolumeClaim>("files", claim).await?;
-    let spec = json!({"containers": [{"name": "c", "image": "x"}],
-        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "files"}}]});
-    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": spec});
-    let mut web =
-        json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
-    web["metadata"] = more["metadata"].clone();
-    let web: Deployment = tenant.create("web", web).await?;
-    let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": web.metadata.uid, "controller": true}]);
-    tenant.create::<Pod>("web-a", json!({"metadata": {"ownerReferences": owner}, "spec": spec})).await?;
-    tenant.back_up("good").await?;
-    play::<NonAdminBackup>(tenant, "good", complete("Completed", "True")).await
-}
-
-async fn safety_backup(tenant: &Tenant<'_>) -> Result<String> {
-    eventually("the safety backup", TIMEOUT, async || {
-        let backups = tenant.api::<NonAdminBackup>().list(&ListParams::default()).await?;
-        let names: Vec<String> =
-            backups.items.into_iter().filter_map(|backup| backup.metadata.name).collect();
-        let name = names.iter().find(|name| name.starts_with("before-good-"));
-        name.cloned().with_context(|| format!("only {names:?}"))
-    })
-    .await
-}
-
-async fn restore_of(tenant: &Tenant<'_>) -> Result<String> {
-    eventually("the restore", TIMEOUT, async || {
-        let restores = tenant.api::<NonAdminRestore>().list(&ListParams::default()).await?.items;
-        restores.into_iter().find_map(|restore| restore.metadata.name).context("there is none")
-    })
-    .await
-}
-
 async fn there<K>(tenant: &Tenant<'_>, name: &str) -> Result<bool>
 where
     K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
@@ -147,7 +57,7 @@ async fn a_replacement_that_is_killed_at_every_step_is_resumed_by_the_same_comma
     let ada = Person::new(stage, "undo", "ada").await?;
     let tenant = &ada.tenant;
     let downloads = tokio::spawn(refuse_downloads(stage.bed.client().await?, "undo".to_owned()));
-    shop(&ada, &json!({})).await?;
+    shop(tenant, &json!({})).await?;
 
     // Nobody agreed: nothing happens.
     let ended = ada.nacre(&REPLACE[..5]).await?;
@@ -188,18 +98,7 @@ async fn a_replacement_that_is_killed_at_every_step_is_resumed_by_the_same_comma
     kill(program).await?;
 
     // Velero brings everything back.
-    let claim =
-        json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
-    tenant.create::<PersistentVolumeClaim>("files", claim).await?;
-    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
-    let web =
-        json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}}, "template": template}});
-    tenant.create::<Deployment>("web", web).await?;
-    play::<Deployment>(tenant, "web", json!({"observedGeneration": 1})).await?;
-    let status = json!({"phase": "Created", "conditions": condition("DataRestored", "True", "AllVolumesRestored"),
-        "veleroRestore": {"name": "r", "status": {"phase": "Completed", "completionTimestamp": Timestamp::now(),
-            "progress": {"totalItems": 3, "itemsRestored": 3}}}});
-    play::<NonAdminRestore>(tenant, &restore, status).await?;
+    bring_back(tenant, &restore).await?;
     let ended = ada.nacre(&REPLACE).await?;
     assert_eq!(ended.code, Some(0), "{ended:#?}");
     assert!(ended.stdout.contains("the data of files is back as in good"), "{ended:#?}");
@@ -215,7 +114,7 @@ async fn nothing_is_removed_without_a_complete_safety_backup() -> Result<()> {
     let ada = Person::new(stage, "undo-not", "ada").await?;
     let tenant = &ada.tenant;
     let downloads = tokio::spawn(refuse_downloads(stage.bed.client().await?, "undo-not".to_owned()));
-    shop(&ada, &json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}}})).await?;
+    shop(tenant, &json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}}})).await?;
 
     // Argo CD would re-create what is removed.
     let ended = ada.nacre(&REPLACE).await?;
@@ -250,7 +149,7 @@ async fn without_the_permission_to_delete_nothing_begins() -> Result<()> {
     let ada = Person::new(stage, "undo-forbidden", "ada").await?;
     let tenant = &ada.tenant;
     let downloads = tokio::spawn(refuse_downloads(stage.bed.client().await?, "undo-forbidden".to_owned()));
-    shop(&ada, &json!({})).await?;
+    shop(tenant, &json!({})).await?;
     let bob = ada.colleague("bob", &["view", "nacre:edit"]).await?;
     stage.bed.wait_allowed("bob", "undo-forbidden", "list", "apps", "deployments").await?;
 
@@ -281,7 +180,7 @@ async fn a_restore_that_is_refused_is_deleted_and_the_way_back_is_printed() -> R
     let ada = Person::new(stage, "undo-refused", "ada").await?;
     let tenant = &ada.tenant;
     let downloads = tokio::spawn(refuse_downloads(stage.bed.client().await?, "undo-refused".to_owned()));
-    shop(&ada, &json!({})).await?;
+    shop(tenant, &json!({})).await?;
     let playing = async {
         let safety = safety_backup(tenant).await?;
         play::<NonAdminBackup>(tenant, &safety, complete("Completed", "True")).await?;

@@ -1,6 +1,7 @@
 //! Two people side by side: one asks for storage, the other decides.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use serde_json::json;
 
 use crate::browser::Driver;
 use crate::cluster::{laptop, owner, test_cluster};
@@ -11,21 +12,39 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     let cat = owner("browser-mill", "cat").await?;
     let store = cluster.bed.store()?;
     cat.keep_keys("keys", &store.credentials()).await?;
-    cat.bring_bucket("mine", "browser-mill", "keys").await?;
+    store.make_bucket("browser-mill")?;
 
+    // She asks by the form: the Secret is chosen by its name, and nothing of it is on the page.
     let driver = Driver::start().await?;
     let tenant = laptop(&cluster.bed, "browser-mill", Some("cat")).await?;
     let hers = driver.browser("cat", 1280, 900).await?;
     hers.open(&tenant.link).await?;
-    hers.sees("mine").await?;
     hers.does_not_see("Doctor").await?;
+    hers.open(&tenant.page("/ns/browser-mill/new-location")).await?;
+    let config = format!("s3ForcePathStyle=true,s3Url={}", store.url());
+    for (field, text) in
+        [("#name", "mine"), ("#bucket", "browser-mill"), ("#region", bed::REGION), ("#config", &config)]
+    {
+        hers.write(field, text).await?;
+    }
+    let secrets =
+        hers.script("return [...document.querySelector('#secret').options].map((one) => one.value)").await?;
+    ensure!(secrets == json!(["keys"]), "{secrets}");
+    let page = hers.script("return document.documentElement.outerHTML").await?;
+    ensure!(!page.as_str().unwrap_or_default().contains("aws_secret_access_key"), "{page}");
+    hers.picture("37-new-location").await?;
+    hers.is_accessible().await?;
+    hers.click("button[value=create]").await?;
+    hers.sees("waiting for an administrator to approve it").await?;
+    hers.picture("38-pending").await?;
+    hers.is_accessible().await?;
 
     let admin = laptop(&cluster.bed, "velero", None).await?;
     let his = driver.browser("admin", 1280, 900).await?;
     his.open(&admin.link).await?;
     his.sees("Doctor").await?;
     his.finds(&admin.page("/admin/requests"), "browser-mill").await?;
-    his.picture("30-requests").await?;
+    his.picture("29-requests").await?;
     his.is_accessible().await?;
     his.click("a[href='/admin/requests/browser-mill/mine']").await?;
     his.sees("Approving means").await?;
@@ -33,11 +52,46 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     his.is_accessible().await?;
     his.write("#reason", "ticket 7").await?;
     his.click("button[value=approve]").await?;
-    his.sees("Approved - Velero may use it").await?;
+    // nacre takes a moment, and this page does not follow it.
     his.sees("ticket 7").await?;
-    for (path, name) in
-        [("queue", "32-queue"), ("usage", "33-usage"), ("policy", "34-policy"), ("doctor", "35-doctor")]
-    {
+    his.finds(&admin.page("/admin/requests/browser-mill/mine"), "Approved - Velero may use it").await?;
+    his.sees("ticket 7").await?;
+
+    // Her page follows: nobody loads it again.
+    hers.sees("ready: Velero can use it").await?;
+
+    // What is held waits in the queue until he releases it.
+    let annotations = json!({"annotations": {"nacre.dev/queue": "hold"}});
+    let held = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup",
+        "metadata": {"name": "held", "namespace": "browser-mill", "annotations": annotations["annotations"]},
+        "spec": {"backupSpec": {"ttl": "900h"}}});
+    cluster.bed.apply_yaml(&held.to_string()).await?;
+    his.finds(&admin.page("/admin/queue"), "Held").await?;
+    his.picture("32-queue").await?;
+    his.is_accessible().await?;
+    his.write("#reason", "ticket 8").await?;
+    his.click("button[value='release backup browser-mill/held']").await?;
+    cat.backup_starts("held").await?;
+
+    // Another policy, tried on what there is.
+    his.open(&admin.page("/admin/policy")).await?;
+    his.script(
+        "const policy = document.querySelector('#policy');
+         policy.value = policy.value.replace('backup: {', 'backup: { ttl: { max: 48h },')",
+    )
+    .await?;
+    his.click("form[action='/admin/policy'] button").await?;
+    his.sees("would refuse ").await?;
+    his.sees("allows backups to be kept at most 48h").await?;
+    his.does_not_see("s3Url").await?;
+    his.picture("39-policy-tried").await?;
+    his.is_accessible().await?;
+    for (path, name) in [
+        ("usage", "33-usage"),
+        ("policy", "34-policy"),
+        ("doctor", "35-doctor"),
+        ("migration", "30-migration"),
+    ] {
         his.open(&admin.page(&format!("/admin/{path}"))).await?;
         his.sees("kubectl nacre").await?;
         his.picture(name).await?;

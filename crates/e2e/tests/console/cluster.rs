@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 const POLICY: &str = "
 storageLocations: { requireApproval: true, endpoints: { allow: ['127.0.0.1'] } }
 downloads: { platformStorage: all }
+backup: { enforce: { csiSnapshotTimeout: 12m } }
 ";
 
 /// A cluster with Velero and nacre as an installation sets it up, webhook included.
@@ -25,6 +26,12 @@ pub(crate) async fn test_cluster() -> Result<&'static TestCluster> {
         anyhow::Ok((cluster, nacre))
     });
     Ok(&started.await?.0)
+}
+
+/// A cluster with nacre's definitions and nobody who acts on them, so that a story can say what happens when.
+pub(crate) async fn stage() -> Result<&'static TestCluster> {
+    static STAGE: OnceCell<TestCluster> = OnceCell::const_new();
+    STAGE.get_or_try_init(|| async { TestCluster::build_on(Bed::builder()).await }).await
 }
 
 /// The console on somebody's laptop.

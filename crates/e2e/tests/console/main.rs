@@ -4,6 +4,9 @@
 mod approval;
 mod browser;
 mod cluster;
+mod many;
+mod replace;
+mod schedules;
 mod tenant;
 mod token;
 mod viewer;

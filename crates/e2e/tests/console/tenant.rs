@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
 
 use crate::browser::Driver;
 use crate::cluster::{laptop, owner, test_cluster};
@@ -24,6 +25,7 @@ async fn from_the_first_look_to_restored() -> Result<()> {
     // What would happen, then a backup, whose progress is seen without loading the page again.
     browser.click("a[href$='/new-backup']").await?;
     browser.sees("Back up namespace browser-shop").await?;
+    browser.sees("csiSnapshotTimeout: 12m").await?;
     browser.picture("2-new-backup").await?;
     browser.is_accessible().await?;
     browser.write("#name", "first").await?;
@@ -38,6 +40,17 @@ async fn from_the_first_look_to_restored() -> Result<()> {
     browser.sees("complete, ").await?;
     let stayed = browser.script("return window.stayed === true").await?;
     ensure!(stayed == true, "the page was loaded again instead of following the watch");
+    // The log comes through the console, from the administrators' storage.
+    let log = browser
+        .script(
+            "const form = document.querySelector(\"form[action$='/files']\");
+             const fields = new URLSearchParams(new FormData(form));
+             fields.set('do', 'BackupLog');
+             return fetch(form.action, {method: 'POST', body: fields}).then(async (answer) =>
+               [answer.status, answer.headers.get('content-disposition'), (await answer.arrayBuffer()).byteLength > 100])",
+        )
+        .await?;
+    ensure!(log == json!([200, "attachment; filename=\"first-log.gz\"", true]), "{log}");
     browser.picture("4-backup").await?;
     browser.is_accessible().await?;
     browser.open(&console.page("/ns/browser-shop")).await?;
@@ -59,6 +72,7 @@ async fn from_the_first_look_to_restored() -> Result<()> {
     browser.click("a[href$='/restore/first']").await?;
     browser.sees("Restore from first").await?;
     browser.sees("created").await?;
+    browser.sees("prices").await?;
     browser.picture("7-preview").await?;
     browser.is_accessible().await?;
     browser.click("form[action$='/restores'] button").await?;

@@ -1,7 +1,7 @@
 //! Somebody who may only look, a stranger, and text that is made to become markup.
 
 use anyhow::{Result, ensure};
-use api::NonAdminBackup;
+use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminSchedule};
 use serde_json::json;
 
 use crate::browser::Driver;
@@ -17,6 +17,17 @@ async fn a_viewer_clicks_nothing_and_a_stranger_sees_nothing() -> Result<()> {
     let hostile = json!({"metadata": {"annotations": {"note": EVIL}}, "spec": spec});
     ben.create::<NonAdminBackup>("part", hostile).await?;
     ben.create::<NonAdminBackup>("refused", json!({"spec": {"backupSpec": {"ttl": EVIL}}})).await.ok();
+    let template = json!({"backupSpec": {"labelSelector": {"matchLabels": {"app": "none"}}}});
+    let schedule = json!({"metadata": {"annotations": {"note": EVIL}}, "spec": {"schedule": EVIL, "timeZone": EVIL, "template": template}});
+    ben.create::<NonAdminSchedule>("hostile", schedule).await.ok();
+    let storage = json!({"provider": "aws", "objectStorage": {"bucket": EVIL, "prefix": EVIL}, "config": {"region": EVIL},
+        "credential": {"name": "keys", "key": "cloud"}});
+    ben.create::<NonAdminBackupStorageLocation>(
+        "hostile",
+        json!({"spec": {"backupStorageLocationSpec": storage}}),
+    )
+    .await
+    .ok();
     cluster.bed.bind("browser-farm", "vic", "view").await?;
     cluster.bed.wait_allowed("vic", "browser-farm", "list", "oadp.openshift.io", "nonadminbackups").await?;
 
@@ -26,7 +37,21 @@ async fn a_viewer_clicks_nothing_and_a_stranger_sees_nothing() -> Result<()> {
     browser.open(&vic.link).await?;
     browser.sees("You can look, and not change anything").await?;
     browser.picture("20-viewer-narrow").await?;
-    for path in ["", "/backups", "/backups/part", "/new-backup", "/restore", "/restores", "/locations"] {
+    let evil = "%3Cimg%20src=x%20onerror=%22document.title='owned'%22%3E";
+    let filled_in = format!("/new-schedule?name={evil}&schedule={evil}&zone={evil}&daily={evil}");
+    for path in [
+        "",
+        "/backups",
+        "/backups/part",
+        "/new-backup",
+        "/restore",
+        "/restores",
+        "/locations",
+        "/new-location",
+        "/schedules",
+        &filled_in,
+        &format!("/replace/part?claim={evil}&selector={evil}"),
+    ] {
         browser.open(&vic.page(&format!("/ns/browser-farm{path}"))).await?;
         browser.sees("kubectl nacre").await?;
         let forms =

@@ -39,7 +39,7 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
             &known[..],
             &[
                 "--set",
-                "replicas=1,image=mine:3,logLevel=6,webhook=false,console=true,veleroView=true,fence=true,nodeSelector.disk=fast,aggregateTo={admin},requesterExtra={example.com/team}",
+                "replicas=1,image=mine:3,logLevel=6,webhook=false,console=true,veleroView=true,fence=true,nodeSelector.disk=fast,aggregateTo={admin}",
             ][..],
             &[
                 "--replicas",
@@ -54,8 +54,6 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
                 "--fence",
                 "--aggregate-to",
                 "admin",
-                "--requester-extra",
-                "example.com/team",
             ][..],
         ),
     ] {

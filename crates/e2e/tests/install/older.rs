@@ -12,23 +12,26 @@ async fn before_1_36_the_installation_has_the_webhook_record_who_asks() -> Resul
         .api_server_flag("--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false")
         .api_server_flag("--disable-admission-plugins=MutatingAdmissionPolicy");
     let bed = bed.start().await?;
-    let (done, remarks) =
-        well(&bed, &["install", "--image", "first:1", "--requester-extra", "example.com/team"]).await?;
+    let (done, remarks) = well(&bed, &["install", "--image", "first:1"]).await?;
     ensure!(done.contains("create mutatingwebhookconfiguration/nacre-requester"), "{done}");
     ensure!(done.contains("create clusterrole/nacre-requester"), "{done}");
     ensure!(!done.contains("mutatingadmissionpolicy"), "{done}");
     ensure!(remarks.contains("nacre's webhook records who asks"), "{remarks}");
+    // What nacre lists for the API server is not for an installation to change.
+    let list =
+        ["-n", "velero", "create", "configmap", "nacre-requester", "--from-literal=extra=example.com/team"];
+    bed.kubectl(&list).await?.ok()?;
     let (again, _) = well(&bed, &["install"]).await?;
     ensure!(again.contains("nothing to do"), "{again}");
-    let listed = "jsonpath={.metadata.annotations.nacre\\.dev/requester-extra}";
-    let keys = ["get", "mutatingwebhookconfiguration", "nacre-requester", "-o", listed];
-    ensure!(bed.kubectl(&keys).await?.ok()? == r#"["example.com/team"]"#);
+    let listed = ["get", "configmap", "nacre-requester", "-n", "velero", "-o", "jsonpath={.data.extra}"];
+    ensure!(bed.kubectl(&listed).await?.ok()? == "example.com/team");
     let (_, answer, _) = nacre(&bed, &["doctor"]).await?;
     ensure!(answer.contains("MutatingWebhookConfiguration nacre-requester has no caBundle"), "{answer}");
     let (off, remarks) = well(&bed, &["install", "--no-webhook"]).await?;
     ensure!(off.contains("delete mutatingwebhookconfiguration/nacre-requester"), "{off}");
     ensure!(remarks.contains("nobody records who asks"), "{remarks}");
-    well(&bed, &["uninstall"]).await?;
+    let (gone, _) = well(&bed, &["uninstall"]).await?;
+    ensure!(gone.contains("delete configmap/nacre-requester"), "{gone}");
 
     // Helm chooses in the same way.
     let chart = deploy("chart").display().to_string();

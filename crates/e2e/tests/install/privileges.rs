@@ -28,6 +28,8 @@ const VOLUME_POLICY: &str = "nacre-volumes";
 const USAGE: &str = "nacre-usage";
 /// The record of whose turn it is.
 const QUEUE: &str = "nacre-queue";
+/// The extra fields of users that are recorded.
+const EXTRA: &str = "nacre-requester";
 const MODIFIERS: [&str; 2] = ["nacre-restore-from-tenant-storage", "nacre-restore-from-tenant-storage-pods"];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,6 +165,7 @@ async fn policy(test_cluster: &TestCluster, approval: bool, pods: bool) -> Resul
         .set_policy(&format!(
             "storageLocations: {{requireApproval: {approval}, {ENDPOINTS}}}\n\
              restore: {{fromTenantStorage: {{pods: {pods}}}}}\ndownloads: {{platformStorage: logs}}\n\
+             requester: {{extra: [example.com/team]}}\n\
              schedules: {{defaults: [{{name: yearly, selector: {{matchLabels: {{tier: gold}}}}, schedule: '0 0 1 1 *'}}]}}\n"
         ))
         .await
@@ -223,7 +226,7 @@ async fn what_deleted_backups_used_is_kept(test_cluster: &TestCluster, shop: &Te
     };
     let odd = Patch::Merge(json!({"data": {"odd": "x"}}));
     // The record of the queue is written at most once a minute.
-    for name in [USAGE, QUEUE] {
+    for name in [USAGE, EXTRA, QUEUE] {
         wait_until("the record", TIMEOUT, maps.clone(), name, kept).await?;
         maps.patch(name, &PatchParams::default(), &odd).await?;
         wait_until("the record to be corrected", TIMEOUT, maps.clone(), name, kept).await?;

@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use crate::{alone, say};
 
 const BYTES: u64 = 4 << 20;
-/// So many are asked for at once, of which Velero would take minutes to do all.
-const MANY: usize = 40;
+/// So many are asked for at once, of which Velero would take more than half an hour to do all.
+const MANY: usize = 500;
 const PATIENCE: Duration = Duration::from_mins(3);
 
 #[tokio::test]

@@ -8,6 +8,7 @@
 
 mod arriving;
 mod choices;
+mod console;
 mod damaged;
 mod demo;
 mod disturbed;

@@ -21,6 +21,7 @@ mod program;
 mod reads;
 mod relocated;
 mod requester;
+mod requester_extra;
 mod requester_robots;
 mod requester_rules;
 mod requester_webhook;

@@ -1,15 +1,19 @@
 //! The person behind a request on API servers without policies that change objects, as before Kubernetes 1.36: nacre's
 //! webhook records who asks, and what it cannot record nobody can forge.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use api::{NonAdminBackup, NonAdminSchedule, condition, labels};
-use bed::Bed;
+use bed::{Bed, eventually};
 use e2e::{NACRE, Tenant, TestCluster, refused_by};
-use kube::api::{Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::requester::{operator, record};
+use crate::requester_extra::{TEAM, backup, forgeries, requests, until_recorded};
 
 const POLICY: &str = "nacre-requester";
 const FORGED: &str = r#"{"user":"root","uid":"","groups":["system:masters"],"scopes":[]}"#;
@@ -37,7 +41,10 @@ async fn e1_before_1_36_the_webhook_records_who_asks_and_without_it_nobody_can_f
         .api_server_flag("--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false")
         .api_server_flag("--disable-admission-plugins=MutatingAdmissionPolicy");
     let test_cluster = TestCluster::build_on(bed).await?;
-    test_cluster.hand_over_at_once().await?;
+    let listing = |unrecorded: &str| {
+        format!("{{queue: {{inFlight: 0}}, requester: {{extra: [{TEAM}], unrecorded: {unrecorded}}}}}")
+    };
+    test_cluster.set_policy(&listing("ignore")).await?;
     test_cluster.admission().await?;
     let shop = test_cluster.tenant("shop", "ada").await?;
     let eve = operator(&test_cluster, "shop", "eve").await?;
@@ -46,11 +53,13 @@ async fn e1_before_1_36_the_webhook_records_who_asks_and_without_it_nobody_can_f
     test_cluster.until_recorded().await?;
 
     while_nacre_runs(&test_cluster, &shop, &eve).await?;
+    let own = until_recorded(&requests(&test_cluster, "ann").await?, &[TEAM]).await?;
     let process = nacre.process;
     process.kill().await?;
     while_nacre_is_down(&shop, &eve).await?;
+    extra_fields_while_nacre_is_down(&test_cluster, &own).await?;
     // What was not recorded is for the policy to decide about.
-    test_cluster.set_policy("{queue: {inFlight: 0}, requester: {unrecorded: enforce}}").await?;
+    test_cluster.set_policy(&listing("enforce")).await?;
     let (_nacre, _) = test_cluster.start_answering(&shop, &[]).await?;
     what_nobody_recorded_is_refused(&shop).await
 }
@@ -124,6 +133,31 @@ async fn while_nacre_is_down(shop: &Tenant<'_>, eve: &Tenant<'_>) -> Result<()> 
     is_of(&hers.patch("daily", &params, &own).await?, "eve")?;
     let _ = hers.patch_status("daily", &params, &annotated(&json!(FORGED))).await;
     is_of(&mine.get("daily").await?, "eve")
+}
+
+/// They are neither forged nor dropped, also where the list is gone.
+async fn extra_fields_while_nacre_is_down(test_cluster: &TestCluster, own: &str) -> Result<()> {
+    let ann = requests(test_cluster, "ann").await?;
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let make = async |record: Option<&str>| anyhow::Ok(ann.create(&dry, &backup("extra", record)?).await);
+    let (base, _) = own.split_once(",\"extra\"").context("extra fields")?;
+    let dropped = format!("{base}}}");
+    make(Some(own)).await??;
+    make(None).await??;
+    for forged in forgeries(own).iter().chain([&dropped]) {
+        refused_by(POLICY, make(Some(forged)).await?).with_context(|| forged.clone())?;
+    }
+    let lists = test_cluster.admin::<ConfigMap>().await?;
+    lists.delete("nacre-requester", &DeleteParams::default()).await?;
+    eventually("the list to be gone", Duration::from_secs(30), async || {
+        anyhow::Ok(make(Some(&dropped)).await??)
+    })
+    .await?;
+    make(Some(own)).await??;
+    for forged in forgeries(own) {
+        refused_by(POLICY, make(Some(&forged)).await?).with_context(|| forged.clone())?;
+    }
+    Ok(())
 }
 
 async fn what_nobody_recorded_is_refused(shop: &Tenant<'_>) -> Result<()> {

@@ -60,8 +60,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use serde_json::Value;
 
-pub use recorder::{Recorder, listed_keys};
-pub use requester::extra_keys;
+pub use recorder::Recorder;
 pub(crate) use restored::TOKENS;
 pub use review::{ReviewResult, ReviewedObject, review};
 
@@ -72,6 +71,7 @@ use crate::{Object, vap};
 pub fn objects(namespace: &str) -> Vec<Object> {
     let policies = policies(namespace);
     let bindings = policies.iter().map(|policy| binding(policy, namespace));
+    let bindings = bindings.chain([requester::with_list(namespace)]);
     let bindings = bindings.map(|binding| Object::of(Kind::ValidatingAdmissionPolicyBinding, &binding));
     let mut objects: Vec<_> = policies
         .iter()
@@ -100,7 +100,8 @@ pub fn mutations(namespace: &str) -> Vec<Object> {
         let binding = vap::mutating_binding(&policy.name_any(), params.clone());
         Object::of(Kind::MutatingAdmissionPolicyBinding, &binding)
     });
-    policies.chain(bindings).collect()
+    let with_list = Object::of(Kind::MutatingAdmissionPolicyBinding, &record::with_list(namespace));
+    policies.chain(bindings).chain([with_list]).collect()
 }
 
 /// Every policy.
@@ -168,9 +169,11 @@ pub fn is_in_force(wanted: &Object, found: &Value) -> bool {
     covers(found, &wanted.body)
 }
 
-/// The binding of a policy. One with parameters is evaluated once for each, and passes where there is none.
+/// The binding of a policy. One with parameters is evaluated once for each, and passes where there is none; the one over
+/// the record of who asked is evaluated without.
 fn binding(policy: &ValidatingAdmissionPolicy, namespace: &str) -> ValidatingAdmissionPolicyBinding {
     let kind = policy.spec.as_ref().and_then(|spec| spec.param_kind.as_ref()?.kind.as_deref());
+    let kind = kind.filter(|kind| *kind != Kind::ConfigMap.name());
     let params = kind.map(|kind| ParamRef {
         name: None,
         namespace: Some(namespace.to_owned()),

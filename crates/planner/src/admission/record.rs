@@ -2,14 +2,11 @@
 //! becomes the requester: otherwise one person could act as another.
 
 use api::{Kind, labels};
-use k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding};
 
-use super::requester::{VELERO_VIEW, described};
+use super::requester::{NAME, NAME_WITH_LIST, VELERO_VIEW, described, list};
 use crate::install::TENANT_KINDS;
-use crate::vap::Draft;
-
-/// Its name, and its binding's.
-const NAME: &str = "nacre-requester";
+use crate::vap::{self, Draft};
 
 /// Writes the record. A client that replaces the whole object without it gets it back.
 pub(super) fn requester(namespace: &str) -> MutatingAdmissionPolicy {
@@ -23,7 +20,8 @@ pub(super) fn requester(namespace: &str) -> MutatingAdmissionPolicy {
     };
     let wanted = |record: &str, news: &str| {
         format!(
-            "variables.{news} ? variables.requester : (variables.{record} == '' ? variables.old_{record} : '')"
+            "variables.{news} ? (variables.{record}_of_some_list ? '' : variables.requester) : \
+             (variables.{record} == '' ? variables.old_{record} : '')"
         )
     };
     described(Draft::over(NAME, &["CREATE", "UPDATE"], &over), namespace)
@@ -32,4 +30,11 @@ pub(super) fn requester(namespace: &str) -> MutatingAdmissionPolicy {
         .applying(write(labels::REQUESTER, "written"))
         .applying(write(labels::DELETION_REQUESTER, "deletion_written"))
         .mutating()
+}
+
+/// The binding that knows which extra fields are recorded.
+pub(super) fn with_list(namespace: &str) -> MutatingAdmissionPolicyBinding {
+    let mut binding = vap::mutating_binding(NAME, Some(list(namespace)));
+    binding.metadata.name = Some(NAME_WITH_LIST.to_owned());
+    binding
 }

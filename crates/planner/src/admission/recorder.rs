@@ -8,9 +8,10 @@ use api::{Kind, labels};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::requester::{GROUPS, LONGEST, SCOPES, VELERO_VIEW};
+use super::requester::{GROUPS, LONGEST, NOBODY, VELERO_VIEW};
 use crate::install::uninstall::FINALIZERS;
 use crate::install::{SERVICE_ACCOUNT, TENANT_KINDS};
+use crate::requester::extra::SCOPES;
 
 /// Who sends a request, as the authenticator says.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -40,11 +41,6 @@ pub struct Recorder<'a> {
     pub admin_namespace: &'a str,
     /// Keys of the extra fields.
     pub extra: &'a [String],
-}
-
-/// The keys of extra fields in the annotation of the webhook's configuration; none if it cannot be read.
-pub fn listed_keys(annotation: Option<&str>) -> Vec<String> {
-    annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 impl Recorder<'_> {
@@ -98,8 +94,10 @@ impl Recorder<'_> {
 
     /// The record of a user.
     pub(super) fn record(&self, user: &UserInfo) -> String {
-        let fields =
-            |key: &String| user.extra.get(key).map(|values| format!("{}:[{}]", text(key), list(values)));
+        let fields = |key: &String| {
+            let values = user.extra.get(key).filter(|values| !values.is_empty())?;
+            Some(format!("{}:[{}]", text(key), list(values)))
+        };
         let extra: Vec<_> = self.extra.iter().filter_map(fields).collect();
         let extra =
             if extra.is_empty() { String::new() } else { format!(",\"extra\":{{{}}}", extra.join(",")) };
@@ -110,7 +108,7 @@ impl Recorder<'_> {
             text(&user.uid),
             cut(list(&user.groups)),
         );
-        if whole.len() <= LONGEST { whole } else { r#"{"user":""}"#.to_owned() }
+        if whole.len() <= LONGEST { whole } else { NOBODY.to_owned() }
     }
 }
 
@@ -136,9 +134,9 @@ fn finalizer(asked: &Asked<'_>) -> Option<Value> {
     Some(json!({"op": "add", "path": "/metadata/finalizers", "value": all}))
 }
 
-/// A text as JSON. Control characters stay as they are: then the record cannot be read, and permits nothing.
+/// A text as JSON, as the policies write it.
 fn text(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\u0022"))
 }
 
 fn list(texts: &[String]) -> String {

@@ -13,6 +13,11 @@ fn own() -> ValidatingAdmissionPolicy {
     requester::own("velero")
 }
 
+/// The list of extra fields, as nacre keeps it.
+fn list(keys: &str) -> Value {
+    json!({"metadata": {"name": "nacre-requester"}, "data": {"extra": keys}})
+}
+
 fn variables() -> Vec<Variable> {
     record::requester("velero").spec.unwrap().variables.unwrap()
 }
@@ -69,16 +74,97 @@ fn a_record_says_who_asked_whatever_they_are_called() {
 }
 
 #[test]
-fn of_the_extra_fields_those_are_recorded_that_the_installation_lists() {
-    let user = json!({"username": "ann", "extra": {"example.com/\"team": ["a\"b", "c"], "secret": ["s"]}});
+fn of_the_extra_fields_those_are_recorded_that_the_policy_lists() {
+    let user =
+        json!({"username": "ann", "extra": {"example.com/team": ["a\"b", "c"], "none": [], "secret": ["s"]}});
     let ask = about(Ask::create(backup())).by_user(user);
-    let mut policy = serde_json::to_value(record::requester("velero")).unwrap();
-    *super::extra_keys(&mut policy).unwrap() = json!(r#"["example.com/\"team","absent"]"#);
-    let variables: Vec<Variable> = serde_json::from_value(policy["spec"]["variables"].clone()).unwrap();
-    let found = read(&ask.variable(&variables, "written"));
+    let found = read(&written(&ask.clone().given(&list("absent,example.com/team,none"))));
     let expected = ["a\"b".to_owned(), "c".to_owned()];
-    assert_eq!(found.extra, [("example.com/\"team".to_owned(), expected.to_vec())].into());
-    assert!(read(&written(&ask)).extra.is_empty(), "none without being listed");
+    assert_eq!(found.extra, [("example.com/team".to_owned(), expected.to_vec())].into());
+    for nothing in [list(""), json!({"metadata": {}}), json!({"data": {"other": "secret"}}), Value::Null] {
+        assert!(read(&written(&ask.clone().given(&nothing))).extra.is_empty(), "{nothing}");
+    }
+}
+
+/// The record of somebody with these extra fields, of which these are listed.
+fn recorded(extra: &Value, keys: &str) -> String {
+    let user = json!({"username": "ann", "extra": extra});
+    written(&about(Ask::create(backup())).by_user(user).given(&list(keys)))
+}
+
+/// By which bindings a new object with this record passes: the one that knows this list, and the one that knows none.
+fn passes(extra: &Value, keys: &str, record: &str) -> [bool; 2] {
+    let object = edited(&backup(), |object| object["metadata"]["annotations"] = json!({ RECORD: record }));
+    let ask = about(Ask::create(object)).by_user(json!({"username": "ann", "extra": extra}));
+    [list(keys), Value::Null].map(|list| ask.clone().given(&list).passes(&own()))
+}
+
+#[test]
+fn who_knows_the_list_lets_no_extra_field_be_forged_or_dropped() {
+    let extra = json!({"team": ["a", "b"], "cost": ["\"],"], "odd": ["\"]}}"], "secret": ["s"]});
+    let keys = "cost,odd,team";
+    let right = recorded(&extra, keys);
+    assert_eq!(passes(&extra, keys, &right), [true, true], "{right}");
+    // For another list they are true, and not what is asked for.
+    for other in ["", "cost", "odd,team", "team,odd,cost", "cost,odd,secret,team"] {
+        let record = recorded(&extra, other);
+        assert_eq!(passes(&extra, keys, &record), [false, true], "{record}");
+    }
+    assert_eq!(passes(&extra, keys, ""), [true, true], "where nobody writes one, there is none");
+}
+
+#[test]
+fn who_knows_no_list_lets_nothing_be_forged_either() {
+    let extra = json!({"team": ["a", "b"], "cost": ["1"]});
+    let base = recorded(&extra, "");
+    let base = base.strip_suffix('}').unwrap();
+    for forged in [
+        r#","extra":{"team":["c"]}}"#,
+        r#","extra":{"team":["a"]}}"#,
+        r#","extra":{"team":["a","b","c"]}}"#,
+        r#","extra":{"team":["a","b"],"role":["root"]}}"#,
+        r#","extra":{"role":["root"],"team":["a","b"]}}"#,
+        r#","extra":{"role":["a","b"]}}"#,
+        r#","extra":{"team":["a","b"]},"user":"root"}"#,
+        r#","extra":{"team":["a","b"]},"extra":{"team":["c"]}}"#,
+        r#","extra":{"team":["a","b"]}},"extra":{"team":["c"]}}"#,
+        r#","extra":{"]}}"#,
+        r#","extra":{}}"#,
+        r#","extra":{""]}}"#,
+        "",
+        "}}",
+    ] {
+        let forged = format!("{base}{forged}");
+        assert_eq!(passes(&extra, "team", &forged), [false, false], "{forged}");
+    }
+    let another = recorded(&extra, "team").replace("ann", "eve");
+    assert_eq!(passes(&extra, "team", &another), [false, false], "{another}");
+    // Nobody has no permissions: whoever wants that may have it.
+    assert_eq!(passes(&extra, "team", r#"{"user":""}"#), [false, true]);
+}
+
+#[test]
+fn in_whatever_order_both_bindings_write_the_list_counts() {
+    let extra = json!({"team": ["a"], "long": ["x".repeat(17_000)]});
+    let user = json!({"username": "ann", "extra": extra});
+    for keys in ["", "team", "long"] {
+        let right = recorded(&extra, keys);
+        for (lists, forged) in [
+            ([list(keys), Value::Null], ""),
+            ([Value::Null, list(keys)], ""),
+            ([list(keys), Value::Null], "x"),
+        ] {
+            let mut object = backup();
+            object["metadata"]["annotations"] = json!({ RECORD: forged });
+            for list in &lists {
+                let text = written(&about(Ask::create(object.clone())).by_user(user.clone()).given(list));
+                if !text.is_empty() {
+                    object["metadata"]["annotations"][RECORD] = json!(text);
+                }
+            }
+            assert_eq!(object["metadata"]["annotations"][RECORD], json!(right), "{keys}");
+        }
+    }
 }
 
 #[test]

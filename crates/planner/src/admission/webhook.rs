@@ -1,6 +1,6 @@
 //! The webhook: who is asked before a request is stored, and where it is found.
 
-use api::{Kind, labels};
+use api::Kind;
 use serde_json::{Value, json};
 
 use super::requester::VELERO_VIEW;
@@ -88,7 +88,7 @@ pub(crate) fn recorder(namespace: &str) -> Object {
     let annotations = |object: &str| at(object, &["metadata", "annotations"], "{}");
     let body = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": RECORDER, "annotations": {labels::REQUESTER_EXTRA: "[]"}},
+        "metadata": {"name": RECORDER},
         "webhooks": [{
             "name": "requester.nacre.dev",
             "admissionReviewVersions": ["v1"],

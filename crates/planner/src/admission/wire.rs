@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::recorder::{Asked, Recorder, UserInfo};
 use super::requester::VELERO_VIEW;
 use super::review::{ReviewedObject, review};
+use crate::backup::fixed;
 use crate::install::TENANT_KINDS;
 use crate::location::named_key;
 use crate::requester::Ask;
@@ -39,6 +40,8 @@ struct Request {
     old_object: Value,
     #[serde(default)]
     user_info: UserInfo,
+    #[serde(default)]
+    dry_run: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,7 +102,8 @@ impl Question {
 
     /// The answer, as an AdmissionReview.
     pub fn answer(&self, view: &State) -> Value {
-        let verdict = self.asked().map(|asked| review(view, &asked)).unwrap_or_default();
+        let mut verdict = self.asked().map(|asked| review(view, &asked)).unwrap_or_default();
+        verdict.warnings.extend(self.fixed(view));
         let mut response = json!({"uid": self.request.uid, "allowed": verdict.refusal.is_none()});
         if let Some(message) = verdict.refusal {
             response["status"] =
@@ -109,6 +113,14 @@ impl Question {
             response["warnings"] = json!(verdict.warnings);
         }
         reviewed(&response)
+    }
+
+    /// The fields of a new backup that the administrators set, for a dry run: whoever sends one wants to know.
+    fn fixed(&self, view: &State) -> Vec<String> {
+        let Request { namespace, dry_run, .. } = &self.request;
+        let is_new = self.about(&[Kind::NonAdminBackup]).is_some_and(|(_, old)| old.is_none());
+        let policy = view.policy(namespace).filter(|_| is_new && *dry_run == Some(true));
+        policy.map(|policy| fixed::warnings(&policy)).unwrap_or_default()
     }
 }
 

@@ -8,6 +8,7 @@ mod cancel;
 mod check;
 mod data_protected;
 mod delete;
+pub mod fixed;
 mod generate;
 mod left_out;
 mod limits;

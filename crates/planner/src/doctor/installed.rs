@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::{Area, Finding, Observed, recorder, some};
 use crate::Object;
-use crate::admission::extra_keys;
 use crate::install::{UserRole, covers, definitions, is_ours, may_be_others, policies, roles};
 use crate::policy::Reading;
 
@@ -71,7 +70,7 @@ pub fn wanted(namespace: &str) -> Vec<Object> {
     all.retain(|object| !object.name().starts_with(Kind::DataProtectionApplication.plural()));
     // Into which roles they are aggregated is looked at by `rights`.
     all.extend(roles(namespace, &UserRole::ALL));
-    all.extend(policies(namespace, &[]));
+    all.extend(policies(namespace));
     all
 }
 
@@ -178,12 +177,7 @@ pub(super) fn same(wanted: &Object, found: &Object) -> bool {
         }
         body
     };
-    let mut wanted = rest(&wanted.body);
-    // Which extra fields are recorded is for whoever installs to say.
-    if let (Some(own), Some(theirs)) = (extra_keys(&mut wanted), extra_keys(&mut found.body.clone())) {
-        *own = theirs.clone();
-    }
-    covers(&found.body, &wanted)
+    covers(&found.body, &rest(&wanted.body))
 }
 
 fn differs(wanted: &Object, found: &Reading<Object>) -> bool {

@@ -29,6 +29,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::ResourceExt as _;
 use serde::Serialize;
@@ -69,6 +70,8 @@ pub struct Observed {
     pub webhook: Reading<ValidatingWebhookConfiguration>,
     /// By whom the API server has it recorded who asks, where it cannot do that by itself.
     pub recorder: Reading<Object>,
+    /// The ConfigMap with the extra fields of users that are recorded.
+    pub requester_extra: Reading<ConfigMap>,
     /// How nacre shows itself to the API server.
     pub certificate: Reading<Certificate>,
     /// Both sources of the policy.
@@ -146,7 +149,7 @@ pub fn examine(seen: &Observed) -> Vec<Finding> {
     findings.extend(storage::examine(seen, policies));
     findings.extend(program::examine(seen));
     findings.extend(installed::examine(seen));
-    findings.extend(recorder::extra(seen));
+    findings.extend(recorder::extra(seen, policies));
     findings.extend(fence::examine(seen));
     findings.extend(webhook::examine(seen));
     findings.extend(rights::examine(seen));

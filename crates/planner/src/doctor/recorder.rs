@@ -1,12 +1,11 @@
 //! Whether nacre's webhook records who asks, where the API server cannot do that by itself.
 
-use std::collections::BTreeSet;
-
 use super::{Area, Finding, Observed, installed};
 use crate::Object;
 use crate::admission::certificate::Configuration;
-use crate::admission::{extra_keys, listed_keys, webhook};
-use crate::policy::{Policy, Reading, RequesterMode};
+use crate::admission::webhook;
+use crate::policy::{Policies, Policy, Reading, RequesterMode};
+use crate::requester::extra::{self, LIST};
 
 const AREA: Area = Area::Admission;
 
@@ -37,30 +36,32 @@ pub(super) fn examine(seen: &Observed, found: &Object) -> Finding {
     )
 }
 
-/// Which extra fields of users are recorded. The lists have to be the same: a policy compares records byte by byte.
-pub(super) fn extra(seen: &Observed) -> Option<Finding> {
-    let installed = seen.installed.iter().map(|(_, found)| found).chain([&seen.recorder]);
-    let lists: BTreeSet<String> = installed
-        .filter_map(|found| match found {
-            Reading::Found(found) => extra_keys(&mut found.body.clone())?.as_str().map(str::to_owned),
-            _ => None,
-        })
-        .collect();
-    if lists.len() > 1 {
-        let lists: Vec<String> = lists.into_iter().collect();
+/// Which extra fields of users are recorded: those in nacre's ConfigMap, which should be those that the policy lists.
+pub(super) fn extra(seen: &Observed, policies: Option<&Policies>) -> Option<Finding> {
+    let name = format!("ConfigMap {LIST}");
+    let listed = match &seen.requester_extra {
+        Reading::Found(found) => extra::listed(Some(found)),
+        Reading::Absent => Vec::new(),
+        unseen => return AREA.unseen(unseen, &name, &format!("get configmaps in {}", seen.namespace)),
+    };
+    let wanted: Vec<&str> = extra::wanted(policies?.base()).into_iter().collect();
+    let named = |keys: &[String]| if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
+    if listed != wanted {
+        let is = if matches!(seen.requester_extra, Reading::Absent) { "is missing" } else { "differs" };
+        let wanted: Vec<String> = wanted.into_iter().map(str::to_owned).collect();
         return Some(AREA.problem(
             format!(
-                "who records and who checks that list different extra fields of users ({}): whoever has such a field cannot ask",
-                lists.join(" and ")
+                "{name} {is}: of extra fields of users {} are recorded, and the policy's requester.extra lists {}",
+                named(&listed),
+                named(&wanted)
             ),
-            format!("{}; say which with --requester-extra", seen.installer()),
+            "nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks",
         ));
     }
-    let keys = listed_keys(lists.first().map(String::as_str));
-    (!keys.is_empty()).then(|| {
+    (!listed.is_empty()).then(|| {
         AREA.note(format!(
             "of extra fields of users {} are recorded: everybody who may read a request can read them",
-            keys.join(", ")
+            named(&listed)
         ))
     })
 }

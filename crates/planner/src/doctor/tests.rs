@@ -4,7 +4,6 @@ use std::sync::{Arc, LazyLock};
 
 use api::{Kind, labels};
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::ConfigMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -100,6 +99,7 @@ pub(super) fn healthy() -> Observed {
         record: Reading::Absent,
         webhook: Reading::Found(configuration),
         recorder: Reading::Absent,
+        requester_extra: Reading::Absent,
         certificate: Reading::Found(Certificate { bundle: b"authority".to_vec(), validity: Validity::Valid }),
         policy: policy("storageLocations: {requireApproval: true}"),
         last_policy: LastPolicy::default(),
@@ -214,8 +214,8 @@ fn a_healthy_cluster_has_nothing_wrong_with_it() {
     Nacre Ok: Deployment non-admin-controller in velero: 2 of 2 pods available
     Nacre Ok: velero/non-admin-controller-1_a is leader, as its lease shows
     Nacre Ok: all 6 CRDs are there and current
-    Admission Ok: all 46 admission policies are there and current
-    Admission Ok: all 8 mutating admission policies are there and current
+    Admission Ok: all 47 admission policies are there and current
+    Admission Ok: all 9 mutating admission policies are there and current
     Admission Ok: administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out, nor what Velero reads for whoever brings storage. A Velero for tenants alone would not be cluster-admin: kubectl nacre install --velero-namespace velero-tenants --fence
     Admission Ok: the API server asks nacre about requests, and its certificate fits
     Rights Ok: all 10 roles and bindings are there and current
@@ -408,8 +408,8 @@ fn what_is_missing_or_changed_is_named() {
     ");
     insta::assert_snapshot!(all_but(|_| false, |_| Reading::Forbidden), @r"
     Nacre NotChecked: CRDs (nonadminbackups, nonadminrestores, nonadminbackupstoragelocations, nonadminbackupstoragelocationrequests, nonadmindownloadrequests and 1 more): you may not get customresourcedefinitions
-    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 41 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
-    Admission NotChecked: mutating admission policies (nacre-requester, nacre-finalizers, nacre-imported-backups, nacre-imported-volumes, nacre-requester's binding and 3 more): you may not get mutatingadmissionpolicies, mutatingadmissionpolicybindings
+    Admission NotChecked: admission policies (nacre-reserved-marks, nacre-statuses, nacre-location-requests, nacre-velero-objects, nacre-tenant-backups and 42 more): you may not get validatingadmissionpolicies, validatingadmissionpolicybindings
+    Admission NotChecked: mutating admission policies (nacre-requester, nacre-finalizers, nacre-imported-backups, nacre-imported-volumes, nacre-requester's binding and 4 more): you may not get mutatingadmissionpolicies, mutatingadmissionpolicybindings
     Rights NotChecked: roles and bindings (serviceaccount/non-admin-controller in velero, clusterrole/nacre, clusterrolebinding/nacre, role/nacre in velero, rolebinding/nacre in velero and 5 more): you may not get serviceaccounts, clusterroles, clusterrolebindings, roles, rolebindings
     ");
 }
@@ -434,7 +434,7 @@ fn who_asks_is_recorded_by_the_api_server_or_by_the_webhook() {
     };
     let strict = "requester: {unrecorded: enforce}\nstorageLocations: {requireApproval: true}";
     insta::assert_snapshot!(before_1_36(Reading::Absent, strict), @r"
-    Admission Warning: mutating admission policies are missing, so nobody records who asks, and requests are judged by their namespace alone (Kubernetes 1.36 and later have such policies; before, nacre's webhook does it): nacre-requester, nacre-finalizers, nacre-imported-backups, nacre-imported-volumes, nacre-requester's binding and 3 more
+    Admission Warning: mutating admission policies are missing, so nobody records who asks, and requests are judged by their namespace alone (Kubernetes 1.36 and later have such policies; before, nacre's webhook does it): nacre-requester, nacre-finalizers, nacre-imported-backups, nacre-imported-volumes, nacre-requester's binding and 4 more
       -> kubectl nacre install -n velero
     ");
     insta::assert_snapshot!(before_1_36(Reading::Found(recorder(b"authority")), strict), @"Admission Note: nacre's webhook records who asks, while nacre runs (Kubernetes 1.36 and later do it by themselves)");
@@ -456,24 +456,39 @@ fn who_asks_is_recorded_by_the_api_server_or_by_the_webhook() {
 }
 
 #[test]
-fn extra_fields_of_users_are_named_and_listed_alike() {
-    let listing = |kinds: &[Kind]| {
+fn the_extra_fields_of_users_that_are_recorded_are_those_of_the_policy() {
+    let found = |wanted: &str, listed: Reading<&str>| {
         sick(|seen| {
-            let found = seen.installed.iter_mut().filter(|(wanted, _)| kinds.contains(&wanted.kind));
-            for (_, found) in found {
-                if let Reading::Found(found) = found
-                    && let Some(keys) = crate::admission::extra_keys(&mut found.body)
-                {
-                    *keys = json!(r#"["example.com/team"]"#);
-                }
-            }
+            seen.policy = policy(&format!(
+                "{{storageLocations: {{requireApproval: true}}, requester: {{extra: [{wanted}]}}}}"
+            ));
+            seen.requester_extra = match listed {
+                Reading::Found(listed) => Reading::Found(read(json!({"data": {"extra": listed}}))),
+                Reading::Absent => Reading::Absent,
+                Reading::Forbidden => Reading::Forbidden,
+                Reading::Unreadable(why) => Reading::Unreadable(why),
+            };
         })
     };
-    insta::assert_snapshot!(listing(&[Kind::ValidatingAdmissionPolicy, Kind::MutatingAdmissionPolicy]), @"Admission Note: of extra fields of users example.com/team are recorded: everybody who may read a request can read them");
-    insta::assert_snapshot!(listing(&[Kind::MutatingAdmissionPolicy]), @r#"
-    Admission Problem: who records and who checks that list different extra fields of users (["example.com/team"] and []): whoever has such a field cannot ask
-      -> kubectl nacre install -n velero; say which with --requester-extra
-    "#);
+    insta::assert_snapshot!(found("example.com/team, b", Reading::Found("b,example.com/team")), @"Admission Note: of extra fields of users b, example.com/team are recorded: everybody who may read a request can read them");
+    insta::assert_snapshot!(found("example.com/team", Reading::Found("b")), @r"
+    Admission Problem: ConfigMap nacre-requester differs: of extra fields of users b are recorded, and the policy's requester.extra lists example.com/team
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
+    ");
+    insta::assert_snapshot!(found("example.com/team", Reading::Absent), @r"
+    Admission Problem: ConfigMap nacre-requester is missing: of extra fields of users none are recorded, and the policy's requester.extra lists example.com/team
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
+    ");
+    insta::assert_snapshot!(found("", Reading::Found("b")), @r"
+    Admission Problem: ConfigMap nacre-requester differs: of extra fields of users b are recorded, and the policy's requester.extra lists none
+      -> nacre writes it as soon as it is leader; if it runs, /readyz names the right it lacks
+    ");
+    insta::assert_snapshot!(found("", Reading::Forbidden), @"Admission NotChecked: ConfigMap nacre-requester: you may not get configmaps in velero");
+    assert_eq!(
+        found("", Reading::Absent),
+        found("", Reading::Found("")),
+        "nothing to record, nothing to say"
+    );
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub(crate) const VERSION: &str = "app.kubernetes.io/version";
 pub fn objects(settings: &Settings) -> Vec<Object> {
     let mut objects = definitions();
     objects.extend(roles(&settings.namespace, &settings.aggregate_to));
-    objects.extend(policies(&settings.namespace, &settings.requester_extra));
+    objects.extend(policies(&settings.namespace));
     if settings.fence {
         objects.extend(dedicated::objects(&settings.namespace));
         objects.extend(marked_all(admission::dedicated(&settings.namespace)));
@@ -71,19 +71,11 @@ pub fn objects(settings: &Settings) -> Vec<Object> {
     objects
 }
 
-/// What the API server holds even while nacre is down. Of whoever asks, these extra fields are recorded.
-pub fn policies(namespace: &str, extra: &[String]) -> Vec<Object> {
+/// What the API server holds even while nacre is down.
+pub fn policies(namespace: &str) -> Vec<Object> {
     let mut all = admission::objects(namespace);
     all.retain(|object| !asks_nacre(object));
-    list_extra(&mut all, extra);
     marked_all(all).collect()
-}
-
-/// Has these extra fields of users recorded.
-fn list_extra(objects: &mut [Object], extra: &[String]) {
-    for keys in objects.iter_mut().filter_map(|object| admission::extra_keys(&mut object.body)) {
-        *keys = json!(extra).to_string().into();
-    }
 }
 
 /// All of it for an API server that does not know some kinds. Where it knows no policies that change objects, nacre's
@@ -100,9 +92,8 @@ pub fn objects_without(settings: &Settings, unserved: &[Kind]) -> Vec<Object> {
 /// What has nacre's webhook record who asks: the configuration, and the permission to keep its certificate current.
 pub fn recorder(settings: &Settings) -> Vec<Object> {
     let mut objects = roles::recording(&settings.namespace).to_vec();
-    let mut configuration = vec![admission::webhook::recorder(&settings.namespace)];
-    list_extra(&mut configuration, &settings.requester_extra);
-    objects.extend(marked_all(configuration));
+    let configuration = admission::webhook::recorder(&settings.namespace);
+    objects.push(marked(configuration.kind, configuration.body));
     objects
 }
 

@@ -5,7 +5,7 @@ use api::Kind;
 use serde_json::{Value, json};
 
 use super::{EDIT, UserRole, VIEW, ask_labels, look_labels, marked};
-use crate::{Object, admission, backup, kubevirt, policy, restore, turns, usage};
+use crate::{Object, admission, backup, kubevirt, policy, requester, restore, turns, usage};
 
 /// The account nacre runs as. OADP's operator has it under this name too.
 pub const SERVICE_ACCOUNT: &str = "non-admin-controller";
@@ -138,7 +138,7 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
         rule(&[Kind::DaemonSet], WATCH),
         rule(&[Kind::ConfigMap], READ),
         // nacre's own: modifiers for what comes back from tenants' storage, a copy of the policy in force, which volumes
-        // are saved, and what deleted backups used.
+        // are saved, what deleted backups used, and what is recorded of users.
         rule(&[Kind::ConfigMap], &["create"]),
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": own_config_maps(), "verbs": ["patch"]},
         rule(&[Kind::DataProtectionApplication], WATCH),
@@ -163,7 +163,7 @@ fn in_velero_namespace(namespace: &str) -> [Object; 2] {
 fn own_config_maps() -> Vec<&'static str> {
     restore::MODIFIERS
         .into_iter()
-        .chain([policy::IN_FORCE, backup::VOLUME_POLICY, usage::RECORD, turns::LEDGER])
+        .chain([policy::IN_FORCE, backup::VOLUME_POLICY, usage::RECORD, turns::LEDGER, requester::LIST])
         .collect()
 }
 

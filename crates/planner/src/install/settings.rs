@@ -33,8 +33,6 @@ pub struct Settings {
     pub velero_view: bool,
     /// Whether Velero is for tenants alone: then it is not cluster-admin, and nacre binds its permissions in tenants' namespaces.
     pub fence: bool,
-    /// Which extra fields of users are recorded in requests, by their keys, and count when permissions are checked.
-    pub requester_extra: Vec<String>,
     /// Which of Kubernetes' user-facing roles include the permission to use nacre.
     pub aggregate_to: Vec<UserRole>,
     /// What a pod asks for, and what it may take.
@@ -68,7 +66,6 @@ impl Default for Settings {
             console: false,
             velero_view: false,
             fence: false,
-            requester_extra: Vec::new(),
             aggregate_to: UserRole::ALL.to_vec(),
             resources: Memory::default(),
             node_selector: BTreeMap::new(),
@@ -100,15 +97,6 @@ impl Settings {
         }
         if !["json", "text"].contains(&self.log_format.as_str()) {
             problems.push(format!("logFormat is {:?}; it is json or text", self.log_format));
-        }
-        let odd = |key: &&String| {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._/".contains(c);
-            key.is_empty() || !key.chars().all(plain)
-        };
-        if let Some(key) = self.requester_extra.iter().find(odd) {
-            problems.push(format!(
-                "requesterExtra has {key:?}; a key is of small letters, digits, dashes, dots and slashes, as in example.com/team"
-            ));
         }
         if self.replicas > 10 {
             problems.push(format!(

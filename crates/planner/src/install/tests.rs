@@ -55,7 +55,7 @@ fn refused(settings: &Settings, found: &[Found]) -> String {
 
 #[test]
 fn before_1_36_the_webhook_records_who_asks_until_the_api_server_can() {
-    let settings = Settings { requester_extra: vec!["team".to_owned()], ..Settings::default() };
+    let settings = Settings::default();
     let decided = |settings: &Settings, found: &[Found], unserved: &[Kind]| {
         decide(&Observed { settings, found, unserved, velero: None })
     };
@@ -70,12 +70,10 @@ fn before_1_36_the_webhook_records_who_asks_until_the_api_server_can() {
         "{:?}",
         first.remarks
     );
-    // Settled, and with the keys that are to be recorded.
+    // Settled.
     let mut found = installed_with(&settings);
     found.retain(|one| !SINCE_1_36.contains(&one.kind));
     found.extend(recorder(&settings));
-    let keys = find(&mut found, Kind::MutatingWebhookConfiguration, "nacre-requester");
-    assert_eq!(keys.body["metadata"]["annotations"]["nacre.dev/requester-extra"], "[\"team\"]");
     assert_eq!(decided(&settings, &found, &SINCE_1_36).plan.actions, []);
     // The API server is upgraded.
     let after: Vec<_> = decided(&settings, &found, &[]).plan.actions.iter().map(shown).collect();
@@ -89,7 +87,7 @@ fn before_1_36_the_webhook_records_who_asks_until_the_api_server_can() {
             "delete MutatingWebhookConfiguration nacre-requester"
         ]
     );
-    assert_eq!(after.iter().filter(|step| step.starts_with("make Mutating")).count(), 8, "{after:?}");
+    assert_eq!(after.iter().filter(|step| step.starts_with("make Mutating")).count(), 9, "{after:?}");
     // Without a webhook there is nobody to record it.
     let off = decided(&Settings { webhook: false, ..settings }, &[], &SINCE_1_36);
     let names: Vec<_> = off.plan.actions.iter().map(shown).collect();

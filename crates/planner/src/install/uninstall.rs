@@ -9,7 +9,7 @@ use super::operator::OPERATOR;
 use super::record::RECORD;
 use super::roles::{LEASE, LEASE_NAMESPACE};
 use crate::admission::certificate;
-use crate::{Action, Plan, Target, backup, kubevirt, policy, restore, turns, usage, velero_view};
+use crate::{Action, Plan, Target, backup, kubevirt, policy, requester, restore, turns, usage, velero_view};
 
 /// Everything the decision reads.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ fn going(seen: &Observed<'_>, kinds: &[Kind]) -> Vec<Action> {
 }
 
 /// What the program makes for itself while it runs and what it is given later, by kind, namespace and name: its certificate,
-/// what it has Velero do to what comes back from tenants' storage, which volumes it has Velero save, its copy of the policy, the note that there are copies,
+/// what it has Velero do to what comes back from tenants' storage, which volumes it has Velero save, its copy of the policy, the note that there are copies, what it records of users,
 /// the values of the installation, leases, and the permissions to look after live migration. Roles, grants and guard
 /// themselves stay: whoever asked for them still wants them.
 pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
@@ -126,6 +126,7 @@ pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
         backup::VOLUME_POLICY,
         usage::RECORD,
         turns::LEDGER,
+        requester::LIST,
     ]);
     let in_velero_namespace = in_velero_namespace.into_iter().chain(maps.map(|name| (Kind::ConfigMap, name)));
     let in_velero_namespace = in_velero_namespace.map(|(kind, name)| (kind, namespace, name));

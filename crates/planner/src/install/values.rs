@@ -3,7 +3,7 @@
 //! | value | what counts if nothing is said |
 //! | --- | --- |
 //! | what the Deployment shows | the Deployment, so that a change by hand is never taken back; then the record |
-//! | `webhook`, `console`, `aggregateTo`, `requesterExtra` | the record, so that damage is repaired; then what is installed |
+//! | `webhook`, `console`, `aggregateTo` | the record, so that damage is repaired; then what is installed |
 //! | `veleroView` | on if the record or the roles say so |
 
 use api::Kind;
@@ -14,7 +14,6 @@ use super::decide::{Observed, decide};
 use super::found::{is_ours, release};
 use super::record::{RECORD, recorded};
 use super::{CONSOLE, CONTROLLER, Found, SERVICE_ACCOUNT, Settings, VELERO_VIEW, VERSION};
-use crate::admission::extra_keys;
 
 /// Where Velero is, unless somebody says otherwise.
 pub const DEFAULT_NAMESPACE: &str = "velero";
@@ -62,8 +61,8 @@ pub fn settle(said: &Map<String, Value>, found: &[Found], namespace: &str) -> Re
     if let Some(refusal) = other_version(said, found, namespace) {
         return Err(vec![refusal]);
     }
-    let remarks =
-        remarks.into_iter().filter(|(key, _)| !said.contains_key(key)).map(|(_, text)| text).collect();
+    let remarks = remarks.into_iter().filter(|(key, _)| !said.contains_key(key)).map(|(_, text)| text);
+    let remarks = remarks.chain(moved_extra(found)).collect();
     Ok(Values { settings, remarks })
 }
 
@@ -102,11 +101,6 @@ fn merged(found: &[Found], namespace: &str) -> Result<(Map<String, Value>, Remar
     let is_console = |one: &Found| one.kind == Kind::Deployment && one.name() == CONSOLE && is_ours(one);
     if !fields.contains_key("console") && found.iter().any(is_console) {
         fields.insert("console".to_owned(), true.into());
-    }
-    if !fields.contains_key("requesterExtra")
-        && let Some(keys) = found.iter().filter(|one| is_ours(one)).find_map(extra)
-    {
-        fields.insert("requesterExtra".to_owned(), keys);
     }
     if !fields.contains_key("aggregateTo")
         && let Some(roles) = aggregated(found)
@@ -161,10 +155,19 @@ fn has_webhook(deployment: &Found) -> bool {
     environment(deployment, "WEBHOOK_BIND_ADDRESS") != Some("0")
 }
 
-/// Which extra fields of users are recorded, if this is a policy that records them.
-fn extra(policy: &Found) -> Option<Value> {
-    let keys = extra_keys(&mut policy.body.clone())?.as_str().map(str::to_owned)?;
-    serde_json::from_str::<Vec<String>>(&keys).ok().map(Value::from)
+/// Which extra fields of users an older installation has recorded, and where they are listed now.
+fn moved_extra(found: &[Found]) -> Option<String> {
+    let listed = |policy: &Found| {
+        let variables = policy.body["spec"]["variables"].as_array()?;
+        let keys = variables.iter().find(|one| one["name"] == "extra_keys")?["expression"].as_str()?;
+        serde_json::from_str::<Vec<String>>(keys).ok().filter(|keys| !keys.is_empty())
+    };
+    let keys = found.iter().filter(|one| is_ours(one)).find_map(listed)?;
+    Some(format!(
+        "extra fields of users ({0}) are no longer listed here: they are recorded if the policy has \
+         requester: {{extra: [{0}]}}",
+        keys.join(", ")
+    ))
 }
 
 /// Which user-facing roles include nacre's, if its roles are there.

@@ -38,7 +38,6 @@ fn unusual() -> Settings {
         console: true,
         velero_view: true,
         fence: true,
-        requester_extra: vec!["example.com/team".to_owned()],
         aggregate_to: vec![UserRole::Admin],
         resources: serde_json::from_value(json!({"requests": {}, "limits": {"memory": "1Gi"}})).unwrap(),
         node_selector: [("disk".to_owned(), "fast".to_owned())].into(),
@@ -176,6 +175,25 @@ fn roles_are_part_of_the_roles_that_were_named_and_no_others() {
             format!("nacre:velero-view:edit {prefix}-edit=\"false\""),
             format!("nacre:velero-view:view {prefix}-view=\"false\""),
             format!("nacre:view {prefix}-view=\"false\""),
+        ]
+    );
+}
+
+#[test]
+fn an_older_installation_that_lists_extra_fields_is_told_where_they_are_listed_now() {
+    let mut found = installed_with(&Settings::default());
+    for policy in found.iter_mut().filter(|one| one.name() == "nacre-requester") {
+        for variable in policy.body["spec"]["variables"].as_array_mut().into_iter().flatten() {
+            if variable["name"] == "extra_keys" {
+                variable["expression"] = json!(r#"["example.com/team","b"]"#);
+            }
+        }
+    }
+    assert_eq!(
+        settled(&json!({}), &found).1,
+        [
+            "extra fields of users (example.com/team, b) are no longer listed here: they are recorded if the policy has \
+          requester: {extra: [example.com/team, b]}"
         ]
     );
 }

@@ -16,8 +16,8 @@ const HEAVIEST: u64 = 10_000;
 #[serde(rename_all = "camelCase", default)]
 pub struct QueuePolicy {
     /// How many backups, and how many restores, Velero is given at a time; 0 means all at once. Unset, it is as many as
-    /// Velero works on, and one more, so that Velero is never idle. The more, the longer a namespace waits for others that
-    /// came before it.
+    /// Velero works on, and one more, so that Velero is never idle; while jobs are over within a second, up to eight more,
+    /// each of another namespace. The more, the longer a namespace waits for others that came before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<usize>,
     /// The share of a namespace: one with twice the weight gets twice the time of Velero's workers while both wait.

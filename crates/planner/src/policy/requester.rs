@@ -6,6 +6,10 @@ use api::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Policy;
+use super::problem::Severity::Error;
+use super::rules::{Finding, finding};
+
 /// What happens to requests whose requester lacks permissions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -21,6 +25,9 @@ pub struct RequesterPolicy {
     pub max_age: Duration,
     /// Whether Roles and RoleBindings come back from the administrators' storage for everybody.
     pub roles_from_platform_storage: bool,
+    /// Further extra fields of users that are recorded, by their keys, for authorizers that decide by them. Whoever may
+    /// read a request can read them.
+    pub extra: Vec<String>,
 }
 
 /// Whether permissions of requesters are checked, from strict to lenient.
@@ -67,6 +74,7 @@ impl Default for RequesterPolicy {
             not_permitted: NotPermitted::default(),
             max_age: Duration::from("2160h"),
             roles_from_platform_storage: false,
+            extra: Vec::new(),
         }
     }
 }
@@ -76,4 +84,22 @@ impl RequesterPolicy {
     pub fn max_age(&self) -> Option<Wait> {
         self.max_age.to_std().filter(|limit| !limit.is_zero())
     }
+}
+
+/// The most keys of extra fields: each is looked up whenever somebody asks.
+const MOST_KEYS: usize = 20;
+
+/// What makes no sense in what a policy says about requesters.
+pub(super) fn problems(policy: &Policy) -> Vec<Finding> {
+    let extra = &policy.requester.extra;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._/".contains(c);
+    let odd = |key: &&String| key.is_empty() || !key.chars().all(plain);
+    let odd = extra.iter().find(odd).map(|key| {
+        format!(
+            "has {key:?}; a key is of small letters, digits, dashes, dots and slashes, as in example.com/team"
+        )
+    });
+    let many =
+        (extra.len() > MOST_KEYS).then(|| format!("has {} keys; {MOST_KEYS} are the most", extra.len()));
+    odd.into_iter().chain(many).map(|message| finding(Error, "requester.extra", message)).collect()
 }

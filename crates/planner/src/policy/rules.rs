@@ -5,7 +5,9 @@ use api::velero::{BackupSpec, RestoreSpec};
 
 use super::problem::Severity::{self, Error, Warning};
 use super::storage::{KNOWN_PROVIDERS, StoragePolicy};
-use super::{BackupPolicy, Bounds, Policy, RestorePolicy, TenantPods, queue, resources, schedules};
+use super::{
+    BackupPolicy, Bounds, Policy, RestorePolicy, TenantPods, queue, requester, resources, schedules,
+};
 use crate::enforce::Fields;
 use crate::{Refusal, backup, restore};
 
@@ -30,6 +32,7 @@ pub(super) fn check(policy: &Policy) -> Vec<Finding> {
     found.extend(of_namespaces(policy));
     found.extend(schedules::problems(policy));
     found.extend(queue::problems(policy));
+    found.extend(requester::problems(policy));
     found
 }
 

@@ -70,7 +70,8 @@ const OVERRIDES: &str = "overrides";
 const SELECTOR: &str = "selector";
 
 /// What holds for the whole cluster and cannot differ by namespace.
-const CLUSTER_WIDE: [&str; 4] = ["namespaces", "garbageCollection", "sync.period", "queue.inFlight"];
+const CLUSTER_WIDE: [&str; 5] =
+    ["namespaces", "garbageCollection", "sync.period", "queue.inFlight", "requester.extra"];
 
 fn tree(text: &str) -> Result<Node, Problem> {
     let options = serde_saphyr::options! {

@@ -1,7 +1,6 @@
 //! How missing permissions are told, with the commands that an administrator would run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use api::condition::{self, Finding};
 use api::labels;
@@ -14,7 +13,7 @@ use super::access::{Access, Attributes};
 use super::verdict::LeftOut;
 use crate::ownership::annotation;
 use crate::policy::RequesterPolicy;
-use crate::{Event, Refusal};
+use crate::{Event, Refusal, hex};
 
 /// The reason of a plan that waits for answers.
 pub(crate) const NEEDS_REVIEW: &str = "waiting until the API server says what the requester is permitted";
@@ -103,11 +102,7 @@ pub fn permission_lines(user: &str, namespace: &str, lacking: &[Attributes]) -> 
 /// A name for a role that permits just this: another user's, or one for something else, must not be in its way.
 fn role_name(of: &[&str]) -> String {
     let digest = digest(&SHA256, of.join("\n").as_bytes());
-    let mut name = String::from("nacre-requester-");
-    for byte in &digest.as_ref()[..4] {
-        let _ = write!(name, "{byte:02x}");
-    }
-    name
+    format!("nacre-requester-{}", hex(&digest.as_ref()[..4]))
 }
 
 /// What is said where nobody recorded who asked, and the policy warns of that.

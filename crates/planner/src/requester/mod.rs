@@ -10,6 +10,7 @@
 //! | `kinds` | which kinds a backup or a restore is about, and which permissions they need |
 //! | `backup`, `restore`, `location` | what is left out of a request, and what refuses it |
 //! | `verdict` | what a check means for the request |
+//! | `extra` | which extra fields of users are recorded |
 //! | `abilities` | what somebody could back up and bring back, for `kubectl nacre whoami` |
 //! | `foretell` | what somebody would not get of a request, for `explain` and `restore preview` |
 //! | `message` | how that is told, with the command that an administrator would run |
@@ -17,6 +18,7 @@
 mod abilities;
 mod access;
 mod backup;
+pub(crate) mod extra;
 mod foretell;
 mod identity;
 mod kinds;
@@ -32,6 +34,7 @@ use api::labels;
 pub use abilities::{Abilities, abilities};
 pub use access::{Access, Answer, Answers, Ask, Attributes, FRESH, Review};
 pub(crate) use backup::{contents, needs_permissions, of_backup};
+pub use extra::LIST;
 pub use foretell::{Foretold, Wish, foretell};
 pub(crate) use identity::BY_POLICY;
 pub use identity::{Identity, Requester, of, of_deletion};

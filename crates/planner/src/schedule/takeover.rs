@@ -73,7 +73,8 @@ fn delete(velero: &Schedule, plan: Plan) -> Plan {
 fn velero_may_be_at_it(seen: &Observed, times: &Times) -> bool {
     let Some(next) = times.cron.next(seen.now) else { return false };
     let interval = times.cron.next(next).map(|following| following.duration_since(next));
-    let before = interval.map_or(BEFORE, |interval| BEFORE.min(interval / 4));
+    // Velero looks once a minute, at any second of it: of runs every minute, little must be left out.
+    let before = interval.map_or(BEFORE, |interval| BEFORE.min(interval / 12));
     let made = step::by_velero(seen).or_else(|| Some(seen.schedule.metadata.creation_timestamp.as_ref()?.0));
     let missing = made.and_then(|made| times.cron.next(made));
     next < seen.now + before || missing.is_some_and(|due| due <= seen.now && due > seen.now - AFTER)

@@ -9,6 +9,7 @@ use kube::core::ObjectMeta;
 use super::State;
 use crate::location::endpoint::HostPattern;
 use crate::policy::{self, InForce, LastPolicy, Policies, Problem, Reading, Readings, Vanished};
+use crate::requester::extra;
 use crate::turns::LEDGER;
 use crate::view::Seen;
 use crate::{Action, Key, Policy, affected};
@@ -88,6 +89,21 @@ impl State {
             return None;
         }
         self.last_policy.write(&self.admin_namespace, self.policy_copy().as_deref())
+    }
+
+    /// The write that has the extra fields of users recorded that the policy lists, if one is needed.
+    pub fn requester_extra_write(&self) -> Option<Action> {
+        let policies = self.policies.as_ref().filter(|_| self.policy_known)?;
+        extra::write(policies.base(), &self.admin_namespace, self.requester_extra_map().as_deref())
+    }
+
+    /// Which extra fields of users the API server's policies want recorded, by their keys.
+    pub fn requester_extra(&self) -> Vec<String> {
+        extra::listed(self.requester_extra_map().as_deref())
+    }
+
+    fn requester_extra_map(&self) -> Option<Arc<ConfigMap>> {
+        self.admin(extra::LIST)
     }
 
     fn policy_copy(&self) -> Option<Arc<ConfigMap>> {
@@ -217,6 +233,30 @@ mod tests {
         next.read_policy();
         assert!(asks_for_approval(&next));
         assert!(matches!(next.policy_copy_write(), Some(Action::Patch(..))), "since when it is gone");
+    }
+
+    #[test]
+    fn the_extra_fields_of_users_that_are_recorded_follow_the_policy() {
+        let mut state = State::new("velero");
+        let listing = |keys: &str| json!({ "policy.yaml": format!("requester: {{extra: [{keys}]}}") });
+        map(&mut state, policy::CONFIG_MAP, 1, Some(&listing("b, a")));
+        assert_eq!(state.requester_extra_write(), None, "nothing is known yet");
+        state.read_policy();
+        let Some(Action::Create(list)) = state.requester_extra_write() else { panic!("no list") };
+        assert_eq!(state.requester_extra(), Vec::<String>::new(), "the API server knows of none yet");
+        map(&mut state, extra::LIST, 2, Some(&list.body["data"]));
+        assert_eq!(
+            (state.requester_extra_write(), state.requester_extra().join(" ")),
+            (None, "a b".to_owned())
+        );
+        map(&mut state, policy::CONFIG_MAP, 3, Some(&listing("a")));
+        assert!(matches!(state.requester_extra_write(), Some(Action::Patch(..))));
+        // What cannot be read changes nothing.
+        map(&mut state, policy::CONFIG_MAP, 4, Some(&json!({"policy.yaml": "nonsense: ["})));
+        map(&mut state, extra::LIST, 5, Some(&json!({"extra": "a"})));
+        assert_eq!(state.requester_extra_write(), None);
+        map(&mut state, extra::LIST, 6, None);
+        assert!(matches!(state.requester_extra_write(), Some(Action::Create(..))), "it comes back");
     }
 
     #[test]

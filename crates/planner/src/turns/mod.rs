@@ -7,6 +7,7 @@
 //!
 //! Here is no cluster: `state/turns.rs` says who waits and what Velero has.
 
+mod capacity;
 mod class;
 mod durations;
 mod estimate;
@@ -23,6 +24,8 @@ use kube::core::ObjectMeta;
 
 use crate::Key;
 
+pub use capacity::Capacity;
+use capacity::{MOMENT, Room};
 pub use class::{Arrival, Class, Uid};
 pub use durations::{Durations, Spread, Took};
 pub use estimate::Estimate;
@@ -31,30 +34,6 @@ pub use ledger::LEDGER;
 pub use shown::off;
 pub(crate) use shown::show;
 pub use tag::{NoTag, TAG, Tag, WEIGHT, cost};
-
-/// How much Velero is given at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capacity {
-    /// How many jobs of this kind Velero works on at a time.
-    pub workers: usize,
-    /// How many it is given at a time; none for as many as there are.
-    pub in_flight: Option<usize>,
-}
-
-impl Capacity {
-    /// As many as Velero works on, and one more, so that it is never idle.
-    pub fn of(workers: usize, in_flight: Option<usize>) -> Self {
-        let workers = workers.max(1);
-        let in_flight = in_flight.unwrap_or(workers + 1);
-        Self { workers, in_flight: Some(in_flight).filter(|most| *most > 0) }
-    }
-
-    /// How many jobs may be of a namespace of which Velero has another already. Velero does not work on two backups of a
-    /// namespace at once, so that more of them would leave workers idle.
-    fn doubles(self) -> usize {
-        self.in_flight.map_or(usize::MAX, |most| most.saturating_sub(self.workers))
-    }
-}
 
 /// A request that waits for its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -346,25 +325,40 @@ impl Turns {
         self.workers.max(1)
     }
 
-    /// Whether Velero can be given one more; what is on the way for this request is not one more.
-    fn is_free(&self, capacity: Capacity, request: Option<&Key>) -> bool {
+    /// What Velero can be given; what is on the way for this request is not one more.
+    fn room(&self, capacity: Capacity, request: Option<&Key>) -> Room {
         let own = request.is_some_and(|key| self.on_the_way.contains_key(key));
-        capacity.in_flight.is_none_or(|most| self.in_flight(capacity) < most + usize::from(own))
+        capacity.room(self.in_flight(capacity).saturating_sub(usize::from(own)))
+    }
+
+    /// How many others of its namespace are on the way.
+    fn others_on_the_way(&self, waiter: &Waiter) -> usize {
+        let other = |(key, (_, given)): &(&Key, &(String, Waiter))| {
+            **key != waiter.arrival.1 && given.uid == waiter.uid
+        };
+        self.on_the_way.iter().filter(other).count()
+    }
+
+    /// Whether Velero has a job of its namespace, or is about to be given another one.
+    fn has_another(&self, waiter: &Waiter) -> bool {
+        self.of.contains_key(&waiter.uid) || self.others_on_the_way(waiter) > 0
+    }
+
+    /// Whether it is expected to take no longer than there is room for: as long as the last one of its namespace did.
+    fn is_short_enough(&self, waiter: &Waiter, room: Room) -> bool {
+        room != Room::Short || self.durations.charged(&waiter.uid) < MOMENT
     }
 
     /// Whether its namespace has as many at Velero as it may have.
     fn is_at_limit(&self, waiter: &Waiter) -> bool {
         let Some(most) = waiter.most else { return false };
-        let other = |(key, (_, given)): &(&Key, &(String, Waiter))| {
-            **key != waiter.arrival.1 && given.uid == waiter.uid
-        };
-        let given = self.on_the_way.iter().filter(other).count();
-        self.unfinished.get(&waiter.uid).copied().unwrap_or_default() + given >= most
+        let unfinished = self.unfinished.get(&waiter.uid).copied().unwrap_or_default();
+        unfinished + self.others_on_the_way(waiter) >= most
     }
 
     /// Whether a worker could begin with a job of this namespace while Velero has what it has.
-    fn fits(&self, waiter: &Waiter, capacity: Capacity) -> bool {
-        if self.is_at_limit(waiter) {
+    fn fits(&self, waiter: &Waiter, capacity: Capacity, room: Room) -> bool {
+        if self.is_at_limit(waiter) || room == Room::Short && self.has_another(waiter) {
             return false;
         }
         if capacity.workers == 1 || capacity.in_flight.is_none() {
@@ -381,10 +375,13 @@ impl Turns {
 
     /// The request whose turn it is, if Velero can be given one.
     pub fn next(&self, capacity: Capacity) -> Option<&Key> {
-        if self.waiting.is_empty() || !self.is_free(capacity, None) {
+        let room = self.room(capacity, None);
+        if self.waiting.is_empty() || room == Room::None {
             return None;
         }
-        self.first_but(None, capacity).map(|(.., (_, key))| key)
+        let (.., (_, key)) = self.first_but(None, capacity, room)?;
+        // Nobody passes it, if it is not short enough: it is the next one for which there is room.
+        self.waiting.get(key).filter(|waiter| self.is_short_enough(waiter, room)).map(|_| key)
     }
 
     /// Where a request is.
@@ -403,10 +400,11 @@ impl Turns {
             return true;
         }
         let own = Some(&waiter.arrival.1);
-        if !self.is_free(capacity, own) || !self.fits(waiter, capacity) {
+        let room = self.room(capacity, own);
+        if room == Room::None || !self.fits(waiter, capacity, room) || !self.is_short_enough(waiter, room) {
             return false;
         }
-        let first = self.first_but(own, capacity);
+        let first = self.first_but(own, capacity, room);
         first.is_none_or(|first| self.rank(waiter) < first)
     }
 
@@ -419,10 +417,10 @@ impl Turns {
     }
 
     /// The first of those that wait, apart from this one.
-    fn first_but(&self, except: Option<&Key>, capacity: Capacity) -> Option<Rank<'_>> {
+    fn first_but(&self, except: Option<&Key>, capacity: Capacity, room: Room) -> Option<Rank<'_>> {
         let other = |arrival: &&Arrival| Some(&arrival.1) != except;
         let fits = |arrival: &&Arrival| {
-            self.waiting.get(&arrival.1).is_some_and(|waiter| self.fits(waiter, capacity))
+            self.waiting.get(&arrival.1).is_some_and(|waiter| self.fits(waiter, capacity, room))
         };
         if let Some(arrival) = self.front.iter().filter(other).find(fits) {
             return Some((false, Reverse(0), 0, arrival));

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::Kind;
 use jiff::Timestamp;
@@ -263,6 +263,73 @@ fn several_workers_are_kept_busy_with_different_namespaces() {
     assert_eq!(bench.order(), ["a", "a", "b", "c"]);
     assert_eq!(Capacity::of(3, None).in_flight, Some(4));
     assert_eq!(Capacity::of(1, Some(0)).in_flight, None);
+}
+
+/// Nine namespaces ask for three each, and the job before them took so long.
+fn nine_ask_after_a_job_of(seconds: u64) -> Bench {
+    let mut bench = Bench::new(2);
+    bench.capacity = Capacity::of(1, None);
+    bench.ask("before");
+    bench.hand_over();
+    bench.end(seconds);
+    for number in 0..27 {
+        bench.ask(&name(number % 9));
+    }
+    bench.hand_over();
+    bench
+}
+
+#[test]
+fn while_jobs_are_over_in_a_moment_velero_gets_one_of_each_namespace() {
+    let bench = nine_ask_after_a_job_of(0);
+    let given: BTreeSet<_> = bench.order().split_off(1).into_iter().collect();
+    assert_eq!((bench.at_velero.len(), given.len()), (9, 9), "of no namespace two: {given:?}");
+    assert_eq!(nine_ask_after_a_job_of(1).at_velero.len(), 2, "a job of a second keeps Velero busy");
+}
+
+#[test]
+fn of_one_namespace_alone_velero_gets_no_more_however_short_its_jobs_are() {
+    let mut bench = Bench::new(2);
+    bench.capacity = Capacity::of(1, None);
+    for _ in 0..20 {
+        bench.ask("alone");
+    }
+    for _ in 0..5 {
+        bench.hand_over();
+        assert_eq!(bench.at_velero.len(), 2);
+        bench.end(0);
+    }
+    assert_eq!(Capacity::of(1, Some(2)).short, 0, "what a policy says is what there is");
+}
+
+#[test]
+fn nobody_with_short_jobs_passes_a_long_one_whose_turn_it_is() {
+    let mut bench = Bench::new(2);
+    bench.capacity = Capacity::of(1, None);
+    for (namespace, seconds) in [("a", 0), ("quick", 0), ("slow", 60), ("b", 0)] {
+        bench.ask(namespace);
+        bench.hand_over();
+        bench.end(seconds);
+    }
+    // What the long one has used counts, so that it would be the last: an administrator's priority makes it the next.
+    bench.weights.insert("slow".to_owned(), (100, 1));
+    for namespace in ["a", "b"] {
+        bench.ask(namespace);
+        bench.hand_over();
+    }
+    assert_eq!(bench.at_velero.len(), 2, "Velero has what keeps it busy");
+    for namespace in ["slow", "quick"] {
+        bench.ask(namespace);
+    }
+    bench.hand_over();
+    assert_eq!(
+        bench.at_velero.len(),
+        2,
+        "a long one waits until there is room for any, and nobody passes it"
+    );
+    bench.end(0);
+    bench.hand_over();
+    assert_eq!(bench.order().split_off(6), ["slow", "quick"]);
 }
 
 #[test]

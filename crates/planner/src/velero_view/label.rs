@@ -1,9 +1,10 @@
 //! A name as Velero writes it into a label.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use ring::digest::{SHA256, digest};
+
+use crate::hex;
 
 /// The longest value a label can have.
 const LONGEST: usize = 63;
@@ -17,12 +18,8 @@ pub(super) fn valued(name: &str) -> Cow<'_, str> {
     }
     // Names of objects are ASCII; one that is not is cut a little shorter.
     let kept = name.floor_char_boundary(LONGEST - HASHED);
-    let mut value = name[..kept].to_owned();
-    for byte in &digest(&SHA256, name.as_bytes()).as_ref()[..HASHED / 2] {
-        // Writing into a String always goes well.
-        let _ = write!(value, "{byte:02x}");
-    }
-    Cow::Owned(value)
+    let hash = digest(&SHA256, name.as_bytes());
+    Cow::Owned(format!("{}{}", &name[..kept], hex(&hash.as_ref()[..HASHED / 2])))
 }
 
 #[cfg(test)]

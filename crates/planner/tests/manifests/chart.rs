@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use api::Kind;
 use planner::Object;
-use planner::admission::extra_keys;
 use planner::admission::webhook::RECORDER;
 use planner::install::{self, CONSOLE, CONTROLLER, Settings, UserRole};
 use serde_json::{Value, json};
@@ -136,11 +135,6 @@ fn values() -> String {
              edit and admin include too, and what edit includes, admin does.",
         ),
         (
-            "requesterExtra",
-            "Which extra fields of users the API server records in requests, by their keys; they count when permissions are \
-             checked. Everybody who may read a request can read them. OpenShift's scopes are always recorded.",
-        ),
-        (
             "resources",
             "What a pod asks for, and what it may take. CPU is better not limited: a throttled leader may lose its lease.",
         ),
@@ -165,9 +159,6 @@ fn template(object: &Object, without: &Without) -> String {
             *value = json!(mark(place));
         }
     }
-    if let Some(keys) = extra_keys(&mut body) {
-        *keys = json!(mark("requesterExtra"));
-    }
     for role in UserRole::ALL {
         if let Some(value) = body["metadata"]["labels"].get_mut(role.label()) {
             *value = json!(mark(role.name()));
@@ -178,8 +169,6 @@ fn template(object: &Object, without: &Without) -> String {
     for (place, expression) in places {
         text = text.replace(&mark(place), expression);
     }
-    text =
-        text.replace(&mark("requesterExtra"), "{{ toJson (default (list) .Values.requesterExtra) | quote }}");
     for role in UserRole::ALL {
         // `helm upgrade --reuse-values` from a chart that did not have the value leaves it out: that means all.
         let included = format!(

@@ -295,6 +295,12 @@ fn of_the_rest(key: &str) -> Option<Effect> {
                 "`WaitingForTurn` is True with reason `OthersFirst` for longer, or for shorter",
             )
         }
+        "requester.extra" => effect(
+            "keys of extra fields: small letters, digits, dashes, dots and slashes; at most 20",
+            "[\"example.com/team\"]",
+            "[\"Team A\"]",
+            "nothing; with the field it is part of the annotation `nacre.dev/requester`",
+        ),
         "requester.maxAge" => effect(
             DURATION,
             "720h",

@@ -336,6 +336,23 @@ fn the_api_server_is_answered_in_its_own_terms() {
 }
 
 #[test]
+fn a_dry_run_shows_the_fields_that_the_administrators_set() {
+    let mut world = world();
+    world.policy(|policy| policy.backup.enforce.ttl = Some("48h".into()));
+    let said = |dry_run: bool, operation: &str| {
+        let daily = nab("shop/new");
+        let mut asked = question("NonAdminBackup", operation, &daily, &daily);
+        asked["request"]["dryRun"] = json!(dry_run);
+        let answer = wire::read(asked.to_string().as_bytes()).unwrap().answer(&world.state());
+        answer["response"]["warnings"].to_string()
+    };
+    let warning = "spec.backupSpec.ttl: the administrators set this to 48h";
+    assert!(said(true, "CREATE").contains(warning), "{}", said(true, "CREATE"));
+    assert!(!said(false, "CREATE").contains(warning), "only whoever looks first wants to know");
+    assert!(!said(true, "UPDATE").contains(warning));
+}
+
+#[test]
 fn what_is_no_question_is_refused_and_what_is_deep_is_not_followed() {
     for bytes in
         [&b""[..], b"null", b"[]", b"{}", b"{\"request\": {}}", b"\xff\xfe", b"{\"request\": {\"uid\": 7}}"]

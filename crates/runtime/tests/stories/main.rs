@@ -45,6 +45,7 @@ mod schedule_refused;
 mod schedule_storage;
 mod schedule_takeover;
 mod schedule_windows;
+mod schedule_year;
 mod schedules;
 mod storage;
 mod synced;

@@ -38,6 +38,27 @@ fn a_velero_schedule_that_runs_every_minute_is_taken_over_without_a_run_lost_or_
     assert_eq!(all, expected, "one for each minute");
 }
 
+/// Velero looks at its schedules once a minute, counted from its own start.
+#[test]
+fn a_velero_schedule_is_taken_over_at_whatever_second_velero_makes_its_runs() {
+    for second in (0..55).step_by(6) {
+        let mut world = world();
+        world.stop_recording();
+        world.apply(velero_schedule(&format!("2025-12-31T23:59:{second:02}Z")));
+        world.apply(nas("shop/nightly", "* * * * *", json!({"concurrency": "Allow"})));
+        for minute in 0..4 {
+            world.pass(second * SECOND);
+            if !world.names(Kind::Schedule).is_empty() {
+                velero_made(&mut world, &format!("2026-01-01T00:0{minute}:{second:02}Z"));
+            }
+            world.pass((60 - second) * SECOND);
+        }
+        assert!(world.names(Kind::Schedule).is_empty(), "at second {second}");
+        let runs = runs(&world);
+        assert_eq!(runs.last().unwrap(), "20260101000400", "at second {second}: {runs:?}");
+    }
+}
+
 #[test]
 fn a_velero_schedule_that_velero_does_not_run_is_taken_over_however_short_its_interval_is() {
     for cron in ["* * * * *", "*/2 * * * *", "@every 20s"] {

@@ -14,6 +14,7 @@ fn windows(world: &mut World, windows: &[&str]) {
 #[test]
 fn a_run_near_the_end_of_a_window_is_not_shifted_out_of_it() {
     let mut world = world();
+    world.hand_over_at_once();
     world.policy(|policy| policy.schedules.spread = "1h".into());
     windows(&mut world, &["22:00-06:00"]);
     let names = ["a", "b", "c", "d", "e"];
@@ -23,10 +24,7 @@ fn a_run_near_the_end_of_a_window_is_not_shifted_out_of_it() {
     world.settle();
     for _ in 0..2 {
         world.pass(DAY);
-        // Velero is given a few at a time.
-        for _ in names {
-            velero_works(&mut world, "Completed");
-        }
+        velero_works(&mut world, "Completed");
     }
     for name in names {
         let nas = format!("nas shop/{name}");

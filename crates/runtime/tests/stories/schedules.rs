@@ -1,4 +1,4 @@
-//! NonAdminSchedule: runs that are made once, missed, skipped and refused; what is kept of them, over a simulated year.
+//! NonAdminSchedule: runs that are made once, missed, skipped and refused; what is kept of them.
 
 use std::time::Duration;
 
@@ -420,42 +420,6 @@ fn the_policy_bounds_what_schedules_ask_for() {
     world.delete("nas shop/a");
     world.settle();
     assert!(world.condition("nas shop/b", "Accepted").starts_with("True/"), "there is room now");
-}
-
-#[test]
-fn a_year_of_nights_with_a_leap_day_and_changes_of_the_clocks() {
-    let mut world = world();
-    // To 2028, which has a leap day.
-    world.jump(730 * DAY);
-    world.apply(nas(
-        "shop/nightly",
-        "30 2 * * *",
-        json!({"timeZone": "Europe/Berlin", "retention": {"keepDaily": 7, "keepWeekly": 4, "keepMonthly": 12}}),
-    ));
-    let mut made = Vec::new();
-    for _ in 0..366 {
-        // Whether everybody was woken is looked at in the end: that takes longer than the year.
-        world.rest_for(3 * HOUR);
-        velero_ends_all(&mut world, "Completed");
-        world.rest();
-        world.velero_deletes();
-        world.rest_for(21 * HOUR);
-        made.push(world.get("nas shop/nightly")["status"]["lastBackup"]["name"].as_str().unwrap().to_owned());
-    }
-    world.settle();
-    made.dedup();
-    assert_eq!(made.len(), 366, "one for each night");
-    assert!(made.contains(&"nightly-20280229013000".to_owned()), "the leap day");
-    // On 26 March clocks go from 2 to 3: 02:30 does not exist, and the run is at 03:30, which is 01:30 UTC.
-    assert!(made.contains(&"nightly-20280326013000".to_owned()));
-    // On 29 October 02:30 exists twice: the run is at the first, 00:30 UTC.
-    assert!(made.contains(&"nightly-20281029003000".to_owned()));
-    let left = runs(&world);
-    assert!(
-        (18..=23).contains(&left.len()),
-        "7 days, 4 weeks and 12 months, some of them the same: {left:?}"
-    );
-    assert_eq!(left.first().map(String::as_str), Some("20280131013000"));
 }
 
 #[test]

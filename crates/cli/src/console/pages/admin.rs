@@ -1,30 +1,30 @@
 //! The administrators' pages. Whether somebody is one, the API server decides.
 
-use anyhow::Result;
-use axum::{
-    extract::Path,
-    http::StatusCode,
-    response::{IntoResponse as _, Response},
-};
+use anyhow::{Result, anyhow};
+use axum::{extract::Path, response::Response};
 use maud::{Markup, html};
 use planner::location::review::Word;
 
-use super::{Failed, Place, framed, is_signed_out, object_name, refused, see};
+use super::{Failed, Place, Refused, framed, object_name, quoted, see};
 use crate::{
     console::{
-        html::{page, table},
-        person::{Person, Posted},
+        html::{page, table, table_with_actions},
+        person::{Person, Posted, may},
     },
     describe::page::Page,
-    doctor, policy, queue,
+    doctor, live_migration, policy,
+    queue::{self, mark::Mark},
     request::{self, decide},
-    table::Table,
+    table::{Cell, Table},
     usage,
 };
 
 async fn show(person: &Person, title: &str, here: &str, command: &str, main: &Markup) -> Response {
-    let place = Place { title, namespace: None, admin: Some(here), command: command.to_owned() };
-    framed(person, place, &html! { h1 { (title) } (main) }).await
+    framed(person, place(title, here, command), &html! { h1 { (title) } (main) }).await
+}
+
+fn place<'a>(title: &'a str, here: &'a str, command: &str) -> Place<'a> {
+    Place { title, namespace: None, admin: Some(here), command: command.to_owned() }
 }
 
 fn rows(found: &Table, label: &str, nothing: &str) -> Markup {
@@ -102,20 +102,86 @@ pub(in crate::console) async fn decide(
     let back = format!("/admin/requests/{name}");
     match Box::pin(decide::one(&person.session, &name, word, version, reason)).await {
         Ok(()) => Ok(see(&back)),
-        Err(error) if is_signed_out(&error) => Err(Failed::SignedOut),
         Err(error) => {
             let command = format!("kubectl nacre request {verb} {name} --resource-version {version}");
-            let main = refused("Nothing was decided", &error, &back, &command);
-            let page = show(person, &name, "requests", "", &main).await;
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+            let refused = Refused { title: "Nothing was decided", back: &back, command: &command };
+            refused.show(person, place(&name, "requests", ""), &error).await
         }
     }
 }
 
 pub(in crate::console) async fn queue(person: Person) -> Result<Response, Failed> {
-    let found = Box::pin(queue::list::look(&person.session)).await?;
-    let main = rows(&found, "Queue", "Nothing runs or waits.");
+    let session = &person.session;
+    let (found, backups, restores) = tokio::join!(
+        Box::pin(queue::list::look(session)),
+        may(session, "queue", "nonadminbackups", ""),
+        may(session, "queue", "nonadminrestores", ""),
+    );
+    let (entries, found) = found?;
+    let can = |kind: &str| if kind == "backup" { backups } else { restores };
+    let buttons = entries.iter().map(|entry| {
+        let namespace = entry.namespace.as_deref().filter(|_| can(entry.kind));
+        html! { @if let Some(namespace) = namespace { @for mark in entry.state.marks() {
+            @let what = format!("{} {namespace}/{}", entry.kind, entry.name);
+            button.quiet name="do" value={ (mark.verb()) " " (what) } aria-label={ (label(*mark)) " " (what) } { (label(*mark)) }
+        } } }
+    });
+    let buttons: Vec<Markup> = if backups || restores { buttons.collect() } else { Vec::new() };
+    let link = |row: &[Cell]| {
+        let (kind, namespace, name) = (row.first()?.text(), row.get(2)?.text(), row.get(3)?.text());
+        (namespace != "-").then(|| (3, format!("/ns/{namespace}/{kind}s/{name}")))
+    };
+    let main = html! {
+        @if entries.is_empty() { div.card { p { "Nothing runs or waits." } } }
+        @else if buttons.is_empty() { (table(&found, "Queue", link)) }
+        @else {
+            form method="post" action="/admin/queue" {
+                input type="hidden" name="csrf" value=(person.csrf);
+                (table_with_actions(&found, "Queue", link, &buttons))
+                label for="reason" { "Reason " span.hint { "the owners of the namespace see it in an Event" } }
+                input type="text" id="reason" name="reason" autocomplete="off";
+            }
+        }
+        p.hint { "What Velero has already keeps its place there. What waits for a limit, a location or the policy is not in the queue." }
+    };
     Ok(show(&person, "Queue", "queue", "kubectl nacre queue list", &main).await)
+}
+
+const fn label(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Front => "Promote",
+        Mark::Hold => "Hold",
+        Mark::None => "Release",
+    }
+}
+
+pub(in crate::console) async fn mark(posted: Posted) -> Result<Response, Failed> {
+    let person = &posted.person;
+    // As the button has it: `hold backup shop/daily`.
+    let parts: Vec<&str> = posted.text("do").split([' ', '/']).collect();
+    let [verb, kind, namespace, name] = parts[..] else { return Err(Failed::NotFound) };
+    let (Some(mark), Some(kind)) = (Mark::of_verb(verb), kind_of(kind)) else { return Err(Failed::NotFound) };
+    let session = person.at(namespace)?;
+    let name = object_name(name)?;
+    let reason = Some(posted.text("reason")).filter(|reason| !reason.is_empty());
+    let done = queue::mark::one(&session, kind, (namespace, name), mark, reason).await;
+    let problem = match done {
+        Ok(None) => return Ok(see("/admin/queue")),
+        Ok(Some(problem)) => anyhow!(problem),
+        Err(error) => error,
+    };
+    let what = format!("kubectl nacre queue {verb} {} {namespace}/{name}", parts[1]);
+    let command = reason.map_or_else(|| what.clone(), |reason| format!("{what} --reason {}", quoted(reason)));
+    let refused = Refused { title: "That did not work", back: "/admin/queue", command: &command };
+    refused.show(person, place("Queue", "queue", ""), &problem).await
+}
+
+fn kind_of(kind: &str) -> Option<queue::mark::Kind> {
+    match kind {
+        "backup" => Some(queue::mark::Kind::Backup),
+        "restore" => Some(queue::mark::Kind::Restore),
+        _ => None,
+    }
 }
 
 pub(in crate::console) async fn usage(person: Person) -> Result<Response, Failed> {
@@ -125,8 +191,65 @@ pub(in crate::console) async fn usage(person: Person) -> Result<Response, Failed
 }
 
 pub(in crate::console) async fn policy(person: Person) -> Result<Response, Failed> {
-    let found = policy::show::look(&person.session).await;
-    whole(&person, "Policy", "policy", "kubectl nacre policy show -o wide", found).await
+    let (found, text) = tokio::join!(
+        Box::pin(policy::show::look(&person.session)),
+        policy::trial::text_in_force(&person.session)
+    );
+    let main = html! {
+        (page(&found?))
+        section { h2 { "Try another policy on all requests" } (trial_form(&person, &text)) }
+    };
+    Ok(show(&person, "Policy", "policy", "kubectl nacre policy show -o wide", &main).await)
+}
+
+fn trial_form(person: &Person, text: &str) -> Markup {
+    html! {
+        form.card method="post" action="/admin/policy" {
+            input type="hidden" name="csrf" value=(person.csrf);
+            label for="policy" { "Policy " span.hint { "as in the ConfigMap nacre-policy; it is not applied" } }
+            textarea id="policy" name="policy" rows="14" spellcheck="false" autocomplete="off" { "\n" (text) }
+            div.actions { button { "Show what it would refuse" } }
+        }
+    }
+}
+
+/// What a policy would refuse; it is not applied.
+pub(in crate::console) async fn try_policy(posted: Posted) -> Result<Response, Failed> {
+    let person = &posted.person;
+    let text = posted.text("policy");
+    let (problems, usable) = policy::check::problems("the policy", text);
+    let tried = if usable { Some(Box::pin(policy::trial::look(&person.session, text)).await?) } else { None };
+    let main = html! {
+        p.crumbs { a href="/admin/policy" { "The policy in force" } }
+        @match &tried {
+            None => p.notice.bad { "This policy would not count, so nothing is tried." },
+            Some(trial) if trial.newly_refused() == 0 => p.notice.good { "This policy " (policy::trial::sentence(trial)) ": none that is accepted now." },
+            Some(trial) => p.notice.warning { "This policy " (policy::trial::sentence(trial)) "." },
+        }
+        section { h2 { "Check" } pre tabindex="0" { (problems.trim_end()) } }
+        @if let Some(trial) = &tried {
+            @let found = policy::trial::table(trial);
+            @if !found.is_empty() {
+                section { h2 { "Would be refused" } (table(&found, "Would be refused", |_| None)) }
+            }
+            p.hint { "As if each were sent now. What is finished stays as it is; limits on numbers are not counted." }
+        }
+        section { h2 { "Change it and try again" } (trial_form(person, text)) }
+    };
+    let command = "kubectl nacre policy check -f policy.yaml --requests";
+    Ok(show(person, "Another policy", "policy", command, &main).await)
+}
+
+/// Who can start, change or delete a migration, and how they come to that.
+pub(in crate::console) async fn migration(person: Person) -> Result<Response, Failed> {
+    let (found, remarks) = Box::pin(live_migration::who_can::look(&person.session)).await?;
+    let main = html! {
+        p.lead { "Everybody who can start, change or delete a live migration of a virtual machine, and every step of the way there." }
+        @for remark in &remarks { p.notice.warning { (remark) } }
+        (rows(&found, "Who can migrate", "Nobody can migrate."))
+    };
+    Ok(show(&person, "Who can migrate", "migration", "kubectl nacre migration who-can -A -o wide", &main)
+        .await)
 }
 
 pub(in crate::console) async fn doctor(person: Person) -> Result<Response, Failed> {

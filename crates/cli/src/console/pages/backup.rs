@@ -3,45 +3,37 @@
 use api::NonAdminBackup;
 use axum::{
     extract::{Path, Query},
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
 use jiff::Timestamp;
 use kube::api::PostParams;
 use maud::{Markup, html};
-use serde::Deserialize;
+use planner::backup::fixed;
 
-use super::{Failed, PER_PAGE, Place, escaped, framed, in_shell, object_name, quoted, refused, see};
+use super::{
+    Cursor, Failed, PER_PAGE, Place, Refused, again, files, flags, framed, given, in_shell, more,
+    object_name, quoted, see, storage, what_would_happen,
+};
 use crate::{
     backup,
+    connect::Session,
     console::{
         html::{ago, class, page},
         person::{Person, Posted, may},
     },
-    describe, explain,
-    list::{self, ListPage},
+    describe, explain, list,
     live::{Moment, ShowsProgress},
     location::known::Known,
     progress::{End, RequestProgress, State},
     send::generated,
     text::age,
+    warnings,
 };
-
-#[derive(Deserialize)]
-pub(in crate::console) struct From {
-    from: Option<String>,
-}
-
-impl From {
-    /// Where a list goes on; none at its start.
-    pub(super) fn token(&self) -> Option<&str> {
-        self.from.as_deref().filter(|token| !token.is_empty())
-    }
-}
 
 pub(in crate::console) async fn list(
     person: Person,
     Path(namespace): Path<String>,
-    Query(from): Query<From>,
+    Query(from): Query<Cursor>,
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
     let (found, can) = tokio::join!(
@@ -64,27 +56,12 @@ pub(in crate::console) async fn list(
                     (entry(&namespace, backup, unreadable.as_deref(), now, &format!("/ns/{namespace}/backups/")))
                 }
             }
-            (more(&namespace, "backups", &found))
+            (more(&namespace, "/backups", &found))
         }
     };
     let command = format!("kubectl nacre backup get -n {namespace}");
-    let place = Place { title: "Backups", namespace: Some((&namespace, "/backups")), admin: None, command };
+    let place = Place::of(&namespace, "/backups", "Backups", command);
     Ok(framed(&person, place, &main).await)
-}
-
-/// Where the list goes on.
-pub(super) fn more<K>(namespace: &str, folder: &str, found: &ListPage<K>) -> Markup {
-    html! {
-        @if let Some(next) = &found.next {
-            p.hint { "Pages are in the order of names; the newest on a page comes first." }
-            nav.actions aria-label="Pages" {
-                a.button.second rel="next" href={ "/ns/" (namespace) "/" (folder) "?from=" (escaped(next)) } {
-                    "Next page"
-                }
-                span.hint { (found.remaining) " more" }
-            }
-        }
-    }
 }
 
 /// One backup on the time line.
@@ -148,9 +125,10 @@ pub(in crate::console) async fn show(
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
     let name = object_name(&name)?;
-    let (seen, can) = tokio::join!(
+    let (seen, can, can_download) = tokio::join!(
         Box::pin(describe::backup::look(&session, name, None)),
         may(&session, "create", "nonadminrestores", &namespace),
+        may(&session, "create", "nonadmindownloadrequests", &namespace),
     );
     let seen = seen?;
     let progress = RequestProgress::from(&seen.object);
@@ -166,10 +144,13 @@ pub(in crate::console) async fn show(
                 div.actions { a.button href={ "/ns/" (namespace) "/restore/" (name) } { "Restore from this backup" } }
             }
             (page(&seen.page))
+            @if can_download && restorable {
+                (files::buttons(&person, &format!("/ns/{namespace}/backups/{name}/files"), &files::OF_BACKUP))
+            }
         }
     };
     let command = format!("kubectl nacre backup describe {name} -n {namespace}");
-    let place = Place { title: name, namespace: Some((&namespace, "/backups")), admin: None, command };
+    let place = Place::of(&namespace, "/backups", name, command);
     Ok(framed(&person, place, &main).await)
 }
 
@@ -181,20 +162,66 @@ const FIELDS: [(&str, &str); 4] = [
     ("selector", "--selector"),
 ];
 
-/// The flags that a form says, each in one argument so that no value becomes a flag.
-pub(super) fn flags(fields: &[(String, String)], known: &[(&str, &str)]) -> Vec<String> {
-    let flag = |name: &str| known.iter().find(|(field, _)| *field == name).map(|(_, flag)| *flag);
-    let given = fields.iter().filter(|(_, value)| !value.trim().is_empty());
-    given.filter_map(|(name, value)| Some(format!("{}={}", flag(name)?, value.trim()))).collect()
+/// Fields that the administrators set, as a dry run warns of them: whoever asks may not read the policy.
+struct Fixed(Vec<(String, String)>);
+
+impl Fixed {
+    async fn look(session: &Session) -> Self {
+        let name = generated("backup", Timestamp::now());
+        let told = async {
+            let probe = backup::prepared(session, name, &[]).await?;
+            warnings::of_dry_run(session, &probe).await
+        };
+        // Without an answer nothing is known to be fixed; the request itself says so later.
+        let warnings: Vec<String> = told.await.unwrap_or_default();
+        let read = warnings.iter().filter_map(|warning| fixed::read(warning));
+        Self(read.map(|(field, value)| (field.to_owned(), value.to_owned())).collect())
+    }
+
+    fn value(&self, field: &str) -> Option<&str> {
+        self.0.iter().find(|(name, _)| name == field).map(|(_, value)| value.as_str())
+    }
+
+    /// Those that the form has no input for.
+    fn others(&self) -> impl Iterator<Item = &(String, String)> {
+        self.0.iter().filter(|(name, _)| !SPEC.iter().any(|(_, field)| field == name))
+    }
+
+    /// A text to fill in, or what it is fixed to.
+    fn input(&self, name: &str, label: &str, hint: &str, given: &str) -> Markup {
+        let field = SPEC.iter().find(|(input, _)| *input == name).map_or("", |(_, field)| field);
+        html! { @match self.value(field) {
+            Some(value) => {
+                label for=(name) { (label) " " span.hint { "set by the administrators" } }
+                input type="text" id=(name) value=(value) disabled;
+            },
+            None => {
+                label for=(name) { (label) " " span.hint { (hint) } }
+                input type="text" id=(name) name=(name) value=(given) autocomplete="off" spellcheck="false";
+            },
+        } }
+    }
 }
+
+/// The inputs, and the fields of the spec that they are about.
+const SPEC: [(&str, &str); 4] = [
+    ("ttl", "ttl"),
+    ("location", "storageLocation"),
+    ("resources", "includedResources"),
+    ("selector", "labelSelector"),
+];
 
 pub(in crate::console) async fn form(
     person: Person,
     Path(namespace): Path<String>,
+    Query(fields): Query<Vec<(String, String)>>,
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
-    let own = Known::own(&session).await?.own;
-    let can = may(&session, "create", "nonadminbackups", &namespace).await;
+    let given = |name| given(&fields, name);
+    let (own, can) =
+        tokio::join!(Known::own(&session), may(&session, "create", "nonadminbackups", &namespace));
+    let own = own?.own;
+    let fixed = if can { Fixed::look(&session).await } else { Fixed(Vec::new()) };
     let main = html! {
         p.crumbs { a href={ "/ns/" (namespace) "/backups" } { "Backups" } }
         h1 { "Back up namespace " (namespace) }
@@ -202,25 +229,21 @@ pub(in crate::console) async fn form(
             form.card method="post" action={ "/ns/" (namespace) "/backups" } {
                 input type="hidden" name="csrf" value=(person.csrf);
                 p.lead { "Everything in the namespace, with the data of its volumes. Nothing has to be filled in." }
-                label for="name" { "Name " span.hint { "default: the time" } }
-                input type="text" id="name" name="name" autocomplete="off" spellcheck="false";
-                label for="ttl" { "Keep for " span.hint { "such as 72h; default: as the administrators set it" } }
-                input type="text" id="ttl" name="ttl" autocomplete="off";
-                label for="location" { "Storage" }
-                select id="location" name="location" {
-                    option value="" { "the cluster's own" }
-                    @for location in &own {
-                        @let name = location.metadata.name.as_deref().unwrap_or_default();
-                        option value=(name) { (name) }
-                    }
-                }
+                (fixed.input("name", "Name", "default: the time", given("name")))
+                (fixed.input("ttl", "Keep for", "such as 72h; default: as the administrators set it", given("ttl")))
+                @if fixed.value("storageLocation").is_some() { (fixed.input("location", "Storage", "", "")) }
+                @else { (storage(&own, given("location"))) }
                 details {
                     summary { "Only a part of the namespace" }
-                    label for="resources" { "Resources " span.hint { "such as deployments.apps,configmaps" } }
-                    input type="text" id="resources" name="resources" autocomplete="off" spellcheck="false";
-                    label for="selector" { "Labels " span.hint { "such as app=shop" } }
-                    input type="text" id="selector" name="selector" autocomplete="off" spellcheck="false";
+                    (fixed.input("resources", "Resources", "such as deployments.apps,configmaps", given("resources")))
+                    (fixed.input("selector", "Labels", "such as app=shop", given("selector")))
                     p.hint { "A backup of a part never counts as the last good backup." }
+                }
+                @if fixed.others().next().is_some() {
+                    fieldset {
+                        legend { "Set by the administrators" }
+                        ul.plain { @for (field, value) in fixed.others() { li { code { (field) } ": " (value) } } }
+                    }
                 }
                 div.actions {
                     button name="do" value="create" { "Back up" }
@@ -232,7 +255,7 @@ pub(in crate::console) async fn form(
         }
     };
     let command = format!("kubectl nacre backup create -n {namespace} --wait");
-    let place = Place { title: "Back up", namespace: Some((&namespace, "/backups")), admin: None, command };
+    let place = Place::of(&namespace, "/backups", "Back up", command);
     Ok(framed(&person, place, &main).await)
 }
 
@@ -248,52 +271,26 @@ pub(in crate::console) async fn create(
         name => name.to_owned(),
     };
     let command = format!("kubectl nacre backup create {} -n {namespace}{}", quoted(&name), in_shell(&flags));
-    let back = format!("/ns/{namespace}/new-backup");
-    let place = |title| Place {
-        title,
-        namespace: Some((namespace.as_str(), "/backups")),
-        admin: None,
-        command: String::new(),
-    };
+    let back = posted.back(&format!("/ns/{namespace}/new-backup"));
+    let refused = Refused { title: "This backup was not created", back: &back, command: &command };
+    let place = || Place::of(&namespace, "/backups", "Back up", String::new());
     let prepared = match backup::prepared(&session, name, &flags).await {
         Ok(prepared) => prepared,
-        Err(error) => {
-            let main = refused("This backup was not created", &error, &back, command.trim_end());
-            let page = framed(person, place("Back up"), &main).await;
-            return Ok((axum::http::StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
-        }
+        Err(error) => return refused.show(person, place(), &error).await,
     };
     if posted.text("do") == "check" {
-        let (text, attention) = Box::pin(explain::of_new_backup(&session, prepared)).await?;
-        let main = html! {
-            h1 { "What would happen" }
-            @if attention { p.notice.warning { "This backup would not simply pass: see below." } }
-            @else { p.notice.good { "This backup would pass. Fields that nacre or the administrators set are shown as such." } }
-            section { pre tabindex="0" { (text.trim_end()) } }
-            form method="post" action={ "/ns/" (namespace) "/backups" } {
-                input type="hidden" name="csrf" value=(person.csrf);
-                @for (key, value) in posted.fields().iter().filter(|(key, _)| key != "csrf" && key != "do") {
-                    input type="hidden" name=(key) value=(value);
-                }
-                div.actions {
-                    button name="do" value="create" { "Back up" }
-                    a.button.second href=(back) { "Change it" }
-                }
-            }
-            (super::super::html::shell(&format!("{} --dry-run=server", command.trim_end())))
-        };
-        return Ok(framed(person, place("What would happen"), &main).await);
+        let explained = Box::pin(explain::of_new_backup(&session, prepared)).await?;
+        let again = again(&posted, &format!("/ns/{namespace}/backups"), "Back up", &back);
+        let passes = "This backup would pass. Fields that nacre or the administrators set are shown as such.";
+        let main = what_would_happen("backup", passes, &explained, &again);
+        let command = format!("{command} --dry-run=server");
+        return Ok(framed(person, Place { title: "What would happen", command, ..place() }, &main).await);
     }
     match session.api::<NonAdminBackup>().create(&PostParams::default(), &prepared).await {
         Ok(made) => {
             let name = made.metadata.name.unwrap_or_default();
             Ok(see(&format!("/ns/{namespace}/backups/{name}")))
         }
-        Err(kube::Error::Api(status)) if status.code == 401 => Err(Failed::SignedOut),
-        Err(error) => {
-            let main = refused("This backup was not created", &error.into(), &back, command.trim_end());
-            let page = framed(person, place("Back up"), &main).await;
-            Ok((axum::http::StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
-        }
+        Err(error) => refused.show(person, place(), &error.into()).await,
     }
 }

@@ -5,48 +5,59 @@ use axum::{
     extract::{Path, Query},
     response::Response,
 };
-use jiff::Timestamp;
-use maud::html;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    ResourceExt as _,
+    api::{ListParams, PostParams},
+};
+use maud::{Markup, html};
 
 use super::{
-    Failed, PER_PAGE, Place,
-    backup::{From, more},
-    framed, object_name,
+    Cursor, Failed, List, Place, Refused, again, flags, framed, given, in_shell, object_name, quoted, see,
+    what_would_happen,
 };
 use crate::{
+    connect::Session,
     console::{
-        html::{page, table},
-        person::Person,
+        html::{class, page},
+        person::{Person, Posted, may},
     },
-    describe, list, location,
+    describe, explain,
+    location::{self, state::LocationState},
     output::Format,
 };
+
+/// The fields of the form, and the flags they are.
+const FIELDS: [(&str, &str); 6] = [
+    ("provider", "--provider"),
+    ("bucket", "--bucket"),
+    ("prefix", "--prefix"),
+    ("region", "--region"),
+    ("config", "--config"),
+    ("mode", "--access-mode"),
+];
 
 pub(in crate::console) async fn list(
     person: Person,
     Path(namespace): Path<String>,
-    Query(from): Query<From>,
+    Query(from): Query<Cursor>,
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
-    let found = list::page::<NonAdminBackupStorageLocation>(&session, PER_PAGE, from.token()).await?;
-    let shown = location::get::table(&found.found, Format::Table, false, Timestamp::now());
-    let main = html! {
-        h1 { "Storage" }
-        @if shown.is_empty() {
-            div.card {
-                p { "This namespace has no storage of its own: its backups are in the cluster's." }
-                p { "To bring a bucket, see " code { "kubectl nacre location create --help" } "." }
-            }
-        } @else {
-            (table(&shown, "Storage", |row| {
-                Some((0, format!("/ns/{namespace}/locations/{}", row.first()?.text())))
-            }))
-        }
-        (more(&namespace, "locations", &found))
+    let can = may(&session, "create", "nonadminbackupstoragelocations", &namespace).await;
+    let list = List {
+        path: "/locations",
+        title: "Storage",
+        command: format!("kubectl nacre location get -n {namespace}"),
+        actions: html! {
+            @if can { div.actions { a.button href={ "/ns/" (namespace) "/new-location" } { "Bring a bucket" } } }
+        },
+        nothing: html! {
+            p { "This namespace has no storage of its own: its backups are in the cluster's." }
+        },
+        is_live: false,
+        format: Format::Table,
     };
-    let command = format!("kubectl nacre location get -n {namespace}");
-    let place = Place { title: "Storage", namespace: Some((&namespace, "/locations")), admin: None, command };
-    Ok(framed(&person, place, &main).await)
+    list.show::<NonAdminBackupStorageLocation>(&person, &session, &from, location::get::table).await
 }
 
 pub(in crate::console) async fn show(
@@ -55,13 +66,142 @@ pub(in crate::console) async fn show(
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
     let name = object_name(&name)?;
-    let (_, seen) = describe::location::look(&session, name).await?;
+    let (found, _, seen) = describe::location::look(&session, name).await?;
+    let state = LocationState::from(&found);
+    let watch = state.outcome().is_none().then(|| format!("/ns/{namespace}/locations/{name}/live"));
     let main = html! {
-        p.crumbs { a href={ "/ns/" (namespace) "/locations" } { "Storage" } }
-        h1 { (name) }
-        (page(&seen))
+        div id="live" data-watch=[watch] {
+            p.crumbs { a href={ "/ns/" (namespace) "/locations" } { "Storage" } }
+            (approval(name, state))
+            (page(&seen))
+        }
     };
     let command = format!("kubectl nacre location describe {name} -n {namespace}");
-    let place = Place { title: name, namespace: Some((&namespace, "/locations")), admin: None, command };
-    Ok(framed(&person, place, &main).await)
+    Ok(framed(&person, Place::of(&namespace, "/locations", name, command), &main).await)
+}
+
+/// Whether it is approved and can be used, in one look.
+fn approval(name: &str, state: LocationState<'_>) -> Markup {
+    let class = class(state.cell().style());
+    let (mark, class) = match class {
+        "good" => ("✓", "good"),
+        "bad" => ("✕", "bad"),
+        "busy" => ("…", "busy"),
+        _ => ("!", "warning"),
+    };
+    html! {
+        div class={ "card verdict " (class) } {
+            span.mark aria-hidden="true" { (mark) }
+            div {
+                h1 { (name) " " span class={ "tag " (class) } { (state.word()) } }
+                p id="sentence" role="status" { (state.detail()) }
+            }
+        }
+    }
+}
+
+/// The names of Secrets; none if the person may not list them. Their data is not asked for.
+async fn secrets(session: &Session) -> Option<Vec<String>> {
+    let found = session.api::<Secret>().list_metadata(&ListParams::default()).await.ok()?;
+    Some(found.items.iter().map(kube::ResourceExt::name_any).collect())
+}
+
+pub(in crate::console) async fn form(
+    person: Person,
+    Path(namespace): Path<String>,
+    Query(fields): Query<Vec<(String, String)>>,
+) -> Result<Response, Failed> {
+    let session = person.at(&namespace)?;
+    let (can, secrets) = tokio::join!(
+        may(&session, "create", "nonadminbackupstoragelocations", &namespace),
+        secrets(&session)
+    );
+    let given = |name: &str| given(&fields, name);
+    let text = |name: &str, label: &str, hint: &str, needed: bool| {
+        html! {
+            label for=(name) { (label) " " @if !hint.is_empty() { span.hint { (hint) } } }
+            input type="text" id=(name) name=(name) value=(given(name)) required[needed] autocomplete="off" spellcheck="false";
+        }
+    };
+    let key = if given("key").is_empty() { "cloud" } else { given("key") };
+    let main = html! {
+        p.crumbs { a href={ "/ns/" (namespace) "/locations" } { "Storage" } }
+        h1 { "Bring a bucket to namespace " (namespace) }
+        @if can {
+            form.card method="post" action={ "/ns/" (namespace) "/locations" } {
+                input type="hidden" name="csrf" value=(person.csrf);
+                p.lead { "An administrator may have to approve it. It cannot be changed later; make a new one instead." }
+                (text("name", "Name", "", true))
+                label for="provider" { "Provider" }
+                select id="provider" name="provider" {
+                    @for (value, words) in [("aws", "aws, and everything S3-compatible"), ("azure", "azure"), ("gcp", "gcp")] {
+                        option value=(value) selected[given("provider") == value] { (words) }
+                    }
+                }
+                (text("bucket", "Bucket", "", true))
+                (text("prefix", "Prefix", "in the bucket; nacre puts the namespace before it", false))
+                (text("region", "Region", "", false))
+                (text("config", "More settings", "such as s3Url=https://minio.example.com,s3ForcePathStyle=true", false))
+                @match &secrets {
+                    Some(names) => {
+                        label for="secret" { "Secret " span.hint { "of this namespace, with the credential" } }
+                        select id="secret" name="secret" required {
+                            @if names.is_empty() { option value="" { "there is no Secret in this namespace" } }
+                            @for name in names { option value=(name) selected[given("secret") == name] { (name) } }
+                        }
+                    },
+                    None => (text("secret", "Secret", "of this namespace, with the credential", true)),
+                }
+                label for="key" { "Key " span.hint { "in the Secret" } }
+                input type="text" id="key" name="key" value=(key) required autocomplete="off" spellcheck="false";
+                p.hint { "The console names the Secret and reads nothing of it. To make one: " code { "kubectl create secret generic bucket-key --from-file=cloud=./credentials -n " (namespace) } }
+                label for="mode" { "Access" }
+                select id="mode" name="mode" {
+                    option value="" { "ReadWrite" }
+                    option value="ReadOnly" selected[given("mode") == "ReadOnly"] { "ReadOnly" }
+                }
+                div.actions {
+                    button name="do" value="create" { "Ask for it" }
+                    button.second name="do" value="check" { "Show what would happen" }
+                }
+            }
+        } @else {
+            div.card { p { "You are not permitted to bring storage to this namespace: it takes the role edit or admin." } }
+        }
+    };
+    let command = format!(
+        "kubectl nacre location create mine --provider aws --bucket BUCKET --credential SECRET=cloud -n {namespace}"
+    );
+    Ok(framed(&person, Place::of(&namespace, "/locations", "Bring a bucket", command), &main).await)
+}
+
+pub(in crate::console) async fn create(
+    Path(namespace): Path<String>,
+    posted: Posted,
+) -> Result<Response, Failed> {
+    let person = &posted.person;
+    let session = person.at(&namespace)?;
+    let mut flags = flags(posted.fields(), &FIELDS);
+    flags.push(format!("--credential={}={}", posted.text("secret"), posted.text("key")));
+    let name = posted.text("name");
+    let command =
+        format!("kubectl nacre location create {} -n {namespace}{}", quoted(name), in_shell(&flags));
+    let back = posted.back(&format!("/ns/{namespace}/new-location"));
+    let place = || Place::of(&namespace, "/locations", "Bring a bucket", String::new());
+    let refused = Refused { title: "This location was not created", back: &back, command: &command };
+    let prepared = match location::prepared(name, &flags) {
+        Ok(prepared) => prepared,
+        Err(error) => return refused.show(person, place(), &error).await,
+    };
+    if posted.text("do") == "check" {
+        let explained = Box::pin(explain::of_new_location(&session, prepared)).await?;
+        let again = again(&posted, &format!("/ns/{namespace}/locations"), "Ask for it", &back);
+        let main = what_would_happen("location", "This location would pass.", &explained, &again);
+        let command = format!("{command} --dry-run=server");
+        return Ok(framed(person, Place { command, ..place() }, &main).await);
+    }
+    match session.api::<NonAdminBackupStorageLocation>().create(&PostParams::default(), &prepared).await {
+        Ok(made) => Ok(see(&format!("/ns/{namespace}/locations/{}", made.name_any()))),
+        Err(error) => refused.show(person, place(), &error.into()).await,
+    }
 }

@@ -2,27 +2,37 @@
 
 pub(super) mod admin;
 pub(super) mod backup;
+pub(super) mod files;
 pub(super) mod home;
 pub(super) mod locations;
 pub(super) mod namespace;
+pub(super) mod replace;
 pub(super) mod restore;
 pub(super) mod schedules;
 pub(super) mod sign;
 
 use anyhow::Error;
+use api::NonAdminBackupStorageLocation;
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
+use jiff::Timestamp;
 use maud::{Markup, html};
+use serde::Deserialize;
 
 pub(super) use sign::page as sign_in;
 
 use super::{
-    html::{Frame, shell},
-    person::{Person, may, user},
+    html::{Frame, table as rows},
+    person::{Person, Posted, may, user},
 };
-use crate::{connect::Session, output::in_words};
+use crate::{
+    connect::Session,
+    list::{self, Found, ListPage, Readable},
+    output::{Format, in_words},
+    table::Table,
+};
 
 /// How many objects are on one page of a list.
 pub(super) const PER_PAGE: u32 = 100;
@@ -118,6 +128,153 @@ pub(super) struct Place<'a> {
     pub(super) command: String,
 }
 
+impl<'a> Place<'a> {
+    /// A page of a namespace, below one of its tabs.
+    pub(super) const fn of(namespace: &'a str, tab: &'a str, title: &'a str, command: String) -> Self {
+        Self { title, namespace: Some((namespace, tab)), admin: None, command }
+    }
+}
+
+/// One page of a kind as a table, with links to each.
+pub(super) struct List<'a> {
+    /// The path below the namespace, which is also the tab.
+    pub(super) path: &'a str,
+    pub(super) title: &'a str,
+    pub(super) command: String,
+    /// What can be done here.
+    pub(super) actions: Markup,
+    /// What is shown if there is none.
+    pub(super) nothing: Markup,
+    /// Whether the page follows what happens.
+    pub(super) is_live: bool,
+    pub(super) format: Format,
+}
+
+impl List<'_> {
+    pub(super) async fn show<K: Readable>(
+        self,
+        person: &Person,
+        session: &Session,
+        from: &Cursor,
+        table: impl FnOnce(&Found<K>, Format, bool, Timestamp) -> Table,
+    ) -> Result<Response, Failed> {
+        let namespace = session.namespace.as_str();
+        let found = list::page::<K>(session, PER_PAGE, from.token()).await?;
+        let shown = table(&found.found, self.format, false, Timestamp::now());
+        let watch = (self.is_live && from.token().is_none()).then(|| format!("/ns/{namespace}/live"));
+        let main = html! {
+            div id="live" data-watch=[watch] {
+                h1 { (self.title) }
+                (self.actions)
+                @if shown.is_empty() { div.card { (self.nothing) } }
+                @else {
+                    (rows(&shown, self.title, |row| {
+                        Some((0, format!("/ns/{namespace}{}/{}", self.path, row.first()?.text())))
+                    }))
+                }
+                (more(namespace, self.path, &found))
+            }
+        };
+        Ok(framed(person, Place::of(namespace, self.path, self.title, self.command), &main).await)
+    }
+}
+
+#[derive(Deserialize)]
+pub(in crate::console) struct Cursor {
+    from: Option<String>,
+}
+
+impl Cursor {
+    /// Where a list goes on; none at its start.
+    pub(super) fn token(&self) -> Option<&str> {
+        self.from.as_deref().filter(|token| !token.is_empty())
+    }
+}
+
+/// Where the list goes on.
+pub(super) fn more<K>(namespace: &str, path: &str, found: &ListPage<K>) -> Markup {
+    html! {
+        @if let Some(next) = &found.next {
+            p.hint { "Pages are in the order of names; the newest on a page comes first." }
+            nav.actions aria-label="Pages" {
+                a.button.second rel="next" href={ "/ns/" (namespace) (path) "?from=" (escaped(next)) } {
+                    "Next page"
+                }
+                span.hint { (found.remaining) " more" }
+            }
+        }
+    }
+}
+
+/// What would become of a request, as `explain` has it: `passes` says that it would pass.
+pub(super) fn what_would_happen(
+    what: &str,
+    passes: &str,
+    explained: &(String, bool),
+    again: &Markup,
+) -> Markup {
+    let (text, attention) = explained;
+    html! {
+        h1 { "What would happen" }
+        @if *attention { p.notice.warning { "This " (what) " would not simply pass: see below." } }
+        @else { p.notice.good { (passes) } }
+        section { pre tabindex="0" { (text.trim_end()) } }
+        (again)
+    }
+}
+
+/// The form that was looked at: to send it, or to change it.
+pub(super) fn again(posted: &Posted, path: &str, send: &str, back: &str) -> Markup {
+    html! {
+        form method="post" action=(path) {
+            (posted.again())
+            div.actions {
+                button name="do" value="create" { (send) }
+                a.button.second href=(back) { "Change it" }
+            }
+        }
+    }
+}
+
+/// The flags that a form says, each in one argument so that no value becomes a flag. Several fields of one name are one
+/// flag, as a command line has it; a field whose flag takes no value is the flag.
+pub(super) fn flags(fields: &[(String, String)], known: &[(&str, &str)]) -> Vec<String> {
+    let values = |field: &str| {
+        let given = fields.iter().filter(|(name, value)| name == field && !value.trim().is_empty());
+        given.map(|(_, value)| value.trim()).collect::<Vec<_>>()
+    };
+    let flag = |(field, flag): &(&str, &str)| {
+        let values = values(field);
+        if values.is_empty() {
+            return None;
+        }
+        Some(match flag.strip_suffix('!') {
+            Some(plain) => plain.to_owned(),
+            None => format!("{flag}={}", values.join(",")),
+        })
+    };
+    known.iter().filter_map(flag).collect()
+}
+
+/// Which storage, in a form.
+pub(super) fn storage(own: &[NonAdminBackupStorageLocation], chosen: &str) -> Markup {
+    html! {
+        label for="location" { "Storage" }
+        select id="location" name="location" {
+            option value="" { "the cluster's own" }
+            @for location in own {
+                @let name = location.metadata.name.as_deref().unwrap_or_default();
+                option value=(name) selected[name == chosen] { (name) }
+            }
+        }
+    }
+}
+
+/// What a form says in a field; empty if it says nothing.
+pub(super) fn given<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
+    fields.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.trim())
+}
+
 /// A page for a person.
 pub(super) async fn framed(person: &Person, place: Place<'_>, main: &Markup) -> Response {
     let session = &person.session;
@@ -172,20 +329,58 @@ pub(super) fn in_shell(flags: &[String]) -> String {
     flags.iter().fold(String::new(), |line, flag| line + " " + &quoted(flag))
 }
 
-/// Why a form was not accepted, on a page of its own.
-pub(super) fn refused(title: &str, error: &Error, back: &str, command: &str) -> Markup {
-    html! {
-        div.card.verdict.bad {
-            span.mark aria-hidden="true" { "!" }
-            div { h1 { (title) } p { (in_words(error)) } p { a href=(back) { "Go back and change it" } } }
+/// A form that was not accepted, and why.
+pub(super) struct Refused<'a> {
+    pub(super) title: &'a str,
+    /// Where it can be changed.
+    pub(super) back: &'a str,
+    /// The command that is refused alike.
+    pub(super) command: &'a str,
+}
+
+impl Refused<'_> {
+    pub(super) async fn show(
+        &self,
+        person: &Person,
+        place: Place<'_>,
+        error: &Error,
+    ) -> Result<Response, Failed> {
+        if is_signed_out(error) {
+            return Err(Failed::SignedOut);
         }
-        (shell(command))
+        let main = html! {
+            div.card.verdict.bad {
+                span.mark aria-hidden="true" { "!" }
+                div {
+                    h1 { (self.title) }
+                    @for line in in_words(error).lines() { p { (line) } }
+                    p { a href=(self.back) { "Go back and change it" } }
+                }
+            }
+        };
+        let place = Place { command: self.command.to_owned(), ..place };
+        let page = framed(person, place, &main).await;
+        Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_become_flags_and_values_stay_values() {
+        let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let fields = [
+            field("kind", "a"),
+            field("ttl", " --yes "),
+            field("kind", "b"),
+            field("x", ""),
+            field("no", "on"),
+        ];
+        let known = [("kind", "--kinds"), ("ttl", "--ttl"), ("x", "--x"), ("no", "--no!")];
+        assert_eq!(flags(&fields, &known), ["--kinds=a,b", "--ttl=--yes", "--no"]);
+    }
 
     #[test]
     fn arguments_stay_arguments_in_a_shell() {

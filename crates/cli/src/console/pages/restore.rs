@@ -1,26 +1,23 @@
 //! Restores: the guided path (choose when, see what would happen, confirm), the list, and one of them.
 
-use std::collections::BTreeMap;
-
 use api::{NonAdminBackup, NonAdminRestore};
 use axum::{
     extract::{Path, Query},
-    http::StatusCode,
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
 use jiff::Timestamp;
 use kube::api::PostParams;
 use maud::{Markup, html};
-use planner::restore_preview::{Effect, VolumeEffect};
+use planner::restore_preview::VolumeEffect;
 
 use super::{
-    Failed, PER_PAGE, Place,
-    backup::{From, entry, flags, headline, more},
-    framed, in_shell, is_signed_out, object_name, refused, see,
+    Cursor, Failed, List, PER_PAGE, Place, Refused,
+    backup::{entry, headline},
+    escaped, files, flags, framed, given, in_shell, more, object_name, see,
 };
 use crate::{
     console::{
-        html::{page, shell, table},
+        html::{cell_text, page},
         person::{Person, Posted, may},
     },
     describe,
@@ -29,46 +26,43 @@ use crate::{
     live::ShowsProgress as _,
     output::Format,
     progress::{End, RequestProgress, State},
-    restore::{self, preview::RestorePreview},
+    restore::{
+        self,
+        preview::{KindPreview, RestorePreview},
+    },
     send::generated,
 };
 
 /// The fields of the form, and the flags they are.
-const FIELDS: [(&str, &str); 4] = [
+pub(super) const FIELDS: [(&str, &str); 4] = [
     ("resource", "--include-resources"),
     ("selector", "--selector"),
     ("existing", "--existing-resource-policy"),
     ("volumes", "--restore-volumes"),
 ];
 
+/// With so many objects, the kinds are not opened by themselves.
+const OPEN: usize = 30;
+
 pub(in crate::console) async fn list(
     person: Person,
     Path(namespace): Path<String>,
-    Query(from): Query<From>,
+    Query(from): Query<Cursor>,
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
-    let (found, can) = tokio::join!(
-        list::page::<NonAdminRestore>(&session, PER_PAGE, from.token()),
-        may(&session, "create", "nonadminrestores", &namespace),
-    );
-    let found = found?;
-    let shown = restore::get::table(&found.found, Format::Table, false, Timestamp::now());
-    let main = html! {
-        div id="live" data-watch=[from.token().is_none().then(|| format!("/ns/{namespace}/live"))] {
-            h1 { "Restores" }
+    let can = may(&session, "create", "nonadminrestores", &namespace).await;
+    let list = List {
+        path: "/restores",
+        title: "Restores",
+        command: format!("kubectl nacre restore get -n {namespace}"),
+        actions: html! {
             @if can { div.actions { a.button href={ "/ns/" (namespace) "/restore" } { "Restore" } } }
-            @if shown.is_empty() { div.card { p { "Nothing was restored in this namespace yet." } } }
-            @else {
-                (table(&shown, "Restores", |row| {
-                    Some((0, format!("/ns/{namespace}/restores/{}", row.first()?.text())))
-                }))
-            }
-            (more(&namespace, "restores", &found))
-        }
+        },
+        nothing: html! { p { "Nothing was restored in this namespace yet." } },
+        is_live: true,
+        format: Format::Table,
     };
-    let command = format!("kubectl nacre restore get -n {namespace}");
-    let place = Place { title: "Restores", namespace: Some((&namespace, "/restores")), admin: None, command };
-    Ok(framed(&person, place, &main).await)
+    list.show::<NonAdminRestore>(&person, &session, &from, restore::get::table).await
 }
 
 fn steps(here: usize) -> Markup {
@@ -82,7 +76,7 @@ fn steps(here: usize) -> Markup {
 pub(in crate::console) async fn choose(
     person: Person,
     Path(namespace): Path<String>,
-    Query(from): Query<From>,
+    Query(from): Query<Cursor>,
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
     let found = list::page::<NonAdminBackup>(&session, PER_PAGE, from.token()).await?;
@@ -108,11 +102,10 @@ pub(in crate::console) async fn choose(
                 (entry(&namespace, backup, unreadable.as_deref(), now, &format!("/ns/{namespace}/restore/")))
             }
         }
-        (more(&namespace, "restore", &found))
+        (more(&namespace, "/restore", &found))
     };
     let command = format!("kubectl nacre restore create -n {namespace}");
-    let place = Place { title: "Restore", namespace: Some((&namespace, "/restores")), admin: None, command };
-    Ok(framed(&person, place, &main).await)
+    Ok(framed(&person, Place::of(&namespace, "/restores", "Restore", command), &main).await)
 }
 
 /// Seeing what would happen, and choosing what.
@@ -123,34 +116,29 @@ pub(in crate::console) async fn preview(
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
     let backup = object_name(&backup)?;
-    let flags = together(&fields);
-    let written = in_shell(&flags);
-    let preview = format!("kubectl nacre restore preview -n {namespace} --from-backup {backup}{written}");
-    let place = Place {
-        title: "Restore",
-        namespace: Some((&namespace, "/restores")),
-        admin: None,
-        command: preview.clone(),
-    };
+    let flags = flags(&fields, &FIELDS);
+    let command =
+        format!("kubectl nacre restore preview -n {namespace} --from-backup {backup}{}", in_shell(&flags));
+    let place = Place::of(&namespace, "/restores", "Restore", command.clone());
     let name = generated(backup, Timestamp::now());
     let seen = match restore::prepared(&session, name, backup.to_owned(), &flags).await {
         Ok(prepared) => Box::pin(restore::preview::look(&session, &prepared, &Fetching::default())).await?,
         Err(error) => {
             let back = format!("/ns/{namespace}/restore/{backup}");
-            let main = refused("That cannot be restored", &error, &back, &preview);
-            let page = framed(&person, Place { command: String::new(), ..place }, &main).await;
-            return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
+            let refused = Refused { title: "That cannot be restored", back: &back, command: &command };
+            return refused.show(&person, place, &error).await;
         }
     };
     let Some(seen) = seen else { return Err(Failed::NotFound) };
     let can = may(&session, "create", "nonadminrestores", &namespace).await;
+    let (top, end) = seen.around_objects();
     let main = html! {
         p.crumbs { a href={ "/ns/" (namespace) "/restore" } { "Choose another backup" } }
         h1 { "Restore from " (backup) }
         (steps(1))
-        (page(&seen.page()))
+        (page(&top))
         (choice(&namespace, backup, &fields, &seen))
-        (in_place(&namespace, backup, &seen))
+        (page(&end))
         @if can && seen.verdict != "refused" {
             form.card method="post" action={ "/ns/" (namespace) "/restores" } {
                 input type="hidden" name="csrf" value=(person.csrf);
@@ -160,94 +148,101 @@ pub(in crate::console) async fn preview(
                 p { "This restores what is shown above into namespace " b { (namespace) } ". Nothing is deleted." }
                 div.actions { button { "Restore now" } }
             }
+            (in_place(&namespace, backup, &fields, &seen))
         }
         @if !can { p.hint { "You can look, and not restore: it takes the role edit or admin." } }
     };
     Ok(framed(&person, place, &main).await)
 }
 
-/// Several fields of one name are one flag, as a command line has it.
-fn together(fields: &[(String, String)]) -> Vec<String> {
-    let chosen: Vec<&str> =
-        fields.iter().filter(|(key, _)| key == "resource").map(|(_, value)| value.as_str()).collect();
-    let mut rest: Vec<_> = fields.iter().filter(|(key, _)| key != "resource").cloned().collect();
-    if !chosen.is_empty() {
-        rest.insert(0, ("resource".to_owned(), chosen.join(",")));
-    }
-    flags(&rest, &FIELDS)
-}
-
-/// What to bring back: by resource, as far as what is in the backup is known.
+/// What to bring back: kind by kind, with the objects of each, as far as what is in the backup is known.
 fn choice(namespace: &str, backup: &str, fields: &[(String, String)], seen: &RestorePreview) -> Markup {
-    let mut by_resource: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for object in &seen.preview.objects {
-        let (all, left_out) = by_resource.entry(object.resource.as_str()).or_default();
-        *all += 1;
-        *left_out += usize::from(matches!(object.effect, Effect::LeftOut { .. }));
-    }
-    let given =
-        |name: &str| fields.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
+    let kinds = seen.kinds();
+    let is_small = kinds.iter().map(|kind| kind.objects.len()).sum::<usize>() <= OPEN;
+    let given = |name| given(fields, name);
+    let is_changed = fields.iter().any(|(_, value)| !value.is_empty());
     html! {
-        details {
-            summary { "Restore only a part, or in another way" }
-            form.card action={ "/ns/" (namespace) "/restore/" (backup) } {
-                @if by_resource.is_empty() {
-                    label for="resource" { "Resources " span.hint { "such as configmaps,deployments.apps; default: all" } }
-                    input type="text" id="resource" name="resource" value=(given("resource")) autocomplete="off";
-                } @else {
+        form action={ "/ns/" (namespace) "/restore/" (backup) } {
+            @if !kinds.is_empty() {
+                section {
+                    h2 { "What" }
+                    ul.tree { @for kind in &kinds { (branch(kind, is_small)) } }
+                    p.hint {
+                        "Velero restores all objects of a kind, or those with certain labels. Single objects cannot be chosen."
+                    }
+                }
+            }
+            details open[is_changed || kinds.is_empty()] {
+                summary { "Restore only a part, or in another way" }
+                div.card {
+                    @if kinds.is_empty() {
+                        label for="resource" { "Resources " span.hint { "such as configmaps,deployments.apps; default: all" } }
+                        input type="text" id="resource" name="resource" value=(given("resource")) autocomplete="off";
+                    }
+                    label for="selector" { "Labels " span.hint { "such as app=shop; default: all" } }
+                    input type="text" id="selector" name="selector" value=(given("selector")) autocomplete="off";
                     fieldset {
-                        legend { "Resources" }
-                        @for (resource, (all, left_out)) in &by_resource {
-                            label.check {
-                                input type="checkbox" name="resource" value=(resource) checked[left_out < all];
-                                span { (resource) " " span.hint { (all) @if *left_out > 0 { ", " (left_out) " left out" } } }
-                            }
+                        legend { "Objects that exist" }
+                        label.check {
+                            input type="radio" name="existing" value="" checked[given("existing") != "update"];
+                            span { "stay as they are" }
+                        }
+                        label.check {
+                            input type="radio" name="existing" value="update" checked[given("existing") == "update"];
+                            span { "are changed to what they were in the backup" }
+                        }
+                    }
+                    fieldset {
+                        legend { "Data of volumes" }
+                        label.check {
+                            input type="radio" name="volumes" value="" checked[given("volumes") != "false"];
+                            span { "is restored where the claim does not exist" }
+                        }
+                        label.check {
+                            input type="radio" name="volumes" value="false" checked[given("volumes") == "false"];
+                            span { "is left out" }
                         }
                     }
                 }
-                label for="selector" { "Labels " span.hint { "such as app=shop; default: all" } }
-                input type="text" id="selector" name="selector" value=(given("selector")) autocomplete="off";
-                fieldset {
-                    legend { "Objects that exist" }
-                    label.check {
-                        input type="radio" name="existing" value="" checked[given("existing") != "update"];
-                        span { "stay as they are" }
-                    }
-                    label.check {
-                        input type="radio" name="existing" value="update" checked[given("existing") == "update"];
-                        span { "are changed to what they were in the backup" }
-                    }
-                }
-                fieldset {
-                    legend { "Data of volumes" }
-                    label.check {
-                        input type="radio" name="volumes" value="" checked[given("volumes") != "false"];
-                        span { "is restored where the claim does not exist" }
-                    }
-                    label.check {
-                        input type="radio" name="volumes" value="false" checked[given("volumes") == "false"];
-                        span { "is left out" }
-                    }
-                }
-                div.actions { button.second { "Preview again" } }
+            }
+            div.actions { button.second { "Preview again" } }
+        }
+    }
+}
+
+/// A kind that can be chosen, and its objects.
+fn branch(kind: &KindPreview<'_>, is_open: bool) -> Markup {
+    html! {
+        li {
+            label.check {
+                input type="checkbox" name="resource" value=(kind.resource) checked[kind.is_chosen] disabled[!kind.can_be_chosen];
+                span { b { (kind.resource) } " " span.hint { (kind.summary) } }
+            }
+            details open[is_open] {
+                summary { (kind.objects.len()) @if kind.objects.len() == 1 { " object" } @else { " objects" } }
+                ul { @for (name, effect, why) in &kind.objects {
+                    li { (name) " " (cell_text(effect)) @if !why.is_empty() { " " span.hint { (why) } } }
+                } }
             }
         }
     }
 }
 
-/// Claims that exist keep their data. Replacing them in place takes many steps that must be resumed after an interruption:
-/// that is the command's work.
-fn in_place(namespace: &str, backup: &str, seen: &RestorePreview) -> Markup {
+/// Claims that exist keep their data, unless they are replaced.
+fn in_place(namespace: &str, backup: &str, fields: &[(String, String)], seen: &RestorePreview) -> Markup {
     let kept = seen.preview.volumes.iter().any(|volume| volume.effect == VolumeEffect::Kept);
+    let chosen: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{}={}", escaped(name), escaped(value))).collect();
     html! { @if kept {
         div.card {
             h2 { "Put the data of existing claims back too" }
             p {
-                "A claim that exists keeps its data. To replace it in place, run this command: it saves what is there now, "
-                "asks you, removes the claims and their workloads, and restores them. The console does not do that, since "
-                "the command can be resumed after an interruption."
+                "A claim that exists keeps its data. Replacing saves what is there now, removes the claims and their workloads, "
+                "and restores them. You see first what would be removed."
             }
-            (shell(&format!("kubectl nacre restore create --from-backup {backup} --replace -n {namespace}")))
+            div.actions {
+                a.button.second href={ "/ns/" (namespace) "/replace/" (backup) "?" (chosen.join("&")) } { "Replace in place" }
+            }
         }
     } }
 }
@@ -259,7 +254,7 @@ pub(in crate::console) async fn create(
     let person = &posted.person;
     let session = person.at(&namespace)?;
     let backup = object_name(posted.text("backup"))?;
-    let flags = together(posted.fields());
+    let flags = flags(posted.fields(), &FIELDS);
     let written = in_shell(&flags);
     let command = format!("kubectl nacre restore create -n {namespace} --from-backup {backup}{written}");
     let name = generated(backup, Timestamp::now());
@@ -273,19 +268,9 @@ pub(in crate::console) async fn create(
             Ok(see(&format!("/ns/{namespace}/restores/{name}")))
         }
         Err(error) => {
-            if is_signed_out(&error) {
-                return Err(Failed::SignedOut);
-            }
             let back = format!("/ns/{namespace}/restore/{backup}");
-            let main = refused("This restore was not created", &error, &back, &command);
-            let place = Place {
-                title: "Restore",
-                namespace: Some((&namespace, "/restores")),
-                admin: None,
-                command: String::new(),
-            };
-            let page = framed(person, place, &main).await;
-            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+            let refused = Refused { title: "This restore was not created", back: &back, command: &command };
+            refused.show(person, Place::of(&namespace, "/restores", "Restore", String::new()), &error).await
         }
     }
 }
@@ -296,7 +281,11 @@ pub(in crate::console) async fn show(
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
     let name = object_name(&name)?;
-    let seen = Box::pin(describe::restore::look(&session, name, None)).await?;
+    let (seen, can_download) = tokio::join!(
+        Box::pin(describe::restore::look(&session, name, None)),
+        may(&session, "create", "nonadmindownloadrequests", &namespace),
+    );
+    let seen = seen?;
     let progress = RequestProgress::from(&seen.object);
     let moment = seen.object.moment();
     let watch = moment.outcome.is_none().then(|| format!("/ns/{namespace}/restores/{name}/live"));
@@ -305,9 +294,11 @@ pub(in crate::console) async fn show(
             p.crumbs { a href={ "/ns/" (namespace) "/restores" } { "Restores" } }
             (headline(name, &progress, &moment))
             (page(&seen.page))
+            @if can_download && matches!(progress.state(), State::Finished(_)) {
+                (files::buttons(&person, &format!("/ns/{namespace}/restores/{name}/files"), &files::OF_RESTORE))
+            }
         }
     };
     let command = format!("kubectl nacre restore describe {name} -n {namespace}");
-    let place = Place { title: name, namespace: Some((&namespace, "/restores")), admin: None, command };
-    Ok(framed(&person, place, &main).await)
+    Ok(framed(&person, Place::of(&namespace, "/restores", name, command), &main).await)
 }

@@ -1,56 +1,84 @@
-//! Schedules: when backups are made by themselves, and how long they are kept.
+//! Schedules: when backups are made by themselves, how long they are kept, and what can be done about one.
 
-use api::NonAdminSchedule;
+use anyhow::{Result as Done, bail};
+use api::{NonAdminBackup, NonAdminSchedule};
 use axum::{
     extract::{Path, Query},
     response::Response,
 };
-use jiff::Timestamp;
-use maud::html;
+use jiff::civil::Weekday;
+use kube::api::PostParams;
+use maud::{Markup, html};
 
 use super::{
-    Failed, PER_PAGE, Place,
-    backup::{From, more},
-    framed, object_name,
+    Cursor, Failed, List, Place, Refused, again, flags, framed, given, in_shell, object_name, quoted, see,
+    storage,
 };
 use crate::{
+    connect::Session,
     console::{
         html::{page, table},
-        person::Person,
+        person::{Person, Posted, may},
     },
     list,
-    output::Format,
-    schedule,
+    location::known::Known,
+    output::{Format, in_words},
+    schedule::{
+        self, change,
+        delete::Deletion,
+        describe,
+        preview::{self, Calendar, Day},
+    },
 };
+
+/// The fields of the form, and the flags they are.
+const FIELDS: [(&str, &str); 10] = [
+    ("schedule", "--schedule"),
+    ("zone", "--time-zone"),
+    ("last", "--keep-last"),
+    ("daily", "--keep-daily"),
+    ("weekly", "--keep-weekly"),
+    ("monthly", "--keep-monthly"),
+    ("within", "--keep-within"),
+    ("ttl", "--ttl"),
+    ("location", "--storage-location"),
+    ("resources", "--include-resources"),
+];
+
+/// Times that many people want.
+const USUAL: [(&str, &str); 5] = [
+    ("H 2 * * *", "every night after two, at a minute that nacre chooses"),
+    ("0 2 * * *", "every night at two"),
+    ("@hourly", "every hour"),
+    ("@every 6h", "every six hours"),
+    ("0 3 * * 0", "every Sunday at three"),
+];
+
+/// A day with more runs than these shows their number.
+const RUNS: usize = 3;
 
 pub(in crate::console) async fn list(
     person: Person,
     Path(namespace): Path<String>,
-    Query(from): Query<From>,
+    Query(from): Query<Cursor>,
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
-    let found = list::page::<NonAdminSchedule>(&session, PER_PAGE, from.token()).await?;
-    let shown = schedule::get::table(&found.found, Format::Wide, false, Timestamp::now());
-    let create = format!("kubectl nacre schedule create nightly --schedule '0 2 * * *' -n {namespace}");
-    let main = html! {
-        h1 { "Schedules" }
-        @if shown.is_empty() {
-            div.card {
-                p { "Nothing is backed up by itself in this namespace." }
-                p { "This makes a backup every night at two and keeps it as long as the administrators say: " }
-                p { code { (create) } }
-            }
-        } @else {
-            (table(&shown, "Schedules", |row| {
-                Some((0, format!("/ns/{namespace}/schedules/{}", row.first()?.text())))
-            }))
-        }
-        (more(&namespace, "schedules", &found))
+    let can = may(&session, "create", "nonadminschedules", &namespace).await;
+    let list = List {
+        path: "/schedules",
+        title: "Schedules",
+        command: format!("kubectl nacre schedule get -n {namespace} -o wide"),
+        actions: html! {
+            @if can { div.actions { a.button href={ "/ns/" (namespace) "/new-schedule" } { "New schedule" } } }
+        },
+        nothing: html! {
+            p { "Nothing is backed up by itself in this namespace." }
+            @if can { p { "A schedule makes backups at set times and keeps as many as you choose: press " b { "New schedule" } "." } }
+        },
+        is_live: false,
+        format: Format::Wide,
     };
-    let command = format!("kubectl nacre schedule get -n {namespace} -o wide");
-    let place =
-        Place { title: "Schedules", namespace: Some((&namespace, "/schedules")), admin: None, command };
-    Ok(framed(&person, place, &main).await)
+    list.show::<NonAdminSchedule>(&person, &session, &from, schedule::get::table).await
 }
 
 pub(in crate::console) async fn show(
@@ -59,21 +87,280 @@ pub(in crate::console) async fn show(
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
     let name = object_name(&name)?;
-    let (seen, ahead) = tokio::join!(
-        schedule::describe::look(&session, name),
-        Box::pin(schedule::preview::look(&session, name)),
+    let (found, _) = list::one::<NonAdminSchedule>(&session, name).await?;
+    let (ahead, deletion, can_change, can_run, can_delete) = tokio::join!(
+        Box::pin(preview::calendar(&session, &found)),
+        Deletion::find(&session, name),
+        may(&session, "patch", "nonadminschedules", &namespace),
+        may(&session, "create", "nonadminbackups", &namespace),
+        may(&session, "delete", "nonadminschedules", &namespace),
     );
-    let seen = seen?;
+    let is_paused = found.spec.paused == Some(true);
+    let is_unconfirmed = schedule::word(&found) == "Unconfirmed";
+    let action = format!("/ns/{namespace}/schedules/{name}");
     let main = html! {
         p.crumbs { a href={ "/ns/" (namespace) "/schedules" } { "Schedules" } }
         h1 { (name) }
-        (page(&seen))
+        @if can_change || can_run {
+            form.actions method="post" action=(action) {
+                input type="hidden" name="csrf" value=(person.csrf);
+                @if can_run { button name="do" value="run" { "Back up now" } }
+                @if can_change && is_unconfirmed { button name="do" value="confirm" { "Confirm" } }
+                @if can_change && is_paused { button.second name="do" value="resume" { "Resume" } }
+                @if can_change && !is_paused { button.second name="do" value="pause" { "Pause" } }
+            }
+        }
+        (page(&describe::parts(&found)))
         @match &ahead {
-            Ok(ahead) => (page(ahead)),
-            Err(error) => section { h2 { "In 30 days" } p.notice.warning { (crate::output::in_words(error)) } },
+            Ok(ahead) => (calendar(ahead)),
+            Err(error) => section { h2 { "In 30 days" } p.notice.warning { (in_words(error)) } },
+        }
+        @if let (true, Ok(deletion)) = (can_delete, &deletion) {
+            details.delete {
+                summary { "Delete this schedule" }
+                form.card.danger method="post" action=(action) {
+                    input type="hidden" name="csrf" value=(person.csrf);
+                    fieldset {
+                        legend { "What becomes of its backups" }
+                        label.check {
+                            input type="radio" name="backups" value="" checked;
+                            span { (deletion.question(&session, false)) }
+                        }
+                        label.check {
+                            input type="radio" name="backups" value="delete";
+                            span { (deletion.question(&session, true)) }
+                        }
+                    }
+                    label for="confirm" { "Write the name of the schedule, " (name) ", to confirm" }
+                    input type="text" id="confirm" name="confirm" required autocomplete="off" spellcheck="false";
+                    div.actions { button.danger name="do" value="delete" { "Delete" } }
+                    p.hint {
+                        "Retention ends with the schedule: backups that stay expire after the time in its template, or 30 days "
+                        "without one."
+                    }
+                }
+            }
         }
     };
     let command = format!("kubectl nacre schedule describe {name} -n {namespace}");
-    let place = Place { title: name, namespace: Some((&namespace, "/schedules")), admin: None, command };
-    Ok(framed(&person, place, &main).await)
+    Ok(framed(&person, Place::of(&namespace, "/schedules", name, command), &main).await)
+}
+
+/// A month of runs, and what becomes of their backups.
+fn calendar(ahead: &Calendar) -> Markup {
+    // Weeks begin on Monday: what is before today is empty.
+    let before = ahead.days.first().map_or(0, |day| day.date.weekday().to_monday_zero_offset());
+    let before = usize::try_from(before).unwrap_or_default();
+    let mut cells: Vec<Option<&Day>> =
+        std::iter::repeat_n(None, before).chain(ahead.days.iter().map(Some)).collect();
+    cells.resize(cells.len().next_multiple_of(7), None);
+    let names = Weekday::Monday.cycle_forward().take(7);
+    html! {
+        section {
+            h2 { (ahead.title) }
+            div.scroll tabindex="0" role="region" aria-label="Calendar of runs" {
+                table.calendar {
+                    thead { tr { @for name in names { th scope="col" { (short(name)) } } } }
+                    tbody { @for week in cells.chunks(7) {
+                        tr { @for cell in week {
+                            @match cell {
+                                None => td.empty {},
+                                Some(day) => td { (a_day(day)) },
+                            }
+                        } }
+                    } }
+                }
+            }
+            details {
+                summary { "The backups there are then" }
+                (table(&ahead.kept, "Backups in 30 days", |_| None))
+            }
+        }
+        @if !ahead.gone.is_empty() {
+            section { h2 { (ahead.gone_title) } (table(&ahead.gone, "Next to go", |_| None)) }
+        }
+    }
+}
+
+fn a_day(day: &Day) -> Markup {
+    let kept = day.runs.iter().filter(|run| run.goes.is_none()).count();
+    html! {
+        span.date { (day.date.strftime("%b %-d").to_string()) }
+        @if day.runs.len() > RUNS {
+            span class={ "tag " @if kept > 0 { "good" } @else { "busy" } } { (day.runs.len()) " runs" }
+            span.hint { (kept) " kept" }
+        } @else {
+            @for run in &day.runs {
+                span class={ "tag " @if run.goes.is_none() { "good" } @else { "busy" } } { (run.time) }
+                @match run.goes {
+                    None => span.hint { "kept" },
+                    Some(goes) => span.hint { "until " (goes.strftime("%b %-d").to_string()) },
+                }
+            }
+        }
+    }
+}
+
+const fn short(day: Weekday) -> &'static str {
+    match day {
+        Weekday::Monday => "Mon",
+        Weekday::Tuesday => "Tue",
+        Weekday::Wednesday => "Wed",
+        Weekday::Thursday => "Thu",
+        Weekday::Friday => "Fri",
+        Weekday::Saturday => "Sat",
+        Weekday::Sunday => "Sun",
+    }
+}
+
+pub(in crate::console) async fn form(
+    person: Person,
+    Path(namespace): Path<String>,
+    Query(fields): Query<Vec<(String, String)>>,
+) -> Result<Response, Failed> {
+    let session = person.at(&namespace)?;
+    let own = Known::own(&session).await?.own;
+    let can = may(&session, "create", "nonadminschedules", &namespace).await;
+    let given = |name| given(&fields, name);
+    let keeps = [
+        ("last", "Newest", "so many of the newest good backups"),
+        ("daily", "Daily", "the newest of each of so many days"),
+        ("weekly", "Weekly", "the newest of each of so many weeks"),
+        ("monthly", "Monthly", "the newest of each of so many months"),
+    ];
+    let main = html! {
+        p.crumbs { a href={ "/ns/" (namespace) "/schedules" } { "Schedules" } }
+        h1 { "Back up namespace " (namespace) " at set times" }
+        @if can {
+            form.card method="post" action={ "/ns/" (namespace) "/schedules" } {
+                input type="hidden" name="csrf" value=(person.csrf);
+                label for="name" { "Name" }
+                input type="text" id="name" name="name" required autocomplete="off" spellcheck="false"
+                    value=(if given("name").is_empty() { "nightly" } else { given("name") });
+                label for="schedule" { "When " span.hint { "five fields of cron, @hourly, @daily, @weekly, @monthly or @every 6h" } }
+                input type="text" id="schedule" name="schedule" required list="usual" autocomplete="off" spellcheck="false"
+                    value=(if given("schedule").is_empty() { USUAL[0].0 } else { given("schedule") });
+                datalist id="usual" { @for (value, words) in USUAL { option value=(value) { (words) } } }
+                p.hint { "H lets nacre choose a number for the namespace, so that not everybody starts at once." }
+                label for="zone" { "Time zone " span.hint { "such as Europe/Berlin; default: UTC" } }
+                input type="text" id="zone" name="zone" value=(given("zone")) autocomplete="off" spellcheck="false";
+                fieldset {
+                    legend { "What to keep" }
+                    div.numbers { @for (name, label, words) in keeps {
+                        div {
+                            label for=(name) { (label) " " span.hint { (words) } }
+                            input type="text" inputmode="numeric" pattern="[0-9]*" id=(name) name=(name) value=(given(name)) autocomplete="off";
+                        }
+                    } }
+                    label for="within" { "All within " span.hint { "such as 30d or 36h" } }
+                    input type="text" id="within" name="within" value=(given("within")) autocomplete="off";
+                    p.hint { "Without any of these, each backup is kept for the time below. The last good backup is never deleted." }
+                }
+                label for="ttl" { "Keep each for " span.hint { "such as 72h; default: as the administrators set it" } }
+                input type="text" id="ttl" name="ttl" value=(given("ttl")) autocomplete="off";
+                (storage(&own, given("location")))
+                details {
+                    summary { "Only a part of the namespace" }
+                    label for="resources" { "Resources " span.hint { "such as deployments.apps,configmaps" } }
+                    input type="text" id="resources" name="resources" value=(given("resources")) autocomplete="off" spellcheck="false";
+                }
+                div.actions {
+                    button name="do" value="create" { "Create" }
+                    button.second name="do" value="check" { "Show the calendar" }
+                }
+            }
+        } @else {
+            div.card { p { "You are not permitted to create schedules in this namespace: it takes the role edit or admin." } }
+        }
+    };
+    let command = format!("kubectl nacre schedule create nightly --schedule '{}' -n {namespace}", USUAL[0].0);
+    Ok(framed(&person, Place::of(&namespace, "/schedules", "New schedule", command), &main).await)
+}
+
+pub(in crate::console) async fn create(
+    Path(namespace): Path<String>,
+    posted: Posted,
+) -> Result<Response, Failed> {
+    let person = &posted.person;
+    let session = person.at(&namespace)?;
+    let flags = flags(posted.fields(), &FIELDS);
+    let name = posted.text("name");
+    let command =
+        format!("kubectl nacre schedule create {} -n {namespace}{}", quoted(name), in_shell(&flags));
+    let back = posted.back(&format!("/ns/{namespace}/new-schedule"));
+    let place = || Place::of(&namespace, "/schedules", "New schedule", String::new());
+    let refused = Refused { title: "This schedule was not created", back: &back, command: &command };
+    let api = session.api::<NonAdminSchedule>();
+    let is_check = posted.text("do") == "check";
+    let sent = async {
+        let wanted = schedule::prepared(&session, name, &flags)?;
+        let params = PostParams { dry_run: is_check, ..PostParams::default() };
+        anyhow::Ok(api.create(&params, &wanted).await?)
+    };
+    let made = match sent.await {
+        Ok(made) => made,
+        Err(error) => return refused.show(person, place(), &error).await,
+    };
+    let made_name = made.metadata.name.clone().unwrap_or_default();
+    if !is_check {
+        return Ok(see(&format!("/ns/{namespace}/schedules/{made_name}")));
+    }
+    let ahead = Box::pin(preview::calendar(&session, &made)).await?;
+    let main = html! {
+        h1 { "Schedule " (made_name) ", before it is created" }
+        p.notice.good { "The API server would accept this schedule." }
+        (calendar(&ahead))
+        (again(&posted, &format!("/ns/{namespace}/schedules"), "Create", &back))
+    };
+    let command = format!("{command} --dry-run=server");
+    Ok(framed(person, Place { command, ..place() }, &main).await)
+}
+
+pub(in crate::console) async fn act(
+    Path((namespace, name)): Path<(String, String)>,
+    posted: Posted,
+) -> Result<Response, Failed> {
+    let person = &posted.person;
+    let session = person.at(&namespace)?;
+    let name = object_name(&name)?;
+    let verb = posted.text("do");
+    let back = format!("/ns/{namespace}/schedules/{name}");
+    match Box::pin(done(&session, name, verb, &posted)).await {
+        Ok(Some(path)) => Ok(see(&path)),
+        Ok(None) => Err(Failed::NotFound),
+        Err(error) => {
+            let command = format!("kubectl nacre schedule {} {name} -n {namespace}", quoted(verb));
+            let refused = Refused { title: "Nothing was changed", back: &back, command: &command };
+            refused.show(person, Place::of(&namespace, "/schedules", name, String::new()), &error).await
+        }
+    }
+}
+
+/// Does what a button says; where to go then, or none if there is no such button.
+async fn done(session: &Session, name: &str, verb: &str, posted: &Posted) -> Done<Option<String>> {
+    let namespace = &session.namespace;
+    match verb {
+        "pause" | "resume" => change::set_paused(session, name, verb == "pause").await?,
+        "confirm" => change::confirm_one(session, name).await?,
+        "run" => {
+            let (found, _) = list::one::<NonAdminSchedule>(session, name).await?;
+            let made = change::as_run(found);
+            let made = session.api::<NonAdminBackup>().create(&PostParams::default(), &made).await?;
+            let made = made.metadata.name.unwrap_or_default();
+            return Ok(Some(format!("/ns/{namespace}/backups/{made}")));
+        }
+        "delete" => {
+            if posted.text("confirm") != name {
+                bail!(
+                    "write the name of the schedule, {name}, to confirm; {:?} is another",
+                    posted.text("confirm")
+                );
+            }
+            let with_backups = posted.text("backups") == "delete";
+            Deletion::find(session, name).await?.carry_out(session, with_backups).await?;
+            return Ok(Some(format!("/ns/{namespace}/schedules")));
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some(format!("/ns/{namespace}/schedules/{name}")))
 }

@@ -25,6 +25,7 @@ use crate::{
     download::Fetching,
     explain::{RestoreVerdict, verdict_of_restore},
     output::{Outcome, print, remark},
+    table::Cell,
 };
 pub(super) use gather::{Gathered, gather};
 
@@ -84,6 +85,19 @@ struct Removed {
     kept: Vec<(String, String)>,
 }
 
+/// The objects of one kind in a backup.
+pub(crate) struct KindPreview<'a> {
+    pub(crate) resource: &'a str,
+    /// How many objects there are of each effect.
+    pub(crate) summary: String,
+    /// Whether any of them would come back.
+    pub(crate) is_chosen: bool,
+    /// Whether the request decides about that, and not Velero, nacre or the policy.
+    pub(crate) can_be_chosen: bool,
+    /// Name, effect and reason.
+    pub(crate) objects: Vec<(&'a str, Cell, String)>,
+}
+
 impl RestorePreview {
     /// The same, with what is removed first.
     pub(super) fn replacing(mut self, scope: &Scope) -> Self {
@@ -97,6 +111,16 @@ impl RestorePreview {
 
     pub(crate) fn page(&self) -> Page {
         page::page(self)
+    }
+
+    /// What comes before the objects, and what comes after them.
+    pub(crate) fn around_objects(&self) -> (Page, Page) {
+        (page::top(self), page::end(self))
+    }
+
+    /// The objects, kind by kind.
+    pub(crate) fn kinds(&self) -> Vec<KindPreview<'_>> {
+        page::kinds(self)
     }
 
     pub(super) fn names(&self) -> Vec<String> {

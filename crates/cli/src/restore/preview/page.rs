@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use anstyle::Style;
 use indicatif::HumanBytes;
-use planner::restore_preview::{Difference, Effect, ObjectPreview, VolumeEffect, VolumePreview};
+use planner::restore_preview::{Difference, Effect, LeftOutBy, ObjectPreview, VolumeEffect, VolumePreview};
 
-use super::{Removed, RestorePreview};
+use super::{KindPreview, Removed, RestorePreview};
 use crate::{
     allowed::Source,
     describe::page::{Page, section, top as top_lines},
@@ -20,13 +20,27 @@ use crate::{
 const FIELDS: usize = 4;
 
 pub(super) fn page(answer: &RestorePreview) -> Page {
+    top(answer) + objects_section(answer) + end(answer)
+}
+
+/// What comes before the objects.
+pub(super) fn top(answer: &RestorePreview) -> Page {
     let head =
         format!("restore from {} into namespace {}: {}", answer.backup, answer.namespace, headline(answer));
     let mut top = vec![head];
     top.extend(answer.reason.as_ref().map(|why| format!("  {}", printable(why))));
     if answer.objects_known {
-        top.push(format!("  {}", summary(&answer.preview.objects)));
+        top.push(format!("  {}", summary(answer.preview.objects.iter())));
     }
+    top_lines(top) + answer.removed.as_ref().map(removed).unwrap_or_default()
+}
+
+fn objects_section(answer: &RestorePreview) -> Page {
+    section("Objects", objects(&answer.preview.objects))
+}
+
+/// What comes after the objects.
+pub(super) fn end(answer: &RestorePreview) -> Page {
     let mut open: Vec<String> = answer.unknown.iter().map(|why| printable(why)).collect();
     if !answer.objects_known {
         open.push("so it cannot be said which objects come back; what exists stays as it is".to_owned());
@@ -35,10 +49,7 @@ pub(super) fn page(answer: &RestorePreview) -> Page {
         open.push("the administrators' policy; this is what holds if they have set nothing".to_owned());
     }
     let permit = "What an administrator would run to permit the rest";
-    top_lines(top)
-        + answer.removed.as_ref().map(removed).unwrap_or_default()
-        + section("Objects", objects(&answer.preview.objects))
-        + section("Data of volumes", volumes(&answer.preview.volumes))
+    section("Data of volumes", volumes(&answer.preview.volumes))
         + section(permit, lines_or_nothing(answer.commands.clone()))
         + section("Not known", lines_or_nothing(open))
 }
@@ -50,6 +61,32 @@ fn removed(removed: &Removed) -> Page {
     let kept = removed.kept.iter().map(|(name, why)| format!("claim {name}: {}", printable(why)));
     section("Removed first", lines_or_nothing(goes.collect()))
         + section("Claims that stay", lines_or_nothing(kept.collect()))
+}
+
+/// The objects in the backup, kind by kind: which can be chosen, each with what would become of its objects.
+pub(super) fn kinds(answer: &RestorePreview) -> Vec<KindPreview<'_>> {
+    let mut kinds: BTreeMap<&str, Vec<&ObjectPreview>> = BTreeMap::new();
+    for object in &answer.preview.objects {
+        kinds.entry(object.resource.as_str()).or_default().push(object);
+    }
+    kinds.into_iter().map(|(resource, objects)| kind(resource, &objects)).collect()
+}
+
+fn kind<'a>(resource: &'a str, objects: &[&'a ObjectPreview]) -> KindPreview<'a> {
+    let shown = objects.iter().map(|object| {
+        let (word, style, why) = in_words(&object.effect);
+        (object.name.as_str(), Cell::painted(style, word), why)
+    });
+    KindPreview {
+        resource,
+        summary: summary(objects.iter().copied()),
+        is_chosen: objects.iter().any(|object| !matches!(object.effect, Effect::LeftOut { .. })),
+        can_be_chosen: objects.iter().any(|object| match &object.effect {
+            Effect::LeftOut { by } => matches!(by, LeftOutBy::Request(_)),
+            _ => true,
+        }),
+        objects: shown.collect(),
+    }
 }
 
 /// `resource/name` of everything that would be created or changed.
@@ -105,7 +142,7 @@ fn named(fields: &[Difference]) -> String {
 }
 
 /// How many objects there are of each effect.
-fn summary(objects: &[ObjectPreview]) -> String {
+fn summary<'a>(objects: impl IntoIterator<Item = &'a ObjectPreview>) -> String {
     let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
     for object in objects {
         *counts.entry(in_words(&object.effect).0).or_default() += 1;
@@ -180,7 +217,7 @@ fn volumes(volumes: &[VolumePreview]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use planner::restore_preview::{LeftOutBy, Preview};
+    use planner::restore_preview::Preview;
 
     use super::*;
 

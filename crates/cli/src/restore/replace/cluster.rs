@@ -106,14 +106,14 @@ async fn maybe<K: Readable>(session: &Session, name: &str) -> Result<Option<K>> 
 
 /// A record that is kept in the namespace.
 #[derive(Debug)]
-pub(super) struct StoredRecord {
-    pub(super) record: Record,
+pub(crate) struct StoredRecord {
+    pub(crate) record: Record,
     map: ConfigMap,
 }
 
 impl StoredRecord {
     /// The record of a replacement from this backup, if one has begun.
-    pub(super) async fn find(session: &Session, backup: &str) -> Result<Option<Self>> {
+    pub(crate) async fn find(session: &Session, backup: &str) -> Result<Option<Self>> {
         let name = Record::name_for(backup);
         let Some(map) = session.api::<ConfigMap>().get_opt(&name).await? else { return Ok(None) };
         let text = map.data.as_ref().and_then(|data| data.get(KEY));
@@ -128,7 +128,7 @@ impl StoredRecord {
     }
 
     /// Keeps a new one.
-    pub(super) async fn create(session: &Session, record: Record) -> Result<Self> {
+    pub(crate) async fn create(session: &Session, record: Record) -> Result<Self> {
         let map = ConfigMap {
             metadata: ObjectMeta {
                 name: Some(Record::name_for(&record.backup)),

@@ -1,19 +1,26 @@
 //! `restore create --replace`: back to a backup, in place. The rules and the steps are the planner's.
 
 mod cluster;
-mod drive;
+pub(crate) mod drive;
 mod start;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use api::NonAdminRestore;
+use clap::Parser as _;
+use jiff::Timestamp;
 
+use super::{create::checked, filters::Filters};
 use crate::{
+    backup::in_one_line,
     confirm::Consent,
     connect::Session,
-    output::{Outcome, remark},
-    send::{DryRun, Sending},
+    output::{Format, Outcome, print, remark},
+    send::{DryRun, Sending, generated},
+    style,
+    text::printable,
 };
-use cluster::StoredRecord;
+pub(crate) use cluster::StoredRecord;
+pub(crate) use start::{Prepared, Replacement};
 
 /// What `--replace` takes.
 #[derive(Debug, clap::Args)]
@@ -54,15 +61,52 @@ pub(super) async fn run(
         }
         return Box::pin(drive::until_done(session, kept, sending.timeout())).await;
     }
-    match start::prepare(session, args, sending, consent, &restore).await? {
-        start::Prepared::Ready(record) => {
-            let kept = StoredRecord::create(session, *record).await?;
+    match start::prepare(session, args, &restore).await? {
+        Prepared::Ready(replacement) => {
+            let people = matches!(session.format, Format::Table | Format::Wide);
+            let preview = &replacement.preview;
+            if people || sending.dry_run.is_some() {
+                print(session.format, preview, || preview.page().to_string(), || preview.names())?;
+            }
+            if sending.dry_run.is_some() {
+                return Ok(preview.outcome());
+            }
+            if !consent.given(&replacement.question).context("nothing was changed")? {
+                remark("nothing was changed");
+                return Ok(Outcome::Failed);
+            }
+            let kept = StoredRecord::create(session, replacement.record).await?;
             Box::pin(drive::until_done(session, kept, sending.timeout())).await
         }
-        start::Prepared::NothingToRemove => {
+        Prepared::NothingToRemove => {
             remark("no claim has to be removed; restoring what is missing");
             sending.send_and_wait(session, restore).await
         }
-        start::Prepared::Ended(outcome) => Ok(outcome),
+        Prepared::Impossible(problems) => {
+            remark(style::bad("this cannot be replaced, and nothing was changed:"));
+            for problem in problems {
+                remark(format_args!("  {}", printable(&problem)));
+            }
+            Ok(Outcome::Failed)
+        }
+        Prepared::Interrupted => Ok(Outcome::Interrupted),
     }
+}
+
+/// The flags alone, for somebody who fills in a form instead.
+#[derive(Debug, clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Flags {
+    #[command(flatten)]
+    replace: ReplaceArgs,
+    #[command(flatten)]
+    filters: Filters,
+}
+
+/// A replacement as these flags describe it.
+pub(crate) async fn prepared(session: &Session, backup: &str, flags: &[String]) -> Result<Prepared> {
+    let flags = Flags::try_parse_from(flags).map_err(|error| anyhow!("{}", in_one_line(&error)))?;
+    let name = generated(backup, Timestamp::now());
+    let restore = checked(session, name, flags.filters.spec(backup.to_owned())).await?;
+    start::prepare(session, &flags.replace, &restore).await
 }

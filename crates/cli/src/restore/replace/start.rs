@@ -1,6 +1,6 @@
-//! Before a replacement: what it would remove and bring back, what is in the way, and whether somebody agrees.
+//! Before a replacement: what it would remove and bring back, and what is in the way.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use api::{NonAdminBackup, NonAdminRestore};
 use jiff::Timestamp;
 use planner::{
@@ -16,33 +16,38 @@ use super::{
     cluster::{self, Objects},
 };
 use crate::{
-    confirm::Consent,
     connect::Session,
     download::Fetching,
     explain::verdict_of_restore,
     list,
-    output::{Format, Outcome, print, remark},
-    restore::preview::{self, Gathered},
-    send::{Sending, generated},
-    style,
-    text::printable,
+    restore::preview::{self, Gathered, RestorePreview},
+    send::generated,
+    text::count,
 };
 
 /// What came of it.
-pub(super) enum Prepared {
-    /// Somebody agreed to this.
-    Ready(Box<Record>),
+pub(crate) enum Prepared {
+    /// This would be done.
+    Ready(Box<Replacement>),
     /// The claims are gone already.
     NothingToRemove,
-    /// It ends here.
-    Ended(Outcome),
+    /// It cannot be done, and why.
+    Impossible(Vec<String>),
+    /// Somebody pressed Ctrl-C.
+    Interrupted,
+}
+
+/// A replacement that nobody has agreed to yet.
+pub(crate) struct Replacement {
+    pub(crate) record: Record,
+    pub(crate) preview: RestorePreview,
+    /// What to ask before it begins.
+    pub(crate) question: String,
 }
 
 pub(super) async fn prepare(
     session: &Session,
     args: &ReplaceArgs,
-    sending: &Sending,
-    consent: &Consent,
     restore: &NonAdminRestore,
 ) -> Result<Prepared> {
     let spec = &restore.spec.restore_spec;
@@ -55,19 +60,13 @@ pub(super) async fn prepare(
     let objects = cluster::objects(session).await?;
     let fetching = Fetching::default();
     let Some(gathered) = preview::gather(session, &name, &verdict, spec, &fetching).await? else {
-        return Ok(Prepared::Ended(Outcome::Interrupted));
+        return Ok(Prepared::Interrupted);
     };
     let scope = match scope_of(&backup, &objects, &gathered, args, restore) {
         Ok(scope) => scope,
         Err(problems) => {
-            remark(style::bad("this cannot be replaced, and nothing was changed:"));
-            for problem in problems {
-                remark(format_args!("  {}", printable(&problem)));
-            }
-            for unknown in &gathered.files.unknown {
-                remark(format_args!("  {}", printable(unknown)));
-            }
-            return Ok(Prepared::Ended(Outcome::Failed));
+            let unknown = gathered.files.unknown.iter().cloned();
+            return Ok(Prepared::Impossible(problems.into_iter().chain(unknown).collect()));
         }
     };
     if scope.claims.is_empty() && scope.workloads.is_empty() {
@@ -81,28 +80,16 @@ pub(super) async fn prepare(
             missing.join(", ")
         );
     }
-    let answer =
+    let preview =
         preview::answer(session, &name, verdict, gathered.preview(&removed(&scope, &objects)), &gathered)
             .replacing(&scope);
-    let people = matches!(session.format, Format::Table | Format::Wide);
-    if people || sending.dry_run.is_some() {
-        print(session.format, &answer, || answer.page().to_string(), || answer.names())?;
-    }
-    if sending.dry_run.is_some() {
-        return Ok(Prepared::Ended(answer.outcome()));
-    }
-    let claims = scope.claims.len();
+    let number = |of: usize, noun: &str| count(i64::try_from(of).unwrap_or(i64::MAX), noun);
+    let (claims, workloads) =
+        (number(scope.claims.len(), "claim"), number(scope.workloads.len(), "workload"));
     let safety = if args.no_safety_backup { "WITHOUT a safety backup" } else { "after a safety backup" };
-    let question = format!(
-        "Remove {claims} claims and {} workloads {safety}, and restore them from {name}?",
-        scope.workloads.len()
-    );
-    if !consent.given(&question).context("nothing was changed")? {
-        remark("nothing was changed");
-        return Ok(Prepared::Ended(Outcome::Failed));
-    }
+    let question = format!("Remove {claims} and {workloads} {safety}, and restore them from {name}?");
     let now = Timestamp::now();
-    Ok(Prepared::Ready(Box::new(Record {
+    let record = Record {
         backup_uid: backup.metadata.uid.unwrap_or_default(),
         safety_backup: (!args.no_safety_backup).then(|| generated(&format!("before-{name}"), now)),
         restore: restore.metadata.name.clone().unwrap_or_default(),
@@ -112,7 +99,8 @@ pub(super) async fn prepare(
         lost: scope.lost,
         workloads: scope.workloads,
         checked: false,
-    })))
+    };
+    Ok(Prepared::Ready(Box::new(Replacement { record, preview, question })))
 }
 
 fn scope_of(

@@ -1,6 +1,8 @@
 //! The Go controller is stopped and nacre started: everything it left, finished or half-way, is taken over under its
 //! name. No Velero object is re-created, everything is mirrored, everything can be deleted.
 
+mod schedule;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,0 +1,296 @@
+//! Back to a backup, in place: what would be removed, the question, and how it goes.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use anyhow::{Error, anyhow};
+use axum::{
+    extract::{Path, Query, State},
+    response::Response,
+};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use maud::{Markup, html};
+use planner::replace::Record;
+use ring::digest;
+
+use super::{Failed, Place, Refused, flags, framed, given, in_shell, object_name, restore::FIELDS, see};
+use crate::{
+    console::{
+        html::page,
+        person::{Person, Posted, may},
+        replacing::Stage,
+        serve::Console,
+    },
+    output::Outcome,
+    restore::replace::{Prepared, Replacement, StoredRecord, drive, prepared},
+};
+
+/// More fields than those of a restore, and the flags they are.
+const MORE: [(&str, &str); 3] =
+    [("claim", "--only-claim"), ("unsafe", "--no-safety-backup!"), ("managers", "--ignore-managers!")];
+
+/// The arguments of the command that does the same.
+fn arguments(fields: &[(String, String)]) -> Vec<String> {
+    let claims = fields.iter().filter(|(name, value)| name == "claim" && !value.trim().is_empty());
+    let claims = claims.map(|(_, value)| format!("{}={}", MORE[0].1, value.trim()));
+    let rest = flags(fields, &MORE[1..]).into_iter().chain(flags(fields, &FIELDS));
+    std::iter::once("--replace".to_owned()).chain(claims).chain(rest).collect()
+}
+
+fn command(namespace: &str, backup: &str, arguments: &[String]) -> String {
+    format!("kubectl nacre restore create -n {namespace} --from-backup {backup}{}", in_shell(arguments))
+}
+
+/// What was shown, so that nothing else is done: the objects that would be removed, each as that very object.
+fn fingerprint(record: &Record) -> String {
+    let shown = format!("{:?} {:?}", record.claims, record.workloads);
+    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, shown.as_bytes()))
+}
+
+pub(in crate::console) async fn show(
+    person: Person,
+    State(console): State<Arc<Console>>,
+    Path((namespace, backup)): Path<(String, String)>,
+    Query(fields): Query<Vec<(String, String)>>,
+) -> Result<Response, Failed> {
+    let session = person.at(&namespace)?;
+    let backup = object_name(&backup)?;
+    let arguments = arguments(&fields);
+    let command = command(&namespace, backup, &arguments);
+    let place = Place::of(&namespace, "/restores", "Replace in place", command.clone());
+    // Whoever may not look at the namespace does not learn that something is replaced in it.
+    let begun = StoredRecord::find(&session, backup).await?;
+    let can = may(&session, "create", "nonadminrestores", &namespace).await;
+    let stage = console.replacements.stage(&namespace, backup);
+    if let Some(begun) = &begun {
+        let stands = drive::standing(&session, begun).await?;
+        let main = under_way(&person, &namespace, backup, &stands, stage.as_ref(), can);
+        return Ok(framed(&person, place, &main).await);
+    }
+    if let Some(Stage::Over { outcome, lines }) = &stage
+        && given(&fields, "again").is_empty()
+    {
+        let main = over(&namespace, backup, *outcome, lines);
+        return Ok(framed(&person, place, &main).await);
+    }
+    let back = format!("/ns/{namespace}/restore/{backup}");
+    let refused = Refused { title: "This cannot be replaced", back: &back, command: &command };
+    match Box::pin(prepared(&session, backup, &arguments)).await {
+        Ok(Prepared::Ready(replacement)) => {
+            let main = plan(&person, &namespace, backup, &fields, &replacement, can);
+            Ok(framed(&person, place, &main).await)
+        }
+        Ok(other) => refused.show(&person, place, &not_ready(other)).await,
+        Err(error) => refused.show(&person, place, &error).await,
+    }
+}
+
+/// Why there is nothing to agree to.
+fn not_ready(prepared: Prepared) -> Error {
+    match prepared {
+        Prepared::Impossible(problems) => {
+            anyhow!("this cannot be replaced, and nothing was changed:\n{}", problems.join("\n"))
+        }
+        Prepared::NothingToRemove => {
+            anyhow!(
+                "no claim has to be removed: restore without replacing, which brings back what is missing"
+            )
+        }
+        Prepared::Ready(_) | Prepared::Interrupted => anyhow!("it was interrupted; look again"),
+    }
+}
+
+/// What would happen, and the question.
+fn plan(
+    person: &Person,
+    namespace: &str,
+    backup: &str,
+    fields: &[(String, String)],
+    replacement: &Replacement,
+    can: bool,
+) -> Markup {
+    let record = &replacement.record;
+    let chosen: BTreeSet<String> = record.all_claims().into_iter().map(|claim| claim.name).collect();
+    let known = replacement.preview.preview.volumes.iter().map(|volume| volume.claim.clone());
+    let claims: BTreeSet<String> = known.chain(chosen.iter().cloned()).collect();
+    let given = |name| given(fields, name);
+    let kept = fields.iter().filter(|(name, _)| !["claim", "unsafe", "managers"].contains(&name.as_str()));
+    let kept: Vec<_> = kept.collect();
+    let path = format!("/ns/{namespace}/replace/{backup}");
+    html! {
+        p.crumbs { a href={ "/ns/" (namespace) "/restore/" (backup) } { "Restore from " (backup) } }
+        h1 { "Replace in place from " (backup) }
+        (page(&replacement.preview.page()))
+        form.card action=(path) {
+            h2 { "How" }
+            @for (name, value) in &kept { input type="hidden" name=(name) value=(value); }
+            fieldset {
+                legend { "Claims" }
+                @for claim in &claims {
+                    label.check {
+                        input type="checkbox" name="claim" value=(claim) checked[chosen.contains(claim)];
+                        span { (claim) }
+                    }
+                }
+            }
+            fieldset {
+                legend { "Before anything is removed" }
+                label.check {
+                    input type="radio" name="unsafe" value="" checked[given("unsafe").is_empty()];
+                    span { "save what is there now in a safety backup" }
+                }
+                label.check {
+                    input type="radio" name="unsafe" value="yes" checked[!given("unsafe").is_empty()];
+                    span { "do not save it: what was written since the backup is lost for good" }
+                }
+            }
+            label.check {
+                input type="checkbox" name="managers" value="yes" checked[!given("managers").is_empty()];
+                span { "An operator, Argo CD or Flux manages the workloads, and I have paused it." }
+            }
+            div.actions { button.second { "Preview again" } }
+        }
+        @if can {
+            form.card.danger method="post" action=(path) {
+                h2 { (replacement.question) }
+                input type="hidden" name="csrf" value=(person.csrf);
+                input type="hidden" name="shown" value=(fingerprint(record));
+                @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+                label for="confirm" { "Write the name of the namespace, " (namespace) ", to confirm" }
+                input type="text" id="confirm" name="confirm" required autocomplete="off" spellcheck="false";
+                div.actions { button.danger name="do" value="replace" { "Replace" } }
+                p.hint {
+                    "It takes several steps, one after the other, as you. If this console ends or your session does, nothing is "
+                    "lost: this page and the command below go on from there."
+                }
+            }
+        }
+    }
+}
+
+/// How it goes.
+fn under_way(
+    person: &Person,
+    namespace: &str,
+    backup: &str,
+    stands: &[String],
+    stage: Option<&Stage>,
+    can: bool,
+) -> Markup {
+    let path = format!("/ns/{namespace}/replace/{backup}");
+    let (class, mark, words) = match stage {
+        Some(Stage::Working(words)) => ("busy", "…", words.as_str()),
+        Some(Stage::Interrupted(why)) => ("warning", "!", why.as_str()),
+        _ => ("warning", "!", "It was begun, and this console does not work on it."),
+    };
+    let is_working = class == "busy";
+    html! {
+        div id="live" data-watch=[is_working.then(|| format!("{path}/live"))] {
+            p.crumbs { a href={ "/ns/" (namespace) "/restores" } { "Restores" } }
+            div class={ "card verdict " (class) } {
+                span.mark aria-hidden="true" { (mark) }
+                div {
+                    h1 { "Replacing from " (backup) }
+                    p role="status" { (words) }
+                    @if is_working { progress aria-label="Progress" {} }
+                }
+            }
+            section { h2 { "Where it stands" } pre tabindex="0" { (stands.join("\n")) } }
+            @if can && !is_working {
+                form.card method="post" action=(path) {
+                    input type="hidden" name="csrf" value=(person.csrf);
+                    p { "Nothing is lost: it goes on from where it stands. If somebody else works on it, leave it to them." }
+                    div.actions { button name="do" value="resume" { "Go on" } }
+                }
+            }
+        }
+    }
+}
+
+/// How it ended.
+fn over(namespace: &str, backup: &str, outcome: Outcome, lines: &[String]) -> Markup {
+    let (class, mark, title) = match outcome {
+        Outcome::Good => ("good", "✓", "Replaced"),
+        Outcome::Attention => ("warning", "!", "Replaced, but look at this"),
+        _ => ("bad", "✕", "Not replaced"),
+    };
+    html! {
+        div id="live" {
+            p.crumbs { a href={ "/ns/" (namespace) "/restores" } { "Restores" } }
+            div class={ "card verdict " (class) } {
+                span.mark aria-hidden="true" { (mark) }
+                div { h1 { (title) } @for line in lines { p { (line) } } }
+            }
+            div.actions {
+                a.button.second href={ "/ns/" (namespace) "/replace/" (backup) "?again=yes" } { "Replace again" }
+            }
+        }
+    }
+}
+
+pub(in crate::console) async fn begin(
+    State(console): State<Arc<Console>>,
+    Path((namespace, backup)): Path<(String, String)>,
+    posted: Posted,
+) -> Result<Response, Failed> {
+    let person = &posted.person;
+    let session = person.at(&namespace)?;
+    let backup = object_name(&backup)?;
+    let arguments = arguments(posted.fields());
+    let path = format!("/ns/{namespace}/replace/{backup}");
+    let begun = match (StoredRecord::find(&session, backup).await?, posted.text("do")) {
+        (Some(begun), _) => Ok(begun),
+        (None, "replace") => {
+            let agreed = Agreed { namespace: posted.text("confirm"), shown: posted.text("shown") };
+            Box::pin(agreed.begin(&session, backup, &arguments)).await
+        }
+        // It is over meanwhile.
+        (None, _) => return Ok(see(&path)),
+    };
+    match begun {
+        Ok(begun) => {
+            console.replacements.work(session, begun);
+            Ok(see(&path))
+        }
+        Err(error) => {
+            let command = command(&namespace, backup, &arguments);
+            let refused = Refused { title: "Nothing was removed", back: &path, command: &command };
+            let place = Place::of(&namespace, "/restores", "Replace in place", String::new());
+            refused.show(person, place, &error).await
+        }
+    }
+}
+
+/// What somebody agreed to.
+struct Agreed<'a> {
+    /// The namespace, as they wrote it.
+    namespace: &'a str,
+    /// What was shown to them.
+    shown: &'a str,
+}
+
+impl Agreed<'_> {
+    /// Writes down what is to be done, if it is still what was shown.
+    async fn begin(
+        &self,
+        session: &crate::connect::Session,
+        backup: &str,
+        arguments: &[String],
+    ) -> anyhow::Result<StoredRecord> {
+        let namespace = &session.namespace;
+        if self.namespace != namespace {
+            return Err(anyhow!(
+                "write the name of the namespace, {namespace}, to confirm; {:?} is another",
+                self.namespace
+            ));
+        }
+        match prepared(session, backup, arguments).await? {
+            Prepared::Ready(replacement) if fingerprint(&replacement.record) == self.shown => {
+                StoredRecord::create(session, replacement.record).await
+            }
+            Prepared::Ready(_) => {
+                Err(anyhow!("what would be removed has changed meanwhile; look at it again"))
+            }
+            other => Err(not_ready(other)),
+        }
+    }
+}

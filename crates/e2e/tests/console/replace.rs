@@ -1,0 +1,65 @@
+//! Back to a backup, in place: what would be removed, the question, each step, and the end. The story plays nacre and Velero.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use api::NonAdminBackup;
+use bed::wait_until;
+use e2e::played::{bring_back, complete, play, refuse_downloads, restore_of, safety_backup, shop};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use serde_json::json;
+
+use crate::browser::Driver;
+use crate::cluster::{laptop, stage};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_is_replaced_after_its_namespace_was_written() -> Result<()> {
+    let cluster = stage().await?;
+    let tenant = &cluster.tenant("browser-undo", "ada").await?;
+    let downloads = tokio::spawn(refuse_downloads(cluster.bed.client().await?, "browser-undo".to_owned()));
+    shop(tenant, &json!({})).await?;
+    let console = laptop(&cluster.bed, "browser-undo", Some("ada")).await?;
+    let driver = Driver::start().await?;
+    let browser = driver.browser("ada", 1280, 900).await?;
+    browser.open(&console.link).await?;
+    browser.open(&console.page("/ns/browser-undo/replace/good")).await?;
+    browser.sees("claim files, with the data in it").await?;
+    browser.sees("after a safety backup").await?;
+    browser.picture("12-replace").await?;
+    browser.is_accessible().await?;
+
+    // Another name is no consent.
+    browser.write("#confirm", "shop").await?;
+    browser.click("button[value=replace]").await?;
+    browser.sees("write the name of the namespace, browser-undo, to confirm").await?;
+    ensure!(tenant.api::<PersistentVolumeClaim>().get_opt("files").await?.is_some());
+    browser.open(&console.page("/ns/browser-undo/replace/good")).await?;
+    browser.write("#confirm", "browser-undo").await?;
+    browser.click("button[value=replace]").await?;
+    browser.sees("Replacing from good").await?;
+    browser.script("window.stayed = true").await?;
+    let safety = safety_backup(tenant).await?;
+    browser.sees(&safety).await?;
+    browser.picture("13-replacing").await?;
+    browser.is_accessible().await?;
+
+    play::<NonAdminBackup>(tenant, &safety, complete("Completed", "True")).await?;
+    tenant.gone::<Deployment>("web").await?;
+    let deleting =
+        |claim: Option<&PersistentVolumeClaim>| claim?.metadata.deletion_timestamp.as_ref().map(|_| ());
+    wait_until("the claim to be deleted", Duration::from_mins(2), tenant.api(), "files", deleting).await?;
+    browser.sees("waiting until these are gone").await?;
+    tenant.edit::<PersistentVolumeClaim>("files", json!({"metadata": {"finalizers": null}})).await?;
+
+    // Velero brings everything back.
+    let restore = restore_of(tenant).await?;
+    bring_back(tenant, &restore).await?;
+    browser.sees("the data of files is back as in good").await?;
+    let stayed = browser.script("return window.stayed === true").await?;
+    ensure!(stayed == true, "the page was loaded again instead of following what happens");
+    browser.picture("14-replaced").await?;
+    browser.is_accessible().await?;
+    downloads.abort();
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! A schedule: the calendar before it exists, its buttons, and its end.
+
+use anyhow::{Result, ensure};
+use api::NonAdminSchedule;
+
+use crate::browser::Driver;
+use crate::cluster::{laptop, owner, test_cluster};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_created_paused_and_deleted() -> Result<()> {
+    let cluster = test_cluster().await?;
+    let dora = owner("browser-timed", "dora").await?;
+    let console = laptop(&cluster.bed, "browser-timed", Some("dora")).await?;
+    let driver = Driver::start().await?;
+    let browser = driver.browser("dora", 1280, 900).await?;
+    browser.open(&console.link).await?;
+    browser.open(&console.page("/ns/browser-timed/schedules")).await?;
+    browser.click("a[href$='/new-schedule']").await?;
+    browser.sees("at set times").await?;
+    browser.write("#daily", "7").await?;
+    browser.write("#weekly", "4").await?;
+    browser.picture("50-new-schedule").await?;
+    browser.is_accessible().await?;
+    browser.click("button[value=check]").await?;
+    browser.sees("The API server would accept this schedule").await?;
+    browser.picture("51-calendar").await?;
+    browser.is_accessible().await?;
+    browser.click("button[value=create]").await?;
+    browser.finds(&console.page("/ns/browser-timed/schedules/nightly"), "Enabled").await?;
+    browser.picture("52-schedule").await?;
+    browser.is_accessible().await?;
+    browser.click("button[value=pause]").await?;
+    browser.finds(&console.page("/ns/browser-timed/schedules/nightly"), "Paused").await?;
+    browser.click("button[value=resume]").await?;
+    browser.finds(&console.page("/ns/browser-timed/schedules/nightly"), "Enabled").await?;
+    browser.click("details.delete summary").await?;
+    browser.write("#confirm", "nightly").await?;
+    browser.click("button[value=delete]").await?;
+    browser.sees("Nothing is backed up by itself in this namespace").await?;
+    ensure!(dora.api::<NonAdminSchedule>().get_opt("nightly").await?.is_none(), "it is gone");
+    Ok(())
+}
