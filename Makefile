@@ -81,6 +81,7 @@ kubevirt:
 CONSOLE := --skip many::
 console: ## Run the tests of the console in a real browser; pictures of its pages are in target/console
 	@if tools/browser.sh || [ "$$CI" = true ]; then \
+	  cargo clippy --package e2e --test console -- --deny warnings && \
 	  cargo test --package e2e --test console -- $(CONSOLE); \
 	else \
 	  echo "== The console was not tested in a browser: there is none."; \

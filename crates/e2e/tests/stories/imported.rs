@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use bed::{Bed, eventually, wait_until};
+use bed::{Bed, eventually};
 use e2e::{VELERO, refused_by};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -60,14 +60,13 @@ pub(crate) async fn forget_looks(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
-/// Has Velero look at the bucket now, and waits until it has imported this one.
-async fn look(fenced: &Fenced, until: &str) -> Result<DynamicObject> {
+/// Has Velero look at the bucket now, and waits until it has imported this one and whatever else it imports.
+async fn look(fenced: &Fenced, control: &str) -> Result<DynamicObject> {
     let bed = &fenced.cluster.bed;
     bed.velero_stop()?;
     forget_looks(bed).await?;
     bed.velero_start().await?;
-    let backups = bed.velero_api("Backup").await?;
-    wait_until("Velero to import it", 2 * TIMEOUT, backups, until, |found| Some(found?.clone())).await
+    e2e::imported(bed, control, 2 * TIMEOUT).await
 }
 
 /// Waits until the API server strips what Velero imports.

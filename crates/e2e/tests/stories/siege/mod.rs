@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use api::RestoredFrom;
-use bed::{Bed, wait_until};
+use bed::Bed;
 use e2e::VELERO;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, ListParams};
@@ -162,17 +162,8 @@ impl Siege {
         plant(folder, &control, &harmless, &hostile(seeds.end)?)?;
         forget_looks(bed).await?;
         bed.velero_start().await?;
-        // Velero notes the time when it has looked at everything in a location.
-        let locations = bed.velero_api("BackupStorageLocation").await?;
-        let backup = bed.velero_api("Backup").await?.get(&self.fenced.backup).await?;
-        let location = backup.data["spec"]["storageLocation"].as_str().context("a location")?;
-        wait_until("Velero to look", 2 * TIMEOUT, locations, location, |found| {
-            found?.data["status"]["lastSyncedTime"].as_str().map(|_| ())
-        })
-        .await?;
+        e2e::imported(bed, &control, 2 * TIMEOUT).await?;
         let after = self.invariant.picture().await?;
-        let there = |name: &str| after.keys().any(|place| place.2 == name);
-        ensure!(there(&control), "Velero imports nothing at all");
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
             if path != self.folder {
