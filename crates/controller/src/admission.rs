@@ -47,8 +47,9 @@ const SETTLE: Duration = Duration::from_mins(1);
 /// Minimum time between two rounds, also after errors.
 const DEBOUNCE: Duration = Duration::from_millis(500);
 
-/// An object is at most 1.5 MiB in etcd, and an AdmissionReview holds two of them.
-const LARGEST: usize = 4 * 1024 * 1024;
+/// An object is at most 1.5 MiB in etcd, an AdmissionReview holds two of them, and the API server writes some characters
+/// with six. Whoever sends a larger one would not be recorded.
+const LARGEST: usize = 20 * 1024 * 1024;
 /// Maximum number of AdmissionReviews read at the same time, which bounds memory.
 const AT_A_TIME: usize = 4;
 /// Timeout of a request; longer than the API server waits.

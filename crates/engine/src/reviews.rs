@@ -13,6 +13,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use planner::requester::{Ask, Requester, Review};
 use planner::served::{self, DISCOVERY, Served};
+use serde::de::Error;
 use serde_json::Value;
 use tokio::time::sleep;
 use tracing::debug;
@@ -86,7 +87,8 @@ pub async fn read_served(client: &Client) -> kube::Result<Vec<Served>> {
         let request = Request::get(path).header(ACCEPT, DISCOVERY).body(Vec::new());
         let text = client.request_text(request.map_err(kube::Error::HttpError)?).await?;
         let list: Value = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
-        Ok::<_, kube::Error>(served::read(&list).unwrap_or_default())
+        let other = || kube::Error::SerdeError(serde_json::Error::custom("it is not a list of API groups"));
+        served::read(&list).ok_or_else(other)
     };
     let (core, groups) = tokio::try_join!(read("/api"), read("/apis"))?;
     Ok(core.into_iter().chain(groups).collect())

@@ -1,5 +1,7 @@
 //! The resources that a cluster serves, and the names that Velero takes for them.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 /// One resource that the cluster serves.
@@ -22,7 +24,7 @@ pub struct Served {
     pub listable: bool,
     /// Whether objects of it can be got, created and deleted.
     pub writable: bool,
-    /// Whether the version is the one that its group prefers.
+    /// Whether the version is the one that Velero uses: the first of its group that has the resource.
     pub preferred: bool,
 }
 
@@ -35,7 +37,8 @@ pub fn read(list: &Value) -> Option<Vec<Served>> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut found = Vec::new();
     for group in list["items"].as_array()? {
-        for (at, version) in group["versions"].as_array().into_iter().flatten().enumerate() {
+        let mut known = BTreeSet::new();
+        for version in group["versions"].as_array().into_iter().flatten() {
             for resource in version["resources"].as_array().into_iter().flatten() {
                 let short = resource["shortNames"].as_array().into_iter().flatten().map(text);
                 let verbs = resource["verbs"].as_array();
@@ -49,8 +52,8 @@ pub fn read(list: &Value) -> Option<Vec<Served>> {
                     namespaced: resource["scope"] == "Namespaced",
                     listable: can("list"),
                     writable: ["get", "create", "delete"].into_iter().all(can),
-                    // The first version is the preferred one.
-                    preferred: at == 0,
+                    // Versions are in order of preference. Some resources are in later ones only.
+                    preferred: known.insert(resource["resource"].as_str()),
                 });
             }
         }
@@ -69,7 +72,7 @@ impl Served {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Whether it lives in namespaces and can be listed, in the version that its group prefers.
+    /// Whether it lives in namespaces and can be listed, in the version that Velero uses.
     pub const fn is_for_backups(&self) -> bool {
         self.namespaced && self.listable && self.preferred
     }
@@ -139,6 +142,8 @@ fn one_of(set: &[u8], letter: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn served(group: &str, plural: &str, aliases: &[&str]) -> Served {
@@ -148,6 +153,18 @@ mod tests {
             aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             ..Served::default()
         }
+    }
+
+    #[test]
+    fn a_resource_that_only_a_later_version_has_is_one_that_velero_uses() {
+        let resource = |plural: &str| json!({"resource": plural, "scope": "Namespaced", "verbs": ["get", "list", "create", "delete"]});
+        let found = read(&json!({"items": [{"metadata": {"name": "networking.istio.io"}, "versions": [
+            {"version": "v1", "resources": [resource("gateways")]},
+            {"version": "v1alpha3", "resources": [resource("gateways"), resource("envoyfilters")]},
+        ]}]}));
+        let used: Vec<_> = found.iter().flatten().filter(|one| one.is_for_velero()).collect();
+        let used: Vec<_> = used.iter().map(|one| (one.plural.as_str(), one.version.as_str())).collect();
+        assert_eq!(used, [("gateways", "v1"), ("envoyfilters", "v1alpha3")]);
     }
 
     #[test]

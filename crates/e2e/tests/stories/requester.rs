@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::velero::{Backup, Restore};
+use api::velero::{Backup, DeleteBackupRequest, DownloadRequest, Restore, Schedule};
 use api::{
     NonAdminBackup, NonAdminBackupStorageLocation, NonAdminDownloadRequest, NonAdminRestore,
     NonAdminSchedule, condition, labels,
@@ -81,7 +81,26 @@ where
     let own = record(&made).context("a record")?;
     ensure!(own.starts_with(r#"{"user":"ada""#), "{own}");
     let change = merge(json!({ "metadata": forged }));
-    refused_by(POLICY, shop.api::<K>().patch("forged", &PatchParams::default(), &change).await)
+    refused_by(POLICY, shop.api::<K>().patch("forged", &PatchParams::default(), &change).await)?;
+    // The whole object is replaced without it: it comes back.
+    let mut bare = shop.api::<K>().get("forged").await?;
+    bare.annotations_mut().remove(labels::REQUESTER);
+    let replaced = shop.api::<K>().replace("forged", &PostParams::default(), &bare).await?;
+    ensure!(record(&replaced) == Some(own), "{:?}", record(&replaced));
+    Ok(())
+}
+
+/// The same for Velero's kinds, by which tenants ask with Velero's own tools.
+async fn veleros_kinds_cannot_be_forged(shop: &Tenant<'_>, bed: &Bed) -> Result<()> {
+    let rules = json!([{"apiGroups": ["velero.io"], "resources": ["*"], "verbs": ["get", "create", "patch", "update"]}]);
+    grant(bed, "shop", "ada", "velero", rules).await?;
+    bed.wait_allowed("ada", "shop", "update", "velero.io", "schedules").await?;
+    cannot_be_forged::<Backup>(shop, json!({})).await?;
+    cannot_be_forged::<Restore>(shop, json!({"backupName": "daily"})).await?;
+    cannot_be_forged::<DeleteBackupRequest>(shop, json!({"backupName": "daily"})).await?;
+    let log = json!({"target": {"kind": "BackupLog", "name": "daily"}});
+    cannot_be_forged::<DownloadRequest>(shop, log).await?;
+    cannot_be_forged::<Schedule>(shop, json!({"schedule": "@daily", "template": {}})).await
 }
 
 /// E1: a forged record of who asked: set by hand, changed, removed, through the status, by another field manager, by impersonation
@@ -156,6 +175,7 @@ async fn e1_with_nacre_down_the_record_of_who_asked_cannot_be_forged() -> Result
         .await?;
     let nightly = json!({"schedule": "@daily", "template": {"backupSpec": {}}});
     cannot_be_forged::<NonAdminSchedule>(&shop, nightly).await?;
+    veleros_kinds_cannot_be_forged(&shop, &test_cluster.bed).await?;
 
     // Impersonation is for those who may impersonate: the API server says so before anything is recorded.
     let robot = test_cluster.bed.service_account_kubeconfig("shop", "default").await?;
@@ -176,6 +196,11 @@ async fn e1_with_nacre_down_the_record_of_who_asked_cannot_be_forged() -> Result
     let deleted = mine.patch("daily", &params, &deletion).await?;
     let by = deleted.annotations().get(labels::DELETION_REQUESTER).cloned().unwrap_or_default();
     ensure!(by.starts_with(r#"{"user":"ada""#), "{by}");
+    let forged = merge(json!({"metadata": {"annotations": {labels::DELETION_REQUESTER: FORGED}}}));
+    refused_by(POLICY, mine.patch("daily", &params, &forged).await)?;
+    let removal = merge(json!({"metadata": {"annotations": {labels::DELETION_REQUESTER: null}}}));
+    let kept = hers.patch("daily", &params, &removal).await?;
+    ensure!(kept.annotations().get(labels::DELETION_REQUESTER) == Some(&by), "{:?}", kept.annotations());
     ensure!(
         record(&deleted).is_some_and(|record| record.starts_with(r#"{"user":"eve""#)),
         "the backup is eve's"

@@ -1,4 +1,5 @@
 use api::{Kind, labels};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::Variable;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -189,4 +190,23 @@ fn a_finalizer_is_added_to_those_that_are_there_and_only_once() {
     assert_eq!(patched(json!(["other"]), false), json!(["other", own]));
     assert_eq!(patched(json!([own]), false), json!([own]));
     assert_eq!(patched(json!(["other"]), true), json!(["other"]), "later it is for nacre to put on");
+}
+
+#[test]
+fn managed_fields_that_are_nested_without_end_hide_nobody() {
+    let nested = format!("{}1{}", r#"{"f:a":"#.repeat(500), "}".repeat(500));
+    let object = format!(
+        r#"{{"metadata": {{"name": "a", "managedFields": [{{"fieldsV1": {nested}}}], "annotations": {{"b": "c"}}}}, "spec": {{}}}}"#
+    );
+    let body = format!(
+        r#"{{"request": {{"uid": "1", "operation": "CREATE", "namespace": "shop",
+        "kind": {{"group": "oadp.openshift.io", "kind": "NonAdminRestore"}},
+        "userInfo": {{"username": "ann"}}, "object": {object}, "oldObject": null}}}}"#
+    );
+    let question = super::wire::read(body.as_bytes()).unwrap();
+    let answer = question.record(&recorder(&[]));
+    let patch: ByteString = serde_json::from_value(answer["response"]["patch"].clone()).unwrap();
+    let patch: Vec<Value> = serde_json::from_slice(&patch.0).unwrap();
+    assert_eq!(patch.len(), 2, "the record, next to what is there, and the finalizer: {patch:?}");
+    assert!(patch[0]["value"].as_str().unwrap().starts_with(r#"{"user":"ann""#));
 }

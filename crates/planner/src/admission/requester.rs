@@ -132,6 +132,10 @@ pub(super) fn described(draft: Draft, namespace: &str) -> Draft {
             format!("size(bytes(variables.whole)) <= {LONGEST} ? variables.whole : '{NOBODY}'"),
         )
         .with("all_extra", fields(&format!("(has({user}.extra) ? {user}.extra : {{}})")))
+        .with(
+            "with_all_extra",
+            format!("variables.base + '{OPEN}' + variables.all_extra.join('{BETWEEN}') + '{CLOSE}'"),
+        )
         .with("asked", asked("object"))
         .with("old_asked", asked("oldObject"))
         .with("news", "request.operation == 'CREATE' || variables.asked != variables.old_asked")
@@ -163,13 +167,15 @@ fn fields(keys: &str) -> String {
 }
 
 /// Without the list, whether a record is the requester's own for some list of extra fields. So nobody forges anything, and
-/// the bindings that know the list leave no other.
+/// the bindings that know the list leave no other. Nobody is only somebody whose record would be too long by some list.
 fn of_some_list(record: &str) -> String {
     let fields = format!("variables.{record}.replace(variables.base + '{OPEN}', '').replace('{CLOSE}', '')");
     format!(
-        "params == null && (variables.{record} == '{NOBODY}' || \
-         (variables.{record} == variables.base + '{OPEN}' + {fields} + '{CLOSE}' && \
-         {fields}.split('{BETWEEN}').all(one, one in variables.all_extra)))"
+        "params == null && (variables.{record} == '{NOBODY}' ? \
+         size(bytes(variables.with_all_extra)) > {LONGEST} : \
+         size(bytes(variables.{record})) <= {LONGEST} && \
+         variables.{record} == variables.base + '{OPEN}' + {fields} + '{CLOSE}' && \
+         {fields}.split('{BETWEEN}').all(one, one in variables.all_extra))"
     )
 }
 

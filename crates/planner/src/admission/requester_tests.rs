@@ -139,8 +139,19 @@ fn who_knows_no_list_lets_nothing_be_forged_either() {
     }
     let another = recorded(&extra, "team").replace("ann", "eve");
     assert_eq!(passes(&extra, "team", &another), [false, false], "{another}");
-    // Nobody has no permissions: whoever wants that may have it.
-    assert_eq!(passes(&extra, "team", r#"{"user":""}"#), [false, true]);
+    // A field twice says the same twice, but no longer than a record may be.
+    let repeated = |times: usize| {
+        let fields = vec![r#""team":["a","b"]"#; times].join(",");
+        format!(r#"{base},"extra":{{{fields}}}}}"#)
+    };
+    assert_eq!(passes(&extra, "team", &repeated(2)), [false, true]);
+    assert_eq!(passes(&extra, "team", &repeated(1200)), [false, false]);
+    // Only somebody whose own record could be too long is nobody.
+    let nobody = r#"{"user":""}"#;
+    assert_eq!(passes(&extra, "team", nobody), [false, false]);
+    let long = json!({"team": ["a", "b"], "long": ["x".repeat(17_000)]});
+    assert_eq!(passes(&long, "team", nobody), [false, true]);
+    assert_eq!(passes(&long, "long", nobody), [true, true]);
 }
 
 #[test]

@@ -56,7 +56,18 @@ pub(super) fn metadata() -> ValidatingAdmissionPolicy {
             .with(&format!("old_{name}"), at("oldObject", &["metadata", field], none))
             .demand(few(name), &format!("metadata.{field}: a request has at most {ENTRIES}; remove some"));
     }
-    draft.done()
+    let short = ["apiVersion", "kind", "name", "uid"].map(|field| format!("size(owner.{field}) <= {NAME}"));
+    draft
+        .demand(
+            format!(
+                "variables.owners == variables.old_owners || variables.owners.all(owner, {})",
+                short.join(" && ")
+            ),
+            &format!(
+                "metadata.ownerReferences: every field has at most {NAME} characters; name the owner as it is"
+            ),
+        )
+        .done()
 }
 
 /// The spec of a backup.

@@ -3,8 +3,9 @@
 
 use api::{Kind, NonAdminBackupStorageLocation};
 use k8s_openapi::ByteString;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
 
 use super::recorder::{Asked, Recorder, UserInfo};
 use super::requester::VELERO_VIEW;
@@ -34,9 +35,9 @@ struct Request {
     namespace: String,
     #[serde(default)]
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     object: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     old_object: Value,
     #[serde(default)]
     user_info: UserInfo,
@@ -48,6 +49,30 @@ struct Request {
 struct GroupKind {
     group: String,
     kind: String,
+}
+
+/// An object without its managed fields. No decision reads them, and a client may nest them deeper than is read here: then
+/// nobody would be recorded.
+fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    #[derive(Deserialize)]
+    struct Object {
+        #[serde(default)]
+        metadata: Option<Metadata>,
+        #[serde(flatten)]
+        rest: Map<String, Value>,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        #[serde(default, rename = "managedFields")]
+        _managed_fields: IgnoredAny,
+        #[serde(flatten)]
+        rest: Map<String, Value>,
+    }
+    let Some(Object { metadata, mut rest }) = Option::deserialize(deserializer)? else {
+        return Ok(Value::Null);
+    };
+    rest.extend(metadata.map(|metadata| ("metadata".to_owned(), Value::Object(metadata.rest))));
+    Ok(Value::Object(rest))
 }
 
 /// Reads an AdmissionReview.

@@ -290,7 +290,9 @@ impl Observed {
     /// Why the data is not deleted although somebody asked for it: the policy leaves that to whoever asked for the backup.
     fn not_theirs(&self) -> Option<String> {
         let policy = self.policy.as_deref().filter(|policy| policy.backup.delete == DeleteBy::Own)?;
-        let asks = self.spec().delete_backup == Some(true) && self.access.applies(&policy.requester);
+        // Whoever deletes is recorded apart, so this holds for a backup of which nobody recorded who asked, too: one that was
+        // imported again.
+        let asks = self.spec().delete_backup == Some(true) && policy.requester.mode != RequesterMode::Ignore;
         let by = requester::of_deletion(self.meta());
         // The Velero Backup knows who asked for it: the request may have been edited since, by somebody else.
         let owner =

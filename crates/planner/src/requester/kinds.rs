@@ -15,6 +15,9 @@ const CAPACITIES: &str = "csistoragecapacities.storage.k8s.io";
 /// A kind that no stock role knows. It holds what a pod's spec holds, and does nothing by itself.
 const POD_TEMPLATES: &str = "podtemplates";
 
+/// Velero merges what was saved into those that are there, also where it updates nothing else.
+const MERGED: &str = "serviceaccounts";
+
 /// Kinds that Velero never restores.
 const NEVER_RESTORED: [&str; 2] = ["events", "events.events.k8s.io"];
 
@@ -70,7 +73,7 @@ pub(super) fn to_restore(kind: &Served, updates: bool, roles_are_free: bool) -> 
     if rbac && roles_are_free && matches!(kind.plural.as_str(), "roles" | "rolebindings") {
         return BTreeSet::new();
     }
-    let verbs = ["create"].into_iter().chain(updates.then_some("update"));
+    let verbs = ["create"].into_iter().chain((updates || name == MERGED).then_some("update"));
     let mut needed: BTreeSet<_> = verbs.map(|verb| on(verb, kind)).collect();
     // Whoever could bring back any Role would have its permissions: Kubernetes has verbs for that.
     match kind.plural.as_str() {

@@ -18,6 +18,7 @@
 mod abilities;
 mod access;
 mod backup;
+mod deletion;
 pub(crate) mod extra;
 mod foretell;
 mod identity;
@@ -34,6 +35,7 @@ use api::labels;
 pub use abilities::{Abilities, abilities};
 pub use access::{Access, Answer, Answers, Ask, Attributes, FRESH, Review};
 pub(crate) use backup::{contents, needs_permissions, of_backup};
+pub(crate) use deletion::of_deletion_request;
 pub use extra::LIST;
 pub use foretell::{Foretold, Wish, foretell};
 pub(crate) use identity::BY_POLICY;

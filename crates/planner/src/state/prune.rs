@@ -84,6 +84,12 @@ fn metadata(meta: &mut ObjectMeta) {
             labels::REQUESTER | labels::DELETION_REQUESTER => REQUESTER_LIMIT,
             _ => ANNOTATION_LIMIT,
         };
+        // Without a record nobody would be checked; an empty one cannot be read, and permits nothing.
+        for record in [labels::REQUESTER, labels::DELETION_REQUESTER] {
+            if let Some(long) = annotations.get_mut(record).filter(|text| text.len() > limit(record)) {
+                *long = String::new();
+            }
+        }
         annotations.retain(|key, value| key != LAST_APPLIED && value.len() <= limit(key));
     }
     if let Some(labels) = meta.labels.as_mut().filter(|labels| bytes(labels) > LABELS_LIMIT) {
@@ -93,4 +99,21 @@ fn metadata(meta: &mut ObjectMeta) {
 
 fn bytes(map: &BTreeMap<String, String>) -> usize {
     map.iter().map(|(key, value)| key.len() + value.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::requester::{Identity, of, of_deletion};
+
+    #[test]
+    fn a_record_of_who_asked_that_is_too_long_permits_nothing() {
+        let long = "x".repeat(REQUESTER_LIMIT + 1);
+        let records = [labels::REQUESTER, labels::DELETION_REQUESTER];
+        let annotations = records.map(|name| (name.to_owned(), long.clone())).into();
+        let mut meta = ObjectMeta { annotations: Some(annotations), ..ObjectMeta::default() };
+        metadata(&mut meta);
+        assert_eq!([of(&meta), of_deletion(&meta)], [Identity::Unreadable, Identity::Unreadable]);
+        assert!(meta.annotations.is_some_and(|kept| kept.values().all(String::is_empty)));
+    }
 }

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Observed, mark, refuse, related, remove, schedule, target, until_read};
 use crate::ownership::annotation;
+use crate::requester::{self, Access, Ask, Verdict};
 use crate::state::State;
 use crate::{Action, Key, Object, Plan, Refusal, Target, backup, restore};
 
@@ -31,6 +32,8 @@ pub enum TenantRequest {
     Made(Object),
     /// That this backup goes with its data, and the record of who asks for that.
     Deletion(Target, Option<String>),
+    /// The same, but it has to be asked first whether that is permitted.
+    Review(Vec<Ask>),
     /// That this refused request goes.
     Withdrawal(Target),
     /// Something that is refused, and why.
@@ -90,11 +93,16 @@ fn asked_restore(view: &State, key: &Key, found: &DynamicObject) -> TenantReques
 fn asked_deletion(view: &State, key: &Key, found: &DynamicObject) -> TenantRequest {
     let name = found.data["spec"]["backupName"].as_str().unwrap_or_default();
     if let Some(request) = view.get::<NonAdminBackup>(&key.namespace, name) {
-        let target = Target::of(Kind::NonAdminBackup, &request.metadata);
-        return TenantRequest::Deletion(
-            target,
-            annotation(&found.metadata, labels::REQUESTER).map(str::to_owned),
-        );
+        let Some(policy) = view.policy(&key.namespace) else { return TenantRequest::Unclear };
+        let access = Access::gather(view, &found.metadata, &key.namespace);
+        return match requester::of_deletion_request(&access, name, &policy) {
+            Verdict::Ask(asks) => TenantRequest::Review(asks),
+            Verdict::Refused(refusal) => TenantRequest::Refused(refusal.to_string()),
+            Verdict::Permitted(_) => TenantRequest::Deletion(
+                Target::of(Kind::NonAdminBackup, &request.metadata),
+                annotation(&found.metadata, labels::REQUESTER).map(str::to_owned),
+            ),
+        };
     }
     let refused = view.velero_view(Kind::Backup, &key.namespace, name);
     match refused.filter(|backup| mark(backup) == Some(labels::SHOWN_REFUSED)) {
@@ -196,6 +204,9 @@ pub(super) fn decide(seen: &Observed, found: &DynamicObject) -> Plan {
                 .because("a tenant deletes a backup with Velero's own tools")
                 .then(Action::Patch(backup.clone(), change))
                 .then(Action::Delete(target(seen, found)))
+        }
+        TenantRequest::Review(asks) => {
+            Plan::done().ask(asks.clone()).because("whether the deletion is permitted has to be asked first")
         }
         TenantRequest::Withdrawal(refused) => {
             let plan = Plan::done().because("a tenant deletes a backup that was refused");

@@ -13,7 +13,7 @@ use crate::world::long;
 use crate::world::manifests::{nab, namespace, nar, object};
 
 /// A backup as Velero finds it in storage.
-fn stored(name: &str, storage: &str, owner: &str, origin: &str) -> Value {
+pub(super) fn stored(name: &str, storage: &str, owner: &str, origin: &str) -> Value {
     let name = long(name);
     let rest = json!({
         "metadata": {

@@ -6,6 +6,7 @@ use api::{Kind, labels};
 use planner::policy::{DeleteBy, Downloads, NotPermitted, RequesterMode};
 use serde_json::{Value, json};
 
+use super::import_ownership::stored;
 use super::storage::{self, bucket};
 use crate::world::World;
 use crate::world::manifests::{nab_with, nar, nar_with, object};
@@ -458,6 +459,24 @@ fn e3_by_policy_only_whoever_asked_for_a_backup_may_delete_its_data() {
         said.starts_with("False/RequesterNotPermitted: spec.deleteBackup: the data is for \"ann\""),
         "{said}"
     );
+    world.edit("nab shop/daily", wants_deletion("ann"));
+    world.settle();
+    assert_eq!(world.names(Kind::DeleteBackupRequest).len(), 1);
+}
+
+/// E3: the request is deleted, the data stays, and the backup is imported again: nobody recorded who asked for that
+#[test]
+fn e3_a_backup_that_was_imported_again_is_still_for_whoever_asked_for_it() {
+    let mut world = storage::world(&["shop"]);
+    world.policy(|policy| policy.backup.delete = DeleteBy::Own);
+    let mut found = stored("shop-daily", "default", "shop", "daily");
+    found["metadata"]["annotations"][labels::REQUESTER] = json!("ann");
+    world.apply(found);
+    world.settle();
+    assert!(world.get("nab shop/daily")["metadata"]["annotations"][labels::REQUESTER].is_null());
+    world.edit("nab shop/daily", wants_deletion("eve"));
+    world.settle();
+    assert!(world.names(Kind::DeleteBackupRequest).is_empty());
     world.edit("nab shop/daily", wants_deletion("ann"));
     world.settle();
     assert_eq!(world.names(Kind::DeleteBackupRequest).len(), 1);

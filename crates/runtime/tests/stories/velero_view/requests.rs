@@ -122,6 +122,26 @@ fn velero_backup_delete_deletes_the_data() {
 }
 
 #[test]
+fn velero_backup_delete_is_for_those_who_may_delete_the_request() {
+    let wish =
+        || object(Kind::DeleteBackupRequest, "shop/daily-abcde", json!({"spec": {"backupName": "daily"}}));
+    let mut world = with_a_backup();
+    world.may("eve", &["delete nonadminbackups.oadp.openshift.io/other"]);
+    world.apply(asked_by("eve", wish()));
+    world.settle();
+    let refused = world.get("dbr shop/daily-abcde");
+    assert_eq!(refused["status"]["phase"], "Processed");
+    assert!(refused["status"]["errors"].to_string().contains("delete nonadminbackups"), "{refused}");
+    assert!(world.get("nab shop/daily")["spec"]["deleteBackup"].is_null());
+
+    let mut world = with_a_backup();
+    world.may("ann", &["delete nonadminbackups.oadp.openshift.io/daily"]);
+    world.apply(asked_by("ann", wish()));
+    world.settle();
+    assert_eq!(world.get("nab shop/daily")["spec"]["deleteBackup"], true);
+}
+
+#[test]
 fn a_download_asked_for_with_velero_is_answered() {
     let mut world = with_a_backup();
     let ask = |kind: &str| json!({"spec": {"target": {"kind": kind, "name": "daily"}}});
