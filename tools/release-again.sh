@@ -8,6 +8,12 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 first=${OUT:-$target_dir/release-v$version}
 [ -f "$first/SHA256SUMS" ] || { echo "release-again: there is no release in $first; run make release first" >&2; exit 1; }
 
+# The copy has what is committed and nothing else: uncommitted changes would be reported as differences of the build.
+[ -z "$(git status --porcelain)" ] || {
+  echo "release-again: there are uncommitted changes, and the second build is made of the commit; commit or stash them and run make release again" >&2
+  exit 1
+}
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 git clone --quiet --no-hardlinks . "$work/again"

@@ -12,6 +12,7 @@ mod counters;
 mod download;
 mod dpa;
 mod duration;
+pub mod events;
 mod kind;
 pub mod labels;
 mod location;

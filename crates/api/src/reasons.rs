@@ -20,13 +20,15 @@ pub enum Symptom {
     Location,
     /// A download has no link.
     Download,
+    /// Administrators see it: the policy, the operator, live migration.
+    Administrators,
     /// Nothing is wrong.
     Fine,
 }
 
 impl Symptom {
     /// All of them, in the order of the page.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Refused,
         Self::Waits,
         Self::DataMissing,
@@ -34,6 +36,7 @@ impl Symptom {
         Self::Schedule,
         Self::Location,
         Self::Download,
+        Self::Administrators,
         Self::Fine,
     ];
 
@@ -47,6 +50,7 @@ impl Symptom {
             Self::Schedule => "A schedule does not run, or keeps too much or too little",
             Self::Location => "A storage location cannot be used",
             Self::Download => "Logs or contents cannot be downloaded",
+            Self::Administrators => "For administrators: the policy, the operator, live migration",
             Self::Fine => "Nothing is wrong",
         }
     }
@@ -67,7 +71,7 @@ pub struct Reason {
     pub remedy: &'static str,
 }
 
-const fn reason(
+pub(crate) const fn reason(
     name: &'static str,
     shown: &'static str,
     symptom: Symptom,
@@ -77,7 +81,7 @@ const fn reason(
     Reason { name, shown, symptom, cause, remedy }
 }
 
-const NOTHING: &str = "Nothing.";
+pub(crate) const NOTHING: &str = "Nothing.";
 const ASK: &str = "Ask the administrators.";
 
 /// Every reason of a condition of nacre's.

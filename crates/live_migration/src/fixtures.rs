@@ -7,8 +7,10 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
 use kube::{ResourceExt, core::ObjectMeta};
+use proptest::prelude::*;
 
 use super::roles::{AGGREGATE, Era, Role};
+use planner::kubevirt::{KUBEVIRT, MIGRATIONS, SUBRESOURCES};
 use planner::rbac::{aggregate::settle, rules::rule};
 
 fn meta(name: &str) -> ObjectMeta {
@@ -117,4 +119,32 @@ pub(crate) fn bound_everywhere(name: &str, role: &str, who: &[&str]) -> ClusterR
         role_ref: role_ref(role),
         subjects: Some(who.iter().map(|who| subject(who)).collect()),
     }
+}
+
+fn words(from: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
+    prop::sample::subsequence(from.to_vec(), 1..=from.len())
+        .prop_map(|words| words.into_iter().map(str::to_owned).collect())
+}
+
+/// Any rule, often one that has to do with migrations.
+pub(crate) fn any_rule() -> impl Strategy<Value = PolicyRule> {
+    let groups = words(&[KUBEVIRT, SUBRESOURCES, "snapshot.kubevirt.io", "", "*"]);
+    let resources =
+        words(&[MIGRATIONS, "virtualmachines", "virtualmachines/migrate", "*/migrate", "pods", "*"]);
+    let verbs = words(&["get", "watch", "create", "update", "deletecollection", "*"]);
+    let names = prop::option::weighted(0.2, words(&["a", "b"]));
+    let on_resources =
+        (groups, resources, verbs, names).prop_map(|(groups, resources, verbs, names)| PolicyRule {
+            api_groups: Some(groups),
+            resources: Some(resources),
+            verbs,
+            resource_names: names,
+            ..PolicyRule::default()
+        });
+    let on_urls = words(&["/metrics", "*"]).prop_map(|urls| PolicyRule {
+        non_resource_urls: Some(urls),
+        verbs: vec!["get".to_owned()],
+        ..PolicyRule::default()
+    });
+    prop_oneof![8 => on_resources, 1 => on_urls]
 }

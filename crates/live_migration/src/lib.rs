@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `roles` | the four roles, as they are and as they were before KubeVirt 1.5 |
 //! | `narrow` | what an upgrade takes out of a role's rules, and a rollback puts back |
+//! | `record` | what the roles were before an upgrade |
 //! | `settings` | what the administrator asked of nacre, as kept in the cluster |
 //! | `reconcile` | roles: install, adopt, upgrade, roll back, repair |
 //! | `contest` | when to stop repairing what somebody keeps changing |
@@ -31,9 +32,12 @@ pub(crate) mod fixtures;
 pub mod grant;
 pub mod guard;
 pub mod indirect;
+#[cfg(test)]
+pub(crate) mod kubevirt_versions;
 pub mod narrow;
 pub mod preview;
 pub mod reconcile;
+pub mod record;
 pub mod report;
 pub mod roles;
 pub mod settings;

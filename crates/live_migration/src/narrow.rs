@@ -6,7 +6,7 @@
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use planner::kubevirt::{KUBEVIRT, MIGRATIONS, Power, SUBRESOURCES};
-use planner::rbac::rules::{self, rule};
+use planner::rbac::rules::{self, Reach, rule};
 
 use super::roles::{MACHINE_SUBRESOURCES, MACHINES};
 
@@ -24,15 +24,35 @@ pub fn lets_migrate(rule: &PolicyRule) -> bool {
     Power::ALL.iter().any(|power| rules::reach(rule, &power.request()).is_some())
 }
 
-/// The rules with the permissions to migrate again. `before` is what the role was before the upgrade, if that is known;
-/// `lost` is what KubeVirt's own upgrade takes away.
-pub fn widened(now: &[PolicyRule], before: Option<&[PolicyRule]>, lost: &[PolicyRule]) -> Vec<PolicyRule> {
-    match before {
-        Some(before) if narrowed(before) == now => before.to_vec(),
-        // Somebody has changed the role since: that stays.
-        Some(before) => [now, &only_migration(before)].concat(),
-        None => [now, lost].concat(),
+/// The rules with the permissions to migrate that the role had before the upgrade.
+pub fn widened(now: &[PolicyRule], before: &[PolicyRule]) -> Vec<PolicyRule> {
+    // If somebody has changed the role since, that stays.
+    if narrowed(before) == now { before.to_vec() } else { completed(now, before) }
+}
+
+/// These rules, and the permissions to migrate that others give and these do not.
+pub fn completed(now: &[PolicyRule], others: &[PolicyRule]) -> Vec<PolicyRule> {
+    let mut all = now.to_vec();
+    for part in others.iter().flat_map(only_migration) {
+        if !covers(&all, &part) {
+            all.push(part);
+        }
     }
+    all
+}
+
+/// Whether some rules let everybody migrate whom this rule lets.
+fn covers(rules: &[PolicyRule], part: &PolicyRule) -> bool {
+    Power::ALL.iter().map(|power| power.request()).all(|request| match rules::reach(part, &request) {
+        None => true,
+        Some(wanted) => rules.iter().filter_map(|rule| rules::reach(rule, &request)).any(|given| {
+            match (&given, &wanted) {
+                (Reach::All, _) => true,
+                (Reach::Named(given), Reach::Named(wanted)) => wanted.iter().all(|name| given.contains(name)),
+                (Reach::Named(_), Reach::All) => false,
+            }
+        }),
+    })
 }
 
 /// What is left of a rule that lets somebody migrate.
@@ -88,20 +108,16 @@ fn reading(verbs: &[String]) -> Vec<String> {
     verbs.iter().filter(|verb| READ.contains(&verb.as_str())).cloned().collect()
 }
 
-/// The permissions to migrate that these rules give, as rules.
-fn only_migration(rules: &[PolicyRule]) -> Vec<PolicyRule> {
-    let powers = Power::given_by(rules);
-    let (subresource, objects): (Vec<_>, Vec<_>) =
-        powers.into_iter().partition(|power| *power == Power::Migrate);
-    let mut found = Vec::new();
-    if !subresource.is_empty() {
-        found.push(rule(&[SUBRESOURCES], &MIGRATE[..1], &["update"]));
-    }
-    let verbs: Vec<_> = objects.into_iter().map(Power::name).collect();
-    if !verbs.is_empty() {
-        found.push(rule(&[KUBEVIRT], &[MIGRATIONS], &verbs));
-    }
-    found
+/// The permissions to migrate that a rule gives, as rules.
+fn only_migration(whole: &PolicyRule) -> Vec<PolicyRule> {
+    let gives = |power: &Power| rules::reach(whole, &power.request()).is_some();
+    let (subresource, objects): (Vec<Power>, Vec<Power>) =
+        Power::ALL.into_iter().filter(gives).partition(|power| *power == Power::Migrate);
+    let verbs: Vec<&str> = objects.into_iter().map(Power::name).collect();
+    let asks = (!subresource.is_empty()).then(|| rule(&[SUBRESOURCES], &MIGRATE[..1], &["update"]));
+    let writes = (!verbs.is_empty()).then(|| rule(&[KUBEVIRT], &[MIGRATIONS], &verbs));
+    let named = |part| PolicyRule { resource_names: whole.resource_names.clone(), ..part };
+    asks.into_iter().chain(writes).map(named).collect()
 }
 
 #[cfg(test)]

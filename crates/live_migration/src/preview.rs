@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use super::{
-    narrow::narrowed,
+    reconcile,
     roles::{Era, MIGRATE, Role},
     who_can::{Right, rights},
 };
@@ -122,18 +122,17 @@ fn stays(right: &Right, later: &[Right]) -> bool {
 /// The cluster after an upgrade, once the aggregation controller is done.
 fn upgraded(rbac: &Rbac) -> Rbac {
     let mut roles: Vec<ClusterRole> = rbac.cluster_roles.clone();
+    // Where some of the roles are there, those that are not stay away.
+    let is_fresh =
+        !Role::OF_KUBERNETES.iter().any(|role| roles.iter().any(|found| found.name_any() == role.name()));
     for role in Role::ALL {
-        let wanted = role.object(Era::Current);
         match roles.iter_mut().find(|found| found.name_any() == role.name()) {
-            None => roles.push(wanted),
-            Some(found) => {
-                found.labels_mut().extend(role.labels());
-                found.rules = match role {
-                    Role::Migrate => wanted.rules,
-                    _ => found.rules.as_deref().map(narrowed),
-                };
-                found.aggregation_rule = None;
+            None if is_fresh || role == Role::Migrate => roles.push(role.object(Era::Current)),
+            None => {}
+            Some(found) if role == Role::Migrate => {
+                *found = reconcile::ours(found, role, role.rules(Era::Current));
             }
+            Some(found) => *found = reconcile::upgraded(found, role),
         }
     }
     Rbac { cluster_roles: aggregate::settle(&roles), ..rbac.clone() }

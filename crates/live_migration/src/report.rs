@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     narrow::lets_migrate,
-    reconcile::{Observed, foreign_labels},
+    reconcile::{Observed, foreign_labels, is_settled},
     roles::{AGGREGATE, Era, Role},
 };
 use planner::kubevirt::Power;
@@ -64,14 +64,10 @@ pub fn report(seen: &Observed<'_>) -> Report {
     let roles: Vec<RoleState> =
         Role::ALL.into_iter().map(|role| RoleState { role: role.name(), state: state(seen, role) }).collect();
     let managed_elsewhere = seen.step_aside();
-    let wanted = if seen.settings.roles == Some(Era::Old) { "old" } else { "current" };
     let waiting_for: Vec<&'static str> =
         ["view", "edit", "admin"].into_iter().filter(|name| lags(seen, name)).collect();
-    // View and migrate are the same in both eras and count as current.
-    let right =
-        |found: &RoleState| found.state == wanted || (found.state == "current" && !shrinks(found.role));
     Report {
-        converged: roles.iter().all(right) && waiting_for.is_empty(),
+        converged: is_settled(seen) && waiting_for.is_empty(),
         managed_elsewhere,
         roles,
         waiting_for,
@@ -90,7 +86,9 @@ fn state(seen: &Observed<'_>, role: Role) -> &'static str {
     };
     let rules = found.rules.as_deref().unwrap_or_default();
     let labelled = role.labels().iter().all(|(key, value)| found.labels().get(key) == Some(value));
-    if found.aggregation_rule.is_some() || !labelled {
+    // After a rollback the others are what they were, labels and aggregation too.
+    let is_ours = role == Role::Migrate || seen.settings.roles != Some(Era::Old);
+    if is_ours && (found.aggregation_rule.is_some() || !labelled) {
         "different"
     } else if role == Role::Migrate {
         if rules::same(rules, &role.rules(Era::Current)) { "current" } else { "different" }
@@ -177,11 +175,11 @@ mod tests {
         for _ in 0..2 {
             world.plan().actions.iter().for_each(|action| world.carry_out(action));
         }
-        let report = report_of(&world, &asked);
+        let report = report_of(&world, &world.settings());
         assert!(!report.converged);
         assert_eq!(report.waiting_for, ["edit", "admin"]);
         world.settle_aggregation();
-        assert!(report_of(&world, &asked).converged);
+        assert!(report_of(&world, &world.settings()).converged);
     }
 
     #[test]

@@ -49,6 +49,10 @@ impl Role {
     /// All four, in the order in which an upgrade may touch them: what is newly needed comes before what is taken away.
     pub const ALL: [Self; 4] = [Self::Migrate, Self::View, Self::Edit, Self::Admin];
 
+    /// Those that are part of Kubernetes' own `view`, `edit` and `admin`. KubeVirt's versions differ in them, and administrators
+    /// change them.
+    pub const OF_KUBERNETES: [Self; 3] = [Self::View, Self::Edit, Self::Admin];
+
     /// Its name in the cluster.
     pub const fn name(self) -> &'static str {
         match self {

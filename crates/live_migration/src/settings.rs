@@ -8,9 +8,9 @@ use api::Kind;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::core::ObjectMeta;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::roles::Era;
+use super::{record::BeforeUpgrade, roles::Era};
 use planner::plan::{Action, Object, Plan, Target};
 
 /// Where the ConfigMap is.
@@ -21,7 +21,9 @@ const GUARD: &str = "guard";
 const TAKE_OVER: &str = "takeOver";
 const KUBEVIRT_NAMESPACE: &str = "kubevirtNamespace";
 const REMEMBERED: &str = "rememberedLabels";
-const BEFORE_UPGRADE: &str = "rulesBeforeUpgrade";
+const BEFORE_UPGRADE: &str = "rolesBeforeUpgrade";
+/// Where nacre wrote down the rules alone. It is read, and replaced by the key above.
+const RULES_BEFORE_UPGRADE: &str = "rulesBeforeUpgrade";
 /// The key of the endpoints that machines may be sent to; an admission policy reads it.
 pub(crate) const SEND_TO: &str = "sendTo";
 
@@ -50,9 +52,8 @@ pub struct Settings {
     pub kubevirt_namespace: String,
     /// The labels others have put on `kubevirt.io:migrate`, so that they come back with the role if it is deleted.
     pub remembered: BTreeMap<String, String>,
-    /// The rules of a role, by its name, before an upgrade took the permissions to migrate out of it. A rollback
-    /// restores them.
-    pub before_upgrade: BTreeMap<String, Vec<PolicyRule>>,
+    /// What the roles were before an upgrade, if there was one. A rollback restores it.
+    pub before_upgrade: Option<BeforeUpgrade>,
     /// The endpoints in other clusters that tenants may send machines to, separated by commas.
     pub send_to: String,
 }
@@ -65,7 +66,7 @@ impl Default for Settings {
             take_over: false,
             kubevirt_namespace: "kubevirt".to_owned(),
             remembered: BTreeMap::new(),
-            before_upgrade: BTreeMap::new(),
+            before_upgrade: None,
             send_to: String::new(),
         }
     }
@@ -103,10 +104,16 @@ impl Settings {
                 Some(Ok(labels)) => labels,
                 Some(Err(_)) => return unknown(REMEMBERED, entry(REMEMBERED).unwrap_or_default()),
             },
-            before_upgrade: match entry(BEFORE_UPGRADE).map(serde_json::from_str) {
-                None => BTreeMap::new(),
-                Some(Ok(rules)) => rules,
-                Some(Err(_)) => return unknown(BEFORE_UPGRADE, entry(BEFORE_UPGRADE).unwrap_or_default()),
+            before_upgrade: match (entry(BEFORE_UPGRADE), entry(RULES_BEFORE_UPGRADE)) {
+                (Some(text), _) => match serde_json::from_str(text) {
+                    Ok(roles) => Some(roles),
+                    Err(_) => return unknown(BEFORE_UPGRADE, text),
+                },
+                (None, Some(text)) => match serde_json::from_str::<BTreeMap<String, Vec<PolicyRule>>>(text) {
+                    Ok(rules) => (!rules.is_empty()).then(|| BeforeUpgrade::of_rules(&rules)),
+                    Err(_) => return unknown(RULES_BEFORE_UPGRADE, text),
+                },
+                (None, None) => None,
             },
         })
     }
@@ -120,7 +127,8 @@ impl Settings {
         };
         // Maps with names as keys always become JSON.
         let remembered = serde_json::to_string(&self.remembered).unwrap_or_default();
-        let before_upgrade = serde_json::to_string(&self.before_upgrade).unwrap_or_default();
+        let before_upgrade = self.before_upgrade.as_ref().map(serde_json::to_string);
+        let before_upgrade = before_upgrade.and_then(Result::ok).unwrap_or_default();
         [
             (ROLES, roles),
             (GUARD, self.guard.name()),
@@ -131,9 +139,18 @@ impl Settings {
             (SEND_TO, &self.send_to),
         ]
         .into_iter()
-        .filter(|(key, value)| *key != SEND_TO || !value.is_empty())
+        .filter(|(key, value)| ![SEND_TO, BEFORE_UPGRADE].contains(key) || !value.is_empty())
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect()
+    }
+
+    /// The change that makes a ConfigMap say this. Entries of others stay.
+    pub(crate) fn patch(&self, found: &ConfigMap) -> Value {
+        let mut data = json!(self.data());
+        if found.data.as_ref().is_some_and(|data| data.contains_key(RULES_BEFORE_UPGRADE)) {
+            data[RULES_BEFORE_UPGRADE] = Value::Null;
+        }
+        json!({ "metadata": { "resourceVersion": found.metadata.resource_version }, "data": data })
     }
 
     /// The whole ConfigMap.
@@ -154,15 +171,18 @@ impl Settings {
 pub fn decide(found: Option<&ConfigMap>, asked: &Settings) -> Plan {
     match found {
         None => Plan::done().then(Action::Create(Object::of(Kind::ConfigMap, &asked.object()))),
-        Some(found) if found.data.as_ref() == Some(&asked.data()) => Plan::done(),
+        Some(found) if stands(found, asked) => Plan::done(),
         Some(found) => {
-            let patch = json!({
-                "metadata": { "resourceVersion": found.metadata.resource_version },
-                "data": asked.data(),
-            });
-            Plan::done().then(Action::Patch(Target::of(Kind::ConfigMap, &found.metadata), patch))
+            Plan::done().then(Action::Patch(Target::of(Kind::ConfigMap, &found.metadata), asked.patch(found)))
         }
     }
+}
+
+/// Whether a ConfigMap says what is asked for.
+fn stands(found: &ConfigMap, asked: &Settings) -> bool {
+    let data = found.data.clone().unwrap_or_default();
+    !data.contains_key(RULES_BEFORE_UPGRADE)
+        && asked.data().iter().all(|(key, value)| data.get(key) == Some(value))
 }
 
 impl Guard {
@@ -183,7 +203,7 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::Role;
+    use crate::{record::RoleBefore, roles::Role};
 
     #[test]
     fn what_was_asked_for_is_read_back() {
@@ -193,7 +213,10 @@ mod tests {
             take_over: true,
             kubevirt_namespace: "openshift-cnv".to_owned(),
             remembered: [("a".to_owned(), "b".to_owned())].into(),
-            before_upgrade: [("kubevirt.io:edit".to_owned(), Role::Edit.rules(Era::Old))].into(),
+            before_upgrade: Some(BeforeUpgrade {
+                roles: [("kubevirt.io:edit".to_owned(), RoleBefore::of(&Role::Edit.object(Era::Old)))].into(),
+                rolled_back: true,
+            }),
             send_to: "migrations.example.com:9185".to_owned(),
         };
         assert_eq!(Settings::read(&asked.object()), Ok(asked));
@@ -207,6 +230,31 @@ mod tests {
         assert_eq!(decide(Some(&asked.object()), &asked), Plan::done());
         let stricter = Settings { guard: Guard::Deny, ..asked.clone() };
         assert!(matches!(decide(Some(&asked.object()), &stricter).actions.as_slice(), [Action::Patch(..)]));
+    }
+
+    #[test]
+    fn the_rules_that_an_earlier_nacre_wrote_down_are_read_and_replaced() {
+        let rules = BTreeMap::from([("kubevirt.io:edit", Role::Edit.rules(Era::Old))]);
+        let mut config = Settings::default().object();
+        let data = config.data.as_mut().unwrap();
+        data.insert(RULES_BEFORE_UPGRADE.to_owned(), serde_json::to_string(&rules).unwrap());
+        let read = Settings::read(&config).unwrap();
+        let record = read.before_upgrade.clone().unwrap();
+        assert_eq!(record.roles["kubevirt.io:edit"], RoleBefore::of(&Role::Edit.object(Era::Old)));
+        let plan = decide(Some(&config), &read);
+        let [Action::Patch(_, patch)] = plan.actions.as_slice() else { panic!("{plan:?}") };
+        assert_eq!(patch["data"][RULES_BEFORE_UPGRADE], Value::Null);
+        assert_eq!(decide(Some(&read.object()), &read), Plan::done());
+        // An empty one names nothing to restore: what the roles are is written down before the next change.
+        config.data.as_mut().unwrap().insert(RULES_BEFORE_UPGRADE.to_owned(), "{}".to_owned());
+        assert_eq!(Settings::read(&config).unwrap().before_upgrade, None);
+    }
+
+    #[test]
+    fn entries_of_others_are_no_reason_to_write() {
+        let mut config = Settings::default().object();
+        config.data.as_mut().unwrap().insert("note".to_owned(), "mine".to_owned());
+        assert_eq!(decide(Some(&config), &Settings::default()), Plan::done());
     }
 
     #[test]

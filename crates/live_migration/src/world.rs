@@ -48,18 +48,29 @@ impl World {
         Settings::read(&self.config).unwrap()
     }
 
+    /// Asks as the command does: what the roles were is written down in the same write.
     pub(crate) fn ask(&mut self, roles: Era) {
+        let asked = Settings { roles: Some(roles), ..self.settings() };
+        self.config.data = Some(reconcile::noted(&self.observed(&asked)).data());
+    }
+
+    /// Asks as somebody does who edits the ConfigMap.
+    pub(crate) fn ask_by_hand(&mut self, roles: Era) {
         self.config.data = Some(Settings { roles: Some(roles), ..self.settings() }.data());
     }
 
-    pub(crate) fn plan(&self) -> Plan {
-        reconcile::decide(&Observed {
-            settings: &self.settings(),
+    pub(crate) fn observed<'a>(&'a self, settings: &'a Settings) -> Observed<'a> {
+        Observed {
+            settings,
             config: Some(&self.config),
             cluster_roles: &self.roles,
             virt_operator: None,
             repairs: Repairs { at: &[], now: jiff::Timestamp::UNIX_EPOCH },
-        })
+        }
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        reconcile::decide(&self.observed(&self.settings()))
     }
 
     pub(crate) fn role(&self, name: &str) -> Option<&ClusterRole> {
@@ -88,7 +99,9 @@ impl World {
                 found.metadata.resource_version = Some(version);
             }
             Action::Patch(target, patch) if target.kind == Kind::ConfigMap => {
+                assert_eq!(patch["metadata"]["resourceVersion"], *self.config.resource_version().unwrap());
                 self.config = merged(&self.config, patch);
+                self.config.metadata.resource_version = Some(format!("after-{}", self.writes));
             }
             Action::Delete(target) if target.kind == Kind::ClusterRole => {
                 self.roles.retain(|role| role.name_any() != target.name);
@@ -108,7 +121,10 @@ impl World {
 
     /// The aggregation controller catches up.
     pub(crate) fn settle_aggregation(&mut self) {
-        for name in ["view", "edit", "admin"] {
+        let is_aggregated = |role: &&ClusterRole| role.aggregation_rule.is_some();
+        let kubevirts = self.roles.iter().filter(is_aggregated).map(ResourceExt::name_any);
+        let kubevirts: Vec<String> = kubevirts.filter(|name| name.starts_with("kubevirt.io:")).collect();
+        for name in kubevirts.iter().map(String::as_str).chain(["view", "edit", "admin"]) {
             self.aggregate(name);
         }
     }

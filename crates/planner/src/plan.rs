@@ -348,12 +348,17 @@ fn shown(kind: Kind, body: &Value) -> Value {
 impl Event {
     /// A Normal Event.
     pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
-        Self { warning: false, reason, note: note.into() }
+        Self::of(false, reason, note.into())
     }
 
     /// A Warning Event.
     pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
-        Self { warning: true, reason, note: note.into() }
+        Self::of(true, reason, note.into())
+    }
+
+    fn of(warning: bool, reason: &'static str, note: String) -> Self {
+        debug_assert!(api::events::is_explained(reason), "{reason} is not in docs/troubleshooting.md");
+        Self { warning, reason, note }
     }
 }
 

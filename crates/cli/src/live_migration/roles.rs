@@ -180,16 +180,19 @@ async fn converge(
         // What nacre has written down meanwhile stays.
         let Settings { remembered, before_upgrade, .. } = looked.settings()?.unwrap_or_default();
         let asked = Settings { remembered, before_upgrade, ..asked.clone() };
+        let roles = looked.seen.roles(&asked, &[]);
+        // What the roles were stands in the settings as soon as these ask for an upgrade.
+        let noted = settings::decide(looked.seen.config.as_ref(), &reconcile::noted(&roles));
+        let roles = reconcile::Observed { config: None, ..roles };
         let steps = [
             controller.map_or_else(Plan::done, |who| access::decide(&looked.rbac, who)),
-            settings::decide(looked.seen.config.as_ref(), &asked),
+            noted,
             guard::decide(&looked.seen.guard(&asked, &[])),
-            reconcile::decide(&looked.seen.roles(&asked, &[])),
+            reconcile::decide(&roles),
         ];
-        let report = report(&looked.seen.roles(&asked, &[]));
+        let report = report(&roles);
         if change.dry_run {
-            let outline =
-                [&steps[0], &steps[1], &steps[2], &reconcile::outline(&looked.seen.roles(&asked, &[]))];
+            let outline = [&steps[0], &steps[1], &steps[2], &reconcile::outline(&roles)];
             let changes =
                 outline.into_iter().flat_map(|plan| plan.actions.iter().map(show::action)).collect();
             return answer(

@@ -75,7 +75,8 @@ fn one_permission_less_is_named_alone() {
     let found = finding(&oadp(&given));
     assert!(
         found.message.ends_with(
-            ": nacre does not know Velero's version, so backups in tenants' storage are not imported"
+            ": nacre does not know Velero's version, so backups in tenants' storage are not imported. With it they are \
+             from Velero 1.18.3 on"
         ),
         "{}",
         found.message

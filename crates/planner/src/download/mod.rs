@@ -278,6 +278,6 @@ fn refuse(seen: &Observed, condition: &'static str, reason: &'static str, messag
     let Some(write) = status::patch(seen, &status) else {
         return plan;
     };
-    let plan = plan.then(write).with_event(Event::warning(condition, message));
+    let plan = plan.then(write).with_event(Event::warning(reason, message));
     if seen.kind == Kind::DownloadRequest { plan.requeue_after(velero_view::UNTIL_READ) } else { plan }
 }

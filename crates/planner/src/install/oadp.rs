@@ -108,7 +108,8 @@ impl Gap {
             }
             "leases" => "there is no leader election: run one replica, as OADP does",
             "serverstatusrequests" => {
-                "nacre does not know Velero's version, so backups in tenants' storage are not imported"
+                "nacre does not know Velero's version, so backups in tenants' storage are not imported. With it they are \
+                 from Velero 1.18.3 on"
             }
             "volumesnapshotlocations" => "tenants bring storage although Velero can delete native snapshots",
             "dataprotectionapplications" => {

@@ -39,15 +39,15 @@ impl Velero {
         Self { without_agent: view.node_agent_is_missing(), version: view.velero_version() }
     }
 
-    /// Before 1.17 PodVolumeBackups and PodVolumeRestores have no `spec.cancel` and no phase `Canceled`.
-    fn cannot_cancel(&self, kind: Kind) -> bool {
-        let files = matches!(kind, Kind::PodVolumeBackup | Kind::PodVolumeRestore);
-        let version = || {
-            let (major, rest) = self.version.as_deref()?.trim_start_matches('v').split_once('.')?;
-            let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
-            Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
-        };
-        files && version().is_some_and(|version| version < (1, 17))
+    /// Whether Velero knows `spec.cancel` and the phase `Canceled` of such an operation: before 1.17 PodVolumeBackups and
+    /// PodVolumeRestores have neither. None if Velero's version is unknown.
+    fn can_cancel(&self, kind: Kind) -> Option<bool> {
+        if !matches!(kind, Kind::PodVolumeBackup | Kind::PodVolumeRestore) {
+            return Some(true);
+        }
+        let (major, rest) = self.version.as_deref()?.trim_start_matches('v').split_once('.')?;
+        let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?) >= (1, 17))
     }
 }
 
@@ -111,14 +111,19 @@ pub fn cancel(
 /// so one write takes both, and Velero keeps the message.
 fn write(operation: &Operation, message: &str, velero: &Velero, now: Timestamp) -> Option<Action> {
     let kind = operation.target.kind;
-    let too_old = velero.cannot_cancel(kind);
+    let can_cancel = velero.can_cancel(kind);
+    // The API server drops a field that the CRD does not have, and keeps the message of the same write.
+    let by_nacre = |message: &String| message.starts_with(BY_NACRE);
+    let was_dropped = !operation.is_cancelling && operation.message.as_ref().is_some_and(by_nacre);
+    let too_old = can_cancel.map_or(was_dropped, |can_cancel| !can_cancel);
     let obeys = || {
         let asked = operation.cancelling_since.unwrap_or(now);
         let limit = if operation.phase == "Canceling" { CANCELS_WITHIN } else { OBEYS_WITHIN };
         Duration::try_from(now.duration_since(asked)).unwrap_or_default() < limit
     };
     if velero.without_agent || too_old || (operation.is_cancelling && !obeys()) {
-        let phase = if too_old { "Failed" } else { "Canceled" };
+        // Every version knows this one.
+        let phase = if can_cancel == Some(true) { "Canceled" } else { "Failed" };
         let status = json!({"phase": phase, "message": message, "completionTimestamp": now_in_seconds(now)});
         let body = if too_old {
             json!({ "status": status })

@@ -180,11 +180,12 @@ fn where_nobody_obeys_nacre_writes_the_final_phase() {
     let now = at(60).to_string();
     let ended = |phase: &str| json!({"phase": phase, "message": WHY, "completionTimestamp": now});
     let asked = operation(Kind::PodVolumeRestore, "InProgress");
-    let without_agent = Velero { without_agent: true, version: None };
+    let known = Velero { without_agent: false, version: Some("v1.18.3".to_owned()) };
+    let without_agent = Velero { without_agent: true, ..known.clone() };
     let both = json!({"spec": {"cancel": true}, "status": ended("Canceled")});
     assert_eq!(written(&asked, &without_agent), std::slice::from_ref(&both));
     let waited = Operation { is_cancelling: true, cancelling_since: Some(at(50)), ..asked.clone() };
-    assert_eq!(written(&waited, &Velero::default()), [both]);
+    assert_eq!(written(&waited, &known), [both]);
     // A node agent that has begun to cancel it is waited for a minute.
     let begun = |since| Operation {
         phase: "Canceling".to_owned(),
@@ -192,13 +193,36 @@ fn where_nobody_obeys_nacre_writes_the_final_phase() {
         cancelling_since: Some(at(since)),
         ..asked.clone()
     };
-    assert_eq!(written(&begun(59), &Velero::default()).len(), 1);
-    assert_eq!(written(&begun(60), &Velero::default()), Vec::<Value>::new());
+    assert_eq!(written(&begun(59), &known).len(), 1);
+    assert_eq!(written(&begun(60), &known), Vec::<Value>::new());
     // Before 1.17 there is neither the field nor the phase, except for data movers.
     let old = Velero { without_agent: false, version: Some("v1.16.2".to_owned()) };
     assert_eq!(written(&asked, &old), [json!({"status": ended("Failed")})]);
     let moved = operation(Kind::DataDownload, "InProgress");
     assert_eq!(written(&moved, &old), [json!({"spec": {"cancel": true}, "status": {"message": WHY}})]);
+}
+
+/// A Velero whose version is not known may be one that cancels, or one whose CRD drops `spec.cancel`.
+#[test]
+fn a_velero_of_unknown_version_is_asked_and_where_the_field_is_dropped_nacre_writes_the_final_phase() {
+    let unknown = [Velero::default(), Velero { without_agent: false, version: Some("main".to_owned()) }];
+    let ended = json!({"phase": "Failed", "message": WHY, "completionTimestamp": at(60).to_string()});
+    let asked = operation(Kind::PodVolumeBackup, "InProgress");
+    for velero in unknown {
+        assert_eq!(written(&asked, &velero), [json!({"spec": {"cancel": true}, "status": {"message": WHY}})]);
+        let cancelling = Operation {
+            message: Some(WHY.to_owned()),
+            is_cancelling: true,
+            cancelling_since: Some(at(59)),
+            ..asked.clone()
+        };
+        assert_eq!(written(&cancelling, &velero), Vec::<Value>::new(), "it cancels");
+        let dropped = Operation { message: Some(WHY.to_owned()), ..asked.clone() };
+        assert_eq!(written(&dropped, &velero), [json!({ "status": ended })], "it cannot");
+        // The phase is one that every version knows.
+        let without_agent = Velero { without_agent: true, ..velero };
+        assert_eq!(written(&asked, &without_agent), [json!({"spec": {"cancel": true}, "status": ended})]);
+    }
 }
 
 #[test]
