@@ -5,13 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{Cluster, Executor, Leadership, chain};
-use planner::{Action, Event, Key, Plan, Target, gc, sync};
+use planner::{Action, Event, Key, Plan, Target, gc, restore, sync};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
+use crate::metrics::Metrics;
+
 /// How often to check whether a periodic job is due; the policy may change its period at any time.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// How often to look for Restores that Velero does not finish.
+const UNFINISHED: Duration = Duration::from_secs(30);
 /// Maximum number of remembered Events; beyond it, Events may be repeated.
 const MOST_LOGGED: usize = 10_000;
 
@@ -80,6 +84,28 @@ pub(crate) async fn collect(cluster: Arc<Cluster>, executor: Executor, leadershi
             let plan = Plan::done().then(action);
             if let Err(failure) = executor.execute(&about, &plan).await {
                 warn!(failure = %chain(&failure), "garbage collection: write failed; retrying at the next collection");
+            }
+        }
+    }
+}
+
+/// Ends the Restores from tenants' storage that Velero does not finish.
+pub(crate) async fn end_unfinished(
+    cluster: Arc<Cluster>,
+    executor: Executor,
+    leadership: Leadership,
+    metrics: Metrics,
+) {
+    loop {
+        sleep(UNFINISHED).await;
+        leadership.until_leader().await;
+        let Some((target, body)) = restore::unfinished(&cluster.look()) else { continue };
+        let (about, name) = (Key::new(target.kind, &target.namespace, &target.name), target.name.clone());
+        warn!(name, "restore: Velero does not finish it: ending it");
+        match executor.execute(&about, &Plan::done().then(Action::Patch(target, body))).await {
+            Ok(_) => metrics.gave_up(),
+            Err(failure) => {
+                warn!(name, failure = %chain(&failure), "restore: write failed; retrying in 30s");
             }
         }
     }

@@ -34,6 +34,7 @@ pub(crate) struct Metrics {
     decisions: Counter,
     failures: Counter,
     ignored: Counter,
+    given_up: Counter,
     reviews: Counter,
     rights_changes: Counter,
     can_migrate: Family<[(&'static str, &'static str); 1], Gauge>,
@@ -61,6 +62,7 @@ impl Metrics {
             decisions: Counter::default(),
             failures: Counter::default(),
             ignored: Counter::default(),
+            given_up: Counter::default(),
             reviews: Counter::default(),
             rights_changes: Counter::default(),
             can_migrate: Family::default(),
@@ -77,6 +79,8 @@ impl Metrics {
         );
         let help = "Backups in tenants' storage that contradict it and are ignored";
         registry.register("nacre_ignored_backups", help, metrics.ignored.clone());
+        let help = "Restores from tenants' storage that Velero did not finish, and nacre ended";
+        registry.register("nacre_restores_given_up", help, metrics.given_up.clone());
         let help = "SubjectAccessReviews made to find out what requesters are permitted";
         registry.register("nacre_access_reviews", help, metrics.reviews.clone());
         let help = "Subjects of RBAC that can live-migrate machines, as the leader last read it";
@@ -91,6 +95,11 @@ impl Metrics {
     /// Counts a Velero Backup that is not imported.
     pub(crate) fn ignored(&self) {
         self.ignored.inc();
+    }
+
+    /// Counts a Restore that Velero did not finish.
+    pub(crate) fn gave_up(&self) {
+        self.given_up.inc();
     }
 
     /// Counts a SubjectAccessReview.

@@ -154,6 +154,15 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         engine::poll_velero_version(client, namespace, cluster.clone(), leadership.clone()),
     );
     supervisor.spawn("sync", chores::synchronise(cluster.clone(), leadership.clone()));
+    supervisor.spawn(
+        "unfinished restores",
+        chores::end_unfinished(
+            cluster.clone(),
+            executor.clone(),
+            leadership.clone(),
+            context.metrics.clone(),
+        ),
+    );
     if everything_seen {
         supervisor.spawn("garbage collection", chores::collect(cluster, executor, leadership.clone()));
     }

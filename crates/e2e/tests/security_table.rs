@@ -1,6 +1,10 @@
 //! The table in docs/security.md is made of the tests: above each test that performs an attack stands a line
 //! `/// H5: what is tried`, or `/// H5` alone for one more test of the same scenario. A test whose name begins with a
-//! scenario's id belongs to it without saying so.
+//! scenario's id belongs to it without saying so. Further lines in lower case belong to what is tried. Two other lines
+//! say what `make test` does of it:
+//!
+//! - `/// only: make siege`: nothing;
+//! - `/// in make test: 200 of 1000 objects`: less than `make long` does. A test that uses `at_length` has such a line.
 //!
 //! `NACRE_GEN=1 cargo test --package e2e --test security_table` writes the table; without it, this fails if the page is
 //! not current.
@@ -9,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 const BEGIN: &str = "<!-- scenarios: made by `make gen` of the tests -->";
 const END: &str = "<!-- end of the scenarios -->";
@@ -34,8 +38,8 @@ type Id = (char, u32);
 struct Row {
     /// What is tried, in the words of one test or of several.
     tried: Vec<String>,
-    /// Names of tests, and whether they run only in `make long`.
-    tests: BTreeMap<String, bool>,
+    /// Names of tests, and where they run if not in `make test`, or how much of them does.
+    tests: BTreeMap<String, Option<String>>,
 }
 
 fn root() -> PathBuf {
@@ -65,12 +69,36 @@ fn id(text: &str) -> Option<Id> {
         .then(|| number.parse().ok().map(|number| (section, number)))?
 }
 
-/// The scenario that a comment names, and what it says is tried.
-fn named_above(line: &str) -> Option<(Id, Option<&str>)> {
-    let text = line.strip_prefix("/// ")?;
-    match text.split_once(": ") {
-        Some((name, tried)) => Some((id(name)?, Some(tried))),
-        None => Some((id(text)?, None)),
+/// The scenarios that the comments above a test name, and what they say is tried.
+fn named_above(above: &[&str]) -> Vec<(Id, Option<String>)> {
+    let mut named: Vec<(Id, Option<String>)> = Vec::new();
+    let mut continues = false;
+    for text in above.iter().filter_map(|line| line.strip_prefix("/// ")) {
+        let (name, tried) =
+            text.split_once(": ").map_or((text, None), |(name, tried)| (name, Some(tried.to_owned())));
+        let last = named.last_mut().and_then(|(_, tried)| tried.as_mut());
+        match (id(name), last) {
+            (Some(id), _) => {
+                named.push((id, tried));
+                continues = true;
+            }
+            (None, Some(last))
+                if continues && note(text).is_none() && !text.starts_with(char::is_uppercase) =>
+            {
+                *last = format!("{last} {text}");
+            }
+            _ => continues = false,
+        }
+    }
+    named
+}
+
+/// What a comment says of where a test runs, or how much of it.
+fn note(text: &str) -> Option<String> {
+    match text.split_once(": ")? {
+        ("only", target) => Some(format!("`{target}`")),
+        ("in make test", part) => Some(format!("in `make test`: {part}")),
+        _ => None,
     }
 }
 
@@ -92,10 +120,11 @@ fn long_files(makefile: &str) -> Result<Vec<String>> {
 }
 
 /// Collects the tests of a file. Attacks are functions of a program of their own, so they have no attribute.
-fn collect(path: &str, text: &str, long: &[String], rows: &mut BTreeMap<Id, Row>) {
-    let long = long.iter().any(|file| path.ends_with(file.as_str()));
+fn collect(path: &str, text: &str, long: &[String], rows: &mut BTreeMap<Id, Row>) -> Result<()> {
+    let long = long.iter().any(|file| path.ends_with(file.as_str())).then(|| "`make long`".to_owned());
     let is_attack = path.contains("e2e/tests/attacks/");
     let mut above: Vec<&str> = Vec::new();
+    let mut shortened = None;
     for line in text.lines().map(str::trim) {
         if line.starts_with("///") || line.starts_with("#[") {
             above.push(line);
@@ -106,17 +135,25 @@ fn collect(path: &str, text: &str, long: &[String], rows: &mut BTreeMap<Id, Row>
                 || (is_attack && line.starts_with("pub(crate) async fn "));
         let name = line.split_once("fn ").and_then(|(_, rest)| rest.split_once('(')).map(|(name, _)| name);
         if let Some(name) = name.filter(|_| is_test) {
-            let said = above.iter().filter_map(|line| named_above(line));
-            for (id, tried) in said.chain(named_inside(name).map(|id| (id, None))) {
+            let notes = above.iter().filter_map(|line| line.strip_prefix("/// ")).find_map(note);
+            let notes = notes.or_else(|| long.clone());
+            let said = named_above(&above).into_iter().chain(named_inside(name).map(|id| (id, None)));
+            shortened = None;
+            for (id, tried) in said {
                 let row = rows.entry(id).or_default();
-                row.tests.insert(name.to_owned(), long);
-                if let Some(tried) = tried {
-                    row.tried.push(tried.to_owned());
-                }
+                row.tests.insert(name.to_owned(), notes.clone());
+                row.tried.extend(tried.filter(|tried| !row.tried.contains(tried)));
+                shortened = Some(name).filter(|_| notes.is_none());
             }
+        }
+        if line.contains("at_length(")
+            && let Some(name) = shortened
+        {
+            bail!("write `/// in make test: how much of it` above {name}, which uses at_length");
         }
         above.clear();
     }
+    Ok(())
 }
 
 fn table(rows: &BTreeMap<Id, Row>) -> Result<String> {
@@ -133,10 +170,9 @@ fn table(rows: &BTreeMap<Id, Row>) -> Result<String> {
         let named = row.tests.keys().any(|test| named_inside(test).any(|id| id == (*section, *number)));
         ensure!(named, "none of {:?} has {section}{number} in its name", row.tests.keys());
         let tried = row.tried.join("; ");
-        let tests = row
-            .tests
-            .iter()
-            .map(|(name, long)| format!("`{name}`{}", if *long { " (`make long`)" } else { "" }));
+        let tests = row.tests.iter().map(|(name, note)| {
+            format!("`{name}`{}", note.as_ref().map_or(String::new(), |note| format!(" ({note})")))
+        });
         all.insert((*section, *number), format!("{tried} | {} |", tests.collect::<Vec<_>>().join(", ")));
     }
     lines.extend(all.iter().map(|((section, number), rest)| format!("| {section}{number} | {rest}")));
@@ -150,7 +186,7 @@ fn the_table_is_what_the_tests_say() -> Result<()> {
     files(&root().join("crates"), &mut found)?;
     let long = long_files(&fs::read_to_string(root().join("Makefile"))?)?;
     for path in found {
-        collect(&path.to_string_lossy(), &fs::read_to_string(&path)?, &long, &mut rows);
+        collect(&path.to_string_lossy(), &fs::read_to_string(&path)?, &long, &mut rows)?;
     }
     ensure!(rows.len() >= 60, "only {} rows", rows.len());
     let wanted = table(&rows)?;
@@ -179,10 +215,10 @@ fn a_scenario_is_read_from_a_comment_or_a_name() {
     );
     let text = "/// H5: a thing is tried\n/// G9\n#[test]\nfn h5_it_fails() {}\n\n/// G1: a rule\npub fn rule() {}\n\
                 #[test]\nfn c3_another() {}\n#[test]\nfn x_ray() {}\n";
-    collect("crates/e2e/tests/slow/rotation.rs", text, &long, &mut rows);
+    collect("crates/e2e/tests/slow/rotation.rs", text, &long, &mut rows).unwrap();
     assert_eq!(rows.keys().collect::<Vec<_>>(), [&('C', 3), &('G', 9), &('H', 5)]);
     assert_eq!(rows[&('H', 5)].tried, ["a thing is tried"]);
-    assert!(rows[&('H', 5)].tests["h5_it_fails"]);
+    assert_eq!(rows[&('H', 5)].tests["h5_it_fails"].as_deref(), Some("`make long`"));
     assert!(table(&rows).is_err(), "nobody says what C3 is");
     rows.remove(&('C', 3));
     let error = table(&rows).unwrap_err().to_string();
@@ -192,4 +228,17 @@ fn a_scenario_is_read_from_a_comment_or_a_name() {
     assert!(error.contains("has G9 in its name"), "a comment alone is not enough: {error}");
     rows.remove(&('G', 9));
     assert!(table(&rows).unwrap().contains("| H5 | a thing is tried | `h5_it_fails` (`make long`) |"));
+}
+
+#[test]
+fn what_is_tried_may_take_several_lines_and_a_test_says_how_much_of_it_runs() {
+    let mut rows = BTreeMap::new();
+    let text = "/// H5: a thing is\n/// tried\n/// And more.\n/// only: make siege\n#[test]\nfn h5_a() {}\n\
+                /// H5: a thing is tried\n/// in make test: 2 of 9\n#[test]\nfn h5_b() {\nat_length(2, 9);\n}\n";
+    collect("a.rs", text, &[], &mut rows).unwrap();
+    let row = "| H5 | a thing is tried | `h5_a` (`make siege`), `h5_b` (in `make test`: 2 of 9) |";
+    assert!(table(&rows).unwrap().ends_with(row), "{:?}", table(&rows));
+    let silent = "/// H5: a thing\n#[test]\nfn h5_c() {\nat_length(2, 9);\n}\n";
+    let error = collect("a.rs", silent, &[], &mut rows).unwrap_err().to_string();
+    assert!(error.contains("above h5_c"), "{error}");
 }

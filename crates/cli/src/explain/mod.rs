@@ -103,7 +103,7 @@ struct Explanation {
     volumes: Vec<ClaimMethod>,
     /// What of the backup could not be restored.
     #[serde(skip_serializing_if = "Option::is_none")]
-    not_restorable: Option<&'static str>,
+    not_restorable: Option<String>,
     /// Kinds that would be left out, since the caller lacks permissions for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
@@ -459,7 +459,7 @@ fn doing(world: &World, manifest: &Manifest, policy: Source) -> Option<String> {
 }
 
 /// What of a backup could not be restored, if Velero were given this. One that waits is given what it asks for.
-fn not_restorable(world: &World, manifest: &Manifest, given: Option<&Value>) -> Option<&'static str> {
+fn not_restorable(world: &World, manifest: &Manifest, given: Option<&Value>) -> Option<String> {
     let Manifest::Backup(backup) = manifest else { return None };
     let asked = &backup.spec.backup_spec;
     let mut given: api::velero::BackupSpec = match given {

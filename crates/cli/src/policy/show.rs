@@ -252,6 +252,7 @@ mod tests {
           requester.unrecorded                            ignore                        default
           restore.fromPlatformStorage.excludedResources   resourcequotas, limitranges   default
           restore.fromTenantStorage.allowedResources      configmaps and 17 more        default
+          restore.fromTenantStorage.finalizeTimeout       30m                           default
           restore.fromTenantStorage.maxItems              100000                        default
           restore.fromTenantStorage.pods                  auto                          default
           restore.hookTimeout                             10m                           default

@@ -9,7 +9,7 @@ use kube::api::{Patch, PatchParams};
 use planner::location::review::{StorageRequest, Weighed, Word, weigh};
 use serde_json::{Value, json};
 
-use super::facts::Facts;
+use super::{facts::Facts, show::reads};
 use crate::{
     allowed::{self, Source},
     connect::Session,
@@ -142,6 +142,9 @@ async fn decide(
             qualified::<Request>(&summary.request),
             if before { format!("{name} is {verb} already") } else { format!("{name} {verb}{place}") },
         ));
+        if word == Word::Approve && !before {
+            remark(format_args!("{name}: {}", reads()));
+        }
         if word == Word::Approve && summary.differences.is_some_and(|list| !list.is_empty()) {
             remark(format_args!(
                 "{name} was changed meanwhile, and is not used until its requested spec is restored"

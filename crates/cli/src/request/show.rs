@@ -7,7 +7,7 @@ use api::{
 use jiff::Timestamp;
 use kube::api::ListParams;
 use planner::{
-    location::review::{StorageRequest, Weighed, Word, obstacle, remarkable, weigh},
+    location::review::{StorageRequest, VELERO_READS, Weighed, Word, obstacle, remarkable, weigh},
     ownership::annotation,
 };
 use serde::Serialize;
@@ -186,7 +186,15 @@ fn allows(asked: &StorageRequest<'_>, summary: &Summary) -> Vec<String> {
     lines.push(format!(
         "owners of namespace {namespace} may name {location} in their backups, and restore from it"
     ));
+    lines.push(reads());
     lines
+}
+
+/// What the owners of storage can read, in words for an approver.
+pub(super) fn reads() -> String {
+    format!(
+        "{VELERO_READS}: those of the whole cluster, or, where Velero is for tenants alone, of all tenants' namespaces"
+    )
 }
 
 /// Who wrote the decision last. The API server keeps that by program.
@@ -337,6 +345,7 @@ mod tests {
           Velero may read and write http://store.example.com, bucket backups, under shop/daily
           with the key cloud of the Secret keys there; nacre follows when that is replaced, and takes static credentials only
           owners of namespace shop may name mine in their backups, and restore from it
+          whoever owns the storage of a backup can read all Secrets that Velero can read: those of the whole cluster, or, where Velero is for tenants alone, of all tenants' namespaces
 
         Attention:
           its endpoint is not encrypted: whoever is on the way can read what is backed up

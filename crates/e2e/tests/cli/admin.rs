@@ -96,9 +96,13 @@ async fn requests_are_looked_at_and_decided_by_name() -> Result<()> {
     let seen = shown(test_cluster, "asks/mine").await?;
     let version = seen["resourceVersion"].as_str().context("a version")?;
     let page = says(test_cluster, &["request", "show", "asks/mine"]).await?;
-    for words in
-        ["Velero may read and write http://", "bucket asks-first, under asks", "not encrypted", version]
-    {
+    for words in [
+        "Velero may read and write http://",
+        "bucket asks-first, under asks",
+        "can read all Secrets that Velero can read",
+        "not encrypted",
+        version,
+    ] {
         assert!(page.contains(words), "{words}: {page}");
     }
     ann.says(&["location", "delete", "mine", "--yes", "--wait"]).await?;
@@ -117,6 +121,7 @@ async fn requests_are_looked_at_and_decided_by_name() -> Result<()> {
     )
     .await?;
     assert!(ended.stderr.contains("ready: Velero can use it"), "{ended:#?}");
+    assert!(ended.stderr.contains("can read all Secrets that Velero can read"), "{ended:#?}");
     assert!(ended.with(0)?.starts_with("asks/mine approved: http://"));
     assert!(says(test_cluster, &["request", "approve", "asks/mine"]).await?.contains("is approved already"));
     let seen = shown(test_cluster, "asks/mine").await?;

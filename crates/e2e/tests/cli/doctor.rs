@@ -37,7 +37,7 @@ async fn examined(test_cluster: &TestCluster, more: &[&str], code: i32) -> Resul
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
+async fn a_healthy_cluster_has_no_problem_and_one_warning() -> Result<()> {
     let test_cluster = test_cluster().await?;
     // There are no nodes, and so no pods: nacre runs outside the cluster, and the Deployment's status is set by hand.
     let pods = json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}});
@@ -51,7 +51,13 @@ async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
     deployments.patch("velero", &PatchParams::default(), &Patch::Strategic(ready)).await?;
     let mark = test_cluster.bed.audit().mark().await?;
     let diagnosis = examined(test_cluster, &["--as", "dora", "--as-group", "system:masters"], 0).await?;
-    assert!(of(&diagnosis, "warning").is_empty() && of(&diagnosis, "problem").is_empty(), "{diagnosis:#}");
+    // The policy lets tenants bring storage, with approval: no more can be said for it.
+    let warnings: Vec<_> = of(&diagnosis, "warning").iter().map(|one| one["message"].to_string()).collect();
+    assert!(
+        matches!(&warnings[..], [one] if one.contains("all Secrets that Velero can read")),
+        "{diagnosis:#}"
+    );
+    assert!(of(&diagnosis, "problem").is_empty(), "{diagnosis:#}");
     assert!(of(&diagnosis, "not-checked").is_empty(), "{diagnosis:#}");
     let fine: Vec<_> = of(&diagnosis, "ok").iter().map(|one| one["message"].to_string()).collect();
     for words in [
@@ -64,7 +70,6 @@ async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
         "its certificate fits",
         "velero/nacre_",
         "set by ConfigMap nacre-policy",
-        "nothing risky",
     ] {
         assert!(fine.iter().any(|message| message.contains(words)), "{words}: {diagnosis:#}");
     }
@@ -74,7 +79,7 @@ async fn a_healthy_cluster_gets_a_clean_bill() -> Result<()> {
 
     let page = nacre(&test_cluster.bed.kubeconfig(), &["doctor"]).await?.with(0)?;
     in_the_guide(&page);
-    assert!(page.starts_with("Velero\n  ok ") && page.ends_with("nothing is wrong\n"), "{page}");
+    assert!(page.starts_with("Velero\n  ok ") && page.ends_with("1 warning\n"), "{page}");
 
     // For a user without permissions, every line says "not checked".
     let otto = Person::new(test_cluster, "curious", "otto").await?;

@@ -31,8 +31,8 @@ async fn two_pods_are_ready_with_probes_limits_and_a_disruption_budget_and_docto
         (Some(2), Some(2), Some(1))
     );
 
-    // The one thing it warns of is the policy, which nobody has set yet.
-    let page = cluster.cli(&["doctor", "--output=json"]).await?.with_code(0)?;
+    // The one problem is the policy, which nobody has set yet: everybody can bring storage.
+    let page = cluster.cli(&["doctor", "--output=json"]).await?.with_code(1)?;
     let diagnosis: Value = serde_json::from_str(&page)?;
     let findings = diagnosis["findings"].as_array().context("no findings")?;
     let bad =

@@ -47,6 +47,8 @@ async fn upgraded<W: Way>(way: &W, namespace: &str) -> Result<()> {
     say(&format!("{namespace}: upgraded from {from}, {} requests arrived meanwhile", requested.len()))?;
     requested.insert(0, "before".to_owned());
     each_is_created_once(&tenant, &requested).await?;
+    // Who may bring storage is for administrators to say.
+    cluster.set_policy("storageLocations: { requireApproval: true }").await?;
     let code = i32::from(!W::WITH_ADMISSION);
     let page =
         eventually("doctor", PATIENCE, async || cluster.cli(&["doctor"]).await?.with_code(code)).await?;

@@ -27,6 +27,7 @@ fn huge((version, kind): (&str, &str), number: usize) -> Result<DynamicObject> {
 }
 
 /// H9: hundreds of megabytes that a bucket brought along, and nacre starts
+/// in make test: 200 of 1000 objects
 #[tokio::test(flavor = "multi_thread")]
 async fn h9_a_start_over_a_thousand_objects_of_a_mebibyte_takes_little_memory() -> Result<()> {
     let many = at_length(200, 1000);

@@ -36,6 +36,7 @@ pub(crate) fn reference(status: &NonAdminBackupStorageLocationStatus) -> String 
 
 /// C1: a credential that runs a program (`credential_process`)
 /// C14: a Secret with more keys than the location names
+/// in make test: shorter waits
 #[tokio::test(flavor = "multi_thread")]
 async fn c1_c14_a_tenant_brings_a_bucket_and_an_administrator_decides() -> Result<()> {
     let test_cluster = TestCluster::build().await?;
@@ -162,6 +163,7 @@ async fn c1_c14_a_tenant_brings_a_bucket_and_an_administrator_decides() -> Resul
 }
 
 /// A3
+/// in make test: shorter waits
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_lost_comes_back_from_the_buckets_and_forgeries_give_nobody_anything() -> Result<()> {
     let test_cluster =

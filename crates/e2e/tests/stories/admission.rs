@@ -494,11 +494,23 @@ async fn a_pod_whose_hook_may_take_hours_is_refused_unless_administrators_exempt
     eventually("pods to be accepted", TIMEOUT, async || anyhow::Ok(pods.create(&dry, &pod("30m")?).await?))
         .await?;
     refused_by("nacre-hook-timeouts", pods.create(&dry, &pod("999h")?).await)?;
+    // Annotations can be written with a status too.
+    pods.create(&PostParams::default(), &pod("30m")?).await?;
+    let longer = async || {
+        let longer = json!({"metadata": {"annotations": {"post.hook.backup.velero.io/timeout": "999h"}}});
+        pods.patch_status("db", &PatchParams::default(), &Patch::Merge(longer)).await
+    };
+    refused_by("nacre-hook-timeouts", longer().await)?;
 
     let namespaces = Api::<Namespace>::all(test_cluster.bed.client().await?);
     let label = Patch::Merge(json!({"metadata": {"labels": {"nacre.dev/any-hook-timeout": "true"}}}));
     namespaces.patch("shop", &PatchParams::default(), &label).await?;
-    eventually("the exemption", TIMEOUT, async || anyhow::Ok(pods.create(&dry, &pod("999h")?).await?))
-        .await?;
+    let patched = eventually("the exemption", TIMEOUT, async || anyhow::Ok(longer().await?)).await?;
+    let annotations = patched.metadata.annotations.unwrap_or_default();
+    assert_eq!(annotations["post.hook.backup.velero.io/timeout"], "999h", "a status carries annotations");
+    let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+    let other =
+        Patch::Merge(json!({"metadata": {"annotations": {"pre.hook.backup.velero.io/timeout": "999h"}}}));
+    pods.patch("db", &dry_run, &other).await?;
     Ok(())
 }

@@ -20,7 +20,8 @@ use crate::tarball::Tarball;
 /// The tenant's bucket.
 const BUCKET: &str = "tenants";
 /// Tenants may bring storage, once an administrator has said yes; the bed's own store is on this machine.
-const POLICY: &str = "storageLocations: {requireApproval: true, endpoints: {allow: [\"127.0.0.1\"]}}";
+pub(crate) const POLICY: &str =
+    "storageLocations: {requireApproval: true, endpoints: {allow: [\"127.0.0.1\"]}}";
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(90);
 
 /// Velero's word that whatever an object brings along comes back, whatever the filters say.

@@ -35,7 +35,7 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     let mut given = generate::backup(seen, policy, &LeftOut::default()).spec;
     // A location that is not there yet is the tenant's own too.
     given.storage_location.clone_from(&seen.spec().backup_spec.storage_location);
-    result.warnings.extend(not_restorable(&given, policy).map(str::to_owned));
+    result.warnings.extend(not_restorable(&given, policy));
     result.warnings.extend(volumes::nothing_protects(seen, policy));
     result
 }

@@ -10,11 +10,29 @@ const IN_PODS: &str = "volume data that is saved from inside pods could NOT be r
                        --snapshot-move-data where the claims' driver takes snapshots, or ask the administrators to allow \
                        pods (restore.fromTenantStorage.pods)";
 
+/// nacre does not read pods, so it does not know whether there is such an annotation.
+const BY_ANNOTATION: &str = "volume data that is saved because of a pod's annotation backup.velero.io/backup-volumes \
+                             could NOT be restored, since pods do not come back from your own storage in this \
+                             cluster. What to do: use the cluster's own storage, or --snapshot-move-data where the \
+                             claims' driver takes snapshots";
+
+const IN_THE_CLUSTER: &str = "snapshots that stay in the cluster (snapshotVolumes: true without snapshotMoveData) could \
+                              NOT be restored from a backup in your own storage. What to do: use --snapshot-move-data, \
+                              or the cluster's own storage";
+
 /// What could not be restored of a backup for which Velero is given this spec, by the policy as it is now.
-pub fn not_restorable(given: &BackupSpec, policy: &Policy) -> Option<&'static str> {
+pub fn not_restorable(given: &BackupSpec, policy: &Policy) -> Option<String> {
+    given.storage_location.as_ref()?;
     let from_pods = given.default_volumes_to_fs_backup == Some(true);
     let stays_away = !policy.restore.from_tenant_storage.pods_come_back();
-    (given.storage_location.is_some() && from_pods && stays_away).then_some(IN_PODS)
+    let stays_here = given.snapshot_volumes == Some(true) && given.snapshot_move_data != Some(true);
+    let lost = [
+        (from_pods && stays_away, IN_PODS),
+        (!from_pods && stays_away, BY_ANNOTATION),
+        (stays_here, IN_THE_CLUSTER),
+    ];
+    let lost: Vec<&str> = lost.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
+    (!lost.is_empty()).then(|| lost.join(". And "))
 }
 
 #[cfg(test)]
@@ -36,9 +54,32 @@ mod tests {
         assert!(not_restorable(&own, &policy).is_some());
         let platform = BackupSpec { storage_location: None, ..own.clone() };
         assert_eq!(not_restorable(&platform, &policy), None);
-        let moved = BackupSpec { default_volumes_to_fs_backup: None, ..own.clone() };
-        assert_eq!(not_restorable(&moved, &policy), None);
+        let annotated = BackupSpec { default_volumes_to_fs_backup: None, ..own.clone() };
+        let lost = not_restorable(&annotated, &policy).unwrap_or_default();
+        assert!(lost.contains("backup.velero.io/backup-volumes could NOT be restored"), "{lost}");
         policy.restore.from_tenant_storage.pods = TenantPods::Baseline;
         assert_eq!(not_restorable(&own, &policy), None);
+        assert_eq!(not_restorable(&annotated, &policy), None);
+    }
+
+    #[test]
+    fn snapshots_that_stay_in_the_cluster_do_not_come_back_from_own_storage() {
+        let own = BackupSpec {
+            storage_location: Some("mine".to_owned()),
+            snapshot_volumes: Some(true),
+            ..BackupSpec::default()
+        };
+        let mut policy = Policy::default();
+        policy.restore.from_tenant_storage.pods = TenantPods::Baseline;
+        let lost = not_restorable(&own, &policy).unwrap_or_default();
+        assert!(lost.starts_with("snapshots that stay in the cluster"), "{lost}");
+        let moved = BackupSpec { snapshot_move_data: Some(true), ..own.clone() };
+        assert_eq!(not_restorable(&moved, &policy), None);
+        let platform = BackupSpec { storage_location: None, ..own.clone() };
+        assert_eq!(not_restorable(&platform, &policy), None);
+        policy.restore.from_tenant_storage.pods = TenantPods::None;
+        let both = BackupSpec { default_volumes_to_fs_backup: Some(true), ..own };
+        let lost = not_restorable(&both, &policy).unwrap_or_default();
+        assert!(lost.contains("inside pods") && lost.contains(". And snapshots that stay"), "{lost}");
     }
 }

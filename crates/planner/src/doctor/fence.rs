@@ -41,25 +41,37 @@ pub(super) fn state(seen: &Observed) -> Fence {
 
 /// Reports which mode is on: whether administrators and tenants share a Velero.
 pub(super) fn examine(seen: &Observed) -> Option<Finding> {
-    let fence = seen.values().ok().is_some_and(|values| values.get("fence") == Some(&true.into()));
-    if fence { dedicated(seen) } else { shared(seen) }
+    if is_dedicated(seen) { dedicated(seen) } else { shared(seen) }
+}
+
+fn is_dedicated(seen: &Observed) -> bool {
+    seen.values().ok().is_some_and(|values| values.get("fence") == Some(&true.into()))
+}
+
+/// Whether Velero is for tenants alone, as far as is known without permissions outside their namespaces.
+pub(super) fn is_held_to_tenants(seen: &Observed) -> bool {
+    is_dedicated(seen) && wide_binding(seen).is_none()
+}
+
+/// What gives Velero permissions everywhere, and is not of nacre's installation.
+fn wide_binding(seen: &Observed) -> Option<Object> {
+    let Reading::Found(rbac) = &seen.rbac else { return None };
+    let mut bindings = rbac.cluster_role_bindings.iter().map(|one| Object::of(Kind::ClusterRoleBinding, one));
+    bindings.find(|one| !is_ours(one) && binds_velero(one, &seen.namespace))
 }
 
 /// Velero is for tenants alone: nothing gives it permissions everywhere.
 fn dedicated(seen: &Observed) -> Option<Finding> {
-    let Reading::Found(rbac) = &seen.rbac else { return None };
-    let bindings = rbac.cluster_role_bindings.iter().map(|one| Object::of(Kind::ClusterRoleBinding, one));
-    let mut wide = bindings.filter(|one| !is_ours(one) && binds_velero(one, &seen.namespace));
-    let Some(first) = wide.next() else {
+    let Reading::Found(_) = &seen.rbac else { return None };
+    let Some(wide) = wide_binding(seen) else {
         return Some(AREA.ok(
-            "Velero is for tenants alone (dedicated mode): it is not cluster-admin, and RBAC holds it to tenants' namespaces; \
-             whoever brings storage can have it read all of these",
+            "Velero is for tenants alone (dedicated mode): it is not cluster-admin, and RBAC holds it to tenants' namespaces",
         ));
     };
     let message = format!(
         "Velero is for tenants alone (dedicated mode), and clusterrolebinding/{} still gives it the role {} everywhere",
-        first.name(),
-        first.body["roleRef"]["name"].as_str().unwrap_or_default()
+        wide.name(),
+        wide.body["roleRef"]["name"].as_str().unwrap_or_default()
     );
     Some(AREA.problem(message, seen.installer()))
 }
@@ -68,8 +80,8 @@ fn shared(seen: &Observed) -> Option<Finding> {
     match state(seen) {
         Fence::Closed => Some(AREA.ok(
             "administrators and tenants share one Velero (shared mode), and the API server holds what it creates for tenants \
-             to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out, \
-             nor what Velero reads for whoever brings storage. A Velero for tenants alone would not be cluster-admin: kubectl nacre install --velero-namespace velero-tenants --fence",
+             to their namespaces; it cannot hold webhook configurations and admission policies, which filters leave out. \
+             A Velero for tenants alone would not be cluster-admin: kubectl nacre install --velero-namespace velero-tenants --fence",
         )),
         Fence::Open => Some(AREA.problem(
             "administrators and tenants share one Velero (shared mode), and the API server does not hold what it creates for \

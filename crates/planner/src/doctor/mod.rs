@@ -10,6 +10,7 @@
 //! | `fence` | whether the API server holds what Velero creates for tenants |
 //! | `webhook` | whether the API server can ask nacre |
 //! | `rights` | who holds more than they should: tenants' roles, Velero's namespace, migrations |
+//! | `tenants_storage` | what tenants who bring storage can have Velero read |
 //! | `settings` | the policy: what is wrong with it, and what in it is risky |
 
 mod fence;
@@ -20,6 +21,7 @@ mod recorder;
 mod rights;
 mod settings;
 mod storage;
+mod tenants_storage;
 mod velero;
 mod webhook;
 

@@ -3,11 +3,11 @@
 use kube::ResourceExt as _;
 
 use super::fence::{self, Fence};
-use super::{Area, Finding, Observed, recorder};
+use super::{Area, Finding, Observed, recorder, tenants_storage};
 use crate::install::VELERO_VIEW;
 use crate::policy::{
     Adoption, CONFIG_MAP, KEY, Loaded, NativeSnapshots, Policies, Policy, Problem, Reading, RequesterMode,
-    Source, StorageMode, TenantPods, Vanished, VeleroView, WHEN_VANISHED, counts,
+    Source, TenantPods, Vanished, VeleroView, WHEN_VANISHED, counts,
 };
 
 const AREA: Area = Area::Policy;
@@ -85,15 +85,7 @@ struct Risk {
     fix: &'static str,
 }
 
-const RISKS: [Risk; 7] = [
-    Risk {
-        found: |policy| {
-            !policy.storage_locations.require_approval
-                && policy.storage_locations.mode != StorageMode::Platform
-        },
-        message: "approval is off: every owner of a namespace can have Velero talk to storage of their choice",
-        fix: "set storageLocations.requireApproval: true, or storageLocations.mode: platform",
-    },
+const RISKS: [Risk; 6] = [
     Risk {
         found: |policy| policy.storage_locations.allow_insecure_skip_tls_verify,
         message: "locations of tenants may do without checking certificates",
@@ -140,6 +132,7 @@ fn risks(seen: &Observed, policies: &Policies) -> Vec<Finding> {
             Some(AREA.note(format!("for the namespaces of overrides[{at}], {}", risk.message)))
         })
         .collect();
+    findings.extend(tenants_storage::examine(seen, policies));
     findings.extend(view_without_rights(seen, base));
     findings.extend(pods_without_fence(seen, base));
     findings.extend(recorder::unrecorded(seen, base));

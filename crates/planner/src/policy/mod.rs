@@ -183,6 +183,9 @@ pub struct FromTenantStorage {
     /// The most objects that a backup may have to be restored; 0 means without limit. The number is the one that the
     /// backup says, and its owner may have written it: only the limits of Velero's pod hold against a forged one.
     pub max_items: u32,
+    /// How long Velero may take to finish a restore, once all is restored, before nacre ends it; 0 means without limit.
+    /// Velero itself waits ten minutes each for volumes and for hooks.
+    pub finalize_timeout: Duration,
     /// Whether the API server holds pods that a tenant's restore creates to Pod Security level baseline. No setting: it
     /// is seen in the cluster.
     #[serde(skip)]
@@ -190,6 +193,11 @@ pub struct FromTenantStorage {
 }
 
 impl FromTenantStorage {
+    /// How long Velero may take to finish a restore; none without limit.
+    pub fn finalize_timeout(&self) -> Option<Wait> {
+        self.finalize_timeout.to_std().filter(|limit| !limit.is_zero())
+    }
+
     /// Whether pods come back.
     pub fn pods_come_back(&self) -> bool {
         match self.pods {
@@ -334,7 +342,13 @@ impl Default for RestorePolicy {
 impl Default for FromTenantStorage {
     fn default() -> Self {
         let allowed_resources = resources::HARMLESS.map(str::to_owned).to_vec();
-        Self { allowed_resources, pods: TenantPods::default(), max_items: 100_000, pods_are_fenced: false }
+        Self {
+            allowed_resources,
+            pods: TenantPods::default(),
+            max_items: 100_000,
+            finalize_timeout: Duration::from("30m"),
+            pods_are_fenced: false,
+        }
     }
 }
 

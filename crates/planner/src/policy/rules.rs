@@ -246,6 +246,7 @@ fn of_periods(policy: &Policy) -> Vec<Finding> {
     let timeouts = [
         ("backup.hookTimeout", &policy.backup.hook_timeout),
         ("restore.hookTimeout", &policy.restore.hook_timeout),
+        ("restore.fromTenantStorage.finalizeTimeout", &policy.restore.from_tenant_storage.finalize_timeout),
         ("requester.maxAge", &policy.requester.max_age),
     ];
     for (path, limit) in policy.volumes.all().into_iter().chain(timeouts) {

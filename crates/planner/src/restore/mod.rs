@@ -8,6 +8,7 @@ mod from_tenants;
 mod generate;
 mod modifier;
 mod status;
+mod unfinished;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub use check::check_spec;
 pub use data::DataFacts;
 pub use modifier::MODIFIERS;
 pub(crate) use modifier::NEVER as NEVER_FROM_TENANTS;
+pub use unfinished::unfinished;
 
 use crate::dedicated::VeleroAccess;
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, own_restore_name, storage};

@@ -136,6 +136,7 @@ impl State {
 
     pub(super) fn queue_restore(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
         note(&mut self.restore_queue, self.velero_restores.source(), before, after);
+        self.note_finalizing(before, after);
         self.note_restore_job(before, after);
         self.account_for_restore(before, after);
     }

@@ -4,6 +4,7 @@
 //! time (`Moment`): the engine does so with real watches and replies, the tests with simulated ones.
 
 mod credentials;
+mod finalizing;
 mod index;
 mod indexes;
 mod lookup;
@@ -179,6 +180,7 @@ pub struct State {
     volumes: Index<Key>,
     /// When volume operations that are not over last changed.
     volume_notes: HashMap<Key, VolumeNote>,
+    finalizing: finalizing::Finalizing,
     /// The names of restore requests by namespace and name of the backup.
     restores_from: Index<String>,
     /// The names of backup requests by namespace and schedule.
@@ -264,6 +266,7 @@ impl State {
             deletions: Index::default(),
             volumes: Index::default(),
             volume_notes: HashMap::new(),
+            finalizing: finalizing::Finalizing::default(),
             restores_from: Index::default(),
             runs: Index::default(),
             schedules_stored_in: SharedIndex::default(),

@@ -139,6 +139,6 @@ fn write(operation: &Operation, message: &str, velero: &Velero, now: Timestamp) 
 }
 
 /// Kubernetes writes times in whole seconds.
-fn now_in_seconds(now: Timestamp) -> String {
+pub(crate) fn now_in_seconds(now: Timestamp) -> String {
     Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }

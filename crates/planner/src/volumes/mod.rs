@@ -19,13 +19,14 @@ use api::labels;
 
 use crate::policy::VolumePolicy;
 
-pub(crate) use cancel::BY_NACRE;
+pub(crate) use cancel::{BY_NACRE, now_in_seconds};
 pub use cancel::{Cancelling, Velero, cancel};
 pub use operation::{Operation, Pod, PodState, of_backup, of_restore};
 pub use outcome::{Facts, Outcome, outcome};
 pub use progress::{VolumeBytes, size};
 pub(crate) use scope::{PERSISTENT_VOLUMES, claims_without_volumes};
 pub use stuck::{Check, Downloads, Owner, Stuck, check};
+pub(crate) use stuck::{span, time_left};
 
 /// The annotation on a Velero Backup or Restore that bounds its PodVolumeBackups or PodVolumeRestores while nacre is
 /// down; none if the policy sets no limit.

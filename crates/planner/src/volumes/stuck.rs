@@ -59,7 +59,7 @@ impl Owner {
     pub fn is_at_work(&self, stage: Stage, limits: &VolumePolicy, now: Timestamp) -> bool {
         let overdue = || {
             let limit = self.started.zip(limits.longest());
-            limit.is_some_and(|(since, limit)| left(since, limit, now).is_none())
+            limit.is_some_and(|(since, limit)| time_left(since, limit, now).is_none())
         };
         matches!(stage, Stage::Running | Stage::Finalizing) && !overdue()
     }
@@ -156,7 +156,7 @@ pub fn check(operation: &Operation, owner: &Owner, limits: &VolumePolicy, now: T
     // One rule: from a point in time on, and no longer than the limit.
     let mut overdue = |since: Option<Timestamp>, limit: Option<Duration>| -> bool {
         let (Some(since), Some(limit)) = (since, limit) else { return false };
-        match left(since, limit, now) {
+        match time_left(since, limit, now) {
             None => true,
             Some(left) => {
                 look_again = Some(look_again.map_or(left, |other| other.min(left)));
@@ -209,14 +209,14 @@ pub fn check(operation: &Operation, owner: &Owner, limits: &VolumePolicy, now: T
 }
 
 /// What is left of a limit; none if it is used up.
-fn left(since: Timestamp, limit: Duration, now: Timestamp) -> Option<Duration> {
+pub(crate) fn time_left(since: Timestamp, limit: Duration, now: Timestamp) -> Option<Duration> {
     // A time in the future is a clock that differs: it counts from now on.
     let passed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
     limit.checked_sub(passed).filter(|left| !left.is_zero())
 }
 
 /// A duration in words.
-fn span(duration: Duration) -> String {
+pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 3600, seconds % 3600 / 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),

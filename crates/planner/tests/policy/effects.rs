@@ -124,6 +124,12 @@ fn of_restores(key: &str) -> Option<Effect> {
             "[roles.rbac.authorization.k8s.io]",
             "a request that names another resource is refused with reason `InvalidRestoreSpec`; without names, the others are left out",
         ),
+        "restore.fromTenantStorage.finalizeTimeout" => effect(
+            "a duration, 0 or more",
+            "1h",
+            "-1h",
+            "the restore ends as failed; `status.veleroRestore.status.failureReason` says why",
+        ),
         "restore.fromTenantStorage.maxItems" => effect(
             COUNT,
             "20000",

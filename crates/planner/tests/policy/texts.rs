@@ -21,7 +21,7 @@ restore:
   enforce: {}
   hooks: forbid
   hookTimeout: 4m
-  fromTenantStorage: { allowedResources: [configmaps, deployments.apps], pods: baseline }
+  fromTenantStorage: { allowedResources: [configmaps, deployments.apps], pods: baseline, finalizeTimeout: 0 }
   fromPlatformStorage: { excludedResources: [resourcequotas] }
 storageLocations:
   mode: own
@@ -66,6 +66,7 @@ fn every_field_arrives() {
     assert_eq!((seconds(volumes.no_progress()), seconds(volumes.longest())), (None, Some(12 * 3600)));
     assert_eq!(restore.from_tenant_storage.allowed_resources, ["configmaps", "deployments.apps"]);
     assert_eq!(restore.from_tenant_storage.pods, TenantPods::Baseline);
+    assert_eq!(restore.from_tenant_storage.finalize_timeout(), None);
     assert_eq!(restore.excluded_from_platform_storage, ["resourcequotas"]);
     assert_eq!((storage_locations.mode, storage_locations.import), (StorageMode::Own, Import::Off));
     assert_eq!(storage_locations.enforce.access_mode.as_deref(), Some("ReadWrite"));

@@ -1,5 +1,7 @@
 //! Restores from storage that a tenant can write to: nothing in it is trusted.
 
+use std::time::Duration;
+
 use api::{Kind, labels};
 use insta::assert_snapshot;
 use planner::policy::TenantPods;
@@ -7,7 +9,7 @@ use planner::restore::MODIFIERS;
 use serde_json::json;
 
 use crate::world::World;
-use crate::world::manifests::{imported, nab_with, nar, nar_with, object, origin};
+use crate::world::manifests::{imported, nab, nab_with, nar, nar_with, object, origin};
 
 /// A world with one completed backup in the tenant's own storage.
 fn completed(spec: serde_json::Value) -> World {
@@ -74,6 +76,67 @@ fn data_that_was_moved_into_the_storage_comes_back() {
     world.apply(nar_with("shop/again", json!({"backupName": "daily", "restorePVs": true})));
     world.settle();
     assert_eq!(world.get("restore shop-again-t-<r1>")["spec"]["restorePVs"], true);
+}
+
+/// X6: own bucket: files with which Velero exits while it finishes a restore, at each start again, so that nobody's backups
+/// and restores go on
+#[test]
+fn x6_a_restore_that_velero_does_not_finish_is_ended() {
+    let mut world = completed(json!({}));
+    let (first, second) = ("shop-again-t-<r1>", "shop-twice-t-<r2>");
+    for (request, velero) in [("shop/again", first), ("shop/twice", second)] {
+        world.apply(nar(request, "daily"));
+        world.settle();
+        world.velero_starts(velero);
+        world.velero_says(velero, json!({"phase": "Finalizing"}));
+        world.pass(Duration::from_mins(10));
+    }
+    world.velero_says(first, json!({"phase": "FinalizingPartiallyFailed"}));
+    assert_eq!(world.end_unfinished(), None, "Velero itself may wait for so long");
+    // Whoever asked is gone, and took the finalizer away. That makes no difference.
+    world.edit("nar shop/again", json!({"metadata": {"finalizers": null}}));
+    world.delete("nar shop/again");
+    world.pass(Duration::from_mins(10));
+    assert_eq!(world.end_unfinished().as_deref(), Some(first));
+    let status = world.get(&format!("restore {first}"))["status"].clone();
+    assert_eq!(status["phase"], "Failed");
+    assert!(status["completionTimestamp"].is_string() && status["failureReason"].is_string(), "{status}");
+
+    // The other one may only have waited for that.
+    world.pass(Duration::from_mins(25));
+    assert_eq!(world.end_unfinished(), None);
+    world.pass(Duration::from_mins(5));
+    assert_eq!(world.end_unfinished().as_deref(), Some(second));
+    assert_eq!(world.end_unfinished(), None, "once");
+    assert_snapshot!(world.get("nar shop/twice")["status"]["veleroRestore"]["status"]["failureReason"], @r#""ended by nacre: Velero did not finish it within 30m, which the policy allows (restore.fromTenantStorage.finalizeTimeout); what was restored before is there""#);
+}
+
+#[test]
+fn a_restore_is_left_to_velero_from_the_administrators_storage_and_where_the_policy_sets_no_limit() {
+    let mut world = World::with(&["shop"]);
+    world.apply(nab("shop/daily"));
+    world.settle();
+    world.velero_starts("shop-daily-<1>");
+    world.velero_completes("shop-daily-<1>");
+    world.apply(nar("shop/again", "daily"));
+    world.settle();
+    world.velero_starts("shop-again-p-<r1>");
+    world.velero_says("shop-again-p-<r1>", json!({"phase": "Finalizing"}));
+    world.pass(Duration::from_hours(9));
+    assert_eq!(world.end_unfinished(), None);
+
+    let mut world = completed(json!({}));
+    world.policy(|policy| policy.restore.from_tenant_storage.finalize_timeout = api::Duration::from("0"));
+    world.apply(nar("shop/again", "daily"));
+    world.settle();
+    world.velero_starts("shop-again-t-<r1>");
+    world.velero_says("shop-again-t-<r1>", json!({"phase": "WaitingForPluginOperations"}));
+    world.pass(Duration::from_hours(9));
+    world.velero_says("shop-again-t-<r1>", json!({"phase": "Finalizing"}));
+    world.pass(Duration::from_hours(9));
+    assert_eq!(world.end_unfinished(), None);
+    world.policy(|policy| policy.restore.from_tenant_storage.finalize_timeout = api::Duration::from("10h"));
+    assert_eq!(world.end_unfinished(), None, "what is still being moved does not count");
 }
 
 /// E2: a restore of Roles or pods from the own storage

@@ -283,6 +283,14 @@ impl World {
         self.patch_all(&ended)
     }
 
+    /// The chore that ends a Restore that Velero does not finish. Returns which.
+    pub(crate) fn end_unfinished(&mut self) -> Option<String> {
+        self.nacre.runtime.state.set_now(self.now);
+        let unfinished = planner::restore::unfinished(&self.nacre.runtime.state)?;
+        self.patch_all(std::slice::from_ref(&unfinished));
+        Some(short(&unfinished.0.name))
+    }
+
     fn patch_all(&mut self, patches: &[(planner::Target, serde_json::Value)]) -> usize {
         for (target, body) in patches {
             let object = format!("{} {}/{}", target.kind.name(), target.namespace, target.name);

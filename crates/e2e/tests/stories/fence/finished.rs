@@ -9,8 +9,10 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use anyhow::{Context, Result, ensure};
-use api::RestoredFrom;
+use api::velero::Restore;
+use api::{NonAdminRestore, RestoredFrom};
 use bed::{Bed, eventually};
+use e2e::VELERO;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use jiff::{SignedDuration, Timestamp};
@@ -20,18 +22,19 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::cluster::{Fenced, TIMEOUT};
+use crate::forged::POLICY;
 
 /// How often an attack is tried that has to be faster than Velero.
 const ATTEMPTS: usize = 5;
 
 /// Overwrites a file of a bucket whenever Velero has written it, until it is dropped.
-struct Forger {
+pub(crate) struct Forger {
     stop: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Forger {
-    fn of(file: PathBuf, content: &Value) -> Result<Self> {
+    pub(crate) fn of(file: PathBuf, content: &Value) -> Result<Self> {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
         packed.write_all(content.to_string().as_bytes())?;
         let packed = packed.finish()?;
@@ -57,8 +60,8 @@ impl Drop for Forger {
     }
 }
 
-/// The folder of all backups, and of all restores, in the tenant's bucket.
-fn folder(fenced: &Fenced, of: &str) -> Result<PathBuf> {
+/// The folder of all backups, or of all restores, in the tenant's bucket.
+pub(crate) fn folder(fenced: &Fenced, of: &str) -> Result<PathBuf> {
     let all = fenced.contents.ancestors().nth(3).context("a folder")?;
     Ok(all.join(of))
 }
@@ -135,5 +138,37 @@ async fn x5_a_tenants_restore_changes_no_volume_elsewhere() -> Result<()> {
         }
     }
     assert_eq!(keeps().await?, (Some("Delete".to_owned()), 1), "the forgery is a good one: {phase}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn x6_a_restore_that_velero_does_not_finish_is_ended_while_velero_is_down() -> Result<()> {
+    let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[]).await?;
+    let cluster = &fenced.cluster;
+    cluster
+        .set_policy(&format!("{POLICY}\nrestore: {{ fromTenantStorage: {{ finalizeTimeout: 5s }} }}\n"))
+        .await?;
+    let _nacre = cluster.start_nacre().await?;
+    let shop = fenced.shop().await?;
+    // Velero has exited while it was finishing a restore, and would exit again.
+    cluster.bed.velero_stop()?;
+    shop.restore("crash", "daily").await?;
+    let name = shop
+        .wait("the restore to be handed over", "crash", |restore: Option<&NonAdminRestore>| {
+            restore?.status.as_ref()?.velero_restore.as_ref()?.name.clone()
+        })
+        .await?;
+    let velero = cluster.bed.service_account_client(VELERO, "velero").await?;
+    let restores = Api::<Restore>::namespaced(velero, VELERO);
+    let finishing = json!({"status": {"phase": "Finalizing", "startTimestamp": Timestamp::now().strftime("%FT%TZ").to_string()}});
+    restores.patch(&name, &PatchParams::default(), &Patch::Merge(finishing)).await?;
+    assert_eq!(shop.restore_ends("crash").await?, "Failed");
+
+    // Now it stays up, and leaves that one alone.
+    cluster.bed.velero_start().await?;
+    shop.restore("back", "daily").await?;
+    assert_eq!(shop.restore_ends("back").await?, "Completed");
+    let ended = restores.get(&name).await?.status.context("a status")?;
+    assert_eq!(ended.phase.as_deref(), Some("Failed"));
     Ok(())
 }
