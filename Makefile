@@ -50,8 +50,9 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 .PHONY: long
 long: tools build ## Run the long stories at full size (half an hour)
 	cargo test --package e2e --no-run
-	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target slow kubevirt stories cli-attacks
+	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target slow kubevirt stories cli-attacks console
 	@# Alone, since it measures, and one at a time.
+	@$(MAKE) --no-print-directory console CONSOLE="--nocapture many::"
 	RUST_TEST_THREADS=1 cargo test --package e2e --test long -- --nocapture
 	@$(IF_NODE) then $(MAKE) --no-print-directory long-node; else echo "== No stories on a node: they need Linux and root."; fi
 	@echo "== All long tests passed."

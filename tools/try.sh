@@ -54,8 +54,13 @@ $1
   ${2}kubectl --as=ada -n shop delete configmap prices
   ${2}kubectl nacre --as=ada -n shop restore create --from-backup daily --wait
   ${2}kubectl nacre $3"
-  # A browser does not reach into the network of a node.
-  [ -n "$2" ] || echo "  kubectl nacre --as=ada -n shop console"
+  if [ -z "$2" ]; then
+    echo "  kubectl nacre --as=ada -n shop console"
+  else
+    # The console listens in the network of the node: a browser is started there too, with a profile of its own.
+    echo "  ${2}kubectl nacre --as=ada -n shop console --no-open --port 8090   # prints a link; in a second shell:
+  ${2}chromium --no-sandbox --user-data-dir=\$(mktemp -d) LINK"
+  fi
 }
 
 case $action in

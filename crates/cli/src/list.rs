@@ -57,6 +57,8 @@ struct ListMeta {
     token: Option<String>,
     #[serde(rename = "remainingItemCount")]
     remaining: Option<u64>,
+    #[serde(rename = "resourceVersion")]
+    version: Option<String>,
 }
 
 /// A kind that lives in a namespace and can be read even if it is odd.
@@ -142,18 +144,58 @@ pub(crate) async fn all<K: Readable>(
     selector: Option<&str>,
     raw: bool,
 ) -> Result<Found<K>> {
-    let mut uri = K::url_path(&(), namespace);
-    if let Some(selector) = selector {
-        uri.push_str("?labelSelector=");
-        uri.extend(selector.bytes().map(percent));
+    let mut found = Found::of(Vec::new());
+    let mut limit = Some(AT_ONCE);
+    let mut from: Option<String> = None;
+    loop {
+        let text = match part_of::<K>(session, namespace, selector, limit, from.as_deref()).await {
+            // It took so long that the API server has forgotten where it was: once more, in one go.
+            Err(kube::Error::Api(status)) if status.code == 410 && from.is_some() => {
+                (found, limit, from) = (Found::of(Vec::new()), None, None);
+                continue;
+            }
+            text => text?,
+        };
+        let (part, next) = read_part::<K>(&text, raw)?;
+        found.items.extend(part.items);
+        found.raw.extend(part.raw);
+        from = next;
+        if from.is_none() {
+            return Ok(found);
+        }
     }
-    let text = session.client.request_text(Request::get(uri).body(Vec::new())?).await?;
-    if !raw && let Ok(list) = serde_json::from_str::<List<K>>(&text) {
+}
+
+/// How many objects are read at a time, as kubectl does.
+const AT_ONCE: u32 = 500;
+
+/// The text of a part of a list.
+async fn part_of<K: Readable>(
+    session: &Session,
+    namespace: Option<&str>,
+    selector: Option<&str>,
+    limit: Option<u32>,
+    from: Option<&str>,
+) -> kube::Result<String> {
+    let limit = limit.map(|limit| limit.to_string());
+    let parameters = [("labelSelector", selector), ("limit", limit.as_deref()), ("continue", from)];
+    let parameters = parameters.into_iter().filter_map(|(name, value)| {
+        Some(format!("{name}={}", value?.bytes().map(percent).collect::<String>()))
+    });
+    let uri = format!("{}?{}", K::url_path(&(), namespace), parameters.collect::<Vec<_>>().join("&"));
+    let request = Request::get(uri.trim_end_matches('?')).body(Vec::new());
+    session.client.request_text(request.map_err(kube::Error::HttpError)?).await
+}
+
+/// Objects, and where the list goes on.
+fn read_part<K: Readable>(text: &str, raw: bool) -> Result<(Found<K>, Option<String>)> {
+    let next = |meta: ListMeta| meta.token.filter(|token| !token.is_empty());
+    if !raw && let Ok(list) = serde_json::from_str::<List<K>>(text) {
         let items = list.items.into_iter().map(|item| (item, None)).collect();
-        return Ok(Found { items, raw: Vec::new(), single: false });
+        return Ok((Found::of(items), next(list.metadata)));
     }
     // One of them cannot be read, or programs want them all as they are.
-    let mut list: List<Value> = serde_json::from_str(&text).context("the API server's list")?;
+    let mut list: List<Value> = serde_json::from_str(text).context("the API server's list")?;
     for item in &mut list.items {
         item["apiVersion"] = json!(K::api_version(&()));
         item["kind"] = json!(K::kind(&()));
@@ -161,7 +203,48 @@ pub(crate) async fn all<K: Readable>(
     }
     // Nobody looks into what is passed on as it is.
     let items = if raw { Vec::new() } else { list.items.iter().map(read).collect() };
-    Ok(Found { items, raw: list.items, single: false })
+    Ok((Found { items, raw: list.items, single: false }, next(list.metadata)))
+}
+
+/// Everything that a client lists, read in parts.
+pub(crate) async fn in_parts<K>(api: &kube::Api<K>) -> kube::Result<Vec<K>>
+where
+    K: Clone + Debug + DeserializeOwned,
+{
+    let mut all = Vec::new();
+    let mut params = kube::api::ListParams::default().limit(AT_ONCE);
+    loop {
+        let part = match api.list(&params).await {
+            // It took so long that the API server has forgotten where it was: once more, in one go.
+            Err(kube::Error::Api(status)) if status.code == 410 && params.continue_token.is_some() => {
+                return Ok(api.list(&kube::api::ListParams::default()).await?.items);
+            }
+            part => part?,
+        };
+        all.extend(part.items);
+        match part.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(all),
+        }
+    }
+}
+
+/// All objects of a kind in the namespace, and the version of the list; none if there are more than these.
+pub(crate) async fn up_to<K: Readable>(session: &Session, most: u64) -> Result<Option<(Found<K>, String)>> {
+    let mut all = Vec::new();
+    let mut from = None;
+    loop {
+        let page = page::<K>(session, AT_ONCE, from.as_deref()).await?;
+        let read = u64::try_from(all.len() + page.found.items.len()).unwrap_or(u64::MAX);
+        if read + page.remaining > most {
+            return Ok(None);
+        }
+        all.extend(page.found.items);
+        from = page.next;
+        if from.is_none() {
+            return Ok(Some((Found::of(all), page.version)));
+        }
+    }
 }
 
 /// One page of a kind, in the API server's order, which is that of names.
@@ -171,6 +254,8 @@ pub(crate) struct ListPage<K> {
     pub(crate) next: Option<String>,
     /// How many come after it, as far as the API server says so.
     pub(crate) remaining: u64,
+    /// The version of the list: a watch that begins there misses nothing.
+    pub(crate) version: String,
 }
 
 /// Reads so many objects of a kind, from where the page before ended.
@@ -179,16 +264,12 @@ pub(crate) async fn page<K: Readable>(
     limit: u32,
     from: Option<&str>,
 ) -> Result<ListPage<K>> {
-    let mut uri = format!("{}?limit={limit}", K::url_path(&(), Some(&session.namespace)));
-    if let Some(from) = from {
-        uri.push_str("&continue=");
-        uri.extend(from.bytes().map(percent));
-    }
-    let text = session.client.request_text(Request::get(uri).body(Vec::new())?).await?;
+    let text = part_of::<K>(session, Some(&session.namespace), None, Some(limit), from).await?;
     let list: List<Value> = serde_json::from_str(&text).context("the API server's list")?;
     let next = list.metadata.token.filter(|token| !token.is_empty());
     let remaining = list.metadata.remaining.unwrap_or_else(|| u64::from(next.is_some()));
-    Ok(ListPage { found: Found::of(list.items.iter().map(read).collect()), next, remaining })
+    let version = list.metadata.version.unwrap_or_default();
+    Ok(ListPage { found: Found::of(list.items.iter().map(read).collect()), next, remaining, version })
 }
 
 /// Who set which field is nobody's question here, and often longer than the object; kubectl leaves it out too.
@@ -227,13 +308,15 @@ impl<K: Readable> Found<K> {
         Self { items, raw: Vec::new(), single: false }
     }
 
+    /// Puts the newest first, as a time line has it.
+    pub(crate) fn newest_first(&mut self) {
+        self.items.sort_by_cached_key(|(object, _)| std::cmp::Reverse(age_and_name(object)));
+    }
+
     /// The newest last, as a log would have it.
     pub(crate) fn newest_last(&self) -> Vec<&(K, Option<String>)> {
         let mut items: Vec<_> = self.items.iter().collect();
-        items.sort_by_key(|(object, _)| {
-            let meta = object.meta();
-            (meta.creation_timestamp.as_ref().map(|time| time.0), meta.namespace.clone(), meta.name.clone())
-        });
+        items.sort_by_cached_key(|(object, _)| age_and_name(object));
         items
     }
 
@@ -242,6 +325,12 @@ impl<K: Readable> Found<K> {
         let items = self.items.iter().map(|(object, _)| object);
         items.map(|object| qualified::<K>(object.meta().name.as_deref().unwrap_or_default())).collect()
     }
+}
+
+/// What objects are ordered by.
+fn age_and_name<K: Readable>(object: &K) -> (Option<Timestamp>, Option<String>, Option<String>) {
+    let meta = object.meta();
+    (meta.creation_timestamp.as_ref().map(|time| time.0), meta.namespace.clone(), meta.name.clone())
 }
 
 /// `kind.group/name`, as `kubectl get -o name` has it.

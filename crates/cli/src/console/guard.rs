@@ -19,28 +19,38 @@ pub(super) enum Address {
 }
 
 impl Address {
-    /// Reads `https://console.example.com`.
+    /// Reads `https://console.example.com`; nothing is any name.
     pub(super) fn of_url(url: &str) -> Result<Self, String> {
         let wrong = || format!("{url:?} is not a URL such as https://console.example.com");
-        let (scheme, host) = url.trim_end_matches('/').split_once("://").ok_or_else(wrong)?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
-        if !["http", "https"].contains(&scheme) || host.is_empty() || !host.chars().all(plain) {
-            return Err(wrong());
+        if url.is_empty() {
+            return Ok(Self::Any);
         }
+        let (scheme, host) = planner::install::web_address(url).ok_or_else(wrong)?;
         Ok(Self::Url { scheme: scheme.to_owned(), host: host.to_ascii_lowercase() })
     }
 
-    /// Whether cookies may go over connections that are not encrypted.
-    pub(super) fn is_encrypted(&self) -> bool {
+    /// Whether browsers reach the console by encrypted connections alone.
+    fn is_encrypted(&self) -> bool {
         matches!(self, Self::Url { scheme, .. } if scheme == "https")
     }
 
-    /// Cookies do not know ports: each console on a laptop has its own.
+    /// The name of the cookie. Cookies do not know ports: each console on a laptop has its own. With the prefix, browsers
+    /// take it from this very host alone, and encrypted.
     pub(super) fn cookie(&self) -> String {
         match self {
             Self::Loopback(port) => format!("nacre-console-{port}"),
+            Self::Url { .. } if self.is_encrypted() => "__Host-nacre-console".to_owned(),
             Self::Url { .. } | Self::Any => "nacre-console".to_owned(),
         }
+    }
+
+    /// The header that gives a browser its cookie; without a value, the one that deletes it.
+    pub(super) fn set_cookie(&self, value: Option<&str>) -> Option<HeaderValue> {
+        let secure = if self.is_encrypted() { "; Secure" } else { "" };
+        let end = if value.is_none() { "; Max-Age=0" } else { "" };
+        let (name, value) = (self.cookie(), value.unwrap_or_default());
+        let text = format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/{secure}{end}");
+        HeaderValue::from_str(&text).ok()
     }
 
     fn is_host(&self, host: &str) -> bool {
@@ -78,6 +88,14 @@ impl Address {
             _ => None,
         }
     }
+}
+
+/// Whether a link on another site led here. Browsers then send no cookie that is `SameSite=Strict`, so nothing is known of
+/// who follows it.
+pub(super) fn is_from_another_site(method: &Method, headers: &HeaderMap) -> bool {
+    let is =
+        |name: &str, value: &str| headers.get(name).is_some_and(|found| found.as_bytes() == value.as_bytes());
+    *method == Method::GET && is("sec-fetch-site", "cross-site") && is("sec-fetch-mode", "navigate")
 }
 
 /// Tells the browser what it may do with an answer.

@@ -21,7 +21,8 @@ pub(super) struct Frame<'a> {
     /// Whether the person may see the administrators' pages.
     pub(super) is_admin: bool,
     pub(super) user: Option<&'a str>,
-    pub(super) csrf: Option<&'a str>,
+    /// What the form for signing out carries; none if there is nothing to sign out of.
+    pub(super) sign_out: Option<&'a str>,
     /// The command that shows or does the same.
     pub(super) command: Option<String>,
 }
@@ -90,7 +91,7 @@ impl Frame<'_> {
                 }
                 div.person {
                     @if let Some(user) = self.user { span.user { (user) } }
-                    @if let Some(csrf) = self.csrf {
+                    @if let Some(csrf) = self.sign_out {
                         form method="post" action="/logout" {
                             input type="hidden" name="csrf" value=(csrf);
                             button.quiet { "Sign out" }
@@ -143,7 +144,7 @@ pub(super) fn table_with_actions(
             table {
                 thead { tr {
                     @for cell in head {
-                        @if cell.text().is_empty() { td {} } @else { th scope="col" { (heading(cell.text())) } }
+                        th scope="col" { (heading(cell.text())) }
                     }
                     @if !actions.is_empty() { th scope="col" { "Change" } }
                 } }
@@ -168,16 +169,23 @@ pub(super) fn table_with_actions(
     }
 }
 
-pub(super) fn cell_text(cell: &Cell) -> Markup {
+/// A word of a fixed list, whatever its style.
+pub(super) fn tag(cell: &Cell) -> Markup {
+    html! { span class={ "tag " (class(cell.style())) } { (cell.text()) } }
+}
+
+fn cell_text(cell: &Cell) -> Markup {
     html! { @match class(cell.style()) {
         "plain" => (cell.text()),
         "quiet" => span.quiet { (cell.text()) },
-        class => span class={ "tag " (class) } { (cell.text()) },
+        _ => (tag(cell)),
     } }
 }
 
 /// `LAST-RUN` is for terminals.
 fn heading(text: &str) -> String {
+    // In a terminal the answers yes and no need no heading.
+    let text = if text.is_empty() { "STATE" } else { text };
     let mut letters = text.replace('-', " ").to_lowercase().chars().collect::<Vec<_>>();
     if let Some(first) = letters.first_mut() {
         first.make_ascii_uppercase();

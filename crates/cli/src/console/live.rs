@@ -4,7 +4,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
 use axum::{
-    extract::{Path, State},
+    extract::{Path, Query, State},
     response::sse::{Event, KeepAlive, KeepAliveStream, Sse},
 };
 use futures::{
@@ -13,10 +13,12 @@ use futures::{
 };
 use kube::{
     Api,
+    api::{ListParams, WatchEvent, WatchParams},
     core::{ApiResource, DynamicObject, PartialObjectMeta},
     runtime::{WatchStreamExt as _, watcher},
 };
 use planner::view;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{
@@ -33,14 +35,29 @@ use crate::{
 /// How long one connection lives. The browser connects again, and is asked again who it is.
 const LONGEST: Duration = Duration::from_mins(10);
 
+/// How long to wait after a watch has failed.
+const PAUSE: Duration = Duration::from_secs(5);
+
 /// A stream that is a response.
 type Events = Sse<KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
 
+/// From which versions on, by kind: those of the lists that a page shows.
+#[derive(Deserialize)]
+pub(super) struct Versions {
+    nonadminbackups: Option<String>,
+    nonadminrestores: Option<String>,
+}
+
 /// What changes in a namespace.
-pub(super) async fn namespace(person: Person, Path(namespace): Path<String>) -> Result<Events, Failed> {
+pub(super) async fn namespace(
+    person: Person,
+    Path(namespace): Path<String>,
+    Query(from): Query<Versions>,
+) -> Result<Events, Failed> {
     let session = person.at(&namespace)?;
-    let changed = stream::select(changes::<NonAdminBackup>(&session), changes::<NonAdminRestore>(&session));
-    Ok(events(changed))
+    let backups = changes::<NonAdminBackup>(&session, from.nonadminbackups);
+    let restores = changes::<NonAdminRestore>(&session, from.nonadminrestores);
+    Ok(events(stream::select(backups, restores)))
 }
 
 /// How a backup goes on.
@@ -68,25 +85,96 @@ pub(super) async fn replacement(
     // Whoever may not look at the namespace learns nothing.
     StoredRecord::find(&session, object_name(&backup)?).await?;
     let changed = console.replacements.changes(&namespace, &backup);
-    Ok(events(changed.map(|()| Event::default().event("changed").data("{}"))))
+    Ok(events(changed.map(|()| changed_event())))
 }
 
+fn changed_event() -> Event {
+    Event::default().event("changed").data("{}")
+}
+
+/// A stream that ends by itself has nothing more to report: the browser does not connect again.
 fn events(stream: impl Stream<Item = Event> + Send + 'static) -> Events {
-    let limited = stream.take_until(tokio::time::sleep(LONGEST)).map(Ok);
+    let over = stream::once(std::future::ready(Event::default().event("over").data("{}")));
+    let limited = stream.chain(over).take_until(tokio::time::sleep(LONGEST)).map(Ok);
     Sse::new(limited.boxed()).keep_alive(KeepAlive::default())
 }
 
-/// An event for each change; what is there already is none.
+/// An event for each change after this version, or from now on. Nothing of what is there already is read.
 fn changes<K: ShowsProgress + Send + Sync + 'static>(
     session: &Session,
+    version: Option<String>,
 ) -> impl Stream<Item = Event> + Send + 'static {
-    let api: Api<PartialObjectMeta<K>> = Api::namespaced(session.client.clone(), &session.namespace);
-    let states = watcher(api, watcher::Config::default()).default_backoff();
-    let ends = states.take_while(|found| std::future::ready(!found.as_ref().is_err_and(is_final)));
-    ends.filter_map(|found| {
-        let changed = matches!(found, Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_)));
-        std::future::ready(changed.then(|| Event::default().event("changed").data("{}")))
-    })
+    let version =
+        version.filter(|version| version.bytes().all(|byte| byte.is_ascii_digit()) && !version.is_empty());
+    let api: Api<K> = Api::namespaced(session.client.clone(), &session.namespace);
+    let changes = Changes { api, version, events: None };
+    stream::unfold(changes, async |mut changes| changes.next().await.map(|event| (event, changes)))
+}
+
+struct Changes<K> {
+    api: Api<K>,
+    /// Where the watch goes on; none if that is not known.
+    version: Option<String>,
+    events: Option<BoxStream<'static, kube::Result<WatchEvent<PartialObjectMeta<K>>>>>,
+}
+
+impl<K: ShowsProgress + Send + Sync + 'static> Changes<K> {
+    /// The next change; none if the person may not see them.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            let seen = match &mut self.events {
+                None => self.begin().await.map(|()| None),
+                Some(events) => match events.next().await {
+                    // The API server ends a watch after some minutes.
+                    None => {
+                        self.events = None;
+                        continue;
+                    }
+                    Some(Ok(WatchEvent::Error(status))) => Err(kube::Error::Api(status)),
+                    Some(seen) => seen.map(Some),
+                },
+            };
+            match seen {
+                Ok(None) => {}
+                Ok(Some(WatchEvent::Bookmark(mark))) => self.version = Some(mark.metadata.resource_version),
+                Ok(Some(
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object),
+                )) => {
+                    self.version = object.metadata.resource_version;
+                    return Some(changed_event());
+                }
+                // `begin` and the stream make none of these.
+                Ok(Some(WatchEvent::Error(_))) => {}
+                Err(kube::Error::Api(status)) if [401, 403, 404].contains(&status.code) => return None,
+                Err(error) => {
+                    self.events = None;
+                    // What happened since is not known any more: the page looks again.
+                    if matches!(&error, kube::Error::Api(status) if status.code == 410) {
+                        self.version = None;
+                        return Some(changed_event());
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn begin(&mut self) -> kube::Result<()> {
+        let version = match self.version.clone() {
+            Some(version) => version,
+            // One object is enough to learn the version of the list.
+            None => self
+                .api
+                .list_metadata(&ListParams::default().limit(1))
+                .await?
+                .metadata
+                .resource_version
+                .unwrap_or_default(),
+        };
+        self.version = Some(version.clone());
+        self.events = Some(self.api.watch_metadata(&WatchParams::default(), &version).await?.boxed());
+        Ok(())
+    }
 }
 
 fn progress<K: ShowsProgress + Send + Sync + 'static>(
@@ -108,13 +196,13 @@ fn progress<K: ShowsProgress + Send + Sync + 'static>(
 
 /// The event for what was seen, if it is news.
 fn next<K: ShowsProgress>(object: Option<serde_json::Value>, last: &mut String) -> Event {
-    let Some(object) = object else { return Event::default().event("changed").data("{}") };
+    let Some(object) = object else { return changed_event() };
     let moment = view::read::<K>(&object).0.moment();
     // A new word, such as Completed, changes more on the page than a number does.
     let new_word = *last != moment.word && !last.is_empty();
     last.clone_from(&moment.word);
     if new_word || moment.outcome.is_some() {
-        return Event::default().event("changed").data("{}");
+        return changed_event();
     }
     let (done, total) = moment.amount.unwrap_or_default();
     let data = json!({"sentence": moment.sentence, "done": done, "total": total});

@@ -23,6 +23,8 @@ use crate::connect::Session;
 const IDLE: Duration = Duration::from_hours(8);
 /// So many sessions at most: the one that was not used for longest goes.
 const MOST: usize = 1000;
+/// So many of one user, so that nobody displaces everybody else.
+const MOST_OF_ONE: usize = 20;
 /// Tokens are shorter than this, also those with many groups in them.
 const LONGEST_TOKEN: usize = 16 << 10;
 
@@ -40,6 +42,8 @@ pub(super) type Connect = Box<dyn Fn(&str) -> Result<Session> + Send + Sync>;
 /// A browser that has signed in.
 struct Login {
     session: Session,
+    /// Whose it is.
+    user: String,
     used: Instant,
     /// When the token ends, as far as it says so itself. The API server has the last word.
     ends: Option<Timestamp>,
@@ -62,6 +66,10 @@ type Sessions = HashMap<Vec<u8>, Login>;
 pub(super) struct Known {
     pub(super) session: Session,
     pub(super) csrf: String,
+    /// A proxy signs the person in, with every request.
+    pub(super) is_by_proxy: bool,
+    /// The API server has not been asked about this token.
+    pub(super) is_unknown: bool,
 }
 
 impl Logins {
@@ -76,17 +84,21 @@ impl Logins {
             && let Some(token) = token_of(headers)
         {
             // A connection that is open already is used again.
-            let key = hash(token);
-            let session = find(&self.by_token, &key, now).or_else(|| {
-                let session = connect(token).ok()?;
-                keep(&self.by_token, key, session.clone(), end_of(token));
-                Some(session)
-            })?;
-            return Some(Known { session, csrf: self.csrf(token.as_bytes()) });
+            let found = find(&self.by_token, &hash(token), now);
+            let is_unknown = found.is_none();
+            let session = found.or_else(|| connect(token).ok())?;
+            return Some(Known { session, csrf: self.csrf(token.as_bytes()), is_by_proxy: true, is_unknown });
         }
         let cookie = cookie(headers, cookie_name)?;
         let session = find(&self.by_cookie, &hash(cookie), now)?;
-        Some(Known { session, csrf: self.csrf(cookie.as_bytes()) })
+        Some(Known { session, csrf: self.csrf(cookie.as_bytes()), is_by_proxy: false, is_unknown: false })
+    }
+
+    /// Keeps the connection of a token that a proxy passed on, now that the API server has said whose it is.
+    pub(super) fn keep(&self, headers: &HeaderMap, session: Session, user: &str) {
+        if let Some(token) = token_of(headers) {
+            keep(&self.by_token, hash(token), session, user, end_of(token));
+        }
     }
 
     /// Exchanges the code of the link for a cookie. The second use of a code is nobody's.
@@ -99,7 +111,7 @@ impl Logins {
         }
         *code = None;
         drop(code);
-        self.admit(session.clone(), None)
+        self.admit(session.clone(), "", None)
     }
 
     /// The connection of a token, before it is known whether the API server accepts it.
@@ -114,10 +126,10 @@ impl Logins {
         }
     }
 
-    /// A new cookie for a session.
-    pub(super) fn admit(&self, session: Session, ends: Option<Timestamp>) -> Option<String> {
+    /// A new cookie for a session of this user.
+    pub(super) fn admit(&self, session: Session, user: &str, ends: Option<Timestamp>) -> Option<String> {
         let cookie = secret().ok()?;
-        keep(&self.by_cookie, hash(&cookie), session, ends);
+        keep(&self.by_cookie, hash(&cookie), session, user, ends);
         Some(cookie)
     }
 
@@ -136,8 +148,8 @@ impl Logins {
     }
 
     /// Whether a form carries the text that this person's forms carry.
-    pub(super) fn is_own_form(known: &Known, given: &str) -> bool {
-        hash(&known.csrf) == hash(given)
+    pub(super) fn is_own_form(csrf: &str, given: &str) -> bool {
+        hash(csrf) == hash(given)
     }
 }
 
@@ -157,15 +169,27 @@ fn find(sessions: &Mutex<Sessions>, key: &[u8], now: Timestamp) -> Option<Sessio
     Some(login.session.clone())
 }
 
-/// Keeps a session, in place of the one that was not used for longest if there are too many.
-fn keep(sessions: &Mutex<Sessions>, key: Vec<u8>, session: Session, ends: Option<Timestamp>) {
+/// Keeps a session, in place of the one that was not used for longest if there are too many: of this user, or at all.
+fn keep(sessions: &Mutex<Sessions>, key: Vec<u8>, session: Session, user: &str, ends: Option<Timestamp>) {
+    let user = counted_as(user);
     let mut sessions = locked(sessions);
     sessions.retain(|_, login| login.used.elapsed() <= IDLE);
-    if sessions.len() >= MOST {
-        let oldest = sessions.iter().min_by_key(|(_, login)| login.used).map(|(key, _)| key.clone());
+    let own = sessions.values().filter(|login| login.user == user).count();
+    let of_one = own >= MOST_OF_ONE;
+    if of_one || sessions.len() >= MOST {
+        let candidates = sessions.iter().filter(|(_, login)| !of_one || login.user == user);
+        let oldest = candidates.min_by_key(|(_, login)| login.used).map(|(key, _)| key.clone());
         oldest.map(|key| sessions.remove(&key));
     }
-    sessions.insert(key, Login { session, used: Instant::now(), ends });
+    sessions.insert(key, Login { session, user: user.to_owned(), used: Instant::now(), ends });
+}
+
+/// Whose sessions count together: whoever can make service accounts in a namespace can make many.
+fn counted_as(user: &str) -> &str {
+    match user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.find(':')) {
+        Some(at) => &user[.."system:serviceaccount:".len() + at],
+        None => user,
+    }
 }
 
 /// The user's own token, from whoever signs people in before the console.
@@ -186,7 +210,8 @@ pub(super) fn end_of(token: &str) -> Option<Timestamp> {
     Timestamp::from_second(claims["exp"].as_i64()?).ok()
 }
 
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+/// What a browser brings under this name.
+pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|line| line.split(';')).find_map(|pair| {
         let (key, value) = pair.trim().split_once('=')?;
@@ -226,6 +251,13 @@ mod tests {
         assert_eq!(end_of(token), Timestamp::from_second(1_800_000_000).ok());
         assert_eq!(end_of("sha256~opaque"), None);
         assert_eq!(end_of("a.!!.c"), None);
+    }
+
+    #[test]
+    fn service_accounts_of_a_namespace_count_together() {
+        assert_eq!(counted_as("system:serviceaccount:shop:a"), counted_as("system:serviceaccount:shop:b"));
+        assert_ne!(counted_as("system:serviceaccount:shop:a"), counted_as("system:serviceaccount:bank:a"));
+        assert_eq!(counted_as("jane:doe"), "jane:doe");
     }
 
     #[test]

@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 use self::{
     guard::Address,
     login::{Logins, SignIn, secret},
-    serve::Console,
+    serve::{Console, Storage},
 };
 use crate::{
     connect::Session,
@@ -64,6 +64,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", requires = "in_cluster", value_parser = Address::of_url)]
     url: Option<Address>,
 
+    /// The certificates of the authority of the administrators' storage, for downloads. Public ones are trusted too. The file
+    /// need not exist.
+    #[arg(long, value_name = "FILE", requires = "in_cluster")]
+    storage_ca: Option<PathBuf>,
+
     /// The API server, as the console in the cluster reaches it. Default: that of the cluster.
     #[arg(long, value_name = "URL", requires = "in_cluster")]
     api_server: Option<String>,
@@ -81,7 +86,7 @@ pub(crate) async fn run(session: &Session, args: &Args) -> Result<Outcome> {
     let code = secret()?;
     let link = format!("http://127.0.0.1:{port}/start?code={code}");
     let sign_in = SignIn::Code { session: session.clone(), code: Mutex::new(Some(code)) };
-    let router = serve::router(Console::new(Logins::new(sign_in)?, Address::Loopback(port)));
+    let router = serve::router(Console::new(Logins::new(sign_in)?, Address::Loopback(port), Storage::System));
     say(&format!("{link}\n"))?;
     remark("The link is valid once, on this machine. Ctrl-C ends the console.");
     if !args.no_open && !open(&link) {
@@ -127,7 +132,8 @@ pub(crate) async fn in_cluster(args: &Args, velero_namespace: &str) -> Result<Ou
     let listener = listener.with_context(|| format!("listening on {}", args.bind))?;
     remark(format_args!("the console listens on {}, and talks to {server}", listener.local_addr()?));
     let logins = Logins::new(SignIn::Token(Box::new(connect)))?;
-    let router = serve::router(Console::new(logins, args.url.clone().unwrap_or(Address::Any)));
+    let storage = Storage::Container(args.storage_ca.clone());
+    let router = serve::router(Console::new(logins, args.url.clone().unwrap_or(Address::Any), storage));
     serve_until(listener, router, stopped()).await
 }
 

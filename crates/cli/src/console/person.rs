@@ -27,6 +27,8 @@ use crate::connect::Session;
 pub(super) struct Person {
     pub(super) session: Session,
     pub(super) csrf: String,
+    /// A proxy signs the person in: signing out here would be undone by the next request.
+    pub(super) is_by_proxy: bool,
 }
 
 impl FromRequestParts<Arc<Console>> for Person {
@@ -35,8 +37,20 @@ impl FromRequestParts<Arc<Console>> for Person {
     async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Self, Response> {
         let cookie = console.address.cookie();
         let known = console.logins.who(&parts.headers, &cookie, Timestamp::now());
-        let Known { session, csrf } = known.ok_or_else(|| sign_in(console, None))?;
-        Ok(Self { session, csrf })
+        let known = known.ok_or_else(|| sign_in(console, None))?;
+        let Known { session, csrf, is_by_proxy, is_unknown } = known;
+        if is_unknown {
+            // Anybody can send a token. Only what the API server accepts is kept.
+            match user(&session).await {
+                Ok(user) => console.logins.keep(&parts.headers, session.clone(), &user),
+                Err(kube::Error::Api(status)) if status.code == 401 => {
+                    return Err(Failed::SignedOut.into_response());
+                }
+                // The page itself says what is wrong.
+                Err(_) => {}
+            }
+        }
+        Ok(Self { session, csrf, is_by_proxy })
     }
 }
 
@@ -67,8 +81,7 @@ impl FromRequest<Arc<Console>> for Posted {
         let form = Form::<Vec<(String, String)>>::from_request(request, console).await;
         let Form(fields) = form.map_err(axum::response::IntoResponse::into_response)?;
         let posted = Self { person, fields };
-        let known = Known { session: posted.person.session.clone(), csrf: posted.person.csrf.clone() };
-        if !Logins::is_own_form(&known, posted.text("csrf")) {
+        if !Logins::is_own_form(&posted.person.csrf, posted.text("csrf")) {
             let words =
                 "This form is not from your session. Go back, load the page again, and send it again.";
             return Err((StatusCode::FORBIDDEN, words).into_response());

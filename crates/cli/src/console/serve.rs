@@ -1,20 +1,21 @@
 //! The routes, and what stands around all of them.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use axum::{
     Router,
     extract::{DefaultBodyLimit, Request, State},
-    http::{HeaderValue, StatusCode, header},
+    http::{StatusCode, header},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
+use engine::Trust;
 
 use super::{
-    guard::{Address, protect},
+    guard::{Address, is_from_another_site, protect},
     live,
-    login::Logins,
+    login::{self, Logins},
     pages::{admin, backup, files, home, locations, namespace, replace, restore, schedules, sign},
     replacing::Replacements,
 };
@@ -27,11 +28,31 @@ pub(super) struct Console {
     pub(super) logins: Logins,
     pub(super) address: Address,
     pub(super) replacements: Replacements,
+    pub(super) storage: Storage,
+}
+
+/// Which storage of the administrators' is believed to be who it says it is.
+pub(super) enum Storage {
+    /// As on every laptop: what the system trusts.
+    System,
+    /// A container has no files of a system: public authorities, and those in this file if it is there.
+    Container(Option<PathBuf>),
+}
+
+impl Storage {
+    pub(super) fn trust(&self) -> Trust {
+        match self {
+            Self::System => Trust::System,
+            Self::Container(file) => {
+                Trust::PublicAnd(file.as_ref().and_then(|file| std::fs::read(file).ok()))
+            }
+        }
+    }
 }
 
 impl Console {
-    pub(super) fn new(logins: Logins, address: Address) -> Arc<Self> {
-        Arc::new(Self { logins, address, replacements: Replacements::default() })
+    pub(super) fn new(logins: Logins, address: Address, storage: Storage) -> Arc<Self> {
+        Arc::new(Self { logins, address, replacements: Replacements::default(), storage })
     }
 }
 
@@ -95,6 +116,8 @@ async fn guarded(State(console): State<Arc<Console>>, request: Request, next: Ne
     let refusal = console.address.refuses(request.method(), request.headers()).filter(|_| !health);
     let cookie = console.address.cookie();
     let headers = request.headers().clone();
+    let has_cookie = login::cookie(&headers, &cookie).is_some();
+    let same_page = same_page(&request).filter(|_| !has_cookie);
     let mut answer = match refusal {
         Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
         None => next.run(request).await,
@@ -102,11 +125,19 @@ async fn guarded(State(console): State<Arc<Console>>, request: Request, next: Ne
     if answer.status() == StatusCode::UNAUTHORIZED {
         // The API server rejects the token from now on, and so does the console.
         console.logins.forget(&headers, &cookie);
-        let gone = format!("{cookie}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
-        if let Ok(value) = HeaderValue::from_str(&gone) {
-            answer.headers_mut().append(header::SET_COOKIE, value);
+        if let Some(path) = same_page {
+            answer = sign::lead_on("One moment", &path);
+        } else if let Some(gone) = console.address.set_cookie(None).filter(|_| has_cookie) {
+            answer.headers_mut().append(header::SET_COOKIE, gone);
         }
     }
     protect(answer.headers_mut());
     answer
+}
+
+/// The page that a link on another site led to: opened again from here, the browser brings its cookie.
+fn same_page(request: &Request) -> Option<String> {
+    let path = request.uri().path_and_query()?.as_str();
+    let is_page = path == "/" || path.starts_with("/ns/") || path.starts_with("/admin/");
+    (is_page && is_from_another_site(request.method(), request.headers())).then(|| path.to_owned())
 }

@@ -3,9 +3,12 @@
 
 mod admin;
 mod files;
+mod form;
 mod locations;
 mod replace;
+mod restore;
 mod schedules;
+mod sessions;
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +29,7 @@ use tower::ServiceExt as _;
 use super::{
     guard::Address,
     login::{Logins, SignIn},
-    serve::{Console, router},
+    serve::{Console, Storage, router},
 };
 use crate::{connect::Session, output::Format};
 
@@ -51,6 +54,12 @@ struct ApiServer {
     download: Option<Value>,
     /// What it warns of when an object is created.
     warning: Option<&'static str>,
+    /// Whom it takes the person for, if not for ann.
+    user: Option<String>,
+    /// There are too many objects to read them all.
+    many: bool,
+    /// What the person may not do, as verb and resource.
+    forbidden: Vec<(&'static str, &'static str)>,
 }
 
 /// Where the requests of the namespace are.
@@ -99,10 +108,18 @@ impl ApiServer {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         match path {
             path if path.ends_with("/selfsubjectaccessreviews") => {
-                return (201, json!({"spec": {}, "status": {"allowed": !self.read_only}}));
+                let asked = &body["spec"]["resourceAttributes"];
+                let is_one = |(verb, resource): &(&str, &str)| {
+                    asked["verb"] == **verb && asked["resource"] == **resource
+                };
+                let allowed = !self.read_only && !self.forbidden.iter().any(is_one);
+                return (201, json!({"spec": {}, "status": {"allowed": allowed}}));
             }
             path if path.ends_with("/selfsubjectreviews") => {
-                return (201, json!({"status": {"userInfo": {"username": "ann"}}}));
+                return (
+                    201,
+                    json!({"status": {"userInfo": {"username": self.user.as_deref().unwrap_or("ann")}}}),
+                );
             }
             "/api" | "/apis" => return (200, served(path)),
             _ => {}
@@ -112,7 +129,7 @@ impl ApiServer {
         if self.is_admin && !is_own && !writes {
             return (200, self.everywhere(path));
         }
-        if !is_own
+        if !(is_own || self.is_admin)
             || (writes && self.read_only)
             || (path.ends_with("/nonadmindownloadrequests") && self.download.is_none())
         {
@@ -140,6 +157,10 @@ impl ApiServer {
                 (200, found)
             }
             "PATCH" => {
+                let version = &body["metadata"]["resourceVersion"];
+                if !version.is_null() && *version != found["metadata"]["resourceVersion"] {
+                    return status(409, "Conflict");
+                }
                 let mut changed = found;
                 merge(&mut changed, body);
                 (200, self.put(before, changed))
@@ -161,8 +182,8 @@ impl ApiServer {
 
     /// A collection; the first hundred are followed by more.
     fn list(&self, collection: &str, query: &str) -> Value {
-        let meta = if query.contains("limit=100") && !query.contains("continue") {
-            json!({"resourceVersion": "1", "continue": "next+/=", "remainingItemCount": 7})
+        let meta = if self.many && query.contains("limit=") && !query.contains("continue") {
+            json!({"resourceVersion": "1", "continue": "next+/=", "remainingItemCount": 7000})
         } else {
             json!({"resourceVersion": "1"})
         };
@@ -232,6 +253,10 @@ fn merge(object: &mut Value, change: &Value) {
         return;
     };
     for (name, value) in fields {
+        if let (true, Some(object)) = (value.is_null(), object.as_object_mut()) {
+            object.remove(name);
+            continue;
+        }
         merge(&mut object[name.as_str()], value);
     }
 }
@@ -262,18 +287,22 @@ fn backup(name: &str, message: &str) -> Value {
 
 fn on_laptop(server: &ApiServer) -> Router {
     let sign_in = SignIn::Code { session: server.session(), code: Mutex::new(Some("code".to_owned())) };
-    router(Console::new(Logins::new(sign_in).unwrap(), Address::Loopback(7000)))
+    router(Console::new(Logins::new(sign_in).unwrap(), Address::Loopback(7000), Storage::System))
 }
 
 /// The console in a cluster; the token of each session is written down with its calls.
-fn in_cluster(server: &ApiServer) -> Router {
+fn in_cluster_at(server: &ApiServer, address: Address) -> Router {
     let (server, seen) = (server.clone(), server.calls.clone());
     let connect = move |token: &str| {
         seen.lock().unwrap().push(format!("token {token}"));
-        Ok(server.session())
+        Ok(ApiServer { user: Some(format!("user-of-{}", token.to_uppercase())), ..server.clone() }.session())
     };
     let logins = Logins::new(SignIn::Token(Box::new(connect))).unwrap();
-    router(Console::new(logins, Address::Any))
+    router(Console::new(logins, address, Storage::Container(None)))
+}
+
+fn in_cluster(server: &ApiServer) -> Router {
+    in_cluster_at(server, Address::Any)
 }
 
 struct Answer {
@@ -434,76 +463,70 @@ async fn a_viewer_can_click_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_ends_with_its_token() {
-    let server = ApiServer::with(vec![backup("daily", "")]);
-    let router = in_cluster(&server);
-    let answer = send(&router, post("/login", "", "token=abc")).await;
-    assert_eq!(answer.status, StatusCode::SEE_OTHER);
-    let cookie = cookie_of(&answer);
-    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
-    *server.expired.lock().unwrap() = true;
-    let answer = send(&router, get("/ns/shop", &cookie)).await;
-    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
-    assert!(answer.headers[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"));
-    // Also when the API server would know the person again, the console does not.
-    *server.expired.lock().unwrap() = false;
-    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::UNAUTHORIZED);
-    *server.expired.lock().unwrap() = true;
-    let answer = send(&router, post("/login", "", "token=abc")).await;
-    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
-    assert!(answer.text.contains("does not accept this token"), "{}", answer.text);
-}
-
-#[tokio::test]
-async fn in_a_cluster_everybody_comes_with_their_own_token() {
-    let server = ApiServer::with(vec![backup("daily", "")]);
-    let router = in_cluster(&server);
-    assert_eq!(send(&router, get("/ns/shop", "")).await.status, StatusCode::UNAUTHORIZED);
-    for (name, value) in [("authorization", "Bearer ann"), ("x-forwarded-access-token", "bob")] {
-        let mut request = get("/ns/shop", "");
-        request.headers_mut().insert(name, value.parse().unwrap());
-        let answer = send(&router, request).await;
-        assert_eq!(answer.status, StatusCode::OK, "{name}");
-        assert!(!answer.text.contains("bob"), "a token is on no page");
-    }
-    let calls = server.calls.lock().unwrap();
-    assert!(calls.contains(&"token ann".to_owned()) && calls.contains(&"token bob".to_owned()), "{calls:?}");
-}
-
-#[tokio::test]
-async fn tokens_of_nobody_displace_nobody() {
-    let server = ApiServer::with(vec![backup("daily", "")]);
-    let router = in_cluster(&server);
-    let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
-    for number in 0..1100 {
-        let mut request = get("/ns/NOT-A-NAME", "");
-        request.headers_mut().insert("x-forwarded-access-token", format!("t{number}").parse().unwrap());
-        send(&router, request).await;
-    }
-    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
-}
-
-#[tokio::test]
-async fn signing_out_forgets_the_browser() {
-    let server = ApiServer::default();
-    let router = on_laptop(&server);
-    let cookie = enter(&router).await;
-    let token = csrf(&send(&router, get("/ns/shop", &cookie)).await.text);
-    send(&router, post("/logout", &cookie, &format!("csrf={token}"))).await;
-    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::UNAUTHORIZED);
-}
-
-#[tokio::test]
 async fn lists_go_on_where_the_api_server_says() {
-    let server = ApiServer::with(vec![backup("daily", "")]);
+    let server = ApiServer { many: true, ..ApiServer::with(vec![backup("daily", "")]) };
     let router = on_laptop(&server);
     let cookie = enter(&router).await;
     let page = send(&router, get("/ns/shop/backups", &cookie)).await.text;
-    assert!(page.contains("/ns/shop/backups?from=next%2B%2F%3D") && page.contains("7 more"), "{page}");
+    assert!(page.contains("/ns/shop/backups?from=next%2B%2F%3D") && page.contains("7000 more"), "{page}");
+    assert!(page.contains("in the order of names"), "{page}");
+    let page = send(&router, get("/ns/shop/restore", &cookie)).await.text;
+    assert!(page.contains("No backup on this page can be restored") && page.contains("Next page"), "{page}");
     let page = send(&router, get("/ns/shop/backups?from=next%2B%2F%3D", &cookie)).await.text;
     assert!(!page.contains("Next page"), "{page}");
     let calls = server.calls.lock().unwrap();
     assert!(calls.iter().any(|call| call.contains("limit=100&continue=next%2B%2F%3D")), "{calls:?}");
+}
+
+#[tokio::test]
+async fn the_newest_comes_first_whatever_it_is_called() {
+    let done = |name: &str, day: u32| {
+        let mut one = backup(name, "");
+        one["metadata"]["creationTimestamp"] =
+            json!(format!("2026-01-01T00:{:02}:{:02}Z", day / 60, day % 60));
+        one["status"] = json!({"phase": "Created", "veleroBackup": {"name": "v", "status": {"phase": "Completed",
+            "completionTimestamp": "2026-11-15T12:10:00Z", "progress": {"totalItems": 3, "itemsBackedUp": 3}}}});
+        one
+    };
+    // By name the oldest come first, and the only page would be full of backups that cannot be restored.
+    let mut all: Vec<Value> = (0..150).map(|number| backup(&format!("a-{number:03}"), "")).collect();
+    all.extend((0..150).map(|number| done(&format!("b-{number:03}"), number)));
+    let router = on_laptop(&ApiServer::with(all));
+    let cookie = enter(&router).await;
+    let page = send(&router, get("/ns/shop/restore", &cookie)).await.text;
+    assert!(page.contains("/restore/b-149\"") && !page.contains("/restore/b-049\""), "{page}");
+    assert!(page.find("b-149").unwrap() < page.find("b-148").unwrap() && page.contains("50 more"), "{page}");
+    let page = send(&router, get("/ns/shop/restore?page=1", &cookie)).await.text;
+    assert!(page.contains("/restore/b-049\"") && !page.contains("Next page"), "{page}");
+    // The page follows what happens from the version of the list on.
+    let page = send(&router, get("/ns/shop/backups", &cookie)).await.text;
+    assert!(page.contains("data-watch=\"/ns/shop/live?nonadminbackups=1\""), "{page}");
+}
+
+#[tokio::test]
+async fn a_namespace_is_safe_only_with_all_its_claims() {
+    let now = jiff::Timestamp::now();
+    let mut good = backup("good", "");
+    good["status"] = json!({"phase": "Created", "claims": [{"name": "files", "state": "Saved"}],
+        "conditions": [{"type": "DataProtected", "status": "True", "reason": "AllClaimsSaved", "message": "", "lastTransitionTime": now}],
+        "veleroBackup": {"name": "v", "status": {"phase": "Completed", "startTimestamp": now, "completionTimestamp": now,
+            "progress": {"totalItems": 3, "itemsBackedUp": 3}}}});
+    let server = ApiServer::with(vec![good]);
+    let claims = "/api/v1/namespaces/shop/persistentvolumeclaims";
+    server.put(claims, json!({"metadata": {"name": "files", "namespace": "shop"}}));
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let page = send(&router, get("/ns/shop", &cookie)).await.text;
+    assert!(page.contains("Safe: this namespace could be brought back"), "{page}");
+    server.put(claims, json!({"metadata": {"name": "new", "namespace": "shop"}}));
+    let page = send(&router, get("/ns/shop", &cookie)).await.text;
+    assert!(page.contains("There is a good backup, but claim new is not in it"), "{page}");
+    assert!(!page.contains("Safe: "), "{page}");
+    // Volume by volume, also without a good backup.
+    server.objects.lock().unwrap().retain(|(collection, _), _| !collection.contains("nonadminbackups"));
+    let page = send(&router, get("/ns/shop", &cookie)).await.text;
+    assert!(page.contains("Not safe: there is no good backup"), "{page}");
+    assert_eq!(page.matches("NOT in any good backup").count(), 2, "{page}");
 }
 
 #[tokio::test]

@@ -43,6 +43,16 @@ pub(super) struct InstallArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     console: Option<bool>,
 
+    /// The URL that browsers use for the console: https://console.example.com. Other names are then turned away, and with
+    /// https its cookie goes over encrypted connections alone.
+    #[arg(long, value_name = "URL")]
+    console_url: Option<String>,
+
+    /// The ConfigMap with the authority of the administrators' storage, in its key ca.crt, for downloads in the console. It
+    /// need not exist.
+    #[arg(long, value_name = "CONFIGMAP")]
+    console_ca: Option<String>,
+
     /// Give nacre and namespace owners the permissions for Velero's own tools in tenant namespaces. Off at first;
     /// --velero-view=false takes them away.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -87,6 +97,8 @@ impl InstallArgs {
         say("logFormat", self.log_format.as_deref().map(Value::from));
         say("webhook", self.webhook.or_else(|| self.no_webhook.then_some(false)).map(Value::from));
         say("console", self.console.map(Value::from));
+        say("consoleUrl", self.console_url.as_deref().map(Value::from));
+        say("consoleCa", self.console_ca.as_deref().map(Value::from));
         say("veleroView", self.velero_view.map(Value::from));
         say("fence", self.fence.map(Value::from));
         say("aggregateTo", self.aggregate_to()?.map(|roles| json!(roles)));

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::{Api, api::ListParams};
+use kube::Api;
 use planner::{
     policy::{CONFIG_MAP, KEY, Policies, Reading, load},
     trial::{Observed, Trial, trial},
@@ -36,7 +36,7 @@ pub(crate) async fn look(session: &Session, text: &str) -> Result<Trial> {
     let in_force: Policies = load(None, &readings).policies.unwrap_or_default();
     let spaces: Api<Namespace> = Api::all(session.client.clone());
     let (spaces, backups, restores, locations, schedules) = tokio::try_join!(
-        async { Ok(spaces.list(&ListParams::default()).await?.items) },
+        async { Ok(list::in_parts(&spaces).await?) },
         all(session),
         all(session),
         all(session),

@@ -74,9 +74,12 @@ impl RequestProgress<'_> {
     fn extent(&self) -> String {
         let velero = &self.velero;
         let items = velero.total.map_or_else(String::new, |total| format!(", {}", count(total, "item")));
-        let taken = velero.started.zip(velero.completed).map_or_else(String::new, |(from, to)| {
-            format!(" in {}", span(to.as_second() - from.as_second()))
-        });
+        let seconds =
+            velero.started.zip(velero.completed).map(|(from, to)| to.as_second() - from.as_second());
+        // Velero's times are whole seconds: nothing took none.
+        let taken = seconds
+            .filter(|seconds| *seconds > 0)
+            .map_or_else(String::new, |taken| format!(" in {}", span(taken)));
         format!("{items}{taken}{}", problems(velero))
     }
 

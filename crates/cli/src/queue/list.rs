@@ -4,7 +4,6 @@ use anyhow::{Context as _, Result};
 use api::velero::{Backup, Restore};
 use api::{NonAdminBackup, NonAdminRestore, labels};
 use jiff::Timestamp;
-use kube::api::ListParams;
 
 use super::order::{Entry, State, entries};
 use crate::{
@@ -47,25 +46,19 @@ pub(crate) async fn look(session: &Session) -> Result<(Vec<Entry>, Table)> {
 
 /// What runs and what waits, in order.
 async fn read(session: &Session, given: Option<&str>) -> Result<Vec<Entry>> {
-    let all = ListParams::default();
     let (veleros_backups, veleros_restores) =
         (session.in_velero_namespace::<Backup>(), session.in_velero_namespace::<Restore>());
-    let (backups, restores) = tokio::try_join!(veleros_backups.list(&all), veleros_restores.list(&all))
-        .context("the queue is for administrators, who can read Velero's objects")?;
+    let (backups, restores) =
+        tokio::try_join!(list::in_parts(&veleros_backups), list::in_parts(&veleros_restores))
+            .context("the queue is for administrators, who can read Velero's objects")?;
     let (asked_backups, asked_restores) = tokio::try_join!(
         list::all::<NonAdminBackup>(session, None, None, false),
         list::all::<NonAdminRestore>(session, None, None, false),
     )?;
     let asked_backups: Vec<_> = asked_backups.items.into_iter().map(|(object, _)| object).collect();
     let asked_restores: Vec<_> = asked_restores.items.into_iter().map(|(object, _)| object).collect();
-    let mut rows =
-        entries("backup", (labels::NAB_NAMESPACE, labels::NAB_NAME), &backups.items, &asked_backups);
-    rows.extend(entries(
-        "restore",
-        (labels::NAR_NAMESPACE, labels::NAR_NAME),
-        &restores.items,
-        &asked_restores,
-    ));
+    let mut rows = entries("backup", (labels::NAB_NAMESPACE, labels::NAB_NAME), &backups, &asked_backups);
+    rows.extend(entries("restore", (labels::NAR_NAMESPACE, labels::NAR_NAME), &restores, &asked_restores));
     rows.retain(|row| given.is_none_or(|given| row.namespace.as_deref() == Some(given)));
     Ok(rows)
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{find, get::word, kept};
 use crate::{
     connect::Session,
-    describe::page::{Page, conditions, fields, section},
+    describe::page::{Page, conditions, fields, moment, section},
     list::qualified,
     object_name::ObjectName,
     output::{Outcome, print},
@@ -50,7 +50,7 @@ pub(crate) fn parts(schedule: &NonAdminSchedule) -> Page {
 fn head(schedule: &NonAdminSchedule, now: Timestamp) -> Vec<(&'static str, String)> {
     let status = schedule.status.clone().unwrap_or_default();
     let zone = schedule.spec.time_zone.as_deref().unwrap_or("UTC");
-    let next = status.next_run.as_ref().map(|next| format!("{}, in {}", next.0, age(now, next.0)));
+    let next = status.next_run.as_ref().map(|next| moment(next.0, now));
     let good = status.last_good_backup.as_deref().zip(status.last_good_time.as_ref());
     let good = good.map(|(name, time)| format!("{name}, completed {} ago", age(time.0, now)));
     let mut head = vec![

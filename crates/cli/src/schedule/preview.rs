@@ -65,6 +65,8 @@ const DAYS: u32 = 30;
 /// What a schedule does from today on, if every run goes well.
 pub(crate) struct Calendar {
     pub(crate) title: String,
+    /// The zone of its times.
+    pub(crate) zone: String,
     /// Every day from today on.
     pub(crate) days: Vec<Day>,
     /// All backups there are at the end.
@@ -96,7 +98,7 @@ pub(crate) async fn calendar(session: &Session, found: &NonAdminSchedule) -> Res
 fn of_days(shown: &Shown, times: &schedule::Times, now: Timestamp) -> Calendar {
     let zoned = |time: Timestamp| time.to_zoned(times.cron.zone().clone());
     let day = |time: Timestamp| zoned(time).strftime("%a %Y-%m-%d %H:%M").to_string();
-    let (mut kept, mut gone) = (Table::new(&["TIME", "BACKUP"]), Table::new(&["GOES", "BACKUP"]));
+    let (mut kept, mut gone) = (Table::new(&["TIME", "BACKUP"]), Table::new(&["DELETED", "BACKUP"]));
     for line in &shown.kept {
         kept.row([day(line.time), line.name.clone()]);
     }
@@ -124,7 +126,11 @@ fn of_days(shown: &Shown, times: &schedule::Times, now: Timestamp) -> Calendar {
         title: format!("In {DAYS} days it has {} backups, if every run goes well", shown.kept.len()),
         days: days.collect(),
         kept,
-        gone_title: format!("Next to go, of {}", shown.gone.len()),
+        zone: times.cron.zone().iana_name().unwrap_or("UTC").to_owned(),
+        gone_title: match shown.gone.len() {
+            more if more > NEXT => format!("Deleted next: {NEXT} of {more} in {DAYS} days"),
+            _ => format!("Deleted in {DAYS} days"),
+        },
         gone,
     }
 }

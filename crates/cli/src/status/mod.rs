@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use api::{NonAdminBackup, NonAdminRestore, NonAdminSchedule};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim};
 use kube::{Api, api::ListParams};
 
 use crate::{
@@ -30,8 +30,8 @@ pub(crate) use summary::Summary;
 
 A good backup is Completed, holds something and the data of every claim that was not left out on purpose, covers the
 namespace (no filters) and can be restored now.
-Exit code 3 if there is no good backup, or if one that ended later failed, is empty, lacks volume data or cannot be
-restored.")]
+Exit code 3 if there is no good backup, if one that ended later failed, is empty, is without volume data or cannot be
+restored, if a claim is not in the good backup, or if that is older than two runs of a schedule (a week without one).")]
 pub(crate) struct Status {}
 
 pub(crate) async fn run(session: &Session) -> Result<Outcome> {
@@ -52,12 +52,13 @@ pub(crate) async fn look(
         let namespace = allowed::namespace(session).await;
         allowed::read(session, &namespace, None).await
     };
-    let (backups, restores, schedules, locations, held_back, allowed) = tokio::try_join!(
+    let (backups, restores, schedules, locations, held_back, claims, allowed) = tokio::try_join!(
         backups,
         all::<NonAdminRestore>(session),
         schedules(session),
         Known::own(session),
         held_back(session),
+        claims(session),
         limits,
     )?;
     let locations = locations.and_of(session, &backups).await;
@@ -70,7 +71,18 @@ pub(crate) async fn look(
         }),
     };
     Ok(Summary::of(&session.namespace, &backups, &restores, &locations, held_back, limits, now)
-        .with_schedules(&schedules, now))
+        .with_schedules(&schedules, now)
+        .with_claims(&backups, &schedules, claims.as_deref(), now))
+}
+
+/// The claims that exist now; none if the caller may not list them.
+async fn claims(session: &Session) -> Result<Option<Vec<String>>> {
+    let api: Api<PersistentVolumeClaim> = session.api();
+    match api.list_metadata(&ListParams::default()).await {
+        Ok(found) => Ok(Some(found.items.iter().map(kube::ResourceExt::name_any).collect())),
+        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn all<K: Readable>(session: &Session) -> Result<Vec<K>> {

@@ -3,7 +3,9 @@
 use anstyle::Style;
 use jiff::Timestamp;
 
-use super::summary::{Limits, Line, Summary};
+use planner::last_good::ClaimSafety;
+
+use super::summary::{Claim, Limits, Line, Summary};
 use crate::{
     output::lines,
     style,
@@ -64,6 +66,8 @@ pub(crate) fn rows(summary: &Summary, now: Timestamp) -> Vec<Row> {
     let mut rows = vec![
         shown("Not protected", &unprotected, now, |_| style::BAD),
         row("Last good backup", last_good(summary, now)),
+        row("Attention", attention(summary)),
+        row("Volumes", volumes(summary)),
         shown("Not counted", &newest_first(&not_counted(summary)), now, |_| style::WARNING),
         shown("Running", &summary.running, now, |_| style::BUSY),
         shown("Queued", &summary.queued, now, |_| style::BUSY),
@@ -101,7 +105,42 @@ fn last_good(summary: &Summary, now: Timestamp) -> Vec<Entry> {
     let expires =
         good.expires.map_or_else(String::new, |expires| format!("; expires in {}", age(now, expires)));
     let told = format!("{}{ended} ({}){expires}", good.name, good.told);
-    Entry::plain(if summary.last_was_good { style::GOOD } else { style::WARNING }, told)
+    Entry::plain(if !summary.needs_attention() { style::GOOD } else { style::WARNING }, told)
+}
+
+/// What other rows do not show.
+fn attention(summary: &Summary) -> Vec<Entry> {
+    let elsewhere = ["NoGoodBackup", "LaterWentWrong", "ClaimsNotInIt"];
+    let shown = summary.problems.iter().filter(|problem| !elsewhere.contains(&problem.reason));
+    shown
+        .flat_map(|problem| Entry::plain(style::WARNING, format!("last good backup: {}", problem.told)))
+        .collect()
+}
+
+/// The claims that are not safe, and how many are.
+fn volumes(summary: &Summary) -> Vec<Entry> {
+    let claims = summary.claims.as_deref().unwrap_or_default();
+    let is_safe = |claim: &&Claim| matches!(claim.safety, ClaimSafety::Saved | ClaimSafety::LeftOut);
+    let safe = claims.iter().filter(is_safe).count();
+    let mut entries: Vec<Entry> = Vec::new();
+    if safe > 0 {
+        let text = format!(
+            "{safe} of {} in the last good backup",
+            count(i64::try_from(claims.len()).unwrap_or(i64::MAX), "claim")
+        );
+        entries.extend(Entry::plain(if safe == claims.len() { style::GOOD } else { style::WARNING }, text));
+    }
+    let others: Vec<&Claim> = claims.iter().filter(|claim| !is_safe(claim)).collect();
+    entries.extend(others.iter().take(ENOUGH).map(|claim| Entry {
+        object: None,
+        style: if claim.safety == ClaimSafety::Unknown { style::QUIET } else { style::BAD },
+        text: format!("claim {}: {}", claim.name, printable(&claim.told)),
+        after: String::new(),
+    }));
+    if others.len() > ENOUGH {
+        entries.extend(Entry::plain(style::QUIET, format!("and {} more", others.len() - ENOUGH)));
+    }
+    entries
 }
 
 /// Those that are not shown elsewhere: the newest is named where a good one is missing, and failures and missing volume
@@ -157,7 +196,7 @@ fn usage(summary: &Summary) -> Vec<Entry> {
     ];
     let mut entries = Entry::plain(Style::new(), told.join(", "));
     if summary.limits.is_none() {
-        let unknown = "limits: unknown, you are not permitted to read the administrators' policy";
+        let unknown = "limits: only the administrators see them";
         entries.extend(Entry::plain(style::QUIET, unknown));
     }
     entries
@@ -196,7 +235,7 @@ mod tests {
 
         Last good backup  none: nothing could be brought back (kubectl nacre backup create --wait)
         Usage             0 backups, 0 unfinished backups, 0 locations
-                          limits: unknown, you are not permitted to read the administrators' policy
+                          limits: only the administrators see them
         Held back         2 backups of an earlier namespace of this name: an administrator can adopt them
         attention: true
         ");
@@ -284,7 +323,7 @@ mod tests {
 
         Last good backup  none. Newest: x, not counted because it holds 0 items (kubectl nacre backup create --wait)
         Usage             1 backup, 0 unfinished backups, 0 locations
-                          limits: unknown, you are not permitted to read the administrators' policy
+                          limits: only the administrators see them
         attention: true
         ");
     }
@@ -303,16 +342,16 @@ mod tests {
         Not protected     lost: volume data of claim "data" is NOT in this backup: X. What to do: Y, 60m ago
         Last good backup  none. Newest: lost, not counted because volume data is missing (kubectl nacre backup create --wait)
         Usage             1 backup, 0 unfinished backups, 0 locations
-                          limits: unknown, you are not permitted to read the administrators' policy
+                          limits: only the administrators see them
         attention: true
         "#);
         insta::assert_snapshot!(screen(&[good, lost], 0, None), @r#"
         Namespace shop
 
         Not protected     lost: volume data of claim "data" is NOT in this backup: X. What to do: Y, 60m ago
-        Last good backup  daily, 24h ago (complete, 42 items in 0s)
+        Last good backup  daily, 24h ago (complete, 42 items)
         Usage             2 backups, 0 unfinished backups, 0 locations
-                          limits: unknown, you are not permitted to read the administrators' policy
+                          limits: only the administrators see them
         attention: true
         "#);
     }
@@ -324,21 +363,62 @@ mod tests {
         insta::assert_snapshot!(screen(&[good.clone(), part.clone()], 0, None), @r"
         Namespace shop
 
-        Last good backup  daily, 24h ago (complete, 42 items in 0s)
+        Last good backup  daily, 24h ago (complete, 42 items)
         Not counted       part: it holds only a part of the namespace (limited by labelSelector), 120m ago
         Usage             2 backups, 0 unfinished backups, 0 locations
-                          limits: unknown, you are not permitted to read the administrators' policy
+                          limits: only the administrators see them
         attention: false
         ");
         let empty = ended("empty", 1, &json!({}), &json!({"progress": {}}));
         insta::assert_snapshot!(screen(&[good, part, empty], 0, None), @r"
         Namespace shop
 
-        Last good backup  daily, 24h ago (complete, 42 items in 0s)
+        Last good backup  daily, 24h ago (complete, 42 items)
         Not counted       empty: it holds 0 items, 60m ago
                           part: it holds only a part of the namespace (limited by labelSelector), 120m ago
         Usage             3 backups, 0 unfinished backups, 0 locations
-                          limits: unknown, you are not permitted to read the administrators' policy
+                          limits: only the administrators see them
+        attention: true
+        ");
+    }
+
+    #[test]
+    fn a_claim_without_data_and_an_old_backup_need_attention() {
+        let now: Timestamp = "2026-11-15T13:00:00Z".parse().unwrap();
+        let mut good = ended("daily", 9 * 24, &json!({}), &json!({}));
+        let status = good.status.as_mut().unwrap();
+        status.claims = serde_json::from_value(json!([{"name": "data", "state": "Saved"}])).unwrap();
+        status.conditions = serde_json::from_value(
+            json!([{"type": "DataProtected", "status": "True", "reason": "AllClaimsSaved",
+            "message": "", "lastTransitionTime": "2026-11-15T12:00:00Z"}]),
+        )
+        .unwrap();
+        let screen = |backups: &[NonAdminBackup]| {
+            let claims = ["data".to_owned(), "new".to_owned()];
+            let summary = Summary::of("shop", backups, &[], &Known::default(), 0, None, now);
+            let summary = summary.with_claims(backups, &[], Some(&claims), now);
+            let text = anstream::adapter::strip_str(&page(&summary, now)).to_string();
+            format!("{text}attention: {}\n", summary.needs_attention())
+        };
+        insta::assert_snapshot!(screen(&[good]), @r"
+        Namespace shop
+
+        Last good backup  daily, 9d ago (complete, 42 items)
+        Attention         last good backup: it is 9 days old, and no schedule makes new ones
+        Volumes           1 of 2 claims in the last good backup
+                          claim new: NOT in the last good backup: it is newer
+        Usage             1 backup, 0 unfinished backups, 0 locations
+                          limits: only the administrators see them
+        attention: true
+        ");
+        insta::assert_snapshot!(screen(&[]), @r"
+        Namespace shop
+
+        Last good backup  none: nothing could be brought back (kubectl nacre backup create --wait)
+        Volumes           claim data: NOT in any good backup
+                          claim new: NOT in any good backup
+        Usage             0 backups, 0 unfinished backups, 0 locations
+                          limits: only the administrators see them
         attention: true
         ");
     }

@@ -4,7 +4,10 @@ use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, NonAdm
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::ObjectMeta;
-use planner::{HealedBy, healed_by, last_good};
+use planner::{
+    HealedBy, healed_by,
+    last_good::{self, ClaimSafety, Problem, Seen},
+};
 use serde::Serialize;
 
 use crate::{
@@ -44,6 +47,38 @@ pub(crate) struct Summary {
     pub(crate) limits: Option<Limits>,
     /// Backups of an earlier namespace of this name that wait for an administrator.
     pub(crate) held_back: usize,
+    /// The claims that exist now; none if they cannot be listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) claims: Option<Vec<Claim>>,
+    /// Why the namespace is not safe, or not all of it.
+    pub(crate) problems: Vec<Attention>,
+}
+
+/// A claim, and where its data stands.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Claim {
+    pub(crate) name: String,
+    /// Saved, LeftOut, NotSaved, NotInIt, NoGoodBackup or Unknown.
+    pub(crate) data: String,
+    pub(crate) told: String,
+    #[serde(skip)]
+    pub(crate) safety: ClaimSafety,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<i64>,
+}
+
+/// A reason why the namespace is not safe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Attention {
+    pub(crate) reason: &'static str,
+    pub(crate) told: String,
+}
+
+impl From<&Problem> for Attention {
+    fn from(problem: &Problem) -> Self {
+        Self { reason: problem.reason(), told: problem.to_string() }
+    }
 }
 
 /// One object.
@@ -193,7 +228,26 @@ impl Summary {
             used: Used { backups: others.alive, unfinished: others.active, locations: locations.own.len() },
             limits,
             held_back,
+            claims: None,
+            problems: Vec::new(),
         }
+    }
+
+    /// The same with where the data of the claims stands, and whether all this is safe.
+    pub(crate) fn with_claims(
+        mut self,
+        backups: &[NonAdminBackup],
+        schedules: &[NonAdminSchedule],
+        claims: Option<&[String]>,
+        now: Timestamp,
+    ) -> Self {
+        let name = self.last_good.as_ref().map(|good| good.name.as_str());
+        let good =
+            name.and_then(|name| backups.iter().find(|one| one.metadata.name.as_deref() == Some(name)));
+        let seen = Seen { good, later_went_wrong: !self.last_was_good, claims, schedules, now };
+        self.problems = last_good::problems(&seen).iter().map(Attention::from).collect();
+        self.claims = claims.map(|claims| claims.iter().map(|name| claim(good, name)).collect());
+        self
     }
 
     /// The same with the schedules of the namespace.
@@ -205,7 +259,29 @@ impl Summary {
 
     /// Whether the namespace could not be brought back as it was when it was last meant to be saved.
     pub(crate) fn needs_attention(&self) -> bool {
-        !self.last_was_good
+        !self.last_was_good || !self.problems.is_empty()
+    }
+}
+
+fn claim(good: Option<&NonAdminBackup>, name: &str) -> Claim {
+    let safety = last_good::claim_safety(good, name);
+    let status = good.and_then(|good| good.status.as_ref());
+    let listed = status.and_then(|status| status.claims.iter().find(|claim| claim.name == name));
+    let told = match safety {
+        ClaimSafety::Saved => "in the last good backup",
+        ClaimSafety::LeftOut => "left out of the last good backup on purpose",
+        ClaimSafety::NotSaved => "its data is NOT in the last good backup",
+        ClaimSafety::NotInIt => "NOT in the last good backup: it is newer",
+        ClaimSafety::NoGoodBackup => "NOT in any good backup",
+        ClaimSafety::Unknown => "not known: the last good backup does not say",
+    };
+    let why = listed.and_then(|claim| claim.message.as_deref()).filter(|why| !why.is_empty());
+    Claim {
+        name: name.to_owned(),
+        data: format!("{safety:?}"),
+        told: why.map_or_else(|| told.to_owned(), |why| format!("{told}: {why}")),
+        safety,
+        bytes: listed.and_then(|claim| claim.bytes.or(claim.total_bytes)),
     }
 }
 

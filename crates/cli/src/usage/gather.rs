@@ -8,7 +8,7 @@ use api::velero::{Backup, BackupStorageLocation, DataUpload, PodVolumeBackup, Re
 use api::{NonAdminBackup, NonAdminRestore};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::{Api, Resource, api::ListParams, core::NamespaceResourceScope};
+use kube::{Api, Resource, core::NamespaceResourceScope};
 use planner::{
     State,
     policy::load,
@@ -49,7 +49,7 @@ async fn requests<K: Readable>(session: &Session) -> Result<Vec<K>> {
 pub(super) async fn all(session: &Session, now: Timestamp) -> Result<Vec<Row>> {
     let mut state = State::new(&session.velero_namespace);
     let spaces: Api<Namespace> = Api::all(session.client.clone());
-    let spaces = spaces.list(&ListParams::default()).await.context(FOR_ADMINISTRATORS)?.items;
+    let spaces = list::in_parts(&spaces).await.context(FOR_ADMINISTRATORS)?;
     put(&mut state, &spaces, now);
     fill::<BackupStorageLocation>(session, &mut state, now).await?;
     fill::<Backup>(session, &mut state, now).await?;
@@ -85,8 +85,8 @@ where
         + Clone
         + Debug,
 {
-    match session.in_velero_namespace::<K>().list(&ListParams::default()).await {
-        Ok(found) => put(state, &found.items, now),
+    match list::in_parts(&session.in_velero_namespace::<K>()).await {
+        Ok(found) => put(state, &found, now),
         Err(kube::Error::Api(status)) if status.is_not_found() => {}
         Err(error) => return Err(error).context(FOR_ADMINISTRATORS),
     }

@@ -135,7 +135,7 @@ async fn one_screen_for_a_namespace() -> Result<()> {
     // As wide as the guide's lines are long.
     let mut terminal = Terminal::of_width(240, &ada.kubeconfig, &["status"])?;
     assert_eq!(terminal.ends().await?, 3, "the last one that ended was not good");
-    terminal.shows("limits: unknown").await?;
+    terminal.shows("limits: only the administrators").await?;
     assert!(terminal.is_coloured());
     let lines: Vec<String> = terminal.text().lines().map(str::to_owned).collect();
     in_the_guide(&lines);
@@ -152,7 +152,7 @@ async fn one_screen_for_a_namespace() -> Result<()> {
     }
     let mut narrow = Terminal::of_width(60, &ada.kubeconfig, &["status"])?;
     narrow.ends().await?;
-    narrow.shows("limits: unknown").await?;
+    narrow.shows("limits: only the administrators").await?;
     let text = narrow.text();
     let refused: Vec<&str> =
         text.lines().skip_while(|line| !line.starts_with("Refused")).take(3).map(str::trim_end).collect();

@@ -86,14 +86,14 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     his.does_not_see("s3Url").await?;
     his.picture("39-policy-tried").await?;
     his.is_accessible().await?;
-    for (path, name) in [
-        ("usage", "33-usage"),
-        ("policy", "34-policy"),
-        ("doctor", "35-doctor"),
-        ("migration", "30-migration"),
+    for (path, name, words) in [
+        ("usage", "33-usage", "browser-mill"),
+        ("policy", "34-policy", "storageLocations.requireApproval"),
+        ("doctor", "35-doctor", "Velero"),
+        ("migration", "30-migration", "Nobody can migrate"),
     ] {
         his.open(&admin.page(&format!("/admin/{path}"))).await?;
-        his.sees("kubectl nacre").await?;
+        his.sees(words).await?;
         his.picture(name).await?;
         his.is_accessible().await?;
     }

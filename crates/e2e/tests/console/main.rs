@@ -4,6 +4,8 @@
 mod approval;
 mod browser;
 mod cluster;
+mod hostile;
+mod look;
 mod many;
 mod replace;
 mod schedules;

@@ -75,17 +75,20 @@ async fn from_the_first_look_to_restored() -> Result<()> {
     browser.sees("prices").await?;
     browser.picture("7-preview").await?;
     browser.is_accessible().await?;
-    browser.click("form[action$='/restores'] button").await?;
+    browser.click("button[value=restore]").await?;
     browser.sees("Completed").await?;
     browser.picture("8-restored").await?;
     browser.is_accessible().await?;
     ensure!(ada.api::<ConfigMap>().get_opt("prices").await?.is_some(), "prices is back");
 
-    for (path, name) in
-        [("/backups", "9-backups"), ("/restores", "10-restores"), ("/schedules", "11-schedules")]
-    {
+    let none = "Nothing is backed up by itself in this namespace";
+    for (path, name, words) in [
+        ("/backups", "9-backups", "complete, "),
+        ("/restores", "10-restores", "Completed"),
+        ("/schedules", "11-schedules", none),
+    ] {
         browser.open(&console.page(&format!("/ns/browser-shop{path}"))).await?;
-        browser.sees("kubectl nacre").await?;
+        browser.sees(words).await?;
         browser.picture(name).await?;
         browser.is_accessible().await?;
     }

@@ -1,5 +1,6 @@
 //! The console in a cluster: everybody comes with their own token, and the console has nothing else.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -30,12 +31,12 @@ async fn robot(bed: &Bed, namespace: &str) -> Result<String> {
 }
 
 /// The console as its Deployment runs it, with a kubeconfig that it must not read.
-async fn console(bed: &Bed) -> Result<(Process, String)> {
+async fn console(bed: &Bed, decoy: &Path) -> Result<(Process, String)> {
     let [port] = bed::free_ports()?;
     let config: Value = serde_json::from_slice(&std::fs::read(bed.kubeconfig())?)?;
     let authority = config["clusters"][0]["cluster"]["certificate-authority"].as_str().context("a file")?;
     let bind = format!("127.0.0.1:{port}");
-    let program = bed.program(e2e::command_line()?, "console-in-cluster", &bed.kubeconfig());
+    let program = bed.program(e2e::command_line()?, "console-in-cluster", decoy);
     let program = program.args(["console", "--in-cluster", "--bind", &bind, "--api-server", bed.server()]);
     let process = program.args(["--certificate-authority", authority]).start()?;
     let listens = eventually("the console", Duration::from_secs(30), async || {
@@ -52,7 +53,10 @@ async fn everybody_comes_with_their_own_token() -> Result<()> {
     let bed = &cluster.bed;
     owner("browser-token", "dan").await?;
     let token = robot(bed, "browser-token").await?;
-    let (process, base) = console(bed).await?;
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "decoy", "namespace": "browser-token"}});
+    bed.apply_yaml(&account.to_string()).await?;
+    let decoy = bed.service_account_kubeconfig("browser-token", "decoy").await?;
+    let (process, base) = console(bed, &decoy).await?;
     let mark = bed.audit().mark().await?;
     let driver = Driver::start().await?;
     let browser = driver.browser("robot", 1280, 900).await?;
@@ -79,8 +83,12 @@ async fn everybody_comes_with_their_own_token() -> Result<()> {
     ensure!(kept == json!("[\"\",{},{}]"), "{kept}");
     ensure!(!process.output().contains(&token), "the token is in the log");
 
+    // Nothing was done as the account of the kubeconfig that the console has next to it, whatever it calls itself.
+    let all = bed.audit().since(mark).await?;
+    let decoys = all.only(|one| one.user == "system:serviceaccount:browser-token:decoy");
+    ensure!(decoys.is_empty(), "{decoys:?}");
     // Everything was done as that account: the console has no other.
-    let asked = bed.audit().since(mark).await?.by(CONSOLE);
+    let asked = all.by(CONSOLE);
     let robot = "system:serviceaccount:browser-token:robot";
     let own = |one: &&bed::Request| one.user == robot;
     let others: Vec<_> = asked.as_slice().iter().filter(|one| one.code != 401 && !own(one)).collect();

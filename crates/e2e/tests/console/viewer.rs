@@ -1,33 +1,18 @@
-//! Somebody who may only look, a stranger, and text that is made to become markup.
+//! Somebody who may only look, a stranger, and links that are made to become markup.
 
 use anyhow::{Result, ensure};
-use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminSchedule};
+use api::NonAdminBackup;
 use serde_json::json;
 
 use crate::browser::Driver;
 use crate::cluster::{laptop, owner, test_cluster};
-
-const EVIL: &str = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_viewer_clicks_nothing_and_a_stranger_sees_nothing() -> Result<()> {
     let cluster = test_cluster().await?;
     let ben = owner("browser-farm", "ben").await?;
     let spec = json!({"backupSpec": {"ttl": "1h", "labelSelector": {"matchLabels": {"app": "none"}}}});
-    let hostile = json!({"metadata": {"annotations": {"note": EVIL}}, "spec": spec});
-    ben.create::<NonAdminBackup>("part", hostile).await?;
-    ben.create::<NonAdminBackup>("refused", json!({"spec": {"backupSpec": {"ttl": EVIL}}})).await.ok();
-    let template = json!({"backupSpec": {"labelSelector": {"matchLabels": {"app": "none"}}}});
-    let schedule = json!({"metadata": {"annotations": {"note": EVIL}}, "spec": {"schedule": EVIL, "timeZone": EVIL, "template": template}});
-    ben.create::<NonAdminSchedule>("hostile", schedule).await.ok();
-    let storage = json!({"provider": "aws", "objectStorage": {"bucket": EVIL, "prefix": EVIL}, "config": {"region": EVIL},
-        "credential": {"name": "keys", "key": "cloud"}});
-    ben.create::<NonAdminBackupStorageLocation>(
-        "hostile",
-        json!({"spec": {"backupStorageLocationSpec": storage}}),
-    )
-    .await
-    .ok();
+    ben.create::<NonAdminBackup>("part", json!({ "spec": spec })).await?;
     cluster.bed.bind("browser-farm", "vic", "view").await?;
     cluster.bed.wait_allowed("vic", "browser-farm", "list", "oadp.openshift.io", "nonadminbackups").await?;
 

@@ -106,6 +106,7 @@ impl Browser<'_> {
 async fn behind_a_proxy_that_signs_in_everybody_is_who_they_are() -> Result<()> {
     let Some(cluster) = alone().await? else { return Ok(()) };
     let namespace = cluster.tenant("console", "carl").await?.namespace.clone();
+    cluster.set_policy("downloads: {platformStorage: all}").await?;
     let args = ["install", "--console", "--wait", "--timeout", "4m"];
     cluster.cli(&args).await?.ok()?;
     let ada = person(&cluster, &namespace, "ada", Some("admin")).await?;
@@ -154,6 +155,16 @@ async fn behind_a_proxy_that_signs_in_everybody_is_who_they_are() -> Result<()> 
         Ok(())
     })
     .await?;
+
+    // The log of it comes from the administrators' storage, through a program whose image has no files of a system.
+    let page = browser.page("ada", &format!("{own}/backups/clicked")).await?;
+    let csrf = page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let fields = format!("csrf={}&do=BackupLog", csrf.context("no form")?);
+    let log = browser.fetch(Some("ada"), &format!("{own}/backups/clicked/files"), Some(&fields)).await?;
+    ensure!(log.success && log.stdout.len() > 100 && !log.stdout.contains("<html"), "{log:?}");
+
+    // Behind a proxy there is nothing to sign out of here.
+    ensure!(!page.contains("Sign out"), "{page}");
 
     // No token is in a log, and the session ends with the token.
     for pod in ["deployment/nacre-console", &format!("pod/{PROXY}")] {

@@ -10,6 +10,21 @@ use crate::Object;
 /// The Deployment, its account, its Service and the label of its pods.
 pub const CONSOLE: &str = "nacre-console";
 
+/// The ConfigMap with the authority of the administrators' storage, unless somebody names another.
+pub const CONSOLE_CA: &str = "nacre-console-ca";
+
+/// The flag with the URL, and the volume with the authority: an installation is read back by them.
+pub(super) const URL: &str = "--url=";
+pub(super) const CA_VOLUME: &str = "storage-ca";
+
+/// Scheme and host of `https://console.example.com`; none if it is not such a URL.
+pub fn web_address(url: &str) -> Option<(&str, &str)> {
+    let (scheme, host) = url.trim_end_matches('/').split_once("://")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+    let is_one = ["http", "https"].contains(&scheme) && !host.is_empty() && host.chars().all(plain);
+    is_one.then_some((scheme, host))
+}
+
 /// The port of the console, which speaks HTTP: what the site uses for sign-in and TLS stands before it.
 const PORT: u16 = 8090;
 
@@ -37,7 +52,8 @@ fn deployment(settings: &Settings) -> Value {
         "image": settings.image,
         // Without the controller in between: the program that has no permissions does not hold the one that has them.
         "command": ["/kubectl-nacre"],
-        "args": ["console", "--in-cluster", "--velero-namespace", settings.namespace],
+        "args": ["console", "--in-cluster", "--velero-namespace", settings.namespace,
+            format!("{URL}{}", settings.console_url), "--storage-ca=/etc/nacre-storage/ca.crt"],
         "ports": [{"name": "http", "containerPort": PORT}],
         "readinessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 5},
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
@@ -47,7 +63,10 @@ fn deployment(settings: &Settings) -> Value {
         },
         "terminationMessagePolicy": "FallbackToLogsOnError",
         // Every namespace has this ConfigMap: without a token, it is all that is known of the API server.
-        "volumeMounts": [{"name": "ca", "mountPath": "/etc/nacre", "readOnly": true}],
+        "volumeMounts": [
+            {"name": "ca", "mountPath": "/etc/nacre", "readOnly": true},
+            {"name": CA_VOLUME, "mountPath": "/etc/nacre-storage", "readOnly": true},
+        ],
     });
     let items = json!([{"key": "ca.crt", "path": "ca.crt"}]);
     json!({
@@ -63,16 +82,58 @@ fn deployment(settings: &Settings) -> Value {
                 "tolerations": settings.tolerations,
                 "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
                 "containers": [container],
-                "volumes": [{"name": "ca", "configMap": {"name": "kube-root-ca.crt", "items": items}}],
+                "volumes": [
+                    {"name": "ca", "configMap": {"name": "kube-root-ca.crt", "items": items}},
+                    {"name": CA_VOLUME, "configMap": {"name": settings.console_ca, "items": items, "optional": true}},
+                ],
             },
         },
     })
+}
+
+/// The values that an installed Deployment of the console shows.
+pub(super) fn shown(deployment: &Value) -> Vec<(&'static str, Value)> {
+    let pod = &deployment["spec"]["template"]["spec"];
+    let args = pod["containers"][0]["args"].as_array().into_iter().flatten();
+    let url = args.filter_map(Value::as_str).find_map(|arg| arg.strip_prefix(URL));
+    let mut volumes = pod["volumes"].as_array().into_iter().flatten();
+    let ca = volumes
+        .find(|volume| volume["name"] == CA_VOLUME)
+        .and_then(|volume| volume["configMap"]["name"].as_str());
+    let found = [
+        ("console", Some(true.into())),
+        ("consoleUrl", url.map(Value::from)),
+        ("consoleCa", ca.map(Value::from)),
+    ];
+    found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::install;
+
+    #[test]
+    fn the_console_is_started_with_its_address_and_what_it_trusts() {
+        let url = "https://console.example.com";
+        let settings = Settings {
+            console: true,
+            console_url: url.to_owned(),
+            console_ca: "bucket-ca".to_owned(),
+            ..Settings::default()
+        };
+        let pod = deployment(&settings)["template"]["spec"].clone();
+        let args = &pod["containers"][0]["args"];
+        assert_eq!(args[4], format!("--url={url}"));
+        assert_eq!(args[5], "--storage-ca=/etc/nacre-storage/ca.crt");
+        assert_eq!(pod["volumes"][1]["configMap"]["name"], "bucket-ca");
+        assert_eq!(pod["volumes"][1]["configMap"]["optional"], true, "most sites need none");
+        assert!(settings.problems().is_empty());
+        for odd in ["console.example.com", "ftp://a", "https://", "https://a/b", "https://a b"] {
+            let settings = Settings { console_url: odd.to_owned(), ..settings.clone() };
+            assert!(settings.problems()[0].contains("consoleUrl"), "{odd}");
+        }
+    }
 
     #[test]
     fn the_console_may_do_nothing_by_itself() {

@@ -27,7 +27,7 @@ pub(crate) use crate::velero_view::roles::EXTRA as VELERO_VIEW;
 pub use aggregate::UserRole;
 pub(crate) use aggregate::{EDIT, VIEW, ask_labels, look_labels};
 use api::{Kind, labels};
-pub use console::CONSOLE;
+pub use console::{CONSOLE, CONSOLE_CA, web_address};
 pub(crate) use decide::may_be_others;
 pub use decide::{Decision, Observed, changes, decide};
 pub(crate) use differ::covers;

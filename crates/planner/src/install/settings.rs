@@ -29,6 +29,10 @@ pub struct Settings {
     pub webhook: bool,
     /// Whether the browser console runs in the cluster, for everybody with a token of their own.
     pub console: bool,
+    /// The URL that browsers use for it; any if empty.
+    pub console_url: String,
+    /// The ConfigMap with the authority of the administrators' storage, in its key `ca.crt`. It need not exist.
+    pub console_ca: String,
     /// Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.
     pub velero_view: bool,
     /// Whether Velero is for tenants alone: then it is not cluster-admin, and nacre binds its permissions in tenants' namespaces.
@@ -64,6 +68,8 @@ impl Default for Settings {
             log_format: "json".to_owned(),
             webhook: true,
             console: false,
+            console_url: String::new(),
+            console_ca: super::CONSOLE_CA.to_owned(),
             velero_view: false,
             fence: false,
             aggregate_to: UserRole::ALL.to_vec(),
@@ -97,6 +103,15 @@ impl Settings {
         }
         if !["json", "text"].contains(&self.log_format.as_str()) {
             problems.push(format!("logFormat is {:?}; it is json or text", self.log_format));
+        }
+        if !self.console_url.is_empty() && super::web_address(&self.console_url).is_none() {
+            problems.push(format!(
+                "consoleUrl is {:?}; it is a URL without a path, such as https://console.example.com",
+                self.console_url
+            ));
+        }
+        if self.console_ca.is_empty() {
+            problems.push(format!("consoleCa is empty; it names a ConfigMap, such as {}", super::CONSOLE_CA));
         }
         if self.replicas > 10 {
             problems.push(format!(

@@ -3,13 +3,14 @@
 //! | value | what counts if nothing is said |
 //! | --- | --- |
 //! | what the Deployment shows | the Deployment, so that a change by hand is never taken back; then the record |
-//! | `webhook`, `console`, `aggregateTo` | the record, so that damage is repaired; then what is installed |
+//! | `webhook`, `console`, `consoleUrl`, `consoleCa`, `aggregateTo` | the record, so that damage is repaired; then what is installed |
 //! | `veleroView` | on if the record or the roles say so |
 
 use api::Kind;
 use serde_json::{Map, Value, json};
 
 use super::aggregate::from_labels;
+use super::console::shown as shown_by_console;
 use super::decide::{Observed, decide};
 use super::found::{is_ours, release};
 use super::record::{RECORD, recorded};
@@ -99,8 +100,10 @@ fn merged(found: &[Found], namespace: &str) -> Result<(Map<String, Value>, Remar
         fields.insert("veleroView".to_owned(), true.into());
     }
     let is_console = |one: &Found| one.kind == Kind::Deployment && one.name() == CONSOLE && is_ours(one);
-    if !fields.contains_key("console") && found.iter().any(is_console) {
-        fields.insert("console".to_owned(), true.into());
+    for (key, value) in
+        found.iter().find(|one| is_console(one)).map(|one| shown_by_console(&one.body)).unwrap_or_default()
+    {
+        fields.entry(key).or_insert(value);
     }
     if !fields.contains_key("aggregateTo")
         && let Some(roles) = aggregated(found)

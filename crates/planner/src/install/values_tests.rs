@@ -36,6 +36,8 @@ fn unusual() -> Settings {
         log_format: "text".to_owned(),
         webhook: false,
         console: true,
+        console_url: "https://console.example.com".to_owned(),
+        console_ca: "bucket-ca".to_owned(),
         velero_view: true,
         fence: true,
         aggregate_to: vec![UserRole::Admin],

@@ -13,6 +13,7 @@ mod coverage;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::fmt;
 
@@ -22,6 +23,7 @@ use jiff::Timestamp;
 pub use coverage::filters;
 pub use storage::{Storage, StorageProblem, as_seen_by_caller, as_seen_by_controller};
 pub(crate) use storage::{stored_in, tenants_location};
+pub use verdict::{ClaimSafety, Problem, Seen, claim_safety, problems};
 
 use crate::queue::{Stage, stage};
 

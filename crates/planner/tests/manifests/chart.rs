@@ -32,6 +32,22 @@ static IN_THE_DEPLOYMENT: [(&str, &str); 10] = [
     ("FENCE", "{{ default false .Values.fence | quote }}"),
 ];
 
+/// The same in that of the console, which has a size and a number of replicas of its own.
+static IN_THE_CONSOLE: [(&str, &str); 6] = [
+    IN_THE_DEPLOYMENT[1],
+    IN_THE_DEPLOYMENT[2],
+    IN_THE_DEPLOYMENT[3],
+    IN_THE_DEPLOYMENT[4],
+    (
+        "/spec/template/spec/containers/0/args/4",
+        "{{ printf \"--url=%s\" (default \"\" .Values.consoleUrl) | quote }}",
+    ),
+    (
+        "/spec/template/spec/volumes/1/configMap/name",
+        "{{ default \"nacre-console-ca\" .Values.consoleCa | quote }}",
+    ),
+];
+
 #[test]
 fn the_chart_is_current() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart");
@@ -122,6 +138,16 @@ fn values() -> String {
             "Whether the browser console runs in the cluster. It has no permissions: people sign in with their own token.",
         ),
         (
+            "consoleUrl",
+            "The URL that browsers use for the console: https://console.example.com. Other names are then turned away, and with \
+             https the cookie goes over encrypted connections alone.",
+        ),
+        (
+            "consoleCa",
+            "The ConfigMap with the authority of the administrators' storage, in its key ca.crt, if that is not a public one. It \
+             need not exist.",
+        ),
+        (
             "veleroView",
             "Whether Velero's own tools may work for tenants; where, labels of namespaces or the policy say.",
         ),
@@ -185,11 +211,11 @@ fn template(object: &Object, without: &Without) -> String {
     }
 }
 
-/// Where values belong in an object. The console has a size and a number of replicas of its own.
+/// Where values belong in an object.
 fn places(object: &Object) -> &'static [(&'static str, &'static str)] {
     match (object.kind, object.name()) {
         (Kind::Deployment, CONTROLLER) => &IN_THE_DEPLOYMENT,
-        (Kind::Deployment, CONSOLE) => &IN_THE_DEPLOYMENT[1..5],
+        (Kind::Deployment, CONSOLE) => &IN_THE_CONSOLE,
         _ => &[],
     }
 }

@@ -22,17 +22,39 @@ function copyButtons(root) {
   }
 }
 
-function checkAll(root) {
-  for (const box of root.querySelectorAll("input[data-all]")) {
-    const others = root.querySelectorAll(`input[name="${box.dataset.all}"]`);
-    box.addEventListener("change", () => others.forEach((other) => { other.checked = box.checked; }));
-  }
-}
-
 function enhance(root) {
   localTimes(root);
   copyButtons(root);
-  checkAll(root);
+}
+
+// What the reader has opened and where they are, so that an update of the page takes nothing away from them.
+function summaries(root) {
+  const seen = new Map();
+  return [...root.querySelectorAll("details")].map((details) => {
+    const text = details.querySelector("summary")?.textContent ?? "";
+    seen.set(text, (seen.get(text) ?? 0) + 1);
+    return [`${text} ${seen.get(text)}`, details];
+  });
+}
+
+function focusable(root) {
+  return [...root.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")];
+}
+
+function sameElement(one, other) {
+  const attributes = ["id", "name", "value", "href", "aria-label"];
+  return one.tagName === other.tagName && attributes.every((name) => one.getAttribute(name) === other.getAttribute(name))
+    && (one.tagName !== "SUMMARY" || one.textContent === other.textContent);
+}
+
+function exchange(here, now) {
+  const open = new Map(summaries(here).map(([key, details]) => [key, details.open]));
+  const active = here.contains(document.activeElement) ? document.activeElement : null;
+  const alike = active ? focusable(here).filter((one) => sameElement(one, active)).indexOf(active) : -1;
+  here.replaceWith(now);
+  enhance(now);
+  for (const [key, details] of summaries(now)) if (open.has(key)) details.open = open.get(key);
+  if (active) focusable(now).filter((one) => sameElement(one, active))[alike]?.focus({ preventScroll: true });
 }
 
 // Replaces the part of the page that changes by what the server shows now.
@@ -48,8 +70,7 @@ async function refresh() {
     const now = page.querySelector("#live");
     const here = document.querySelector("#live");
     if (!now || !here) { location.reload(); return; }
-    here.replaceWith(now);
-    enhance(now);
+    exchange(here, now);
     if (!now.dataset.watch) source?.close();
   } catch {
     // The connection is lost for a moment: the next event brings the page up to date.
@@ -65,6 +86,11 @@ function follow() {
   if (!live) return;
   source = new EventSource(live.dataset.watch);
   source.addEventListener("changed", refresh);
+  // What happened while the connection was lost is on the page that the server shows now.
+  let opened = false;
+  source.addEventListener("open", () => { if (opened) refresh(); opened = true; });
+  // There is nothing more to come, or not for this person: without this the browser would ask for ever.
+  source.addEventListener("over", () => { source.close(); refresh(); });
   source.addEventListener("progress", (event) => {
     const { sentence, done, total } = JSON.parse(event.data);
     const text = document.querySelector("#sentence");

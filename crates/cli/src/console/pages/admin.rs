@@ -53,7 +53,9 @@ pub(in crate::console) async fn request(
     Path((namespace, location)): Path<(String, String)>,
 ) -> Result<Response, Failed> {
     let name = named(&person, &namespace, &location)?;
-    let seen = Box::pin(request::show::look(&person.session, &name)).await?;
+    let (seen, can) =
+        tokio::join!(Box::pin(request::show::look(&person.session, &name)), can_decide(&person));
+    let seen = seen?;
     let buttons = seen.words.iter().map(|word| match word {
         Word::Approve => ("approve", "Approve", ""),
         Word::Reject => ("reject", "Reject", "danger"),
@@ -62,7 +64,10 @@ pub(in crate::console) async fn request(
     let main = html! {
         p.crumbs { a href="/admin/requests" { "All requests" } }
         (page(&seen.page))
-        @if !seen.words.is_empty() {
+        @if !seen.words.is_empty() && !can {
+            p.hint { "You can look, and not decide: it takes the permission to change requests for storage." }
+        }
+        @if !seen.words.is_empty() && can {
             form.card method="post" action={ "/admin/requests/" (name) } {
                 h2 { "Decide" }
                 input type="hidden" name="csrf" value=(person.csrf);
@@ -78,6 +83,12 @@ pub(in crate::console) async fn request(
     };
     let command = format!("kubectl nacre request show {name}");
     Ok(show(&person, &name, "requests", &command, &main).await)
+}
+
+/// Whether the person may decide about requests for storage. A decision is a merge patch.
+async fn can_decide(person: &Person) -> bool {
+    let session = &person.session;
+    may(session, "patch", "nonadminbackupstoragelocationrequests", &session.velero_namespace).await
 }
 
 fn named(person: &Person, namespace: &str, location: &str) -> Result<String, Failed> {

@@ -11,8 +11,8 @@ use maud::{Markup, html};
 use planner::backup::fixed;
 
 use super::{
-    Cursor, Failed, PER_PAGE, Place, Refused, again, files, flags, framed, given, in_shell, more,
-    object_name, quoted, see, storage, what_would_happen,
+    Cursor, Failed, Place, Refused, again, files, flags, framed, given, in_shell, live_link, more,
+    newest_first, object_name, quoted, see, storage, what_would_happen,
 };
 use crate::{
     backup,
@@ -21,7 +21,7 @@ use crate::{
         html::{ago, class, page},
         person::{Person, Posted, may},
     },
-    describe, explain, list,
+    describe, explain,
     live::{Moment, ShowsProgress},
     location::known::Known,
     progress::{End, RequestProgress, State},
@@ -37,14 +37,15 @@ pub(in crate::console) async fn list(
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
     let (found, can) = tokio::join!(
-        list::page::<NonAdminBackup>(&session, PER_PAGE, from.token()),
+        newest_first::<NonAdminBackup>(&session, &from),
         may(&session, "create", "nonadminbackups", &namespace),
     );
     let found = found?;
     let now = Timestamp::now();
-    let items = found.found.newest_last();
+    let items = &found.found.items;
+    let watch = from.is_first().then(|| live_link::<NonAdminBackup>(&namespace, &found.version));
     let main = html! {
-        div id="live" data-watch=[from.token().is_none().then(|| format!("/ns/{namespace}/live"))] {
+        div id="live" data-watch=[watch] {
             h1 { "Backups" }
             @if can { div.actions { a.button href={ "/ns/" (namespace) "/new-backup" } { "Back up now" } } }
             @if items.is_empty() {
@@ -52,7 +53,7 @@ pub(in crate::console) async fn list(
                     @if can { p { "The first one takes a minute: press " b { "Back up now" } "." } } }
             }
             ol.timeline {
-                @for (backup, unreadable) in items.iter().rev() {
+                @for (backup, unreadable) in items {
                     (entry(&namespace, backup, unreadable.as_deref(), now, &format!("/ns/{namespace}/backups/")))
                 }
             }
@@ -62,6 +63,11 @@ pub(in crate::console) async fn list(
     let command = format!("kubectl nacre backup get -n {namespace}");
     let place = Place::of(&namespace, "/backups", "Backups", command);
     Ok(framed(&person, place, &main).await)
+}
+
+/// Whether there is something in a backup to be restored.
+pub(super) fn is_restorable(progress: &RequestProgress<'_>) -> bool {
+    matches!(progress.state(), State::Finished(End::Completed | End::DataMissing | End::PartiallyFailed))
 }
 
 /// One backup on the time line.
@@ -133,8 +139,7 @@ pub(in crate::console) async fn show(
     let seen = seen?;
     let progress = RequestProgress::from(&seen.object);
     let moment = seen.object.moment();
-    let restorable =
-        matches!(progress.state(), State::Finished(End::Completed | End::DataMissing | End::PartiallyFailed));
+    let restorable = is_restorable(&progress);
     let watch = moment.outcome.is_none().then(|| format!("/ns/{namespace}/backups/{name}/live"));
     let main = html! {
         div id="live" data-watch=[watch] {

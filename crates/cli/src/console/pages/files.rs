@@ -1,15 +1,17 @@
 //! Files that Velero keeps of a backup or a restore. From the administrators' storage they are passed through; to storage
 //! that a tenant chose, the console never connects: the browser gets the link.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result as Fetched, bail};
 use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
 use axum::{
     body::Body,
-    extract::Path,
+    extract::{Path, State},
     http::header,
     response::{IntoResponse as _, Response},
 };
-use engine::{Link, Trust};
+use engine::Link;
 use futures::future::join_all;
 use http_body_util::Limited;
 use indicatif::HumanBytes;
@@ -18,7 +20,10 @@ use maud::{Markup, html};
 use super::{Failed, Place, Refused, framed, object_name};
 use crate::{
     connect::Session,
-    console::person::{Person, Posted, may_write_status},
+    console::{
+        person::{Person, Posted, may_write_status},
+        serve::{Console, Storage},
+    },
     download::Fetching,
     list,
     location::known::Known,
@@ -56,15 +61,17 @@ pub(super) fn buttons(person: &Person, path: &str, kinds: &[Kind]) -> Markup {
 }
 
 pub(in crate::console) async fn of_backup(
+    State(console): State<Arc<Console>>,
     Path((namespace, name)): Path<(String, String)>,
     posted: Posted,
 ) -> Result<Response, Failed> {
     let session = posted.person.at(&namespace)?;
     let name = object_name(&name)?;
-    send(&posted, &session, &OF_BACKUP, ("/backups", name), Some(name)).await
+    send(&console, &posted, &session, &OF_BACKUP, ("/backups", name), Some(name)).await
 }
 
 pub(in crate::console) async fn of_restore(
+    State(console): State<Arc<Console>>,
     Path((namespace, name)): Path<(String, String)>,
     posted: Posted,
 ) -> Result<Response, Failed> {
@@ -72,10 +79,11 @@ pub(in crate::console) async fn of_restore(
     let name = object_name(&name)?;
     let (restore, _) = list::one::<NonAdminRestore>(&session, name).await?;
     let backup = restore.spec.restore_spec.backup_name;
-    send(&posted, &session, &OF_RESTORE, ("/restores", name), backup.as_deref()).await
+    send(&console, &posted, &session, &OF_RESTORE, ("/restores", name), backup.as_deref()).await
 }
 
 async fn send(
+    console: &Console,
     posted: &Posted,
     session: &Session,
     kinds: &[Kind],
@@ -86,7 +94,7 @@ async fn send(
     let namespace = session.namespace.as_str();
     let command = command(kind.0, name, namespace);
     let place = || Place::of(namespace, tab, name, command.clone());
-    match fetched(session, kind.0, name, backup).await {
+    match fetched(session, &console.storage, kind.0, name, backup).await {
         Ok(File::Bytes(body)) => {
             let file = format!("attachment; filename=\"{name}-{}\"", kind.2);
             let headers = [(header::CONTENT_TYPE, "application/gzip"), (header::CONTENT_DISPOSITION, &file)];
@@ -132,7 +140,13 @@ enum File {
     Link(String),
 }
 
-async fn fetched(session: &Session, kind: &str, name: &str, backup: Option<&str>) -> Fetched<File> {
+async fn fetched(
+    session: &Session,
+    storage: &Storage,
+    kind: &str,
+    name: &str,
+    backup: Option<&str>,
+) -> Fetched<File> {
     let passes_through = is_from_administrators(session, backup).await?;
     let url = Fetching::default().url(session, kind, name).await?.context("it was interrupted; try again")?;
     if !url.starts_with("https://") && !url.starts_with("http://") {
@@ -141,7 +155,7 @@ async fn fetched(session: &Session, kind: &str, name: &str, backup: Option<&str>
     if !passes_through {
         return Ok(File::Link(url));
     }
-    let answer = Link::new(&url)?.open(&Trust::System).await?;
+    let answer = Link::new(&url)?.open(&storage.trust()).await?;
     let size = answer.headers().get(header::CONTENT_LENGTH);
     let size: u64 = size.and_then(|size| size.to_str().ok()?.parse().ok()).unwrap_or_default();
     if size > LARGEST as u64 {

@@ -2,6 +2,7 @@
 
 pub(super) mod admin;
 pub(super) mod backup;
+mod chosen;
 pub(super) mod files;
 pub(super) mod home;
 pub(super) mod locations;
@@ -29,13 +30,15 @@ use super::{
 };
 use crate::{
     connect::Session,
-    list::{self, Found, ListPage, Readable},
+    list::{self, Found, Readable},
     output::{Format, in_words},
     table::Table,
 };
 
 /// How many objects are on one page of a list.
-pub(super) const PER_PAGE: u32 = 100;
+const PER_PAGE: u16 = 100;
+/// With more objects than these, all of them take too long for a page.
+pub(super) const MOST: u64 = 5000;
 
 /// Why there is no page.
 pub(super) enum Failed {
@@ -106,8 +109,15 @@ impl IntoResponse for Failed {
 
 /// A page without a person.
 pub(super) fn plain(title: &str, main: &Markup) -> Response {
-    let frame =
-        Frame { title, namespace: None, admin: None, is_admin: false, user: None, csrf: None, command: None };
+    let frame = Frame {
+        title,
+        namespace: None,
+        admin: None,
+        is_admin: false,
+        user: None,
+        sign_out: None,
+        command: None,
+    };
     answer(&frame.around(main))
 }
 
@@ -159,9 +169,9 @@ impl List<'_> {
         table: impl FnOnce(&Found<K>, Format, bool, Timestamp) -> Table,
     ) -> Result<Response, Failed> {
         let namespace = session.namespace.as_str();
-        let found = list::page::<K>(session, PER_PAGE, from.token()).await?;
+        let found = newest_first::<K>(session, from).await?;
         let shown = table(&found.found, self.format, false, Timestamp::now());
-        let watch = (self.is_live && from.token().is_none()).then(|| format!("/ns/{namespace}/live"));
+        let watch = (self.is_live && from.is_first()).then(|| live_link::<K>(namespace, &found.version));
         let main = html! {
             div id="live" data-watch=[watch] {
                 h1 { (self.title) }
@@ -181,26 +191,95 @@ impl List<'_> {
 
 #[derive(Deserialize)]
 pub(in crate::console) struct Cursor {
+    /// Where the API server's list goes on.
     from: Option<String>,
+    /// Which page of a list that is read whole; the first is 0.
+    page: Option<usize>,
 }
 
 impl Cursor {
     /// Where a list goes on; none at its start.
-    pub(super) fn token(&self) -> Option<&str> {
+    fn token(&self) -> Option<&str> {
         self.from.as_deref().filter(|token| !token.is_empty())
+    }
+
+    pub(super) fn is_first(&self) -> bool {
+        self.token().is_none() && self.page.unwrap_or_default() == 0
     }
 }
 
+/// One page of a list.
+pub(super) struct Shown<K> {
+    pub(super) found: Found<K>,
+    /// The parameter that leads to the next page.
+    next: Option<String>,
+    /// How many come after it.
+    remaining: u64,
+    /// There are too many to read them all, so pages are in the order of names.
+    by_name: bool,
+    pub(super) version: String,
+}
+
+impl<K> Shown<K> {
+    /// Whether there are no other pages.
+    pub(super) const fn is_whole(&self) -> bool {
+        !self.by_name && self.next.is_none()
+    }
+}
+
+/// A page of a kind, the newest first. The API server lists by name: up to a number all are read and put in order. With
+/// more, pages are the API server's own.
+pub(super) async fn newest_first<K: Readable>(session: &Session, from: &Cursor) -> anyhow::Result<Shown<K>> {
+    newest_first_of(session, from, |_| true).await
+}
+
+/// The same of those that this holds for. A page of the API server's own may then be empty, although others are not.
+pub(super) async fn newest_first_of<K: Readable>(
+    session: &Session,
+    from: &Cursor,
+    wanted: impl Fn(&K) -> bool,
+) -> anyhow::Result<Shown<K>> {
+    let all = if from.token().is_none() { list::up_to::<K>(session, MOST).await? } else { None };
+    let Some((mut all, version)) = all else {
+        let mut page = list::page::<K>(session, PER_PAGE.into(), from.token()).await?;
+        page.found.newest_first();
+        page.found.items.retain(|(object, _)| wanted(object));
+        let next = page.next.map(|token| format!("from={}", escaped(&token)));
+        let (found, remaining, version) = (page.found, page.remaining, page.version);
+        return Ok(Shown { found, next, remaining, by_name: true, version });
+    };
+    all.newest_first();
+    all.items.retain(|(object, _)| wanted(object));
+    let number = from.page.unwrap_or_default();
+    let per_page = usize::from(PER_PAGE);
+    let (before, after) =
+        (number.saturating_mul(per_page), number.saturating_add(1).saturating_mul(per_page));
+    let remaining = all.items.len().saturating_sub(after);
+    all.items = all.items.into_iter().skip(before).take(per_page).collect();
+    Ok(Shown {
+        found: all,
+        next: (remaining > 0).then(|| format!("page={}", number + 1)),
+        remaining: u64::try_from(remaining).unwrap_or(u64::MAX),
+        by_name: false,
+        version,
+    })
+}
+
+/// Where a page of a namespace learns of changes, from the version of the list that it shows.
+pub(super) fn live_link<K: Readable>(namespace: &str, version: &str) -> String {
+    format!("/ns/{namespace}/live?{}={}", K::plural(&()), escaped(version))
+}
+
 /// Where the list goes on.
-pub(super) fn more<K>(namespace: &str, path: &str, found: &ListPage<K>) -> Markup {
+pub(super) fn more<K>(namespace: &str, path: &str, shown: &Shown<K>) -> Markup {
     html! {
-        @if let Some(next) = &found.next {
-            p.hint { "Pages are in the order of names; the newest on a page comes first." }
+        @if shown.by_name {
+            p.hint { "There are more than " (MOST) ", so pages are in the order of names; the newest on a page comes first." }
+        }
+        @if let Some(next) = &shown.next {
             nav.actions aria-label="Pages" {
-                a.button.second rel="next" href={ "/ns/" (namespace) (path) "?from=" (escaped(next)) } {
-                    "Next page"
-                }
-                span.hint { (found.remaining) " more" }
+                a.button.second rel="next" href={ "/ns/" (namespace) (path) "?" (next) } { "Next page" }
+                span.hint { (shown.remaining) " more" }
             }
         }
     }
@@ -286,7 +365,7 @@ pub(super) async fn framed(person: &Person, place: Place<'_>, main: &Markup) -> 
         admin: place.admin,
         is_admin,
         user: user.as_deref(),
-        csrf: Some(&person.csrf),
+        sign_out: (!person.is_by_proxy).then_some(&person.csrf),
         command: (!place.command.is_empty()).then_some(place.command),
     };
     answer(&frame.around(main))

@@ -1,31 +1,27 @@
 //! One namespace: is it safe?
 
-use std::collections::BTreeSet;
-
-use anyhow::Result;
 use api::NonAdminBackup;
 use axum::{extract::Path, response::Response};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::{Api, api::ListParams};
 use maud::{Markup, html};
+use planner::{last_good::ClaimSafety, volumes::size};
 
-use super::{Failed, Place, framed};
+use super::{Failed, MOST, Place, framed, live_link};
 use crate::{
-    connect::Session,
     console::{
         html::{class, table},
         person::{Person, may},
     },
-    describe::claims,
     list,
     status::{self, Entry, Summary, rows},
+    style,
+    table::{Cell, Table},
+    text::printable,
 };
 
-/// How many backups are read in one go.
-const AT_ONCE: u32 = 500;
-/// With more backups than these, "the last good one" takes too long for a page.
-const MOST: u64 = 5000;
+const LAST_GOOD: &str = "Last good backup";
+/// Rows that have a place of their own on the page.
+const ELSEWHERE: [&str; 3] = [LAST_GOOD, "Attention", "Volumes"];
 
 pub(in crate::console) async fn show(
     person: Person,
@@ -34,7 +30,7 @@ pub(in crate::console) async fn show(
     let session = person.at(&namespace)?;
     let now = Timestamp::now();
     let (backups, can_back_up, can_restore) = tokio::join!(
-        backups(&session),
+        list::up_to::<NonAdminBackup>(&session, MOST),
         may(&session, "create", "nonadminbackups", &namespace),
         may(&session, "create", "nonadminrestores", &namespace),
     );
@@ -44,19 +40,14 @@ pub(in crate::console) async fn show(
         admin: None,
         command: format!("kubectl nacre status -n {namespace}"),
     };
-    let Some(backups) = backups? else {
+    let Some((backups, version)) = backups? else {
         let main = too_many(&namespace);
         return Ok(framed(&person, place, &main).await);
     };
-    let newest = backups.iter().filter(|backup| backup.status.is_some()).cloned().collect::<Vec<_>>();
-    let (summary, claims) = tokio::join!(
-        status::look(&session, std::future::ready(Ok(backups)), now),
-        Box::pin(claims_now(&session))
-    );
-    let summary = summary?;
-    let volumes = volumes(&summary, &newest, claims.as_ref());
+    let backups = backups.items.into_iter().map(|(backup, _)| backup).collect();
+    let summary = status::look(&session, std::future::ready(Ok(backups)), now).await?;
     let main = html! {
-        div id="live" data-watch={ "/ns/" (namespace) "/live" } {
+        div id="live" data-watch=(live_link::<NonAdminBackup>(&namespace, &version)) {
             (verdict(&summary, now))
             div.actions {
                 @if can_back_up { a.button href={ "/ns/" (namespace) "/new-backup" } { "Back up now" } }
@@ -64,28 +55,10 @@ pub(in crate::console) async fn show(
                 @if !can_back_up && !can_restore { p.hint { "You can look, and not change anything: it takes the role edit or admin." } }
             }
             (overview(&namespace, &summary, now))
-            (volumes)
+            (volumes(&summary))
         }
     };
     Ok(framed(&person, place, &main).await)
-}
-
-/// All backups of a namespace; none if there are too many to look at each.
-async fn backups(session: &Session) -> Result<Option<Vec<NonAdminBackup>>> {
-    let mut all = Vec::new();
-    let mut from = None;
-    loop {
-        let page = list::page::<NonAdminBackup>(session, AT_ONCE, from.as_deref()).await?;
-        let read = u64::try_from(all.len() + page.found.items.len()).unwrap_or(u64::MAX);
-        if read + page.remaining > MOST {
-            return Ok(None);
-        }
-        all.extend(page.found.items.into_iter().map(|(backup, _)| backup));
-        from = page.next;
-        if from.is_none() {
-            return Ok(Some(all));
-        }
-    }
 }
 
 fn too_many(namespace: &str) -> Markup {
@@ -104,18 +77,19 @@ fn too_many(namespace: &str) -> Markup {
 
 /// The answer in one look.
 fn verdict(summary: &Summary, now: Timestamp) -> Markup {
-    let (class, mark, title) = match (&summary.last_good, summary.last_was_good) {
-        (Some(_), true) => ("good", "✓", "Safe: this namespace could be brought back"),
-        (Some(_), false) => ("warning", "!", "There is a good backup, but a later one went wrong"),
-        (None, _) => ("bad", "✕", "Not safe: there is no good backup"),
+    let (class, mark, title) = match (&summary.last_good, summary.problems.first()) {
+        (Some(_), None) => ("good", "✓", "Safe: this namespace could be brought back".to_owned()),
+        (Some(_), Some(problem)) => ("warning", "!", format!("There is a good backup, but {}", problem.told)),
+        (None, _) => ("bad", "✕", "Not safe: there is no good backup".to_owned()),
     };
     let rows = rows(summary, now);
-    let told = rows.iter().find(|row| row.name == "Last good backup");
+    let told = rows.iter().find(|row| row.name == LAST_GOOD);
     html! {
         div class={ "card verdict " (class) } {
             span.mark aria-hidden="true" { (mark) }
             div {
                 h1 { (title) }
+                @for problem in summary.problems.iter().skip(1) { p { "Also, " (problem.told) "." } }
                 @for entry in told.iter().flat_map(|row| &row.entries) { p { "Last good backup: " (entry.text) } }
                 @if let Some(good) = &summary.last_good {
                     p { a href={ "/ns/" (summary.namespace) "/backups/" (good.name) } { "See backup " (good.name) } }
@@ -130,7 +104,7 @@ fn overview(namespace: &str, summary: &Summary, now: Timestamp) -> Markup {
     let rows = rows(summary, now);
     html! {
         dl.card.rows {
-            @for row in rows.iter().filter(|row| row.name != "Last good backup") {
+            @for row in rows.iter().filter(|row| !ELSEWHERE.contains(&row.name)) {
                 div {
                     dt { (row.name) }
                     dd {
@@ -157,36 +131,26 @@ fn line(namespace: &str, row: &str, entry: &Entry) -> Markup {
     } }
 }
 
-/// The claims that exist now; none if the person may not list them.
-async fn claims_now(session: &Session) -> Option<BTreeSet<String>> {
-    let api: Api<PersistentVolumeClaim> = session.api();
-    let found = api.list_metadata(&ListParams::default()).await.ok()?;
-    Some(found.items.iter().map(kube::ResourceExt::name_any).collect())
-}
-
-/// Volume by volume, what the last good backup holds.
-fn volumes(summary: &Summary, backups: &[NonAdminBackup], claims: Option<&BTreeSet<String>>) -> Markup {
-    let good = summary.last_good.as_ref().map(|good| good.name.as_str());
-    let backup = backups.iter().find(|backup| good.is_some() && backup.metadata.name.as_deref() == good);
-    let Some(status) = backup.and_then(|backup| backup.status.as_ref()) else {
-        return html! {};
-    };
-    let saved = claims::table(&status.claims, status.claims_not_listed);
-    let known: BTreeSet<&str> = status.claims.iter().map(|claim| claim.name.as_str()).collect();
-    let new: Vec<&String> = match (claims, status.claims_not_listed) {
-        (Some(claims), None) => claims.iter().filter(|name| !known.contains(name.as_str())).collect(),
-        _ => Vec::new(),
-    };
-    html! {
-        @if saved.table.is_some() || !new.is_empty() {
-            section {
-                h2 { "Volumes in the last good backup" }
-                @if let Some(found) = &saved.table { (table(found, "Volumes in the last good backup", |_| None)) }
-                @if !saved.text.is_empty() { p.quiet { (saved.text) } }
-                @for name in new {
-                    p.notice.warning { "Claim " (name) " exists now and is not in the last good backup." }
-                }
+/// Volume by volume, whether its data could be brought back.
+fn volumes(summary: &Summary) -> Markup {
+    let mut found = Table::new(&["CLAIM", "DATA", "SIZE", "WHY"]);
+    for claim in summary.claims.iter().flatten() {
+        let (style, word) = match claim.safety {
+            ClaimSafety::Saved => (style::GOOD, "Saved"),
+            ClaimSafety::LeftOut => (style::QUIET, "Left out"),
+            ClaimSafety::NotSaved | ClaimSafety::NotInIt | ClaimSafety::NoGoodBackup => {
+                (style::BAD, "Not saved")
             }
-        }
+            ClaimSafety::Unknown => (style::WARNING, "Not known"),
+        };
+        found.row([
+            Cell::from(claim.name.as_str()),
+            Cell::painted(style, word),
+            Cell::from(claim.bytes.map(size)),
+            Cell::from(printable(&claim.told)),
+        ]);
     }
+    html! { @if !found.is_empty() {
+        section { h2 { "Volumes" } (table(&found, "Volumes", |_| None)) }
+    } }
 }

@@ -12,7 +12,13 @@ use maud::{Markup, html};
 use planner::replace::Record;
 use ring::digest;
 
-use super::{Failed, Place, Refused, flags, framed, given, in_shell, object_name, restore::FIELDS, see};
+use super::{
+    Failed, Place, Refused,
+    chosen::{Choice, changed_notice},
+    flags, framed, in_shell, object_name,
+    restore::FIELDS,
+    see,
+};
 use crate::{
     console::{
         html::page,
@@ -28,8 +34,19 @@ use crate::{
 const MORE: [(&str, &str); 3] =
     [("claim", "--only-claim"), ("unsafe", "--no-safety-backup!"), ("managers", "--ignore-managers!")];
 
+/// What the page passes on, in forms and links; nothing else of an address.
+const KNOWN: [&str; 8] =
+    ["claim", "unsafe", "managers", "again", "resource", "selector", "existing", "volumes"];
+/// Of these, what its form has no input for.
+const CARRIED: [&str; 5] = ["again", "resource", "selector", "existing", "volumes"];
+
+fn choice(fields: &[(String, String)]) -> anyhow::Result<Choice> {
+    Choice::read(fields, &KNOWN, "claim")
+}
+
 /// The arguments of the command that does the same.
-fn arguments(fields: &[(String, String)]) -> Vec<String> {
+fn arguments(choice: &Choice) -> Vec<String> {
+    let fields = choice.fields();
     let claims = fields.iter().filter(|(name, value)| name == "claim" && !value.trim().is_empty());
     let claims = claims.map(|(_, value)| format!("{}={}", MORE[0].1, value.trim()));
     let rest = flags(fields, &MORE[1..]).into_iter().chain(flags(fields, &FIELDS));
@@ -54,7 +71,8 @@ pub(in crate::console) async fn show(
 ) -> Result<Response, Failed> {
     let session = person.at(&namespace)?;
     let backup = object_name(&backup)?;
-    let arguments = arguments(&fields);
+    let choice = choice(&fields);
+    let arguments = choice.as_ref().map_or_else(|_| Vec::new(), arguments);
     let command = command(&namespace, backup, &arguments);
     let place = Place::of(&namespace, "/restores", "Replace in place", command.clone());
     // Whoever may not look at the namespace does not learn that something is replaced in it.
@@ -66,17 +84,26 @@ pub(in crate::console) async fn show(
         let main = under_way(&person, &namespace, backup, &stands, stage.as_ref(), can);
         return Ok(framed(&person, place, &main).await);
     }
+    let back = format!("/ns/{namespace}/restore/{backup}");
+    let refused = Refused { title: "This cannot be replaced", back: &back, command: &command };
+    let choice = match choice {
+        Ok(choice) => choice,
+        Err(error) => return refused.show(&person, place, &error).await,
+    };
     if let Some(Stage::Over { outcome, lines }) = &stage
-        && given(&fields, "again").is_empty()
+        && choice.given("again").is_empty()
     {
         let main = over(&namespace, backup, *outcome, lines);
         return Ok(framed(&person, place, &main).await);
     }
-    let back = format!("/ns/{namespace}/restore/{backup}");
-    let refused = Refused { title: "This cannot be replaced", back: &back, command: &command };
     match Box::pin(prepared(&session, backup, &arguments)).await {
         Ok(Prepared::Ready(replacement)) => {
-            let main = plan(&person, &namespace, backup, &fields, &replacement, can);
+            let main = html! {
+                p.crumbs { a href={ "/ns/" (namespace) "/restore/" (backup) } { "Restore from " (backup) } }
+                h1 { "Replace in place from " (backup) }
+                (changed_notice(&fields))
+                (plan(&person, &namespace, backup, &choice, &replacement, can))
+            };
             Ok(framed(&person, place, &main).await)
         }
         Ok(other) => refused.show(&person, place, &not_ready(other)).await,
@@ -99,12 +126,12 @@ fn not_ready(prepared: Prepared) -> Error {
     }
 }
 
-/// What would happen, and the question.
+/// What would happen, and the question. One form has both: what is ticked is what is sent.
 fn plan(
     person: &Person,
     namespace: &str,
     backup: &str,
-    fields: &[(String, String)],
+    choice: &Choice,
     replacement: &Replacement,
     can: bool,
 ) -> Markup {
@@ -112,55 +139,52 @@ fn plan(
     let chosen: BTreeSet<String> = record.all_claims().into_iter().map(|claim| claim.name).collect();
     let known = replacement.preview.preview.volumes.iter().map(|volume| volume.claim.clone());
     let claims: BTreeSet<String> = known.chain(chosen.iter().cloned()).collect();
-    let given = |name| given(fields, name);
-    let kept = fields.iter().filter(|(name, _)| !["claim", "unsafe", "managers"].contains(&name.as_str()));
-    let kept: Vec<_> = kept.collect();
-    let path = format!("/ns/{namespace}/replace/{backup}");
+    let offered = claims.iter().map(|claim| (claim.as_str(), chosen.contains(claim)));
+    let given = |name| choice.given(name);
     html! {
-        p.crumbs { a href={ "/ns/" (namespace) "/restore/" (backup) } { "Restore from " (backup) } }
-        h1 { "Replace in place from " (backup) }
         (page(&replacement.preview.page()))
-        form.card action=(path) {
-            h2 { "How" }
-            @for (name, value) in &kept { input type="hidden" name=(name) value=(value); }
-            fieldset {
-                legend { "Claims" }
-                @for claim in &claims {
-                    label.check {
-                        input type="checkbox" name="claim" value=(claim) checked[chosen.contains(claim)];
-                        span { (claim) }
+        form method=(if can { "post" } else { "get" }) action={ "/ns/" (namespace) "/replace/" (backup) } {
+            (choice.hidden("claim", offered, &CARRIED))
+            div.card {
+                h2 { "How" }
+                fieldset {
+                    legend { "Claims" }
+                    @for claim in &claims {
+                        label.check {
+                            input type="checkbox" name="claim" value=(claim) checked[chosen.contains(claim)];
+                            span { (claim) }
+                        }
                     }
                 }
-            }
-            fieldset {
-                legend { "Before anything is removed" }
-                label.check {
-                    input type="radio" name="unsafe" value="" checked[given("unsafe").is_empty()];
-                    span { "save what is there now in a safety backup" }
+                fieldset {
+                    legend { "Before anything is removed" }
+                    label.check {
+                        input type="radio" name="unsafe" value="" checked[given("unsafe").is_empty()];
+                        span { "save what is there now in a safety backup" }
+                    }
+                    label.check {
+                        input type="radio" name="unsafe" value="yes" checked[!given("unsafe").is_empty()];
+                        span { "do not save it: what was written since the backup is lost for good" }
+                    }
                 }
                 label.check {
-                    input type="radio" name="unsafe" value="yes" checked[!given("unsafe").is_empty()];
-                    span { "do not save it: what was written since the backup is lost for good" }
+                    input type="checkbox" name="managers" value="yes" checked[!given("managers").is_empty()];
+                    span { "An operator, Argo CD or Flux manages the workloads, and I have paused it." }
                 }
+                div.actions { button.second name="do" value="preview" formnovalidate { "Preview again" } }
             }
-            label.check {
-                input type="checkbox" name="managers" value="yes" checked[!given("managers").is_empty()];
-                span { "An operator, Argo CD or Flux manages the workloads, and I have paused it." }
-            }
-            div.actions { button.second { "Preview again" } }
-        }
-        @if can {
-            form.card.danger method="post" action=(path) {
-                h2 { (replacement.question) }
-                input type="hidden" name="csrf" value=(person.csrf);
-                input type="hidden" name="shown" value=(fingerprint(record));
-                @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
-                label for="confirm" { "Write the name of the namespace, " (namespace) ", to confirm" }
-                input type="text" id="confirm" name="confirm" required autocomplete="off" spellcheck="false";
-                div.actions { button.danger name="do" value="replace" { "Replace" } }
-                p.hint {
-                    "It takes several steps, one after the other, as you. If this console ends or your session does, nothing is "
-                    "lost: this page and the command below go on from there."
+            @if can {
+                div.card.danger {
+                    h2 { (replacement.question) }
+                    input type="hidden" name="csrf" value=(person.csrf);
+                    input type="hidden" name="shown" value=(fingerprint(record));
+                    label for="confirm" { "Write the name of the namespace, " (namespace) ", to confirm" }
+                    input type="text" id="confirm" name="confirm" required autocomplete="off" spellcheck="false";
+                    div.actions { button.danger name="do" value="replace" { "Replace" } }
+                    p.hint {
+                        "It takes several steps, one after the other, as you. If this console ends or your session does, nothing is "
+                        "lost: this page and the command below go on from there."
+                    }
                 }
             }
         }
@@ -235,14 +259,28 @@ pub(in crate::console) async fn begin(
     let person = &posted.person;
     let session = person.at(&namespace)?;
     let backup = object_name(&backup)?;
-    let arguments = arguments(posted.fields());
     let path = format!("/ns/{namespace}/replace/{backup}");
+    let place = || Place::of(&namespace, "/restores", "Replace in place", String::new());
+    let refused = async |back: &str, command: &str, error: &Error| {
+        let refused = Refused { title: "Nothing was removed", back, command };
+        refused.show(person, place(), error).await
+    };
+    let choice = match choice(posted.fields()) {
+        Ok(choice) => choice,
+        Err(error) => return refused(&path, &command(&namespace, backup, &[]), &error).await,
+    };
+    let arguments = arguments(&choice);
     let begun = match (StoredRecord::find(&session, backup).await?, posted.text("do")) {
-        (Some(begun), _) => Ok(begun),
+        (None, "preview") => return Ok(see(&choice.link(&path))),
+        // What was ticked after the page was shown was not previewed, and nobody agreed to it.
+        (None, "replace") if !choice.is_as_shown(posted.fields()) => {
+            return Ok(see(&choice.changed_link(&path)));
+        }
         (None, "replace") => {
             let agreed = Agreed { namespace: posted.text("confirm"), shown: posted.text("shown") };
             Box::pin(agreed.begin(&session, backup, &arguments)).await
         }
+        (Some(begun), _) => Ok(begun),
         // It is over meanwhile.
         (None, _) => return Ok(see(&path)),
     };
@@ -251,12 +289,7 @@ pub(in crate::console) async fn begin(
             console.replacements.work(session, begun);
             Ok(see(&path))
         }
-        Err(error) => {
-            let command = command(&namespace, backup, &arguments);
-            let refused = Refused { title: "Nothing was removed", back: &path, command: &command };
-            let place = Place::of(&namespace, "/restores", "Replace in place", String::new());
-            refused.show(person, place, &error).await
-        }
+        Err(error) => refused(&choice.link(&path), &command(&namespace, backup, &arguments), &error).await,
     }
 }
 

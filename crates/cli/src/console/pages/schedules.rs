@@ -171,13 +171,18 @@ fn calendar(ahead: &Calendar) -> Markup {
                     } }
                 }
             }
+            p.legend.hint {
+                span { span.tag.good { "02:00" } " a run whose backup is still there after 30 days" }
+                span { span.tag.busy { "02:00" } " a run whose backup is deleted before, and when" }
+                span { "Times are in " (ahead.zone) "." }
+            }
             details {
-                summary { "The backups there are then" }
+                summary { "The backups there are after 30 days" }
                 (table(&ahead.kept, "Backups in 30 days", |_| None))
             }
         }
         @if !ahead.gone.is_empty() {
-            section { h2 { (ahead.gone_title) } (table(&ahead.gone, "Next to go", |_| None)) }
+            section { h2 { (ahead.gone_title) } (table(&ahead.gone, &ahead.gone_title, |_| None)) }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Form,
     extract::{Query, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use maud::html;
@@ -36,13 +36,17 @@ pub(in crate::console) async fn start(
         SignIn::Code { session, .. } if !session.namespace.is_empty() => format!("/ns/{}", session.namespace),
         _ => "/".to_owned(),
     };
-    // A page, not a redirect: what leads on from here is of the same site, and brings the cookie.
+    with_cookie(lead_on("Signed in", &to), &console, &cookie)
+}
+
+/// A page, not a redirect: what leads on from here is of the same site, and brings the cookie.
+pub(in crate::console) fn lead_on(title: &str, to: &str) -> Response {
     let main = html! {
         meta http-equiv="refresh" content={ "0; url=" (to) };
-        h1 { "Signed in" }
+        h1 { (title) }
         p { a href=(to) { "Continue" } }
     };
-    with_cookie(plain("Signed in", &main), &console, &cookie)
+    plain(title, &main)
 }
 
 #[derive(Deserialize)]
@@ -59,14 +63,14 @@ pub(in crate::console) async fn login(
     let Some(session) = console.logins.connect(token) else {
         return page(&console, Some("That is not a token."));
     };
-    match person::user(&session).await {
-        Ok(_) => {}
+    let user = match person::user(&session).await {
+        Ok(user) => user,
         Err(kube::Error::Api(status)) if status.code == 401 => {
             return page(&console, Some("The API server does not accept this token."));
         }
         Err(_) => return page(&console, Some("The API server does not answer. Try again in a minute.")),
-    }
-    match console.logins.admit(session, end_of(token)) {
+    };
+    match console.logins.admit(session, &user, end_of(token)) {
         Some(cookie) => with_cookie(see("/"), &console, &cookie),
         None => page(&console, Some("The console cannot keep your session.")),
     }
@@ -75,17 +79,18 @@ pub(in crate::console) async fn login(
 pub(in crate::console) async fn logout(
     State(console): State<Arc<Console>>,
     headers: HeaderMap,
-    _: Posted,
+    posted: Posted,
 ) -> Response {
+    if posted.person.is_by_proxy {
+        let words = "A proxy before the console signs you in with every request: sign out there.";
+        return (StatusCode::CONFLICT, words).into_response();
+    }
     console.logins.forget(&headers, &console.address.cookie());
     page(&console, Some("You are signed out."))
 }
 
 fn with_cookie(mut answer: Response, console: &Console, cookie: &str) -> Response {
-    let secure = if console.address.is_encrypted() { "; Secure" } else { "" };
-    let name = console.address.cookie();
-    let text = format!("{name}={cookie}; HttpOnly; SameSite=Strict; Path=/{secure}");
-    if let Ok(value) = HeaderValue::from_str(&text) {
+    if let Some(value) = console.address.set_cookie(Some(cookie)) {
         answer.headers_mut().append(header::SET_COOKIE, value);
     }
     answer

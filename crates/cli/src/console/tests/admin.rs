@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::*;
+use super::{form::Form, *};
 
 fn waiting(name: &str, spec: &Value, queue: Option<&str>) -> Value {
     let annotations = queue.map_or_else(|| json!({}), |queue| json!({"nacre.dev/queue": queue}));
@@ -19,6 +19,108 @@ fn cluster() -> ApiServer {
         waiting("held", &json!({"ttl": "900h"}), Some("hold")),
     ];
     ApiServer { is_admin: true, ..ApiServer::with(backups) }
+}
+
+const REQUESTS: &str =
+    "/apis/oadp.openshift.io/v1alpha1/namespaces/velero/nonadminbackupstoragelocationrequests";
+const REQUEST: &str = "/admin/requests/shop/mine";
+
+/// A namespace that asks for storage, with a text in every field that it can set.
+fn with_request(text: &str) -> ApiServer {
+    let spec = json!({"provider": "aws", "objectStorage": {"bucket": text, "prefix": text}, "config": {"region": text}});
+    let asked = json!({"name": "mine", "namespace": "shop", "nacuuid": "shop-mine", "requestedSpec": spec});
+    let annotations = json!({"openshift.io/oadp-nabsl-origin-name": "mine", "openshift.io/oadp-nabsl-origin-namespace": "shop"});
+    let server = cluster();
+    server.put(
+        REQUESTS,
+        json!({"metadata": {"name": "shop-mine", "namespace": "velero", "resourceVersion": "7", "annotations": annotations},
+        "spec": {"approvalDecision": "pending"}, "status": {"phase": "Pending", "nonAdminBackupStorageLocation": asked}}),
+    );
+    server.put(
+        &format!("{OWN}nonadminbackupstoragelocations"),
+        json!({"metadata": {"name": "mine", "namespace": "shop", "annotations": {"note": text}},
+        "spec": {"backupStorageLocationSpec": spec}}),
+    );
+    server
+}
+
+fn decision(server: &ApiServer) -> (Value, Value) {
+    let found = server.get(REQUESTS, "shop-mine").unwrap();
+    let reason = found["metadata"]["annotations"]["openshift.io/oadp-rejection-reason"].clone();
+    (found["spec"]["approvalDecision"].clone(), reason)
+}
+
+#[tokio::test]
+async fn a_request_is_rejected_approved_and_revoked() {
+    let server = with_request("bucket");
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let page = send(&router, get(REQUEST, &cookie)).await.text;
+    assert!(page.contains("value=\"approve\"") && page.contains("value=\"reject\""), "{page}");
+    let token = csrf(&page);
+    let press = async |word: &str, reason: &str| {
+        let form = format!("csrf={token}&version=7&reason={reason}&do={word}");
+        send(&router, post(REQUEST, &cookie, &form)).await
+    };
+    let answer = press("reject", "too+far").await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
+    assert_eq!(answer.headers[header::LOCATION], REQUEST, "{}", answer.text);
+    assert_eq!(decision(&server), (json!("reject"), json!("too far")));
+    press("approve", "").await;
+    assert_eq!(decision(&server), (json!("approve"), Value::Null));
+    let mut approved = server.get(REQUESTS, "shop-mine").unwrap();
+    approved["status"]["phase"] = json!("Approved");
+    server.put(REQUESTS, approved);
+    let page = send(&router, get(REQUEST, &cookie)).await.text;
+    assert!(page.contains("Revoke the approval"), "{page}");
+    press("revoke", "").await;
+    assert_eq!(decision(&server).0, "pending");
+    assert_eq!(press("nonsense", "").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_decision_is_about_what_was_shown() {
+    let server = with_request("bucket");
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let page = send(&router, get(REQUEST, &cookie)).await.text;
+    let form = Form::with_button(&page, "approve");
+    let mut changed = server.get(REQUESTS, "shop-mine").unwrap();
+    changed["metadata"]["resourceVersion"] = json!("8");
+    server.put(REQUESTS, changed);
+    let answer = send(&router, post(REQUEST, &cookie, &form.press("approve"))).await;
+    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(answer.text.contains("has changed since it was shown"), "{}", answer.text);
+    assert_eq!(decision(&server).0, "pending");
+}
+
+#[tokio::test]
+async fn who_may_only_read_requests_is_offered_no_decision() {
+    let forbidden = vec![("patch", "nonadminbackupstoragelocationrequests")];
+    let server = ApiServer { forbidden, ..with_request("bucket") };
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let page = send(&router, get(REQUEST, &cookie)).await.text;
+    assert!(page.contains("You can look, and not decide") && page.contains("bucket"), "{page}");
+    assert!(!page.contains("Approve<") && !page.contains("Reject<"), "{page}");
+    assert_eq!(page.matches("method=\"post\"").count(), 1, "only signing out: {page}");
+}
+
+#[tokio::test]
+async fn text_of_tenants_never_becomes_markup_for_administrators() {
+    let server = with_request(EVIL);
+    server.put(
+        &format!("{OWN}nonadminbackups"),
+        waiting("loud", &json!({"storageLocation": EVIL}), Some(EVIL)),
+    );
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    for path in ["requests", "requests/shop/mine", "queue", "usage", "policy", "doctor", "migration"] {
+        let page = send(&router, get(&format!("/admin/{path}"), &cookie)).await.text;
+        assert!(!page.contains("<script>") && !page.contains("<img src=x"), "{path}: {page}");
+    }
+    let page = send(&router, get(REQUEST, &cookie)).await.text;
+    assert!(page.contains("&lt;script&gt;alert(1)"), "it is shown as text: {page}");
 }
 
 #[tokio::test]

@@ -116,3 +116,29 @@ async fn to_a_tenants_own_storage_the_console_never_connects() {
     );
     assert_eq!(seen.load(Ordering::Relaxed), 0, "nobody connected");
 }
+
+#[tokio::test]
+async fn in_a_cluster_files_of_the_administrators_storage_are_passed_through() {
+    let (url, seen) = storage("Content-Length: 5", b"hello".to_vec()).await;
+    let answers = ["nonadminbackups", "nonadminbackupstoragelocations", "nonadmindownloadrequests"];
+    let forbidden = answers.iter().flat_map(|answer| [("patch", *answer), ("update", *answer)]).collect();
+    let router = in_cluster(&ApiServer { follows_links: false, forbidden, ..cluster(&url, None) });
+    let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
+    let token = csrf(&send(&router, get("/ns/shop/backups/daily", &cookie)).await.text);
+    let answer = send(&router, post(PAGE, &cookie, &format!("csrf={token}&do=BackupLog"))).await;
+    assert_eq!((answer.status, answer.text.as_str()), (StatusCode::OK, "hello"));
+    assert_eq!(seen.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_container_trusts_public_authorities_and_those_of_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.crt");
+    let trusted = || match Storage::Container(Some(file.clone())).trust() {
+        engine::Trust::PublicAnd(pem) => pem,
+        other => panic!("the image has no files of a system: {other:?}"),
+    };
+    assert_eq!(trusted(), None, "the file need not exist");
+    std::fs::write(&file, "pem").unwrap();
+    assert_eq!(trusted().as_deref(), Some(b"pem".as_slice()), "it is read when it is needed");
+}

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::*;
+use super::{form::Form, *};
 
 const CLAIMS: &str = "/api/v1/namespaces/shop/persistentvolumeclaims";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/shop/deployments";
@@ -82,6 +82,96 @@ async fn nothing_is_removed_before_somebody_writes_the_namespace() {
     assert!(page.contains("--only-claim=files --no-safety-backup"), "{page}");
     let page = send(&router, get(&format!("{PAGE}?claim=none"), &cookie)).await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", page.text);
+}
+
+/// The same with a second claim.
+fn with_two_claims() -> ApiServer {
+    let server = shop(false);
+    server.put(CLAIMS, json!({"metadata": {"name": "cache", "namespace": "shop", "creationTimestamp": "2026-11-15T12:00:00Z"}}));
+    server
+}
+
+#[tokio::test]
+async fn a_claim_that_is_not_ticked_stays() {
+    let server = with_two_claims();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let page = send(&router, get(PAGE, &cookie)).await.text;
+    assert!(page.contains("claim cache, with the data in it"), "{page}");
+    let mut form = Form::with_button(&page, "replace");
+    form.tick("claim", "cache", false);
+    form.write("confirm", "shop");
+    // It is shown before anything is removed.
+    let answer = send(&router, post(PAGE, &cookie, &form.press("replace"))).await;
+    assert_eq!(
+        answer.headers[header::LOCATION],
+        format!("{PAGE}?changed=yes&claim=files"),
+        "{}",
+        answer.text
+    );
+    assert!(server.all(RECORDS).is_empty());
+    let page = send(&router, get(&format!("{PAGE}?changed=yes"), &cookie)).await.text;
+    assert!(page.contains("you have changed what the page showed"), "{page}");
+    // What was shown and not changed is what is done.
+    let mut form = Form::with_button(&page, "replace");
+    form.write("confirm", "shop");
+    let answer = send(&router, post(PAGE, &cookie, &form.press("replace"))).await;
+    assert_eq!(answer.headers[header::LOCATION], PAGE, "{}", answer.text);
+    let record = server.all(RECORDS).remove(0).to_string();
+    assert!(record.contains("files") && record.contains("cache"), "{record}");
+}
+
+#[tokio::test]
+async fn the_safety_backup_is_made_or_not_as_the_form_says() {
+    let server = with_two_claims();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let page = send(&router, get(&format!("{PAGE}?unsafe=yes"), &cookie)).await.text;
+    let mut form = Form::with_button(&page, "replace");
+    form.choose("unsafe", "");
+    form.write("confirm", "shop");
+    let answer = send(&router, post(PAGE, &cookie, &form.press("replace"))).await;
+    assert_eq!(answer.headers[header::LOCATION], format!("{PAGE}?changed=yes"), "{}", answer.text);
+    assert!(server.all(RECORDS).is_empty());
+}
+
+#[tokio::test]
+async fn no_claim_is_not_all_claims() {
+    let server = with_two_claims();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let page = send(&router, get(PAGE, &cookie)).await.text;
+    let mut form = Form::with_button(&page, "replace");
+    form.tick("claim", "files", false);
+    form.tick("claim", "cache", false);
+    form.write("confirm", "shop");
+    for button in ["replace", "preview"] {
+        let answer = send(&router, post(PAGE, &cookie, &form.press(button))).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{button}: {}", answer.text);
+        assert!(answer.text.contains("tick at least one"), "{}", answer.text);
+    }
+    assert!(server.all(RECORDS).is_empty());
+    // All of them is no restriction.
+    form.tick("claim", "files", true);
+    form.tick("claim", "cache", true);
+    let answer = send(&router, post(PAGE, &cookie, &form.press("preview"))).await;
+    assert_eq!(answer.headers[header::LOCATION], PAGE);
+}
+
+#[tokio::test]
+async fn a_link_confirms_nothing() {
+    let server = shop(false);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let page =
+        send(&router, get(&format!("{PAGE}?confirm=shop&csrf=x&shown=y&do=replace"), &cookie)).await.text;
+    assert_eq!(page.matches("name=\"confirm\"").count(), 1, "{page}");
+    let mut form = Form::with_button(&page, "replace");
+    form.write("confirm", "anything");
+    let answer = send(&router, post(PAGE, &cookie, &form.press("replace"))).await;
+    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", answer.text);
+    assert!(answer.text.contains("write the name of the namespace"), "{}", answer.text);
+    assert!(server.all(RECORDS).is_empty());
 }
 
 #[tokio::test]

@@ -39,7 +39,8 @@ async fn a_form_becomes_a_schedule_after_its_calendar_was_shown() {
         "In 30 days it has 2 backups",
         "02:0",
         "until ",
-        "Next to go",
+        "Deleted next: ",
+        "Times are in UTC",
         "--keep-last=2 --ttl=72h --dry-run=server",
     ] {
         assert!(answer.text.contains(words), "{words}: {}", answer.text);

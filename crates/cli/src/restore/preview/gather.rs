@@ -37,6 +37,8 @@ const LISTS_AT_A_TIME: usize = 8;
 pub(in crate::restore) struct BackupFiles {
     /// The objects in it; none if the list cannot be downloaded.
     pub(in crate::restore) items: Option<Vec<Item>>,
+    /// How many more there are.
+    pub(in crate::restore) not_listed: u64,
     /// The objects themselves; none if they cannot be downloaded.
     pub(in crate::restore) contents: Option<Contents>,
     /// What is known about the data of its claims.
@@ -146,6 +148,7 @@ impl BackupFiles {
             Ok(None) => return Ok(None),
             Ok(Some(objects)) => {
                 files.items = Some(read_list(&objects.names));
+                files.not_listed = u64::from(objects.not_listed);
                 if objects.not_listed > 0 {
                     files.unknown.push(format!("{} more objects are in the backup", objects.not_listed));
                 }

@@ -68,6 +68,9 @@ pub(crate) struct RestorePreview {
     unknown: Vec<String>,
     /// Whether the objects in the backup are known.
     pub(crate) objects_known: bool,
+    /// How many objects are in the backup besides those that are listed.
+    #[serde(skip)]
+    pub(crate) objects_not_listed: u64,
     /// What an administrator would run, so that nothing is left out because the caller lacks permissions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     commands: Vec<String>,
@@ -113,9 +116,19 @@ impl RestorePreview {
         page::page(self)
     }
 
-    /// What comes before the objects, and what comes after them.
-    pub(crate) fn around_objects(&self) -> (Page, Page) {
-        (page::top(self), page::end(self))
+    /// What comes after the objects.
+    pub(crate) fn after_objects(&self) -> Page {
+        page::end(self)
+    }
+
+    /// What would become of the request, in words, and how many objects of each effect there are.
+    pub(crate) fn in_short(&self) -> (&'static str, String) {
+        page::in_short(self)
+    }
+
+    /// Why it would not simply pass.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
     }
 
     /// The objects, kind by kind.
@@ -200,6 +213,7 @@ pub(super) fn answer(
         preview,
         unknown: gathered.files.unknown.clone(),
         objects_known: gathered.files.items.is_some(),
+        objects_not_listed: gathered.files.not_listed,
         removed: None,
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn page(answer: &RestorePreview) -> Page {
 }
 
 /// What comes before the objects.
-pub(super) fn top(answer: &RestorePreview) -> Page {
+fn top(answer: &RestorePreview) -> Page {
     let head =
         format!("restore from {} into namespace {}: {}", answer.backup, answer.namespace, headline(answer));
     let mut top = vec![head];
@@ -46,7 +46,10 @@ pub(super) fn end(answer: &RestorePreview) -> Page {
         open.push("so it cannot be said which objects come back; what exists stays as it is".to_owned());
     }
     if answer.policy == Source::Unreadable {
-        open.push("the administrators' policy; this is what holds if they have set nothing".to_owned());
+        open.push(
+            "whether the administrators have set more rules: this is what holds if they have set none"
+                .to_owned(),
+        );
     }
     let permit = "What an administrator would run to permit the rest";
     section("Data of volumes", volumes(&answer.preview.volumes))
@@ -61,6 +64,12 @@ fn removed(removed: &Removed) -> Page {
     let kept = removed.kept.iter().map(|(name, why)| format!("claim {name}: {}", printable(why)));
     section("Removed first", lines_or_nothing(goes.collect()))
         + section("Claims that stay", lines_or_nothing(kept.collect()))
+}
+
+/// What would become of the request, and the numbers.
+pub(super) fn in_short(answer: &RestorePreview) -> (&'static str, String) {
+    let known = answer.objects_known.then(|| summary(answer.preview.objects.iter()));
+    (words(answer), known.unwrap_or_default())
 }
 
 /// The objects in the backup, kind by kind: which can be chosen, each with what would become of its objects.
@@ -103,10 +112,18 @@ fn lines_or_nothing(texts: Vec<String>) -> String {
 
 fn headline(answer: &RestorePreview) -> String {
     match answer.verdict {
-        "passes" => style::paint(style::GOOD, "would pass"),
-        "refused" => style::bad("would be refused"),
-        "unknown" => style::paint(style::WARNING, "the policy could not be checked"),
-        _ => style::paint(style::WARNING, "would have to wait"),
+        "passes" => style::paint(style::GOOD, words(answer)),
+        "refused" => style::bad(words(answer)),
+        _ => style::paint(style::WARNING, words(answer)),
+    }
+}
+
+fn words(answer: &RestorePreview) -> &'static str {
+    match answer.verdict {
+        "passes" => "would pass",
+        "refused" => "would be refused",
+        "unknown" => "the policy could not be checked",
+        _ => "would have to wait",
     }
 }
 
@@ -147,17 +164,18 @@ fn summary<'a>(objects: impl IntoIterator<Item = &'a ObjectPreview>) -> String {
     for object in objects {
         *counts.entry(in_words(&object.effect).0).or_default() += 1;
     }
+    // A word for each that fits after any number.
     let order = [
-        "created",
-        "replaced",
-        "changed",
-        "stays",
-        "stays as it is",
-        "with its claim",
-        "left out",
-        "unknown",
+        ("created", "created"),
+        ("replaced", "replaced"),
+        ("changed", "changed"),
+        ("stays", "the same already"),
+        ("stays as it is", "kept as now"),
+        ("with its claim", "with a claim"),
+        ("left out", "left out"),
+        ("unknown", "unknown"),
     ];
-    let parts = order.iter().filter_map(|word| Some(format!("{} {word}", counts.get(word)?)));
+    let parts = order.iter().filter_map(|(word, shown)| Some(format!("{} {shown}", counts.get(word)?)));
     let parts = parts.collect::<Vec<_>>().join(", ");
     if parts.is_empty() { "nothing is in the backup".to_owned() } else { parts }
 }
@@ -261,12 +279,13 @@ mod tests {
             preview: Preview { objects, volumes },
             unknown: Vec::new(),
             objects_known: true,
+            objects_not_listed: 0,
             commands: Vec::new(),
             removed: None,
         };
         insta::assert_snapshot!(shown(&answer), @r"
         restore from good into namespace shop: would pass
-          1 created, 1 changed, 1 stays as it is, 2 left out
+          1 created, 1 changed, 1 kept as now, 2 left out
 
         Objects:
           RESOURCE     NAME        EFFECT           WHY

@@ -1,0 +1,218 @@
+//! Sessions: who is signed in, for how long, and who cannot end that of others.
+
+use axum::http::StatusCode;
+
+use super::*;
+
+fn with_token(path: &str, token: &str) -> Request<Body> {
+    let mut request = get(path, "");
+    request.headers_mut().insert("x-forwarded-access-token", token.parse().unwrap());
+    request
+}
+
+#[tokio::test]
+async fn a_session_ends_with_its_token() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    let answer = send(&router, post("/login", "", "token=abc")).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    let cookie = cookie_of(&answer);
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
+    *server.expired.lock().unwrap() = true;
+    let answer = send(&router, get("/ns/shop", &cookie)).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    assert!(answer.headers[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"));
+    // Also when the API server would know the person again, the console does not.
+    *server.expired.lock().unwrap() = false;
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::UNAUTHORIZED);
+    *server.expired.lock().unwrap() = true;
+    let answer = send(&router, post("/login", "", "token=abc")).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    assert!(answer.text.contains("does not accept this token"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn in_a_cluster_everybody_comes_with_their_own_token() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    assert_eq!(send(&router, get("/ns/shop", "")).await.status, StatusCode::UNAUTHORIZED);
+    for (name, value) in [("authorization", "Bearer ann"), ("x-forwarded-access-token", "bob")] {
+        let mut request = get("/ns/shop", "");
+        request.headers_mut().insert(name, value.parse().unwrap());
+        let answer = send(&router, request).await;
+        assert_eq!(answer.status, StatusCode::OK, "{name}");
+        assert!(!answer.text.contains("bob"), "a token is on no page");
+    }
+    let calls = server.calls.lock().unwrap();
+    assert!(calls.contains(&"token ann".to_owned()) && calls.contains(&"token bob".to_owned()), "{calls:?}");
+}
+
+#[tokio::test]
+async fn tokens_of_nobody_displace_nobody() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
+    for number in 0..1100 {
+        let mut request = get("/ns/NOT-A-NAME", "");
+        request.headers_mut().insert("x-forwarded-access-token", format!("t{number}").parse().unwrap());
+        send(&router, request).await;
+    }
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn signing_out_forgets_the_browser() {
+    let server = ApiServer::default();
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let token = csrf(&send(&router, get("/ns/shop", &cookie)).await.text);
+    send(&router, post("/logout", &cookie, &format!("csrf={token}"))).await;
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn nobody_displaces_everybody_by_signing_in_again_and_again() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    let other = cookie_of(&send(&router, post("/login", "", "token=other")).await);
+    let first = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
+    for _ in 0..1001 {
+        send(&router, post("/login", "", "token=abc")).await;
+    }
+    assert_eq!(send(&router, get("/ns/shop", &other)).await.status, StatusCode::OK);
+    assert_eq!(send(&router, get("/ns/shop", &first)).await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_token_that_the_api_server_does_not_know_is_not_kept() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    let connected = |token: &str| {
+        let calls = server.calls.lock().unwrap();
+        calls.iter().filter(|call| **call == format!("token {token}")).count()
+    };
+    for _ in 0..3 {
+        assert_eq!(send(&router, with_token("/ns/shop", "good")).await.status, StatusCode::OK);
+    }
+    assert_eq!(connected("good"), 1, "its connection is used again");
+    *server.expired.lock().unwrap() = true;
+    for _ in 0..3 {
+        // The page itself would ask the API server nothing.
+        let answer = send(&router, with_token("/ns/NOT-A-NAME", "bad")).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(connected("bad"), 3, "nothing is kept of it");
+}
+
+#[tokio::test]
+async fn a_link_on_another_site_signs_nobody_out() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let from_elsewhere = |path: &str, cookie: &str, mode: &str| {
+        let mut request = get(path, cookie);
+        request.headers_mut().insert("sec-fetch-site", "cross-site".parse().unwrap());
+        request.headers_mut().insert("sec-fetch-mode", mode.parse().unwrap());
+        request
+    };
+    // The browser sends no cookie along such a link, and opens the page again from here.
+    let answer = send(&router, from_elsewhere("/ns/shop/backups?from=%22x", "", "navigate")).await;
+    assert!(!answer.headers.contains_key(header::SET_COOKIE), "{:?}", answer.headers);
+    assert_eq!(answer.status, StatusCode::OK);
+    assert!(answer.text.contains("content=\"0; url=/ns/shop/backups?from=%22x\""), "{}", answer.text);
+    // Only to pages of its own, and not for what is no page.
+    for (path, mode) in
+        [("//evil.example", "navigate"), ("/start?code=x", "navigate"), ("/ns/shop", "no-cors")]
+    {
+        let answer = send(&router, from_elsewhere(path, "", mode)).await;
+        assert!(!answer.text.contains("refresh"), "{path}: {}", answer.text);
+        assert!(!answer.headers.contains_key(header::SET_COOKIE), "{path}: {:?}", answer.headers);
+    }
+    // Somebody who is not signed in sees that then.
+    assert_eq!(send(&router, get("/ns/shop", "")).await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::OK);
+    // A cookie that is of no session is deleted.
+    let answer = send(&router, get("/ns/shop", "nacre-console-7000=old")).await;
+    assert!(answer.headers[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"));
+}
+
+#[tokio::test]
+async fn with_an_encrypted_address_the_cookie_stays_there() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster_at(&server, Address::of_url("https://console.example.com").unwrap());
+    let named = |mut request: Request<Body>| {
+        request.headers_mut().insert(header::HOST, "console.example.com".parse().unwrap());
+        request.headers_mut().insert(header::ORIGIN, "https://console.example.com".parse().unwrap());
+        request
+    };
+    let answer = send(&router, named(post("/login", "", "token=abc"))).await;
+    let set = answer.headers[header::SET_COOKIE].to_str().unwrap();
+    assert!(set.starts_with("__Host-nacre-console=") && set.contains("; Path=/; Secure"), "{set}");
+    let cookie = cookie_of(&answer);
+    assert_eq!(send(&router, named(get("/ns/shop", &cookie))).await.status, StatusCode::OK);
+    assert_eq!(send(&router, get("/ns/shop", &cookie)).await.status, StatusCode::FORBIDDEN, "another host");
+    *server.expired.lock().unwrap() = true;
+    let answer = send(&router, named(get("/ns/shop", &cookie))).await;
+    let gone = answer.headers[header::SET_COOKIE].to_str().unwrap();
+    assert!(gone.starts_with("__Host-nacre-console=;") && gone.contains("Secure; Max-Age=0"), "{gone}");
+}
+
+#[tokio::test]
+async fn behind_a_proxy_there_is_nothing_to_sign_out_of() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = in_cluster(&server);
+    let page = send(&router, with_token("/ns/shop/new-backup", "good")).await.text;
+    assert!(!page.contains("Sign out"), "{page}");
+    let mut request = post("/logout", "", &format!("csrf={}", csrf(&page)));
+    request.headers_mut().insert("x-forwarded-access-token", "good".parse().unwrap());
+    let answer = send(&router, request).await;
+    assert!(
+        answer.text.contains("sign out there") && !answer.text.contains("You are signed out"),
+        "{}",
+        answer.text
+    );
+    let cookie = cookie_of(&send(&router, post("/login", "", "token=abc")).await);
+    assert!(send(&router, get("/ns/shop", &cookie)).await.text.contains("Sign out"));
+}
+
+#[tokio::test]
+async fn a_stream_that_is_forbidden_says_that_it_is_over() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    for path in ["/ns/bank/live", "/ns/bank/live?nonadminbackups=7", "/ns/bank/backups/daily/live"] {
+        // It ends by itself: a browser that is not told would connect again for ever.
+        let answer = send(&router, get(path, &cookie)).await;
+        assert!(answer.text.trim_end().ends_with("event: over\ndata: {}"), "{path}: {:?}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_page_follows_from_the_version_that_it_shows_and_lists_nothing_again() {
+    let server = ApiServer::with(vec![backup("daily", "")]);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let stream = tokio::spawn(router.clone().oneshot(get("/ns/shop/live?nonadminbackups=41", &cookie)));
+    let mut body = stream.await.unwrap().unwrap().into_body();
+    let reads = tokio::spawn(async move { body.frame().await });
+    let watches = || {
+        let calls = server.calls.lock().unwrap();
+        let found = calls
+            .iter()
+            .any(|call| call.contains("nonadminbackups?&watch") || call.contains("nonadminbackups?watch"));
+        found.then(|| calls.clone())
+    };
+    let calls = loop {
+        if let Some(calls) = watches() {
+            break calls;
+        }
+        tokio::task::yield_now().await;
+    };
+    reads.abort();
+    let of_backups: Vec<_> = calls.iter().filter(|call| call.contains("nonadminbackups")).collect();
+    assert!(of_backups.iter().all(|call| call.contains("resourceVersion=41")), "{of_backups:?}");
+    // The version of the other kind is learned from one object.
+    let of_restores =
+        calls.iter().filter(|call| call.contains("nonadminrestores") && !call.contains("watch"));
+    assert!(of_restores.clone().all(|call| call.contains("limit=1")), "{calls:?}");
+}
