@@ -28,13 +28,12 @@ use crate::{ClaimStatus, DataMoverCounts, Phase, PodVolumeCounts, VeleroResults}
     json_path = ".status.conditions[?(@.type=='DataProtected')].status"
 ))]
 #[kube(printcolumn(name = "Starts", type_ = "string", json_path = ".status.queueInfo.estimatedStart"))]
+#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[kube(printcolumn(
     name = "Waits",
     type_ = "string",
-    json_path = ".status.conditions[?(@.type=='WaitingForTurn')].message",
-    priority = 1
+    json_path = ".status.conditions[?(@.type=='WaitingForTurn')].message"
 ))]
-#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename_all = "camelCase")]
 pub struct NonAdminBackupSpec {

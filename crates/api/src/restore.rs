@@ -26,13 +26,12 @@ use crate::{ClaimStatus, DataMoverCounts, Phase, PodVolumeCounts, QueueInfo, Vel
     json_path = ".status.conditions[?(@.type=='DataRestored')].status"
 ))]
 #[kube(printcolumn(name = "Starts", type_ = "string", json_path = ".status.queueInfo.estimatedStart"))]
+#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[kube(printcolumn(
     name = "Waits",
     type_ = "string",
-    json_path = ".status.conditions[?(@.type=='WaitingForTurn')].message",
-    priority = 1
+    json_path = ".status.conditions[?(@.type=='WaitingForTurn')].message"
 ))]
-#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename_all = "camelCase")]
 pub struct NonAdminRestoreSpec {

@@ -99,8 +99,8 @@ fn names_are_those_released_clients_use() {
     assert_eq!(
         names,
         [
-            "oadp.openshift.io nonadminbackups nab [Request-Phase Velero-Phase Data-Protected Starts Waits Age]",
-            "oadp.openshift.io nonadminrestores nar [Request-Phase Velero-Phase Data-Restored Starts Waits Age]",
+            "oadp.openshift.io nonadminbackups nab [Request-Phase Velero-Phase Data-Protected Starts Age Waits]",
+            "oadp.openshift.io nonadminrestores nar [Request-Phase Velero-Phase Data-Restored Starts Age Waits]",
             "oadp.openshift.io nonadminbackupstoragelocations nabsl [Request-Approved Request-Phase Velero-Phase Age]",
             "oadp.openshift.io nonadminbackupstoragelocationrequests nabslrequest \
              [Request-Phase Request-Namespace Request-Name Age]",
@@ -109,6 +109,18 @@ fn names_are_those_released_clients_use() {
             "oadp.openshift.io dataprotectionapplications dpa []",
         ]
     );
+}
+
+/// Why a request waits is in plain `kubectl get`, without `-o wide`.
+#[test]
+fn why_a_request_waits_is_shown_by_default() {
+    for kind in ["NonAdminBackup", "NonAdminRestore"] {
+        let version = &definition(kind).spec.versions[0];
+        let columns = version.additional_printer_columns.as_deref().unwrap_or_default();
+        let waits = columns.iter().find(|column| column.name == "Waits").unwrap();
+        assert_eq!(waits.priority.unwrap_or_default(), 0, "{kind}");
+        assert_eq!(columns.last(), Some(waits), "a sentence is the last column");
+    }
 }
 
 #[test]
