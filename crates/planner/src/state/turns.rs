@@ -12,6 +12,7 @@ use super::State;
 use crate::ownership::{Storage, annotation, label, storage};
 use crate::queue::{Queued, Stage};
 use crate::turns::{Capacity, Job, LEDGER, Place, Progress, TAG, Tag, Turn, Turns, Uid, Waiter};
+use crate::usage::was_imported;
 use crate::{Action, Key, backup, config_map, restore};
 
 /// The keys of the ConfigMap with what namespaces have used.
@@ -60,6 +61,17 @@ fn restore_may_wait(request: &NonAdminRestore) -> bool {
 
 fn is_restore(kind: Kind) -> bool {
     matches!(kind, Kind::NonAdminRestore | Kind::Restore)
+}
+
+/// Whose job a Velero object is.
+#[derive(Default)]
+struct Owner {
+    /// The namespace it is for.
+    uid: Option<Uid>,
+    /// Whether what it says can be believed.
+    is_trusted: bool,
+    /// The priority that its tag must have; none for any.
+    priority: Option<u64>,
 }
 
 impl State {
@@ -190,16 +202,19 @@ impl State {
             let location = location.and_then(|name| state.admin::<BackupStorageLocation>(name));
             let own = annotation(&velero.metadata, labels::ORIGIN_NAMESPACE_UID);
             match storage(velero, location.as_deref()) {
-                Storage::Platform => (own.map(Into::into), true),
+                Storage::Platform => Owner { uid: own.map(Into::into), is_trusted: true, priority: None },
                 // What is in a tenant's storage may be forged, once it is more than queued.
-                Storage::Tenant(_) => {
+                Storage::Tenant(namespace) => {
                     let owner = annotation(&location.as_deref()?.metadata, labels::ORIGIN_NAMESPACE_UID);
-                    (
-                        owner.filter(|owner| Some(*owner) == own).map(Into::into),
-                        velero.stage() == Stage::Waiting,
-                    )
+                    let is_trusted = velero.stage() == Stage::Waiting;
+                    let policy = state.policy(namespace).filter(|_| !is_trusted);
+                    Owner {
+                        uid: owner.filter(|owner| Some(*owner) == own).map(Into::into),
+                        is_trusted,
+                        priority: policy.map(|policy| policy.queue.priority),
+                    }
                 }
-                Storage::Unknown => (None, false),
+                Storage::Unknown => Owner::default(),
             }
             .into()
         });
@@ -207,26 +222,33 @@ impl State {
 
     pub(super) fn note_restore_job(&mut self, before: Option<&Restore>, after: Option<&Restore>) {
         self.note_job(Kind::Restore, before, after, |_, velero| {
-            Some((annotation(&velero.metadata, labels::ORIGIN_NAMESPACE_UID).map(Into::into), true))
+            let uid = annotation(&velero.metadata, labels::ORIGIN_NAMESPACE_UID).map(Into::into);
+            Some(Owner { uid, is_trusted: true, priority: None })
         });
     }
 
-    /// Notes a Velero object as a job. `owner` says whose it is, and whether what it says can be believed.
+    /// Notes a Velero object as a job. `owner` says whose it is, and whether what it says can be believed. What was over when
+    /// it was imported from storage was a job elsewhere, or long ago.
     fn note_job<K: Queued>(
         &mut self,
         kind: Kind,
         before: Option<&K>,
         after: Option<&K>,
-        owner: impl FnOnce(&Self, &K) -> Option<(Option<Uid>, bool)>,
+        owner: impl FnOnce(&Self, &K) -> Option<Owner>,
     ) {
         let Some(velero) = after.or(before) else { return };
         let name = velero.meta().name.clone().unwrap_or_default();
-        let was_over = before.is_some_and(|before| before.stage() == Stage::Finished);
+        let is_over = |velero: &K| velero.stage() == Stage::Finished;
         // Velero keeps updating what is over.
-        if !was_over || after.is_some_and(|after| after.stage() != Stage::Finished) {
-            let (uid, is_trusted) = owner(self, velero).unwrap_or_default();
+        let was_over = before.is_some_and(is_over) && after.is_none_or(is_over);
+        let was_imported = before.is_none()
+            && is_over(velero)
+            && velero.started().is_some_and(|started| was_imported(velero.meta(), started));
+        if !was_over && !was_imported {
+            let Owner { uid, is_trusted, priority } = owner(self, velero).unwrap_or_default();
             let tag = annotation(velero.meta(), TAG).filter(|_| uid.is_some());
             let tag = tag.and_then(|text| text.parse::<Tag>().ok());
+            let tag = tag.filter(|tag| priority.is_none_or(|priority| priority == tag.priority));
             let progress = self.progress(velero, after.is_none());
             let made = velero.meta().creation_timestamp.as_ref().map(|time| time.0);
             let since = velero.started().or(made);
@@ -238,9 +260,12 @@ impl State {
     }
 
     fn progress(&self, velero: &impl Queued, is_gone: bool) -> Progress {
-        let end = velero.ended().unwrap_or(self.now);
-        let took = velero.started().map_or(0, |start| end.duration_since(start).as_millis());
-        let ended = Progress::Ended((end.as_second(), u64::try_from(took).unwrap_or(0)));
+        // What is over and has no end never started, or nobody knows how long it took.
+        let end = velero.ended().or_else(|| is_gone.then_some(self.now));
+        let took = velero.started().zip(end).map(|(start, end)| {
+            (end.as_second(), u64::try_from(end.duration_since(start).as_millis()).unwrap_or(0))
+        });
+        let ended = Progress::Ended(took);
         match velero.stage() {
             _ if is_gone => ended,
             Stage::Finished => ended,

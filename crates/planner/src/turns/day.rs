@@ -97,11 +97,10 @@ const LOOKS: u64 = 1_200_000;
 
 fn simulate(
     all: &[Request],
-    in_flight: usize,
+    capacity: Capacity,
     until: u64,
     mut look: impl FnMut(u64, &Turns, Capacity),
 ) -> Outcome {
-    let capacity = Capacity::of(1, Some(in_flight));
     let mut looked = 0;
     let mut turns = Turns::default();
     let mut events: BinaryHeap<Reverse<(u64, usize, bool)>> =
@@ -144,7 +143,12 @@ fn simulate(
             let took = (now / 1000 - began / 1000) * 1000;
             turns.note_job(
                 &key(done, namespace).name,
-                Some(job(done, tag, Progress::Ended((i64::try_from(now / 1000).unwrap(), took)), began)),
+                Some(job(
+                    done,
+                    tag,
+                    Progress::Ended(Some((i64::try_from(now / 1000).unwrap(), took))),
+                    began,
+                )),
             );
         }
         while let Some(next) = turns.next(capacity).cloned() {
@@ -202,16 +206,40 @@ fn median_wait(all: &[Request], outcome: &Outcome) -> f64 {
     seconds(waits[waits.len() / 2])
 }
 
+/// Where the policy says nothing.
+fn usual() -> Capacity {
+    Capacity::of(1, None)
+}
+
 #[test]
 fn a_day_with_a_thousand_namespaces() {
     let all = requests(&mut Dice(7), 1);
-    let (fair, by_arrival) = (simulate(&all, 2, DAY, |_, _, _| ()), simulate(&all, 0, DAY, |_, _, _| ()));
+    is_fair(&all, usual());
+    is_fair(&all, Capacity::of(1, Some(2)));
+}
+
+/// Many more requests, of which those of every fourth namespace take less than a second.
+#[test]
+fn a_day_with_many_short_jobs() {
+    let few = requests(&mut Dice(7), 1).into_iter();
+    let all = few.flat_map(|request| {
+        let is_short = request.namespace % 4 == 3;
+        let takes = if is_short { request.takes / 100 } else { request.takes };
+        std::iter::repeat_n(Request { takes, ..request }, if is_short { 4 } else { 1 })
+    });
+    is_fair(&all.collect::<Vec<_>>(), usual());
+}
+
+fn is_fair(all: &[Request], capacity: Capacity) {
+    let everything = Capacity::of(1, Some(0));
+    let [fair, by_arrival] =
+        [capacity, everything].map(|capacity| simulate(all, capacity, DAY, |_, _, _| ()));
     let shares = |outcome: &Outcome, of: &BTreeSet<usize>| {
         let got = of.iter().map(|namespace| outcome.used.get(namespace).copied().unwrap_or(0));
         jain(&got.map(seconds).collect::<Vec<_>>())
     };
     let (index, arrival_index) = (shares(&fair, &fair.backlogged), shares(&by_arrival, &fair.backlogged));
-    let (wait, arrival_wait) = (median_wait(&all, &fair), median_wait(&all, &by_arrival));
+    let (wait, arrival_wait) = (median_wait(all, &fair), median_wait(all, &by_arrival));
     println!(
         "a day: {} requests of {NAMESPACES} namespaces; Jain's index {index:.3} among {} with a backlog (by arrival \
          {arrival_index:.3}); median wait of light namespaces {wait:.0} s (by arrival {arrival_wait:.0} s); worker busy \
@@ -258,7 +286,7 @@ impl Shown {
 fn estimates_of_a_day_come_true() {
     let all = requests(&mut Dice(7), 6);
     let mut shown = Shown::default();
-    let outcome = simulate(&all, 2, 6 * DAY, |now, turns, capacity| {
+    let outcome = simulate(&all, usual(), 6 * DAY, |now, turns, capacity| {
         if now < DAY {
             shown.look(now, turns, capacity);
         }

@@ -10,13 +10,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::tag::HIGHEST;
-use super::{Turns, Uid};
+use super::{CLASSES, Turns, Uid};
 
 /// nacre's own ConfigMap in the administrators' namespace.
 pub const LEDGER: &str = "nacre-queue";
 
 /// More namespaces than this are not written down: those that used least are left out.
 const MOST: usize = 2000;
+/// No uid of a namespace is longer.
+const LONGEST_UID: usize = 64;
 
 /// The order of one kind, by priority.
 type Ledger = BTreeMap<u64, Account>;
@@ -42,28 +44,33 @@ fn is_zero(number: &u8) -> bool {
 impl Turns {
     /// What is to be remembered, as a text; none if nothing was handed over yet.
     pub fn ledger(&self) -> Option<String> {
-        let ledger: Ledger = self
-            .classes
-            .iter()
-            .map(|(Reverse(priority), class)| {
-                let (time, ahead) = class.memory();
-                let mut finish: Vec<_> =
-                    ahead.map(|(uid, finish)| (Reverse(finish), uid.to_string())).collect();
-                finish.sort_unstable();
-                finish.truncate(MOST);
-                let finish = finish.into_iter().map(|(Reverse(finish), uid)| (uid, finish)).collect();
-                let passing = (0..=100).rev().find(|percent| f64::from(*percent) <= class.passing() * 100.0);
-                (*priority, Account { time, finish, passing: passing.unwrap_or_default() })
-            })
-            .filter(|(_, account)| *account != Account::default())
-            .collect();
+        // Those for whom somebody waits first: priorities that nobody has any more are left out.
+        let mut classes: Vec<_> = self.classes.iter().collect();
+        classes.sort_by_key(|(_, class)| Reverse((class.waiting() > 0, class.time())));
+        classes.truncate(CLASSES);
+        let mut ledger = Ledger::new();
+        let mut owed = Vec::new();
+        for (Reverse(priority), class) in classes {
+            let (time, ahead) = class.memory();
+            let ahead = ahead.filter(|(uid, _)| uid.len() <= LONGEST_UID);
+            owed.extend(ahead.map(|(uid, finish)| (Reverse(finish - time), uid.to_string(), *priority)));
+            let passing = (0..=100).rev().find(|percent| f64::from(*percent) <= class.passing() * 100.0);
+            let account = Account { time, finish: BTreeMap::new(), passing: passing.unwrap_or_default() };
+            ledger.insert(*priority, account);
+        }
+        owed.sort_unstable();
+        for (Reverse(owed), uid, priority) in owed.into_iter().take(MOST) {
+            let account = ledger.entry(priority).or_default();
+            account.finish.insert(uid, account.time + owed);
+        }
+        ledger.retain(|_, account| *account != Account::default());
         (!ledger.is_empty()).then(|| serde_json::to_string(&ledger).unwrap_or_default())
     }
 
     /// Takes what was remembered. It only adds to what is known.
     pub fn remember(&mut self, text: &str) {
         let ledger: Ledger = serde_json::from_str(text).unwrap_or_default();
-        for (priority, Account { time, finish, passing }) in ledger {
+        for (priority, Account { time, finish, passing }) in ledger.into_iter().take(CLASSES) {
             let class = self.class(priority);
             for (uid, finish) in finish.into_iter().filter(|(_, finish)| *finish <= HIGHEST) {
                 class.end(&Uid::from(uid), "", Some(finish));
@@ -87,7 +94,7 @@ mod tests {
             uid: Some(Uid::from(uid)),
             tag: Some(tag),
             is_trusted: true,
-            progress: Progress::Ended((0, 60_000)),
+            progress: Progress::Ended(Some((0, 60_000))),
             since: None,
         }
     }
@@ -120,5 +127,22 @@ mod tests {
         let text = turns.ledger().unwrap();
         assert_eq!(text.matches("\"u").count(), super::MOST);
         assert!(text.contains("\"u2999\"") && !text.contains("\"u0\""), "those that used most stay");
+    }
+
+    /// A tenant plants backups in a bucket, each with a tag of another priority.
+    #[test]
+    fn forged_priorities_do_not_fill_it() {
+        let mut turns = Turns::default();
+        for number in 0..10_000 {
+            let mut forged = Job { is_trusted: false, ..job("evil", number) };
+            forged.tag.as_mut().unwrap().priority = number;
+            turns.note_job(&format!("j{number}"), Some(forged));
+        }
+        let mut right = job("shop", 50_000);
+        right.tag.as_mut().unwrap().priority = 77_777;
+        turns.note_job("right", Some(right));
+        let text = turns.ledger().unwrap();
+        assert!(text.len() < 3000, "{} characters", text.len());
+        assert!(text.contains("77777"), "{text}");
     }
 }

@@ -77,8 +77,8 @@ pub enum Progress {
     Running,
     /// No worker is busy with it, and it is not over.
     Finalizing,
-    /// It is over.
-    Ended(Took),
+    /// It is over; without a time if Velero never began with it.
+    Ended(Option<Took>),
 }
 
 /// What becomes of the turn of a request, by a decision about it.
@@ -130,8 +130,15 @@ fn add(numbers: &mut HashMap<Uid, usize>, uid: Option<&Uid>, comes: bool) {
     }
 }
 
-/// The sort key of turns: the front first, then by priority, then by virtual time, then by age.
-type Rank<'a> = (bool, Reverse<u64>, u64, &'a Arrival);
+/// The sort key of turns: the front first, then by priority, then by virtual time, then by age. Where Velero is given only
+/// short ones of other namespaces, those of which Velero has one already come last among those of the same time.
+type Rank<'a> = (bool, Reverse<u64>, u64, bool, &'a Arrival);
+
+/// So many priorities are learned from what a tenant could have forged, and written down.
+const CLASSES: usize = 32;
+
+/// After so many jobs, the number of workers is what was seen since.
+const FORGETS_WORKERS: usize = 20;
 
 /// The turns of one kind.
 #[derive(Clone, Debug, Default)]
@@ -153,6 +160,8 @@ pub struct Turns {
     at_work: HashSet<String>,
     /// The most of these that ran at a time.
     workers: usize,
+    /// The same since the number was last looked at, and how many ended since while Velero had enough to do for all workers.
+    lately: (usize, usize),
     /// How many of those are of each namespace.
     of: HashMap<Uid, usize>,
     /// How many of each namespace are not over, though no worker may be busy with them.
@@ -170,6 +179,8 @@ struct AtVelero {
     uid: Option<Uid>,
     progress: Progress,
     since: Option<Timestamp>,
+    /// nacre, Velero or an administrator made it: it was seen before somebody could have forged it.
+    is_trusted: bool,
 }
 
 impl Turns {
@@ -218,6 +229,7 @@ impl Turns {
     pub fn note_job(&mut self, name: &str, job: Option<Job>) {
         self.on_the_way.retain(|_, (made, _)| made != name);
         let counts = |progress: Progress| matches!(progress, Progress::Queued | Progress::Running);
+        let has_enough = self.of.len() >= self.workers;
         let before = self.jobs.remove(name);
         if let Some(AtVelero { uid, progress, .. }) = &before {
             self.count(uid.as_ref(), *progress, false);
@@ -232,10 +244,14 @@ impl Turns {
         if before.as_ref().map(|before| before.progress) != Some(progress) {
             self.changes += 1;
         }
-        self.at_work.remove(name);
-        if is_trusted && progress == Progress::Running {
+        let was_at_work = self.at_work.remove(name);
+        let is_real = is_trusted || before.is_some_and(|before| before.is_trusted);
+        if is_real && progress == Progress::Running {
             self.at_work.insert(name.to_owned());
+            self.lately.0 = self.lately.0.max(self.at_work.len());
             self.workers = self.workers.max(self.at_work.len());
+        } else if was_at_work && has_enough {
+            self.forget_workers();
         }
         if counts(progress) {
             self.count(uid.as_ref(), progress, true);
@@ -243,19 +259,38 @@ impl Turns {
         self.unstarted_since = self.unstarted_since.or(since).filter(|_| self.queued > 0);
         if !matches!(progress, Progress::Ended(_)) {
             add(&mut self.unfinished, uid.as_ref(), true);
-            self.jobs.insert(name.to_owned(), AtVelero { uid: uid.clone(), progress, since });
+            self.jobs
+                .insert(name.to_owned(), AtVelero { uid: uid.clone(), progress, since, is_trusted: is_real });
         }
-        if let Progress::Ended(took) = progress {
+        if let Progress::Ended(Some(took)) = progress {
             self.durations.note(uid.as_ref(), took, is_trusted);
         }
         let (Some(uid), Some(tag)) = (uid, tag) else { return };
+        // Whoever forges tags makes no end of priorities.
+        let is_known = self.classes.len() < CLASSES || self.classes.contains_key(&Reverse(tag.priority));
+        if !is_trusted && !is_known {
+            return;
+        }
         let class = self.class(tag.priority);
         match progress {
-            Progress::Ended((_, millis)) => class.end(&uid, name, Some(tag.finish(millis))),
+            // One that never started costs the least that one can.
+            Progress::Ended(took) => {
+                class.end(&uid, name, Some(tag.finish(took.map_or(0, |(_, millis)| millis))));
+            }
             _ => class.begin(&uid, name, tag.finish(tag.charged)),
         }
         if is_trusted {
             class.lift(tag.start);
+        }
+    }
+
+    /// One has ended while Velero had jobs of as many namespaces as there are workers. If it worked on fewer at a time for a
+    /// while, it has fewer workers than it had.
+    fn forget_workers(&mut self) {
+        self.lately.1 += 1;
+        if self.lately.1 >= FORGETS_WORKERS {
+            self.workers = self.lately.0;
+            self.lately = (self.at_work.len(), 0);
         }
     }
 
@@ -319,8 +354,8 @@ impl Turns {
         self.queued + self.running.min(capacity.workers) + self.on_the_way.len()
     }
 
-    /// How many jobs Velero was seen to work on at a time. It is given one more than that, so that with more workers it is
-    /// soon seen to work on more.
+    /// How many jobs Velero was seen to work on at a time, lately. It is given one more than that, so that with more workers
+    /// it is soon seen to work on more.
     pub fn workers(&self) -> usize {
         self.workers.max(1)
     }
@@ -344,9 +379,10 @@ impl Turns {
         self.of.contains_key(&waiter.uid) || self.others_on_the_way(waiter) > 0
     }
 
-    /// Whether it is expected to take no longer than there is room for: as long as the last one of its namespace did.
-    fn is_short_enough(&self, waiter: &Waiter, room: Room) -> bool {
-        room != Room::Short || self.durations.charged(&waiter.uid) < MOMENT
+    /// Whether there is room for it, once it is the first: it is expected to take as long as the last one of its namespace
+    /// did. If there is none, nobody passes it: it is the next one when there is.
+    fn has_room(&self, waiter: &Waiter, room: Room) -> bool {
+        room != Room::Short || self.durations.charged(&waiter.uid) < MOMENT && !self.has_another(waiter)
     }
 
     /// Whether its namespace has as many at Velero as it may have.
@@ -358,10 +394,11 @@ impl Turns {
 
     /// Whether a worker could begin with a job of this namespace while Velero has what it has.
     fn fits(&self, waiter: &Waiter, capacity: Capacity, room: Room) -> bool {
-        if self.is_at_limit(waiter) || room == Room::Short && self.has_another(waiter) {
+        if self.is_at_limit(waiter) {
             return false;
         }
-        if capacity.workers == 1 || capacity.in_flight.is_none() {
+        // While Velero has enough for its workers, nobody passes anybody else to keep them busy.
+        if capacity.workers == 1 || capacity.in_flight.is_none() || room == Room::Short {
             return true;
         }
         let (uid, own) = (&waiter.uid, &waiter.arrival.1);
@@ -380,8 +417,7 @@ impl Turns {
             return None;
         }
         let (.., (_, key)) = self.first_but(None, capacity, room)?;
-        // Nobody passes it, if it is not short enough: it is the next one for which there is room.
-        self.waiting.get(key).filter(|waiter| self.is_short_enough(waiter, room)).map(|_| key)
+        self.waiting.get(key).filter(|waiter| self.has_room(waiter, room)).map(|_| key)
     }
 
     /// Where a request is.
@@ -401,33 +437,42 @@ impl Turns {
         }
         let own = Some(&waiter.arrival.1);
         let room = self.room(capacity, own);
-        if room == Room::None || !self.fits(waiter, capacity, room) || !self.is_short_enough(waiter, room) {
+        if room == Room::None || !self.fits(waiter, capacity, room) || !self.has_room(waiter, room) {
             return false;
         }
         let first = self.first_but(own, capacity, room);
         first.is_none_or(|first| self.rank(waiter) < first)
     }
 
+    /// The rank of one for which there is room.
     fn rank<'a>(&self, waiter: &'a Waiter) -> Rank<'a> {
         if waiter.is_front {
-            return (false, Reverse(0), 0, &waiter.arrival);
+            return (false, Reverse(0), 0, false, &waiter.arrival);
         }
         let start = self.tag(waiter).start;
-        (true, Reverse(waiter.priority), start, &waiter.arrival)
+        (true, Reverse(waiter.priority), start, false, &waiter.arrival)
     }
 
     /// The first of those that wait, apart from this one.
     fn first_but(&self, except: Option<&Key>, capacity: Capacity, room: Room) -> Option<Rank<'_>> {
-        let other = |arrival: &&Arrival| Some(&arrival.1) != except;
-        let fits = |arrival: &&Arrival| {
-            self.waiting.get(&arrival.1).is_some_and(|waiter| self.fits(waiter, capacity, room))
-        };
-        if let Some(arrival) = self.front.iter().filter(other).find(fits) {
-            return Some((false, Reverse(0), 0, arrival));
+        let waiter = |arrival: &Arrival| self.waiting.get(&arrival.1).filter(|_| Some(&arrival.1) != except);
+        let fits = |arrival: &Arrival| waiter(arrival).is_some_and(|one| self.fits(one, capacity, room));
+        if let Some(arrival) = self.front.iter().find(|arrival| fits(arrival)) {
+            return Some((false, Reverse(0), 0, false, arrival));
         }
         self.classes.iter().find_map(|(priority, class)| {
-            let mut heads = class.heads().filter(|(_, arrival, _)| other(arrival) && fits(arrival));
-            heads.next().map(|(start, arrival, _)| (true, *priority, start, arrival))
+            let mut heads = class.heads().filter(|(_, arrival, _)| fits(arrival));
+            let (start, first, _) = heads.next()?;
+            let behind = |arrival: &Arrival| {
+                room == Room::Short && waiter(arrival).is_some_and(|one| self.has_another(one))
+            };
+            if !behind(first) {
+                return Some((true, *priority, start, false, first));
+            }
+            // Of several that have used as much, one goes first of which Velero has none.
+            let mut same = heads.take_while(|(other, ..)| *other == start);
+            let found = same.find(|(_, arrival, _)| !behind(arrival));
+            Some((true, *priority, start, found.is_none(), found.map_or(first, |(_, arrival, _)| arrival)))
         })
     }
 

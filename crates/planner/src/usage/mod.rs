@@ -30,6 +30,7 @@ pub use chains::{Chains, SavedVolume};
 pub(crate) use ledger::{Job, Ledger};
 pub use record::RECORD;
 pub use requests::of_requests;
+pub(crate) use work::was_imported;
 pub use work::{Span, day, until_tomorrow, work_on};
 
 use crate::ownership::{Storage, annotation, storage};

@@ -36,8 +36,8 @@ impl Span {
     }
 
     fn of(meta: &ObjectMeta, start: Option<&Time>, end: Option<&Time>) -> Option<Self> {
-        let (start, created) = (start?.0, meta.creation_timestamp.as_ref()?.0);
-        (created <= start).then(|| Self { start, end: end.map(|end| end.0) })
+        let start = start?.0;
+        (!was_imported(meta, start)).then(|| Self { start, end: end.map(|end| end.0) })
     }
 
     /// The seconds on each day, if it is over.
@@ -54,6 +54,12 @@ impl Span {
         let from = self.start.max(begin(date));
         u64::try_from(until.duration_since(from).as_secs()).unwrap_or(0)
     }
+}
+
+/// Whether an object that Velero started then was imported from storage: it exists since after its start, or nobody knows
+/// since when.
+pub(crate) fn was_imported(meta: &ObjectMeta, started: Timestamp) -> bool {
+    meta.creation_timestamp.as_ref().is_none_or(|created| created.0 > started)
 }
 
 /// The day of a time.

@@ -101,3 +101,8 @@ fn a_schedule_that_hears_late_of_its_owner() {
 fn one_backup_at_a_time() {
     all_is_well(setups::turns(), [100, 1000]);
 }
+
+#[test]
+fn short_backups_where_the_policy_says_nothing() {
+    all_is_well(setups::turns_of_short_jobs(), [100, 1000]);
+}

@@ -411,6 +411,26 @@ pub(crate) fn turns() -> Setup {
 pub(crate) fn turns_of(asked: &[&str]) -> Setup {
     let mut start = World::with(&["shop", "evil"]);
     start.policy(|policy| policy.queue.in_flight = Some(1));
+    turns_in(start, "turns", asked)
+}
+
+/// The policy says nothing about how many Velero is given, the backups of evil are over in a moment, and shop's are expected
+/// to take a minute, as the last one of all did.
+pub(crate) fn turns_of_short_jobs() -> Setup {
+    let mut start = World::with(&["shop", "evil", "lab"]);
+    for (request, takes) in [("evil/a", 0), ("lab/a", 60)] {
+        start.apply(nab(request));
+        start.settle();
+        let name = start.velero_name(&format!("nab {request}"));
+        start.velero_starts(&name);
+        start.pass(std::time::Duration::from_secs(takes));
+        start.velero_completes_one_item(&name);
+        start.settle();
+    }
+    turns_in(start, "turns of short jobs", &["evil/b", "evil/c", "shop/a", "evil/d"])
+}
+
+fn turns_in(mut start: World, name: &'static str, asked: &[&str]) -> Setup {
     for name in asked {
         start.apply(nab(name));
         start.settle();
@@ -424,5 +444,5 @@ pub(crate) fn turns_of(asked: &[&str]) -> Setup {
         wish("evil deletes what runs", |w| is_staying(w, "nab evil/b"), |w| w.delete("nab evil/b")),
     ];
     let left = left([1, 0, 0, 0, 0], [1, 0, 0, 1, 0]);
-    Setup { name: "turns", start, steps, left, bystander: None, may_leave: false }
+    Setup { name, start, steps, left, bystander: None, may_leave: false }
 }

@@ -142,6 +142,48 @@ fn withdrawing_what_waits_costs_velero_nothing() {
     assert_eq!(handed_over(&world), ["shop-a", "shop-b"]);
 }
 
+/// What Velero refused took no time, and says nothing about how long others take: else Velero would be given more at once.
+#[test]
+fn a_backup_that_velero_refuses_does_not_make_others_look_short() {
+    for restarts in [false, true] {
+        let mut world = World::with(&["shop", "office", "lab", "home"]);
+        ask(&mut world, &["shop/wrong"]);
+        let name = world.velero_name("nab shop/wrong");
+        world.velero_fails_validation(&name, "no such location");
+        world.settle();
+        ask(&mut world, &["office/long"]);
+        finish(&mut world, "nab office/long");
+        if restarts {
+            world.pass(Duration::from_hours(1));
+            world.restart();
+            world.settle();
+        }
+        ask(&mut world, &["shop/a", "office/a", "lab/a", "home/a"]);
+        assert_eq!(
+            handed_over(&world),
+            ["shop-wrong", "office-long", "shop-a", "office-a"],
+            "restarts: {restarts}"
+        );
+        let name = world.velero_name("nab shop/a");
+        let tag =
+            world.get(&format!("backup {name}"))["metadata"]["annotations"][planner::turns::TAG].clone();
+        assert!(tag.as_str().unwrap().ends_with("/100/60000"), "as long as the other one took: {tag}");
+    }
+}
+
+#[test]
+fn a_backup_withdrawn_while_velero_has_it_queued_does_not_make_others_look_short() {
+    let mut world = World::with(&["shop", "office", "lab", "home"]);
+    ask(&mut world, &["shop/a", "shop/b"]);
+    let name = world.velero_name("nab shop/a");
+    world.velero_starts(&name);
+    world.delete("nab shop/b");
+    world.settle();
+    assert_eq!(world.names(Kind::Backup).len(), 1);
+    ask(&mut world, &["office/a", "lab/a", "home/a"]);
+    assert_eq!(handed_over(&world), ["shop-a", "shop-b", "office-a"]);
+}
+
 #[test]
 fn restores_are_not_held_up_by_backups_nor_the_other_way_round() {
     let mut world = World::with(&["shop"]).backed_up();
@@ -329,6 +371,42 @@ fn backups_that_a_tenant_planted_hold_up_nobody() {
     assert_eq!(handed_over(&world), ["shop-a"]);
     finish(&mut world, "nab shop/a");
     assert_eq!(handed_over(&world), ["shop-a", "shop-b"], "one after the other");
+}
+
+/// Each has another priority in its tag. None of them is that of the namespace.
+#[test]
+fn tags_that_a_tenant_forged_are_not_written_down() {
+    let mut world = World::with(&["shop", "evil"]);
+    let storage = world.tenant_storage("evil/own");
+    let uid = world.get("ns evil")["metadata"]["uid"].clone();
+    for number in 1..50 {
+        let mut planted = imported(&format!("planted-{number}"), &storage, origin("evil", "x"));
+        planted["status"] = json!({"phase": "InProgress", "startTimestamp": "2026-01-01T00:00:00Z"});
+        let annotations = &mut planted["metadata"]["annotations"];
+        annotations[planner::turns::TAG] = json!(format!("{number}/5000/1/1"));
+        annotations[labels::ORIGIN_NAMESPACE_UID] = uid.clone();
+        world.apply(planted);
+    }
+    world.settle();
+    assert_eq!(world.state().ledger_write(), None);
+}
+
+/// A backup of another cluster, or of one that is gone, which Velero found in the storage of the platform.
+#[test]
+fn what_velero_imported_says_nothing_about_turns() {
+    let mut world = World::with(&["shop", "office", "lab"]);
+    let mut found = imported("old", "default", origin("shop", "old"));
+    let time = "2025-12-31T00:00:00Z";
+    found["status"] = json!({"phase": "Completed", "startTimestamp": time, "completionTimestamp": time});
+    found["metadata"]["annotations"][planner::turns::TAG] = json!("0/123456789000/100/0");
+    found["metadata"]["annotations"][labels::ORIGIN_NAMESPACE_UID] = json!("elsewhere");
+    world.apply(found);
+    world.settle();
+    ask(&mut world, &["shop/a", "office/a", "lab/a"]);
+    assert_eq!(handed_over(&world), ["shop-a", "office-a"], "nobody knows that they are short");
+    let name = world.velero_name("nab shop/a");
+    let tag = world.get(&format!("backup {name}"))["metadata"]["annotations"][planner::turns::TAG].clone();
+    assert_eq!(tag, "0/0/100/30000");
 }
 
 #[test]

@@ -130,6 +130,17 @@ impl World {
         planner::turns::Capacity::of(1, policy.queue.in_flight).in_flight
     }
 
+    /// How many more that is once a backup was over in a moment.
+    pub(crate) fn more_if_short(&self) -> usize {
+        let is_short = |(key, object): (&Key, &Value)| {
+            let status = &object["status"];
+            let took_no_time = status["startTimestamp"] == status["completionTimestamp"];
+            key.kind == Kind::Backup && took_no_time && !status["startTimestamp"].is_null()
+        };
+        let policy = self.policy.as_ref().filter(|_| self.everything().any(is_short));
+        policy.map_or(0, |policy| planner::turns::Capacity::of(1, policy.queue.in_flight).short)
+    }
+
     /// What nacre has observed, for a question that is asked now.
     pub(crate) fn state(&self) -> State {
         let mut state = self.nacre.runtime.state.clone();
