@@ -56,22 +56,19 @@ pub(super) async fn run(session: &Session, args: &Delete) -> Result<Outcome> {
 pub(crate) struct Deletion {
     name: String,
     schedule: NonAdminSchedule,
-    runs: Vec<NonAdminBackup>,
+    /// How many backups there are when the question is asked.
+    runs: usize,
 }
 
 impl Deletion {
     pub(crate) async fn find(session: &Session, name: &str) -> Result<Self> {
         let (schedule, _) = list::one::<NonAdminSchedule>(session, name).await?;
-        let selector = format!("{}={}", labels::NAS_NAME, label_value(name));
-        let found =
-            list::all::<NonAdminBackup>(session, Some(&session.namespace), Some(&selector), false).await?;
-        let runs = found.items.into_iter().map(|(backup, _)| backup).collect();
-        Ok(Self { name: name.to_owned(), schedule, runs })
+        Ok(Self { name: name.to_owned(), schedule, runs: runs(session, name).await?.len() })
     }
 
     /// What to ask first.
     pub(crate) fn question(&self, session: &Session, with_backups: bool) -> String {
-        let number = count(i64::try_from(self.runs.len()).unwrap_or(i64::MAX), "backup");
+        let number = count(i64::try_from(self.runs).unwrap_or(i64::MAX), "backup");
         let what = if with_backups {
             format!("and its {number} with their data")
         } else {
@@ -80,16 +77,24 @@ impl Deletion {
         format!("Delete schedule {} of namespace {} {what}?", self.name, session.namespace)
     }
 
-    /// The schedule goes first, so that it makes no more of them.
+    /// The schedule goes first, so that it makes no more of them. It may have made one since the question was asked.
     pub(crate) async fn carry_out(&self, session: &Session, with_backups: bool) -> Result<()> {
         delete(session, &self.schedule, &self.name).await?;
         if with_backups {
-            for run in &self.runs {
-                ask_to_delete(session, run).await?;
+            for run in runs(session, &self.name).await? {
+                ask_to_delete(session, &run).await?;
             }
         }
         Ok(())
     }
+}
+
+/// The backups that a schedule made.
+async fn runs(session: &Session, name: &str) -> Result<Vec<NonAdminBackup>> {
+    let selector = format!("{}={}", labels::NAS_NAME, label_value(name));
+    let found =
+        list::all::<NonAdminBackup>(session, Some(&session.namespace), Some(&selector), false).await?;
+    Ok(found.items.into_iter().map(|(backup, _)| backup).collect())
 }
 
 /// The uid goes along, so that a namesake made meanwhile is never meant.

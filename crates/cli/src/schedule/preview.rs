@@ -39,6 +39,9 @@ pub(super) struct Preview {
 struct Shown {
     kept: Vec<Line>,
     gone: Vec<Line>,
+    /// Up to when runs are counted, if there are too many for all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_at: Option<Timestamp>,
 }
 
 #[derive(Serialize)]
@@ -123,7 +126,14 @@ fn of_days(shown: &Shown, times: &schedule::Times, now: Timestamp) -> Calendar {
         Day { date, runs: runs.into_iter().map(run).collect() }
     });
     Calendar {
-        title: format!("In {DAYS} days it has {} backups, if every run goes well", shown.kept.len()),
+        title: match shown.cut_at {
+            None => format!("In {DAYS} days it has {} backups, if every run goes well", shown.kept.len()),
+            Some(until) => format!(
+                "There are too many runs in {DAYS} days: on {} it has {} backups, if every run goes well",
+                day(until),
+                shown.kept.len()
+            ),
+        },
         days: days.collect(),
         kept,
         zone: times.cron.zone().iana_name().unwrap_or("UTC").to_owned(),
@@ -148,6 +158,7 @@ async fn read(session: &Session, found: &NonAdminSchedule, days: u32) -> Result<
     let preview = schedule::preview(found, &times, &policy, there, now, days);
     let line = |run: Finished, goes| Line { name: run.name, time: run.time, goes };
     let shown = Shown {
+        cut_at: preview.cut_at,
         kept: preview.kept.into_iter().map(|run| line(run, None)).collect(),
         gone: preview.gone.into_iter().map(|(run, goes)| line(run, Some(goes))).collect(),
     };
@@ -162,7 +173,15 @@ fn page(name: &str, shown: &Shown, days: u32, times: &schedule::Times) -> String
     let day =
         |time: Timestamp| time.to_zoned(times.cron.zone().clone()).strftime("%a %Y-%m-%d %H:%M").to_string();
     // Writing to a String does not fail.
-    let _ = writeln!(page, "In {days} days, {name} has {} backups:", shown.kept.len());
+    match shown.cut_at {
+        None => _ = writeln!(page, "In {days} days, {name} has {} backups:", shown.kept.len()),
+        Some(until) => {
+            let (until, number) = (day(until), shown.kept.len());
+            let _ =
+                writeln!(page, "There are too many runs in {days} days: those until {until} are counted.");
+            let _ = writeln!(page, "Then {name} has {number} backups:");
+        }
+    }
     for line in &shown.kept {
         let _ = writeln!(page, "  {}  {}", day(line.time), line.name);
     }
@@ -199,7 +218,16 @@ mod tests {
         let shown = Shown {
             kept: vec![line("2026-11-17T01:00:00Z", None), line("2026-11-10T01:00:00Z", None)],
             gone: vec![line("2026-11-16T01:00:00Z", Some("2026-11-17T01:05:00Z"))],
+            cut_at: None,
         };
+        assert!(page("nightly", &shown, 30, &times).starts_with("In 30 days, nightly has 2 backups:"));
+        let cut = Shown {
+            cut_at: Some("2026-11-17T01:00:00Z".parse().unwrap()),
+            kept: Vec::new(),
+            gone: Vec::new(),
+        };
+        let page = page("nightly", &cut, 30, &times);
+        assert!(page.contains("those until Tue 2026-11-17 02:00 are counted"), "{page}");
         let calendar = of_days(&shown, &times, now);
         assert_eq!(calendar.days.len(), 31);
         let days = calendar.days.iter().take(3).map(|day| {

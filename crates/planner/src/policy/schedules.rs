@@ -12,10 +12,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Policy;
-use super::problem::Severity::Error;
+use super::problem::Severity::{Error, Warning};
 use super::rules::{Finding, duration, enforced_backup, finding};
 use crate::schedule::cron::{Cron, Setting};
-use crate::schedule::{find_zone, retention};
+use crate::schedule::{beyond_bounds, find_zone, retention};
 
 /// What is allowed of schedules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ pub struct SchedulePolicy {
 pub struct RetentionBounds {
     /// Nobody keeps less.
     pub min: Retention,
-    /// Nobody keeps more, of what is set here.
+    /// Nobody keeps more. If anything is set here, schedules may not set fields that are not set here or in `min`.
     pub max: Retention,
 }
 
@@ -244,6 +244,10 @@ fn of_default(path: &str, default: &DefaultSchedule, policy: &Policy) -> Vec<Fin
         found.push(finding(Error, format!("{path}.schedule"), why.to_string()));
     }
     found.extend(retention.as_ref().and_then(|of| kept(&format!("{path}.retention"), of)));
+    let beyond = retention.as_ref().and_then(|of| beyond_bounds(of, &policy.schedules.retention));
+    found.extend(beyond.map(|(field, why)| {
+        finding(Warning, format!("{path}.retention.{field}"), format!("{why} (schedules.retention)"))
+    }));
     found.extend(enforced_backup(&format!("{path}.backupSpec"), backup_spec, policy.backup.forbid_hooks));
     found
 }

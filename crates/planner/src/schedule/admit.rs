@@ -12,7 +12,7 @@ pub(crate) fn admit(seen: &Observed) -> ReviewResult {
     let Some(policy) = &seen.policy else {
         return ReviewResult::warning(Observed::policy_unreadable());
     };
-    if let Some(refusal) = seen.refusal(policy).or_else(|| check::beyond_bounds(&seen.schedule, policy)) {
+    if let Some(refusal) = seen.refusal(policy).or_else(|| seen.beyond_bounds(policy)) {
         return ReviewResult::refused(&refusal);
     }
     let over_limit = check::over_limit(seen, policy).or_else(|| reach::warning(&seen.schedule, policy));

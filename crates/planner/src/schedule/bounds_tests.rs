@@ -40,7 +40,11 @@ fn each_number_is_kept_within_its_bounds() {
             // Another field is asked for, so that there is a retention.
             let mut spec = one(asked);
             spec["keepWithin"] = json!("1d");
-            let found = effective(&schedule(&spec), &policy(&one(min), &one(max))).unwrap();
+            let mut most = one(max);
+            if max.is_some() {
+                most["keepWithin"] = json!("1d");
+            }
+            let found = effective(&schedule(&spec), &policy(&one(min), &most)).unwrap();
             let mut expected = one(holds);
             expected["keepWithin"] = json!("1d");
             let expected: Retention = serde_json::from_value(expected).unwrap();
@@ -55,7 +59,11 @@ fn the_time_is_kept_within_its_bounds_too() {
         let bound = |of: &Value| json!({ "keepWithin": of });
         let mut spec = bound(asked);
         spec["keepLast"] = json!(1);
-        effective(&schedule(&spec), &policy(&bound(min), &bound(max))).unwrap().keep_within
+        let mut most = bound(max);
+        if !max.is_null() {
+            most["keepLast"] = json!(1);
+        }
+        effective(&schedule(&spec), &policy(&bound(min), &most)).unwrap().keep_within
     };
     let none = Value::Null;
     for (asked, min, max, holds) in [
@@ -68,6 +76,43 @@ fn the_time_is_kept_within_its_bounds_too() {
     ] {
         assert_eq!(within(&asked, &min, &max).as_deref(), holds, "{asked} between {min} and {max}");
     }
+}
+
+/// A ceiling for one field would be none at all, if another one could be set in its place.
+#[test]
+fn what_a_ceiling_does_not_name_is_not_kept() {
+    let holds = |asked: Value, min: Value, max: Value| {
+        serde_json::to_value(effective(&schedule(&asked), &policy(&min, &max)).unwrap()).unwrap()
+    };
+    let daily = json!({"keepDaily": 30});
+    let asked = json!({"keepDaily": 7, "keepHourly": 100_000, "keepWithin": "90w"});
+    assert_eq!(holds(asked.clone(), json!({}), daily.clone()), json!({"keepDaily": 7}));
+    assert_eq!(holds(json!({"keepHourly": 100_000}), json!({}), daily.clone()), daily, "all that is allowed");
+    assert_eq!(holds(json!({"keepWithin": "90w"}), json!({}), daily.clone()), daily);
+    let floor = json!({"keepHourly": 5, "keepWithin": "2d"});
+    let expected = json!({"keepDaily": 7, "keepHourly": 5, "keepWithin": "2d"});
+    assert_eq!(
+        holds(asked.clone(), floor.clone(), daily.clone()),
+        expected,
+        "the floor is kept all the same"
+    );
+
+    let refusal = |asked: &Value, min: &Value| {
+        let asked: Retention = serde_json::from_value(asked.clone()).unwrap();
+        let policy = policy(min, &json!({"keepDaily": 30, "keepLast": 3}));
+        check::beyond_bounds(&asked, &policy.schedules.retention)
+    };
+    let why = "the administrator does not allow this field; allowed is keepLast up to 3, keepDaily up to 30";
+    for (field, value) in [("keepHourly", json!(1)), ("keepYearly", json!(2)), ("keepWithin", json!("90w"))] {
+        assert_eq!(refusal(&json!({ field: value }), &json!({})), Some((field, why.to_owned())));
+    }
+    assert_eq!(
+        refusal(&json!({"keepHourly": 5, "keepWithin": "2d"}), &floor),
+        None,
+        "what is required is allowed"
+    );
+    assert_eq!(refusal(&json!({"keepHourly": 6}), &floor), Some(("keepHourly", why.to_owned())));
+    assert_eq!(refusal(&json!({"keepHourly": 0, "keepDaily": 30}), &json!({})), None);
 }
 
 #[test]
@@ -87,8 +132,9 @@ fn who_asks_for_no_retention_is_within_the_bounds() {
 #[test]
 fn the_webhook_refuses_what_is_beyond_the_bounds() {
     let refusal = |asked: Value, min: Value, max: Value| {
-        let refusal = check::beyond_bounds(&schedule(&asked), &policy(&min, &max));
-        refusal.map(|refusal| refusal.to_string()).unwrap_or_default()
+        let asked: Retention = serde_json::from_value(asked).unwrap_or_default();
+        let refusal = check::beyond_bounds(&asked, &policy(&min, &max).schedules.retention);
+        refusal.map(|(field, why)| format!("spec.retention.{field}: {why}")).unwrap_or_default()
     };
     for field in NUMBERS {
         let number = |number: u32| json!({ field: number });
@@ -123,6 +169,18 @@ fn bounds_that_no_schedule_could_satisfy_are_reported() {
     let found = reported(&json!({"keepWithin": "8d"}), &json!({"keepWithin": "1w"}));
     assert!(found.contains("schedules.retention.min.keepWithin"), "{found}");
     assert_eq!(reported(&json!({"keepWithin": "7d"}), &json!({"keepWithin": "1w"})), "");
+}
+
+#[test]
+fn a_default_schedule_beyond_the_bounds_is_reported() {
+    let policy = json!({"schedules": {
+        "retention": {"max": {"keepDaily": 30}},
+        "defaults": [{"name": "nightly", "schedule": "@daily", "retention": {"keepDaily": 7, "keepWeekly": 4}}],
+    }});
+    let found = crate::policy::check(&policy.to_string());
+    let found = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(found.contains("schedules.defaults[0].retention.keepWeekly"), "{found}");
+    assert!(found.contains("allowed is keepDaily up to 30"), "{found}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::cron::{Cron, Setting, Unreadable};
 use super::due::{self, Times};
 use super::{Observed, retention, run};
+use crate::policy::RetentionBounds;
 use crate::{Policy, Refusal, backup};
 
 /// How many runs are looked at for their distance, and how many parts of days for the time of day.
@@ -64,44 +65,54 @@ pub fn check(
         .or_else(|| template(schedule, namespace, policy))
 }
 
-/// Refusals of what a schedule asks to be kept. The controller keeps within the bounds instead.
-pub(super) fn beyond_bounds(schedule: &NonAdminSchedule, policy: &Policy) -> Option<Refusal> {
-    let asked = schedule.spec.retention.as_ref()?;
-    let bounds = &policy.schedules.retention;
-    let numbers = |of: &Retention| {
-        [
-            ("keepLast", of.keep_last),
-            ("keepHourly", of.keep_hourly),
-            ("keepDaily", of.keep_daily),
-            ("keepWeekly", of.keep_weekly),
-            ("keepMonthly", of.keep_monthly),
-            ("keepYearly", of.keep_yearly),
-        ]
-    };
-    let field = |name: &str| format!("spec.retention.{name}");
-    let all = numbers(asked).into_iter().zip(numbers(&bounds.min)).zip(numbers(&bounds.max));
-    for (((name, asked), (_, min)), (_, max)) in all {
-        if let Some(min) = min.filter(|min| asked.is_some_and(|asked| asked < *min)) {
-            let message = format!("the administrator requires at least {min}; ask for that or more");
-            return Some(Refusal::new(field(name), message));
-        }
-        if let Some(max) = max.filter(|max| asked.is_some_and(|asked| asked > *max)) {
-            let message = format!("the administrator allows at most {max}; ask for that or less");
-            return Some(Refusal::new(field(name), message));
-        }
-    }
-    let long = |text: Option<&String>| text.and_then(|text| retention::within(text));
-    let within = long(asked.keep_within.as_ref())?;
-    if let Some(min) =
-        bounds.min.keep_within.as_ref().filter(|min| long(Some(min)).is_some_and(|least| within < least))
+/// The numbers of a retention, by the names of their fields.
+fn numbers(of: &Retention) -> [(&'static str, Option<u32>); 6] {
+    [
+        ("keepLast", of.keep_last),
+        ("keepHourly", of.keep_hourly),
+        ("keepDaily", of.keep_daily),
+        ("keepWeekly", of.keep_weekly),
+        ("keepMonthly", of.keep_monthly),
+        ("keepYearly", of.keep_yearly),
+    ]
+}
+
+/// Why a retention is beyond the bounds of the administrators: the field and the reason.
+pub(crate) fn beyond_bounds(
+    asked: &Retention,
+    RetentionBounds { min, max }: &RetentionBounds,
+) -> Option<(&'static str, String)> {
+    let is_bounded = *max != Retention::default();
+    let too_little = |min: &str| format!("the administrator requires at least {min}; ask for that or more");
+    let too_much = |max: &str| format!("the administrator allows at most {max}; ask for that or less");
+    let not_allowed = || format!("the administrator does not allow this field; allowed is {}", allowed(max));
+    for (((name, asked), (_, min)), (_, max)) in
+        numbers(asked).into_iter().zip(numbers(min)).zip(numbers(max))
     {
-        let message = format!("the administrator requires at least {min}; ask for that or more");
-        return Some(Refusal::new(field("keepWithin"), message));
+        let Some(asked) = asked else { continue };
+        match (min, max) {
+            (Some(min), _) if asked < min => return Some((name, too_little(&min.to_string()))),
+            (_, Some(max)) if asked > max => return Some((name, too_much(&max.to_string()))),
+            (min, None) if is_bounded && asked > min.unwrap_or(0) => return Some((name, not_allowed())),
+            _ => {}
+        }
     }
-    let max = bounds.max.keep_within.as_ref();
-    let max = max.filter(|max| long(Some(max)).is_some_and(|most| within > most))?;
-    let message = format!("the administrator allows at most {max}; ask for that or less");
-    Some(Refusal::new(field("keepWithin"), message))
+    let long = |text: &String| retention::within(text).unwrap_or_default();
+    let within = asked.keep_within.as_ref().and_then(|text| retention::within(text))?;
+    let why = match (&min.keep_within, &max.keep_within) {
+        (Some(min), _) if within < long(min) => too_little(min),
+        (_, Some(max)) if within > long(max) => too_much(max),
+        (min, None) if is_bounded && within > min.as_ref().map(long).unwrap_or_default() => not_allowed(),
+        _ => return None,
+    };
+    Some(("keepWithin", why))
+}
+
+/// What a ceiling allows, as a list.
+fn allowed(max: &Retention) -> String {
+    let numbers = numbers(max).into_iter().filter_map(|(name, most)| Some(format!("{name} up to {}", most?)));
+    let within = max.keep_within.as_ref().map(|most| format!("keepWithin up to {most}"));
+    numbers.chain(within).collect::<Vec<_>>().join(", ")
 }
 
 /// The number of schedules in the namespace.
@@ -122,15 +133,23 @@ fn too_often(times: &Times, policy: &Policy, from: Timestamp) -> Option<Refusal>
     let least = policy.schedules.min_interval()?;
     let runs: Vec<_> = times.cron.after(from).take(LOOK_AHEAD).collect();
     let between = |pair: &[Timestamp]| pair[1].duration_since(pair[0]).unsigned_abs();
-    // The day on which clocks change makes an interval an hour shorter.
-    let slack = Duration::from_hours(1).min(least / 2);
-    let short = runs.windows(2).map(between).find(|between| *between + slack < least)?;
+    let is_short =
+        |pair: &&[Timestamp]| between(pair) + clocks_change(times.cron.zone(), pair[0], pair[1]) < least;
+    let short = runs.windows(2).find(is_short).map(between)?;
     let message = format!(
         "two runs are only {}s apart; the administrator requires at least {} between them",
         short.as_secs(),
         policy.schedules.min_interval
     );
     Some(Refusal::new("spec.schedule", message))
+}
+
+/// By how much clocks change between two runs, or shortly before the first of them: a run at a time that does not exist on
+/// that day is later, and so nearer to the next one.
+fn clocks_change(zone: &TimeZone, first: Timestamp, second: Timestamp) -> Duration {
+    let before = first.checked_sub(SignedDuration::from_hours(3)).unwrap_or(first);
+    let [before, after] = [before, second].map(|at| i64::from(zone.to_offset(at).seconds()));
+    Duration::from_secs(before.abs_diff(after))
 }
 
 fn outside_of_windows(times: &Times, policy: &Policy, from: Timestamp) -> Option<Refusal> {

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::retention::{self, Finished};
 use super::runs::Run;
 use super::{Observed, Times, check, outlived, reach};
+use crate::policy::RetentionBounds;
 use crate::requester::BY_POLICY;
 use crate::{Action, Event, Plan, Policy, Target};
 
@@ -19,9 +20,10 @@ use crate::{Action, Event, Plan, Policy, Target};
 const AT_ONCE: usize = 10;
 /// How long a deletion may take before it is reported.
 const STUCK: SignedDuration = SignedDuration::from_hours(24);
-/// The longest time before its expiration at which the last good backup is given more, and the most it is given.
-const LEAD: SignedDuration = SignedDuration::from_hours(24);
-const MORE: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// The longest time before its expiration at which the last good backup is given more, and the most it is given. nacre may
+/// be down for as long as the first without losing it.
+const LEAD: SignedDuration = SignedDuration::from_hours(7 * 24);
+const MORE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// Whether nacre decides how long the runs of a schedule are kept. Otherwise each is kept for the ttl in the template.
 pub(super) fn replaces_ttl(schedule: &NonAdminSchedule, policy: &Policy) -> bool {
@@ -37,33 +39,39 @@ pub fn effective(schedule: &NonAdminSchedule, policy: &Policy) -> Option<Retenti
         return (bounds.max != Retention::default()).then(|| bounds.max.clone());
     }
     let asked = schedule.spec.retention.clone().unwrap_or_default();
-    let number = |asked: Option<u32>, min: Option<u32>, max: Option<u32>| {
-        let at_least = asked.max(min);
-        match (at_least, max) {
-            (Some(number), Some(max)) => Some(number.min(max)),
-            (number, _) => number,
+    let (min, max) = (&bounds.min, &bounds.max);
+    // Where a ceiling names anything, what it does not name is not kept, apart from the floor.
+    let is_bounded = *max != Retention::default();
+    let number = |field: fn(&Retention) -> Option<u32>| {
+        let (min, max) = (field(min), field(max));
+        let at_least = field(&asked).max(min)?;
+        match max.or(min) {
+            Some(most) if is_bounded => Some(at_least.min(most)),
+            None if is_bounded => None,
+            _ => Some(at_least),
         }
     };
-    let (min, max) = (&bounds.min, &bounds.max);
-    Some(Retention {
-        keep_last: number(asked.keep_last, min.keep_last, max.keep_last),
-        keep_hourly: number(asked.keep_hourly, min.keep_hourly, max.keep_hourly),
-        keep_daily: number(asked.keep_daily, min.keep_daily, max.keep_daily),
-        keep_weekly: number(asked.keep_weekly, min.keep_weekly, max.keep_weekly),
-        keep_monthly: number(asked.keep_monthly, min.keep_monthly, max.keep_monthly),
-        keep_yearly: number(asked.keep_yearly, min.keep_yearly, max.keep_yearly),
-        keep_within: within_bounds(
-            asked.keep_within.as_ref(),
-            min.keep_within.as_ref(),
-            max.keep_within.as_ref(),
-        ),
-    })
+    let held = Retention {
+        keep_last: number(|of| of.keep_last),
+        keep_hourly: number(|of| of.keep_hourly),
+        keep_daily: number(|of| of.keep_daily),
+        keep_weekly: number(|of| of.keep_weekly),
+        keep_monthly: number(|of| of.keep_monthly),
+        keep_yearly: number(|of| of.keep_yearly),
+        keep_within: within_bounds(asked.keep_within.as_ref(), bounds),
+    };
+    // Nothing is left of what was asked for: then as much is kept as is allowed.
+    Some(if held == Retention::default() { max.clone() } else { held })
 }
 
-fn within_bounds(asked: Option<&String>, min: Option<&String>, max: Option<&String>) -> Option<String> {
+fn within_bounds(asked: Option<&String>, RetentionBounds { min, max }: &RetentionBounds) -> Option<String> {
     let long = |text: &String| retention::within(text).unwrap_or_default();
-    let at_least = [asked, min].into_iter().flatten().max_by_key(|text| long(text)).cloned()?;
-    Some(max.filter(|max| long(max) < long(&at_least)).cloned().unwrap_or(at_least))
+    let (floor, ceiling) = (min.keep_within.as_ref(), max.keep_within.as_ref());
+    if ceiling.is_none() && *max != Retention::default() {
+        return floor.cloned();
+    }
+    let at_least = [asked, floor].into_iter().flatten().max_by_key(|text| long(text)).cloned()?;
+    Some(ceiling.filter(|max| long(max) < long(&at_least)).cloned().unwrap_or(at_least))
 }
 
 /// The runs that retention looks at.

@@ -42,6 +42,7 @@ use kube::core::ObjectMeta;
 use serde_json::json;
 
 pub(crate) use admit::admit;
+pub(crate) use check::beyond_bounds;
 pub use check::{check, times};
 pub(crate) use cron::find_zone;
 pub use defaults::decide as decide_defaults;
@@ -126,7 +127,7 @@ pub(crate) fn judge(view: &State, schedule: NonAdminSchedule) -> Option<Result<(
     let (namespace, name) = (schedule.metadata.namespace.clone()?, schedule.metadata.name.clone()?);
     let seen = gather(view, Seen { object: Arc::new(schedule), unreadable: None }, &namespace, &name);
     let policy = seen.policy.as_deref()?;
-    let refusal = seen.refusal(policy).or_else(|| check::beyond_bounds(&seen.schedule, policy));
+    let refusal = seen.refusal(policy).or_else(|| seen.beyond_bounds(policy));
     Some(refusal.or_else(|| check::over_limit(&seen, policy)).map_or(Ok(()), Err))
 }
 
@@ -231,9 +232,9 @@ impl Observed {
         velero.status.as_ref()?.last_skipped.as_ref().map(|time| time.0)
     }
 
-    /// Whether there is a NonAdminBackup of this name, a run or not.
-    fn name_exists(&self, name: &str) -> bool {
-        self.runs.iter().any(|run| run.name() == name) || self.taken.as_deref() == Some(name)
+    /// Whether there is a run of this name.
+    fn has_run(&self, name: &str) -> bool {
+        self.runs.iter().any(|run| run.name() == name)
     }
 
     fn name_of_next_run(&self) -> Option<String> {
@@ -251,6 +252,13 @@ impl Observed {
             Ok(times) => check(&self.schedule, times, &self.admin_namespace, policy, self.now),
             Err(refusal) => Some(refusal.clone()),
         }
+    }
+
+    /// Why the webhook refuses what it asks to be kept. The controller keeps within the bounds instead.
+    fn beyond_bounds(&self, policy: &Policy) -> Option<Refusal> {
+        let asked = self.schedule.spec.retention.as_ref()?;
+        let (field, why) = beyond_bounds(asked, &policy.schedules.retention)?;
+        Some(Refusal::new(format!("spec.retention.{field}"), why))
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Preview {
     pub kept: Vec<Finished>,
     /// The backups that will have gone, in the order in which they go, and when each goes.
     pub gone: Vec<(Finished, Timestamp)>,
+    /// Up to when runs are counted, if there are more of them than can be.
+    pub cut_at: Option<Timestamp>,
 }
 
 /// The most runs that are looked at: more than any calendar shows.
@@ -36,7 +38,7 @@ pub fn preview(
     let retention = effective(schedule, policy);
     let ttl = run::ttl(schedule, policy);
     let expires = |time: Timestamp| ttl.and_then(|ttl| time.checked_add(ttl).ok());
-    let mut preview = Preview { kept: there, gone: Vec::new() };
+    let mut preview = Preview { kept: there, gone: Vec::new(), cut_at: None };
     let mut last = now;
     for _ in 0..MOST {
         let Some(due) = times.next(last).filter(|due| due.start <= end) else { break };
@@ -55,7 +57,9 @@ pub fn preview(
         }
         last = due.due;
     }
-    preview.expire(end);
+    let is_cut = times.next(last).is_some_and(|next| next.start <= end);
+    preview.cut_at = is_cut.then_some(last);
+    preview.expire(if is_cut { last } else { end });
     preview.kept.sort_by_key(|run| (run.time, run.name.clone()));
     preview.gone.sort_by_key(|(run, goes)| (*goes, run.time, run.name.clone()));
     preview
@@ -115,6 +119,22 @@ mod tests {
             let (left, gone) = after_a_month(&kept, &policy, Vec::new());
             assert_eq!((left, gone), (vec!["01-28".to_owned(), "01-29".to_owned(), "01-30".to_owned()], 27));
         }
+    }
+
+    #[test]
+    fn a_preview_of_more_runs_than_are_counted_says_where_it_ends() {
+        let json = json!({
+            "metadata": {"name": "often", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"schedule": "* * * * *", "template": {"backupSpec": {}}, "retention": {"keepLast": 2}},
+        });
+        let schedule: NonAdminSchedule = serde_json::from_value(json).unwrap();
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let mut policy = Policy::default();
+        policy.schedules.spread = "0".into();
+        let times = crate::schedule::times(&schedule, "", &policy, now).unwrap();
+        let cut_at = |days| preview(&schedule, &times, &policy, Vec::new(), now, days).cut_at;
+        assert_eq!(cut_at(3), None);
+        assert_eq!(cut_at(4), Some("2026-01-04T11:20:00Z".parse().unwrap()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use api::{NonAdminSchedule, Retention};
 use jiff::tz::TimeZone;
 
 use super::due::Times;
-use super::retention::{self, Finished, Quality};
+use super::retention::{self, Finished};
 use super::{Observed, keep};
 use crate::{Policy, Refusal};
 
@@ -79,7 +79,7 @@ pub(super) fn no_place(
 ) -> Option<(usize, usize)> {
     let most = policy.backup.max_per_namespace?;
     let away = retention::not_kept(finished, retention, zone);
-    let stays = |run: &&Finished| run.quality == Quality::Good && !away.contains(&run.name.as_str());
+    let stays = |run: &&Finished| !away.contains(&run.name.as_str());
     let kept = finished.iter().filter(stays).count().max(largest(retention));
     (kept >= most).then_some((kept, most))
 }

@@ -1,7 +1,9 @@
 //! Which backups of a schedule are kept.
 //!
 //! The rules are those of restic: each counts from the newest good backup backwards, and a backup is kept if any of them
-//! says so. Beyond them, the newest good backup is always kept, and what is not good never counts for a good one.
+//! says so. Beyond them, the newest good backup is always kept, and what is not good never counts for a good one. Partial
+//! backups that are newer than the last good one may be all there is of that time: they are kept by the same rules, apart
+//! from the good ones, so that they do not pile up without bound while every run is partial.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -52,10 +54,13 @@ pub fn not_kept<'a>(runs: &'a [Finished], retention: &Retention, zone: &TimeZone
     let good: Vec<_> = of(Quality::Good).collect();
     let kept = kept(&good, retention, zone);
     let mut away: Vec<_> = good.iter().filter(|run| !kept.contains(run.name.as_str())).copied().collect();
-    if let Some(last) = good.first() {
-        // What is partial may be all there is. Once there is a newer good one, it is a failure like others.
-        away.extend(of(Quality::Partial).filter(|run| run.time < last.time).skip(FAILED));
-    }
+    let since = good.first().map(|last| last.time);
+    let is_older = |run: &&Finished| since.is_some_and(|since| run.time < since);
+    // Once there is a newer good one, what is partial is a failure like others.
+    let (older, newer): (Vec<_>, Vec<_>) = of(Quality::Partial).partition(is_older);
+    away.extend(older.into_iter().skip(FAILED));
+    let kept_partial = self::kept(&newer, retention, zone);
+    away.extend(newer.iter().skip(FAILED).filter(|run| !kept_partial.contains(run.name.as_str())));
     away.extend(of(Quality::Failed).skip(FAILED));
     away.sort_by_key(|run| (run.time, &run.name));
     away.into_iter().map(|run| run.name.as_str()).collect()
@@ -64,7 +69,7 @@ pub fn not_kept<'a>(runs: &'a [Finished], retention: &Retention, zone: &TimeZone
 /// What a time has in common with others of its hour, day, week and so on.
 type Period = fn(&Zoned) -> [i64; 4];
 
-/// Which of the good ones are kept; they come newest first.
+/// Which of these are kept; they come newest first.
 fn kept<'a>(good: &[&'a Finished], retention: &Retention, zone: &TimeZone) -> BTreeSet<&'a str> {
     let Retention { keep_last, keep_hourly, keep_daily, keep_weekly, keep_monthly, keep_yearly, keep_within } =
         retention;

@@ -96,6 +96,22 @@ fn times_are_read_with_days_and_weeks() {
     }
 }
 
+/// Every run is partial from some day on. They are kept as good ones are, and the good ones stay as they are.
+#[test]
+fn partial_ones_do_not_pile_up() {
+    let mut runs = nights(10);
+    runs.extend((10..70).map(|night| run(24 * night, Quality::Partial)));
+    let left = |retention| kept(&runs, &retention);
+    let last = |many| Retention { keep_last: Some(many), ..Retention::default() };
+    assert_eq!(left(last(2)), ["2026-01-09", "2026-01-10", "2026-03-09", "2026-03-10", "2026-03-11"]);
+    assert_eq!(left(last(5)).len(), 10);
+    let monthly = Retention { keep_monthly: Some(9), ..Retention::default() };
+    let expected = ["2026-01-10", "2026-01-31", "2026-02-28", "2026-03-09", "2026-03-10", "2026-03-11"];
+    assert_eq!(left(monthly), expected);
+    runs.retain(|run| run.quality != Quality::Good);
+    assert_eq!(kept(&runs, &last(4)).len(), 4, "there never was a good one");
+}
+
 fn quality() -> impl Strategy<Value = Quality> {
     prop::sample::select(vec![Quality::Good, Quality::Partial, Quality::Failed, Quality::Unknown])
 }
@@ -145,10 +161,8 @@ fn wrong(runs: &[Finished], retention: &Retention, away: &[&str]) -> Option<&'st
         return Some("a failure goes that somebody may look at");
     }
     let since = last_good(runs).map(|good| good.time);
-    if runs
-        .iter()
-        .any(|run| run.quality == Quality::Partial && is_away(run) && since.is_none_or(|at| run.time > at))
-    {
+    let partial = newest(Quality::Partial).into_iter().filter(|run| since.is_none_or(|at| run.time > at));
+    if partial.take(last.max(FAILED)).any(is_away) {
         return Some("a partial one goes and nothing newer is better");
     }
     None

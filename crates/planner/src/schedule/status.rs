@@ -244,10 +244,13 @@ pub(super) fn refused(
     status.phase = Some(Phase::BackingOff);
     status.next_run = None;
     let before = condition::get(&status.conditions, condition::ACCEPTED);
-    let news =
-        before.is_none_or(|found| (found.reason.as_str(), found.message.as_str()) != (reason, message));
-    let mut events: Vec<_> = news.then(|| Event::warning(reason, message)).into_iter().collect();
+    let known = before.map(|found| (found.reason.clone(), found.message.clone()));
     find(seen, &mut status, condition::ACCEPTED, Status::False, reason, message);
+    // As it is in the condition, where a long one is shortened.
+    let after = condition::get(&status.conditions, condition::ACCEPTED);
+    let message = after.map(|found| found.message.clone()).unwrap_or_default();
+    let news = known.is_none_or(|known| known != (reason.to_owned(), message.clone()));
+    let mut events: Vec<_> = news.then(|| Event::warning(reason, message.as_str())).into_iter().collect();
     list_runs(seen, &mut status);
     report_last_good(seen, &mut status);
     let times = seen.times.as_ref().and_then(|times| times.as_ref().ok());
@@ -261,7 +264,7 @@ pub(super) fn refused(
     let before = status.velero_schedule.take().and_then(|before| before.status).unwrap_or_default();
     let velero = ScheduleStatus {
         phase: Some("FailedValidation".to_owned()),
-        validation_errors: Some(vec![message.to_owned()]),
+        validation_errors: Some(vec![message]),
         ..before
     };
     status.velero_schedule = Some(VeleroSchedule { status: Some(velero), ..VeleroSchedule::default() });

@@ -92,7 +92,15 @@ fn unfinished(seen: &Observed, times: &Times) -> Option<Step> {
 fn is_known(seen: &Observed, due: Timestamp) -> bool {
     let name = run::name(seen.name(), due);
     let recent = seen.reported().map(|status| status.recent_backups.as_slice()).unwrap_or_default();
-    recent.iter().any(|entry| entry.name == name) || seen.name_exists(&name)
+    recent.iter().any(|entry| entry.name == name) || seen.has_run(&name)
+}
+
+/// Somebody else's backup has the name that the run of this time would have.
+fn name_is_taken(seen: &Observed, due: Timestamp) -> Option<String> {
+    let name = Some(run::name(seen.name(), due)).filter(|name| seen.taken.as_ref() == Some(name))?;
+    Some(format!(
+        "there is a NonAdminBackup {name} that is not of this schedule; delete it, or name the schedule otherwise"
+    ))
 }
 
 fn too_late(due: &Due) -> String {
@@ -106,7 +114,7 @@ fn why_skipped(seen: &Observed, times: &Times, policy: &Policy, due: &Due) -> Op
     if !times.in_time(due, seen.now) {
         return Some(too_late(due));
     }
-    if let Some(why) = confirm::overdue(seen, policy) {
+    if let Some(why) = name_is_taken(seen, due.due).or_else(|| confirm::overdue(seen, policy)) {
         return Some(why);
     }
     if !times.may_start(due, seen.now) {

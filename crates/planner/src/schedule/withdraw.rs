@@ -4,7 +4,7 @@
 //! marks a backup, and its data is deleted in a second step. For that, nacre has to have seen the mark in its watch: then
 //! it has also seen everything that happened to other NonAdminBackups before the mark was stored. If no newer good backup
 //! is left by then, the mark is withdrawn. So in the order in which the API server stored it all, there was a newer good
-//! backup whenever retention deletes the data of one.
+//! backup whenever retention deletes the data of one. For a partial backup a newer one that is partial will do too.
 
 use api::{Kind, NonAdminBackup};
 use kube::core::ObjectMeta;
@@ -24,11 +24,11 @@ pub enum Marked {
     BySomebody,
     /// Retention marked it, and what happened before that may not have been seen yet.
     Unconfirmed,
-    /// Retention marked it, and there is no newer good one any more.
+    /// Retention marked it, and there is no newer one any more that is as good.
     LastGood,
     /// Retention marked it as one that Velero no longer has, and Velero has found it in storage again.
     FoundAgain,
-    /// Retention marked it, and there is a newer good one.
+    /// Retention marked it, and there is a newer one that is as good.
     Outdated,
 }
 
@@ -56,7 +56,8 @@ pub(crate) fn marked(view: &State, backup: &NonAdminBackup) -> Marked {
     }
     let others = of_run(meta).map(|label| runs::gather_labelled(view, namespace, label)).unwrap_or_default();
     let is_newer = |other: &Finished| {
-        other.quality == Quality::Good && (other.time, &other.name) > (own.time, &own.name)
+        let is_as_good = other.quality == Quality::Good || other.quality == own.quality;
+        is_as_good && (other.time, &other.name) > (own.time, &own.name)
     };
     let newer = others.iter().filter_map(Run::finished).any(|other| is_newer(&other));
     if newer { Marked::Outdated } else { Marked::LastGood }

@@ -259,7 +259,7 @@ fn of_schedules(key: &str) -> Option<Effect> {
                     "the webhook refuses less: \"the administrator requires at least ...\"; schedules that exist keep more"
                 }
                 _ => {
-                    "the webhook refuses more: \"the administrator allows at most ...\"; schedules that exist keep less"
+                    "the webhook refuses more (\"the administrator allows at most ...\") and fields that neither `max` nor `min` has; schedules that exist keep less"
                 }
             };
             match name {

@@ -55,7 +55,11 @@ impl Field {
         }
         let mut chosen = vec![false; self.max as usize + 1];
         let mut star = false;
-        for part in text.split(',') {
+        // Empty parts count for nothing, but there must be one that is not.
+        if text.bytes().all(|byte| byte == b',') {
+            return Err(self.wrong(text));
+        }
+        for part in text.split(',').filter(|part| !part.is_empty()) {
             star |= self.part(part, &mut chosen)?;
         }
         if star {
@@ -79,6 +83,8 @@ impl Field {
         };
         let (low, high, star) = match range.split_once('-') {
             _ if matches!(range, "*" | "?") => (self.min, self.max, true),
+            // What is behind a star is not looked at.
+            Some(("*" | "?", _)) => (self.min, self.max, true),
             Some((low, high)) => (self.value(low, part)?, self.value(high, part)?, false),
             // A number with a step begins a range that has no end.
             None => {
@@ -108,8 +114,9 @@ impl Field {
     }
 
     fn number(&self, text: &str, part: &str) -> Result<u32, String> {
-        let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse().ok().filter(|_| plain).ok_or_else(|| self.wrong(part))
+        let digits = text.strip_prefix('+').unwrap_or(text);
+        let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse().ok().filter(|_| plain).ok_or_else(|| self.wrong(part))
     }
 
     fn wrong(&self, part: &str) -> String {

@@ -1,8 +1,9 @@
 //! When a schedule is due: cron expressions as Velero reads them.
 //!
-//! Everything that Go's robfig/cron accepts with `ParseStandard` is accepted and means the same (`fields`), with one
-//! difference on purpose, when clocks change (`zone`). `H`, `L`, `W` and `#` are accepted too, as the library
-//! `cronexpr` reads them.
+//! Everything that Go's robfig/cron accepts with `ParseStandard` is accepted and means the same (`fields`), with two
+//! differences on purpose: when clocks change (`zone`), and `@every` with a duration of 0 or less, or a list without
+//! anything in it, is refused: to robfig/cron these are every second, and never. `H`, `L`, `W` and `#` are accepted too,
+//! as the library `cronexpr` reads them.
 
 mod fields;
 #[cfg(test)]

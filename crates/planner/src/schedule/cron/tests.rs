@@ -82,7 +82,9 @@ fn what_robfig_refuses_is_refused_with_what_would_do() {
         "@every -1h",
         "TZ=UTC",
         "TZ=Mars/Base 0 0 * * *",
-        "1,,2 * * * *",
+        ", * * * *",
+        "1,x,2 * * * *",
+        "+ * * * *",
     ] {
         let refused = Cron::read(text, &setting(None)).map(|_| ()).unwrap_err();
         assert!(
@@ -90,6 +92,18 @@ fn what_robfig_refuses_is_refused_with_what_would_do() {
             "{text:?}: {refused:?}"
         );
     }
+}
+
+/// robfig/cron splits lists so that empty parts vanish, reads numbers as Go does, and ignores what is behind a star.
+#[test]
+fn what_robfig_accepts_by_the_way_is_accepted_too() {
+    let same = |text: &str, plain: &str| {
+        assert_eq!(times(text, "2026-01-01T00:00:00Z", 5), times(plain, "2026-01-01T00:00:00Z", 5), "{text}");
+    };
+    same("1,,2 * * * *", "1,2 * * * *");
+    same(",5, 3 * * *", "5 3 * * *");
+    same("+7 +3 * * *", "7 3 * * *");
+    same("*-5/20 * * * *", "*/20 * * * *");
 }
 
 #[test]
