@@ -210,7 +210,7 @@ pub const EVENTS: &[Reason] = &[
         OF_SETTINGS,
         Symptom::Administrators,
         "The annotation `nacre.dev/expires` of a grant is not a time. The grant does not end.",
-        "Correct the annotation, or grant again with `kubectl nacre migration grant --expires`.",
+        "Correct the annotation, or grant again with `kubectl nacre migration grant --expires 24h`.",
     ),
     reason("BackupStarted", OF_BACKUP, Symptom::Fine, "Velero has started the backup.", NOTHING),
     reason("BackupCompleted", OF_BACKUP, Symptom::Fine, "The backup is complete.", NOTHING),
