@@ -2,16 +2,16 @@
 //! succeed without it.
 
 pub(crate) mod cluster;
-mod finished;
+pub(crate) mod finished;
 
 use anyhow::{Context, Result, ensure};
 use api::RestoredFrom;
 use bed::{Bed, wait_until};
-use e2e::{TestCluster, VELERO};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Service, ServiceAccount};
+use e2e::{TestCluster, VELERO, refused_by};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, Service, ServiceAccount};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use self::cluster::{Fenced, TIMEOUT, reported};
@@ -180,6 +180,34 @@ async fn a7_a8_a9_a12_a13_a14_a15_g1_of_a_forged_backup_only_the_innocent_part_p
         assert!(arrived.contains(&expected), "{expected} is not in {arrived:?}");
     }
     shop.api::<Service>().get("front").await?;
+    Ok(())
+}
+
+/// A15: a container that is added to a restored pod later, with more than Pod Security level baseline allows
+#[tokio::test(flavor = "multi_thread")]
+async fn a15_velero_adds_no_privileged_container_to_a_restored_pod() -> Result<()> {
+    let bed = Bed::builder().with_idle_velero().api_server_flag("--allow-privileged=true");
+    let fenced = Fenced::prepare(bed, &[]).await?;
+    fenced.fence_is_there().await?;
+    let velero = fenced.cluster.bed.service_account_client(VELERO, "velero").await?;
+    let pods = Api::<Pod>::namespaced(velero, "shop");
+    let labels = json!({"velero.io/restore-name": fenced.upcoming(RestoredFrom::TenantStorage)});
+    let pod = json!({"metadata": {"name": "web", "labels": labels},
+        "spec": {"containers": [{"name": "web", "image": "web"}]}});
+    pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+    let add = async |privileged: bool| {
+        let added = json!({"name": format!("added-{privileged}"), "image": "any",
+            "securityContext": {"privileged": privileged}});
+        let change = Patch::Strategic(json!({"spec": {"ephemeralContainers": [added]}}));
+        pods.patch_ephemeral_containers("web", &PatchParams::default(), &change).await
+    };
+    refused_by("nacre-restored-pods", add(true).await)?;
+    add(false).await.context("a container at baseline")?;
+
+    fenced.take_the_fence_away().await?;
+    let changed = add(true).await.context("the planted weakness")?;
+    let added = changed.spec.and_then(|spec| spec.ephemeral_containers).unwrap_or_default();
+    assert_eq!(added.len(), 2, "{added:?}");
     Ok(())
 }
 
