@@ -84,6 +84,8 @@ pub const LEFT_OUT: &str = "nacre.dev/left-out";
 pub const NOT_RECORDED: &str = "nacre.dev/requester-not-recorded";
 /// The same as what is left out where the policy only warns: the resources that would have been left out.
 pub const NOT_PERMITTED: &str = "nacre.dev/not-permitted";
+/// On the Secret that takes the place of nacre's Lease where nacre may not use Leases: what the Lease's spec would be.
+pub const LEASE: &str = "nacre.dev/lease";
 /// On a NonAdminBackup or NonAdminRestore that waits: an administrator moved it to the front of the queue
 /// ([`QUEUE_FRONT`]) or holds it ([`QUEUE_HOLD`]). Admission lets nobody else write it.
 pub const QUEUE: &str = "nacre.dev/queue";

@@ -24,6 +24,8 @@ const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollect
 const READS: [&str; 3] = ["get", "list", "watch"];
 
 const LEASES: &str = "leases";
+/// The Secret that takes the place of nacre's Lease where it may not use Leases.
+const LEASE_SECRET: &str = "nacre-lease";
 
 /// The user agent of the requests by which we learn how far the log has come.
 const FENCE: &str = "bed-fence/";
@@ -78,6 +80,11 @@ impl Request {
     pub fn is_write(&self) -> bool {
         WRITES.contains(&self.verb.as_str()) && self.group != "authorization.k8s.io"
     }
+
+    /// Whether it is about a lease, or about what takes the place of nacre's.
+    pub fn is_of_lease(&self) -> bool {
+        self.resource == LEASES || (self.resource == "secrets" && self.name == LEASE_SECRET)
+    }
 }
 
 impl fmt::Display for Request {
@@ -102,13 +109,13 @@ impl Requests {
     /// Those that change something. Leases are apart: holding on to one is a sign of life and changes nothing else.
     #[must_use]
     pub fn writes(&self) -> Self {
-        self.only(|request| request.is_write() && request.resource != LEASES)
+        self.only(|request| request.is_write() && !request.is_of_lease())
     }
 
     /// Writes of leases.
     #[must_use]
     pub fn lease_writes(&self) -> Self {
-        self.only(|request| request.is_write() && request.resource == LEASES)
+        self.only(|request| request.is_write() && request.is_of_lease())
     }
 
     /// Those that satisfy a condition.

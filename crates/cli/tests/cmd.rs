@@ -578,6 +578,20 @@ fn manifests_are_for_the_namespace_that_was_named_either_way() {
 }
 
 #[test]
+fn parts_that_know_nacre_by_its_account_are_not_rendered_for_another() {
+    let (command, _folder) = nacre(&[], &["render", "--only", "oadp", "--service-account", "robot"]);
+    command.assert().success();
+    let both = ["render", "--only", "oadp,admission", "--service-account", "robot"];
+    for args in [&both[..], &["render", "--service-account", "robot"]] {
+        let (command, _folder) = nacre(&[], args);
+        command.assert().code(1).stderr_eq(str![[r#"
+error: --service-account goes with --only oadp alone: everything else, admission policies included, knows nacre by the service account non-admin-controller
+
+"#]]);
+    }
+}
+
+#[test]
 fn a_grant_says_in_which_namespace() {
     let (command, _folder) = nacre(&[], &["migration", "grant", "--user", "ann"]);
     command.assert().code(1).stderr_eq(str![[r#"

@@ -56,6 +56,7 @@ pub(crate) async fn run(args: Args, image: Option<String>) -> Result<()> {
     let times = lease_config.times;
     lease_config.namespace.clone_from(&namespace);
     LEASE.clone_into(&mut lease_config.name);
+    lease_config.secret_namespace = None;
     let leadership = Leadership::default();
     let supervisor = Supervisor::new(args.panic_task.as_deref());
     let unreachable = "cannot reach the API server";

@@ -45,6 +45,7 @@ impl LeaseArgs {
         Ok(LeaseConfig {
             namespace: self.namespace.clone(),
             name: self.name.clone(),
+            secret_namespace: Some(install.to_owned()),
             me: engine::identity(install, host),
             times,
         })
@@ -66,12 +67,12 @@ pub(crate) struct Leader {
 impl Collector for Leader {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let leader_status = self.leadership.leader_status();
-        let is_leader = matches!(leader_status, LeaderStatus::Leading | LeaderStatus::NoLease(_));
+        let is_leader = matches!(leader_status, LeaderStatus::Leading | LeaderStatus::LeadingBySecret(_));
         let gauge = ConstGauge::new(i64::from(is_leader));
         let help = "1 if this process is leader, 0 if it is standby";
         gauge.encode(encoder.encode_descriptor("nacre_leader", help, None, gauge.metric_type())?)?;
         let holder = match &leader_status {
-            LeaderStatus::Leading => &self.me,
+            LeaderStatus::Leading | LeaderStatus::LeadingBySecret(_) => &self.me,
             LeaderStatus::Standby(holder) => holder,
             _ => return Ok(()),
         };

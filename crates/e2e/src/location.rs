@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::{Tenant, TestCluster, VELERO};
+use crate::{Tenant, TestCluster};
 
 /// Velero looks at a location at once, but a busy machine may take its time.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -28,7 +28,7 @@ impl TestCluster {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
-        Ok(Api::namespaced(self.bed.client().await?, VELERO))
+        Ok(Api::namespaced(self.bed.client().await?, self.velero()))
     }
 
     /// What the administrators allow from now on.

@@ -1,11 +1,11 @@
 //! A cluster as OADP sets it up for the Go controller: its role, and CRDs from before Velero 1.18.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use bed::{Bed, Builder};
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::{TestCluster, VELERO};
+use crate::{TestCluster, VELERO, command_line};
 
 /// The phases of a Velero Backup that the released definition knows.
 const KNOWN: [&str; 11] = [
@@ -50,11 +50,38 @@ impl TestCluster {
         let bed = bed.start().await?;
         let released = api::crds().into_iter().filter(|crd| !NEW_KINDS.contains(&&*crd.spec.names.plural));
         let definitions = released.map(|crd| Ok(older(serde_json::to_value(crd)?)));
-        let objects = definitions.chain(roles().into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
+        let namespace = bed.velero_namespace().unwrap_or(VELERO).to_owned();
+        let objects =
+            definitions.chain(roles(&namespace)?.into_iter().map(Ok)).collect::<Result<Vec<_>>>()?;
         let objects: Vec<DynamicObject> =
             objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
         bed.apply(&objects).await.context("applying what OADP ships")?;
         Ok(Self { bed })
+    }
+
+    /// What an administrator of OADP says: which store tenants may use, and more.
+    pub async fn configure_oadp(&self, more: Value) -> Result<()> {
+        let store = self.bed.store()?.url();
+        let config = json!({"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": store});
+        let mut non_admin = json!({"enable": true, "enforceBSLSpec": {"config": config}});
+        for (name, value) in more.as_object().into_iter().flatten() {
+            non_admin[name] = value.clone();
+        }
+        let dpa = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
+            "metadata": {"name": "dpa", "namespace": self.velero()}, "spec": {"nonAdmin": non_admin}});
+        self.bed.apply(&[serde_json::from_value(dpa)?]).await
+    }
+
+    /// Applies parts of the installation for this namespace of Velero's, as `doctor` advises.
+    pub async fn apply_parts(&self, parts: &str) -> Result<()> {
+        let render = tokio::process::Command::new(command_line()?)
+            .args(["render", "--only", parts, "-n", self.velero()])
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        let said = String::from_utf8_lossy(&render.stderr);
+        ensure!(render.status.success(), "render --only {parts}: {said}");
+        self.bed.apply_yaml(&String::from_utf8(render.stdout)?).await
     }
 }
 
@@ -62,6 +89,8 @@ impl TestCluster {
 fn older(mut crd: Value) -> Value {
     crd["apiVersion"] = json!("apiextensions.k8s.io/v1");
     crd["kind"] = json!("CustomResourceDefinition");
+    // nacre did not make it.
+    crd["metadata"]["labels"] = json!({});
     let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     if let Some(fields) = schema.as_object_mut() {
         fields.remove("required");
@@ -91,42 +120,25 @@ fn forget(schema: &mut Value, field: &str) {
     }
 }
 
+/// The rules of OADP's role for its controller: what `doctor` compares nacre's with.
+const ROLE: &str = include_str!("../../planner/src/install/oadp-role.yaml");
+
 /// What OADP's bundle grants its controller, and what OLM makes of the definitions for namespace owners.
-fn roles() -> Vec<Value> {
-    let all = ["create", "delete", "get", "list", "patch", "update", "watch"];
-    let parts = |part: &str| KINDS.map(|kind| format!("{kind}/{part}"));
-    let velero =
-        ["backups", "backupstoragelocations", "deletebackuprequests", "downloadrequests", "restores"];
-    let rule = |group: &str, resources: Value, verbs: Value| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
-    let read = json!(["get", "list", "watch"]);
-    let own = json!([
-        rule("", json!(["namespaces"]), read.clone()),
-        rule("", json!(["secrets"]), json!(all)),
-        rule("oadp.openshift.io", json!(["dataprotectionapplications"]), json!(["list"])),
-        rule("oadp.openshift.io", json!(KINDS), json!(all)),
-        rule("oadp.openshift.io", json!(parts("finalizers")), json!(["update"])),
-        rule("oadp.openshift.io", json!(parts("status")), json!(["get", "patch", "update"])),
-        rule("velero.io", json!(velero), json!(all)),
-        rule("velero.io", json!(["backupstoragelocations/status"]), json!(["get", "patch", "update"])),
-        rule(
-            "velero.io",
-            json!(["podvolumebackups", "podvolumerestores", "datauploads", "datadownloads"]),
-            read.clone()
-        ),
-    ]);
-    let tenants = json!([rule("oadp.openshift.io", json!(KINDS), json!(["*"]))]);
+fn roles(namespace: &str) -> Result<Vec<Value>> {
+    let own: Value = serde_saphyr::from_str(ROLE)?;
+    let tenants = json!([{"apiGroups": ["oadp.openshift.io"], "resources": KINDS, "verbs": ["*"]}]);
     let cluster_role = |name: &str, labels: Value, rules: Value| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": name, "labels": labels}, "rules": rules})
     };
     let name = "non-admin-controller";
-    vec![
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": VELERO}}),
+    Ok(vec![
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}),
         cluster_role("oadp-non-admin", json!({}), own),
         cluster_role("olm-admin", json!({"rbac.authorization.k8s.io/aggregate-to-admin": "true"}), tenants),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": {"name": "oadp-non-admin"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "oadp-non-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": VELERO}]}),
-    ]
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]}),
+    ])
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use bed::{Bed, Builder, Process, eventually};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::DeleteParams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -91,7 +92,12 @@ impl TestCluster {
 
     /// The kubeconfig of nacre's own account.
     pub async fn account(&self) -> Result<PathBuf> {
-        self.bed.service_account_kubeconfig(VELERO, "non-admin-controller").await
+        self.bed.service_account_kubeconfig(self.velero(), "non-admin-controller").await
+    }
+
+    /// Velero's namespace.
+    pub fn velero(&self) -> &str {
+        self.bed.velero_namespace().unwrap_or(VELERO)
     }
 
     /// The same by another way to the API server.
@@ -103,7 +109,7 @@ impl TestCluster {
     pub async fn start_nacre_in(&self, kubeconfig: &Path, environment: &[(&str, &str)]) -> Result<Nacre> {
         // Most stories that start a second one have killed the first, and need not wait for a dead one's lease.
         self.forget_lease().await?;
-        let nacre = self.launch("nacre", VELERO, kubeconfig, environment)?;
+        let nacre = self.launch("nacre", self.velero(), kubeconfig, environment)?;
         nacre.until_ready().await?;
         Ok(nacre)
     }
@@ -152,13 +158,23 @@ impl TestCluster {
         Ok(Nacre { process, health, metrics })
     }
 
-    /// Removes the lease, as an administrator would who knows that its holder is gone for good.
+    /// Removes the lease, and the Secret that may have taken its place, as an administrator would who knows that its holder is gone for good.
     pub async fn forget_lease(&self) -> Result<()> {
-        let leases = Api::<Lease>::namespaced(self.bed.client().await?, "kube-system");
-        match leases.delete("nacre", &DeleteParams::default()).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            other => Ok(other.map(drop)?),
+        let client = self.bed.client().await?;
+        let leases = Api::<Lease>::namespaced(client.clone(), "kube-system");
+        let secrets = Api::<Secret>::namespaced(client, self.velero());
+        let params = DeleteParams::default();
+        let gone = [
+            leases.delete("nacre", &params).await.map(drop),
+            secrets.delete("nacre-lease", &params).await.map(drop),
+        ];
+        for gone in gone {
+            match gone {
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                other => other?,
+            }
         }
+        Ok(())
     }
 
     /// A namespace and somebody who has nothing but the `admin` role in it.

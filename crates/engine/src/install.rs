@@ -8,16 +8,17 @@ use api::{Kind, labels};
 use futures::future::try_join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::ListParams;
 use kube::core::params::{GetParams, Patch, PatchParams};
 use kube::core::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt as _};
 use planner::install::uninstall::{FINALIZERS, left_behind};
 use planner::install::{
-    CONTROLLER, DEPLOYMENT, Found, KINDS, LEASE, LEASE_NAMESPACE, OPERATOR, RECORD, SINCE_1_36, Settings,
-    VeleroFound, objects, recorder,
+    CONTROLLER, DEPLOYMENT, Found, KINDS, LEASE, LEASE_NAMESPACE, LEASE_SECRET, OPERATOR, RECORD, SINCE_1_36,
+    Settings, VeleroFound, objects, recorder,
 };
+use planner::lease::in_secret;
 use planner::velero_view::COPIED;
 use planner::{Action, Key, Object, Plan, Target};
 use serde_json::Value;
@@ -141,7 +142,10 @@ pub async fn at_work(client: &Client, namespace: &str) -> Result<Option<String>,
         return Ok(Some(pod));
     }
     let leases = Api::<Lease>::namespaced(client.clone(), LEASE_NAMESPACE);
-    Ok(leases.get_opt(LEASE).await?.and_then(|lease| holder(&lease, Timestamp::now())))
+    let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
+    let secret = secrets.get_metadata_opt(LEASE_SECRET).await?.map(|found| in_secret(found.metadata));
+    let now = Timestamp::now();
+    Ok(leases.get_opt(LEASE).await?.into_iter().chain(secret).find_map(|lease| holder(&lease, now)))
 }
 
 /// A pod of the controller's Deployment that has not ended.

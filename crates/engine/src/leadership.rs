@@ -38,7 +38,6 @@ enum Term {
     None,
     /// Whichever comes first: the monotonic clock stops while a machine is suspended, the wall clock can be changed.
     Until(Instant, SystemTime),
-    Unlimited,
 }
 
 /// Leader or standby, as shown in the log and in `/readyz`.
@@ -53,8 +52,8 @@ pub enum LeaderStatus {
     Standby(String),
     /// The leader is unknown.
     Unknown(String),
-    /// nacre is not permitted to use leases: this process writes without leader election.
-    NoLease(String),
+    /// This process is leader by a record in a Secret: it is not permitted to use leases.
+    LeadingBySecret(String),
 }
 
 impl fmt::Display for LeaderStatus {
@@ -64,9 +63,7 @@ impl fmt::Display for LeaderStatus {
             Self::Leading => f.write_str("leader: this process holds the lease"),
             Self::Standby(holder) => write!(f, "standby: {holder} holds the lease"),
             Self::Unknown(why) => write!(f, "standby: {why}"),
-            Self::NoLease(why) => {
-                write!(f, "leader without a lease; a second controller would not be detected: {why}")
-            }
+            Self::LeadingBySecret(why) => write!(f, "leader: this process holds the lease {why}"),
         }
     }
 }
@@ -100,7 +97,7 @@ impl Leadership {
     pub fn leader_status(&self) -> LeaderStatus {
         let state = self.0.borrow();
         match &state.leader_status {
-            LeaderStatus::Leading if !state.valid() => {
+            LeaderStatus::Leading | LeaderStatus::LeadingBySecret(_) if !state.valid() => {
                 LeaderStatus::Unknown("the lease could not be renewed in time".to_owned())
             }
             leader_status => leader_status.clone(),
@@ -108,12 +105,8 @@ impl Leadership {
     }
 
     /// Becomes leader until this time.
-    pub(crate) fn lead_until(&self, end: Instant, wall: SystemTime) {
-        self.set(Term::Until(end, wall), LeaderStatus::Leading);
-    }
-
-    pub(crate) fn lead_without_lease(&self, why: String) {
-        self.set(Term::Unlimited, LeaderStatus::NoLease(why));
+    pub(crate) fn lead_until(&self, end: Instant, wall: SystemTime, leader_status: LeaderStatus) {
+        self.set(Term::Until(end, wall), leader_status);
     }
 
     pub(crate) fn become_standby(&self, leader_status: LeaderStatus) {
@@ -163,7 +156,6 @@ impl Leadership {
             let term = news.borrow_and_update().term;
             let changed = match term {
                 Term::None => return,
-                Term::Unlimited => news.changed().await,
                 Term::Until(end, _) => tokio::select! {
                     biased;
                     () = sleep_until(end) => return,
@@ -182,7 +174,6 @@ impl State {
         match self.term {
             Term::None => false,
             Term::Until(end, wall) => Instant::now() < end && SystemTime::now() < wall,
-            Term::Unlimited => true,
         }
     }
 
@@ -309,7 +300,7 @@ mod tests {
 
     fn lead_for(leadership: &Leadership, seconds: u64) {
         let lasts = Duration::from_secs(seconds);
-        leadership.lead_until(Instant::now() + lasts, SystemTime::now() + lasts);
+        leadership.lead_until(Instant::now() + lasts, SystemTime::now() + lasts, LeaderStatus::Leading);
     }
 
     fn refused<T>(answer: Result<T, BoxError>) -> bool {
@@ -362,7 +353,8 @@ mod tests {
         let leadership = Leadership::default();
         let mut server = behind(&leadership);
         let woke_later = SystemTime::now() - Duration::from_secs(1);
-        leadership.lead_until(Instant::now() + Duration::from_secs(5), woke_later);
+        let end = Instant::now() + Duration::from_secs(5);
+        leadership.lead_until(end, woke_later, LeaderStatus::Leading);
         assert!(refused(send(&mut server, Method::POST, "/x").await));
     }
 

@@ -1,4 +1,4 @@
-//! Leader election: executes what `planner::lease` decides.
+//! Leader election: executes what `planner::election` decides.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -7,18 +7,17 @@ use std::time::{Duration, SystemTime};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::PostParams;
+use kube::Client;
 use kube::core::ObjectMeta;
-use kube::{Api, Client};
-use planner::lease::{Candidate, Record, Step, Times};
+use planner::election::{Election, Next, Store};
+use planner::install::LEASE_SECRET;
+use planner::lease::{Record, Times};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::error::status;
 use crate::leadership::{LeaderStatus, Leadership};
-
-/// Retry period while a permission is missing.
-const NO_RIGHT: Duration = Duration::from_mins(1);
+use crate::lease_store::Stores;
 
 /// The Lease, and the identity of this process.
 #[derive(Clone, Debug)]
@@ -27,6 +26,8 @@ pub struct LeaseConfig {
     pub namespace: String,
     /// The Lease's name.
     pub name: String,
+    /// Where the Secret is that takes its place if this process may not use Leases; none if nothing does.
+    pub secret_namespace: Option<String>,
     /// The holder identity of this process; unique, also over restarts.
     pub me: String,
     /// Durations of leader election.
@@ -41,118 +42,197 @@ pub fn identity(namespace: &str, host: &str) -> String {
 /// Takes part in leader election until shutdown, waits until no write is in flight, and releases the Lease. The client
 /// must not be behind the leader check: acquiring the Lease is what opens it.
 pub async fn run_election(client: Client, lease_config: LeaseConfig, leadership: Leadership) {
-    let leases = Api::<Lease>::namespaced(client, &lease_config.namespace);
-    let candidate = Candidate::new(lease_config.me.clone(), lease_config.times);
-    let mut run =
-        Run { leases, candidate, lease: None, held: false, began: Instant::now(), lease_config, leadership };
+    let has_secret = lease_config.secret_namespace.is_some();
+    let mut run = Run {
+        stores: Stores::new(client, &lease_config),
+        election: Election::new(&lease_config.me, lease_config.times, has_secret),
+        lease: Known::default(),
+        secret: Known::default(),
+        looked: None,
+        forbidden: String::new(),
+        began: Instant::now(),
+        lease_config,
+        leadership,
+    };
     run.until_finished().await;
     run.release().await;
 }
 
 struct Run {
-    leases: Api<Lease>,
+    stores: Stores,
     lease_config: LeaseConfig,
     leadership: Leadership,
-    candidate: Candidate,
-    /// As last read or written.
-    lease: Option<Lease>,
-    /// Whether this process was ever leader.
-    held: bool,
+    election: Election,
+    lease: Known,
+    secret: Known,
+    /// The wall clock at the start of this process's own, as it was when a look at the Secret began.
+    looked: Option<SystemTime>,
+    /// Why the Lease may not be used.
+    forbidden: String,
     /// Start of this process's own clock.
     began: Instant,
+}
+
+/// What is known of one record.
+#[derive(Default)]
+struct Known {
+    /// As last read or written.
+    lease: Option<Lease>,
+    /// The wall clock at the start of this process's own, as it was when the last write began.
+    written: Option<SystemTime>,
 }
 
 impl Run {
     async fn until_finished(&mut self) {
         loop {
-            match self.candidate.step(self.began.elapsed()) {
-                Step::Wait(pause) => tokio::select! {
+            match self.election.step(self.began.elapsed()) {
+                Next::Wait(pause) => tokio::select! {
                     () = self.leadership.finished() => return,
                     () = sleep(pause) => {}
                 },
-                Step::Look => self.look().await,
-                Step::Write => self.write().await,
+                Next::Look(store) => self.look(store).await,
+                Next::Write(store) => self.write(store).await,
+                Next::RemoveSecret => self.remove().await,
             }
         }
     }
 
-    async fn look(&mut self) {
-        match self.limited(self.leases.get_opt(&self.lease_config.name)).await {
+    fn known(&mut self, store: Store) -> &mut Known {
+        match store {
+            Store::Lease => &mut self.lease,
+            Store::Secret => &mut self.secret,
+        }
+    }
+
+    async fn look(&mut self, store: Store) {
+        let (sent, start) = self.clocks();
+        match self.limited(self.stores.get(store)).await {
             Ok(found) => {
-                self.candidate.saw(self.began.elapsed(), found.as_ref().map(record));
-                self.lease = found;
-                if let Some(holder) = self.candidate.holder().filter(|holder| *holder != self.lease_config.me)
-                {
-                    self.leadership.become_standby(LeaderStatus::Standby(holder.to_owned()));
+                self.election.saw(store, sent, self.began.elapsed(), found.as_ref().map(record));
+                if store == Store::Secret {
+                    self.looked = Some(start);
                 }
+                self.known(store).lease = found;
+                self.publish();
             }
-            Err(error) => self.failed(error).await,
+            Err(error) => self.failed(store, &error),
         }
     }
 
-    async fn write(&mut self) {
-        // Both clocks are read before the request is sent: standbys may count from that moment.
-        let (sent, wall) = (self.began.elapsed(), SystemTime::now());
-        let wanted = claim(self.lease.as_ref(), &self.lease_config, Timestamp::now());
-        let params = PostParams::default();
-        let new = self.lease.is_none();
-        let answer = if new {
-            self.limited(self.leases.create(&params, &wanted)).await
-        } else {
-            self.limited(self.leases.replace(&self.lease_config.name, &params, &wanted)).await
-        };
-        match answer {
+    async fn write(&mut self, store: Store) {
+        let (sent, start) = self.clocks();
+        let found = self.known(store).lease.clone();
+        let wanted = claim(found.as_ref(), &self.lease_config, Timestamp::now());
+        match self.limited(self.stores.put(store, found.as_ref(), &wanted)).await {
             Ok(written) => {
-                self.candidate.wrote(sent, record(&written));
-                self.lease = Some(written);
-                self.held = true;
-                if let Some(end) = self.candidate.acts_until() {
-                    self.leadership.lead_until(self.began + end, wall + self.lease_config.times.acts());
-                }
+                self.election.wrote(store, sent, self.began.elapsed(), record(&written));
+                *self.known(store) = Known { lease: Some(written), written: Some(start) };
+                self.publish();
             }
-            // Another process wrote first, or the Lease is gone.
-            Err(LeaseError::Api(error))
-                if status(&error)
-                    .is_some_and(|status| status.code == 409 || (status.code == 404 && !new)) =>
-            {
+            // Another process wrote first, or it is gone.
+            Err(LeaseError::Api(error)) if is_conflict(&error, found.is_some()) => {
                 debug!(%error, "lease: changed by another process; reading it again");
-                self.candidate.beaten(self.began.elapsed());
+                self.election.beaten(store, self.began.elapsed());
             }
-            Err(error) => self.failed(error).await,
+            Err(error) => self.failed(store, &error),
         }
     }
 
-    async fn failed(&mut self, lease_error: LeaseError) {
-        if let LeaseError::Api(error) = &lease_error
-            && !self.held
+    async fn remove(&mut self) {
+        let (sent, start) = self.clocks();
+        let Some(found) = self.secret.lease.clone() else { return };
+        match self.limited(self.stores.remove(&found)).await {
+            Ok(()) => {
+                self.election.removed(sent, self.began.elapsed());
+                self.secret = Known::default();
+                self.looked = Some(start);
+                self.publish();
+            }
+            Err(LeaseError::Api(error)) if is_conflict(&error, true) => {
+                self.election.beaten(Store::Secret, self.began.elapsed());
+            }
+            Err(error) => self.failed(Store::Secret, &error),
+        }
+    }
+
+    /// This process's own clock, and what the wall clock was at its start. Both are read before a request is sent: others may
+    /// count from that moment.
+    fn clocks(&self) -> (Duration, SystemTime) {
+        let (sent, wall) = (self.began.elapsed(), SystemTime::now());
+        (sent, wall.checked_sub(sent).unwrap_or(SystemTime::UNIX_EPOCH))
+    }
+
+    /// Makes known whether this process is leader.
+    fn publish(&mut self) {
+        let now = self.began.elapsed();
+        let Some((store, end)) = self.election.term().filter(|(_, end)| now < *end) else {
+            let me = &self.lease_config.me;
+            let standby = match self.election.holder() {
+                Some(holder) if holder != me => LeaderStatus::Standby(holder.to_owned()),
+                _ if self.election.is_ours(Store::Secret) => LeaderStatus::Unknown(
+                    "this process holds the lease, and waits until nobody else can be leader".to_owned(),
+                ),
+                _ => return,
+            };
+            self.leadership.become_standby(standby);
+            return;
+        };
+        let starts = match store {
+            Store::Lease => [self.lease.written, self.looked],
+            Store::Secret => [self.secret.written, None],
+        };
+        let Some(start) = starts.into_iter().flatten().min() else { return };
+        let leading = match (store, &self.lease_config.secret_namespace) {
+            (Store::Secret, Some(namespace)) => LeaderStatus::LeadingBySecret(format!(
+                "in Secret {namespace}/{LEASE_SECRET}, since Leases may not be used: {}",
+                self.forbidden
+            )),
+            _ => LeaderStatus::Leading,
+        };
+        self.leadership.lead_until(self.began + end, start + end, leading);
+    }
+
+    fn failed(&mut self, store: Store, lease_error: &LeaseError) {
+        let now = self.began.elapsed();
+        if let LeaseError::Api(error) = lease_error
             && let Some(status) = status(error).filter(|status| status.code == 403)
         {
-            // A role without permission for leases, such as OADP's own.
-            self.leadership.lead_without_lease(status.message.clone());
-            tokio::select! {
-                () = self.leadership.finished() => {}
-                () = sleep(NO_RIGHT) => {}
+            debug!(%lease_error, "lease: not permitted");
+            if store == Store::Lease {
+                self.forbidden.clone_from(&status.message);
             }
-            self.candidate.beaten(self.began.elapsed());
+            // Where the Lease is forbidden, the Secret may do.
+            if store == Store::Secret || self.lease_config.secret_namespace.is_none() {
+                self.leadership.explain(format!("the lease cannot be acquired: {lease_error}"));
+            }
+            self.election.refused(store, now);
             return;
         }
         let LeaseConfig { namespace, name, .. } = &self.lease_config;
         warn!(%lease_error, "lease {namespace}/{name}: request failed; retrying");
         self.leadership.explain(format!("the lease {namespace}/{name} cannot be acquired: {lease_error}"));
-        self.candidate.failed(self.began.elapsed());
+        self.election.failed(store, now);
     }
 
-    /// Releases the Lease, so that the next leader need not wait for its expiry.
+    /// Releases what is held, so that the next leader need not wait for its expiry.
     async fn release(&mut self) {
-        let ours = self.candidate.holder() == Some(&self.lease_config.me);
-        let Some(mut lease) = self.lease.take().filter(|_| ours) else { return };
-        if let Some(spec) = &mut lease.spec {
-            spec.holder_identity = None;
-            spec.renew_time = Some(later_than(spec.renew_time.as_ref(), Timestamp::now()));
+        let [lease, secret] =
+            [Store::Lease, Store::Secret].map(|store| self.election.is_ours(store).then_some(store));
+        let mut released = Ok(());
+        if let (Some(_), Some(found)) = (secret, self.secret.lease.take()) {
+            released = self.limited(self.stores.remove(&found)).await;
         }
-        match self.limited(self.leases.replace(&self.lease_config.name, &PostParams::default(), &lease)).await
-        {
-            Ok(_) => debug!("lease: released"),
+        if let (Some(store), Some(mut lease)) = (lease, self.lease.lease.take()) {
+            let found = lease.clone();
+            if let Some(spec) = &mut lease.spec {
+                spec.holder_identity = None;
+                spec.renew_time = Some(later_than(spec.renew_time.as_ref(), Timestamp::now()));
+            }
+            let written = self.limited(self.stores.put(store, Some(&found), &lease)).await;
+            released = released.and_then(|()| written.map(drop));
+        }
+        match released {
+            Ok(()) => debug!("lease: released"),
             Err(lease_error) => warn!(%lease_error, "lease: could not be released; it will expire"),
         }
     }
@@ -175,6 +255,11 @@ enum LeaseError {
     Api(kube::Error),
     #[error("the API server did not answer in time")]
     NoAnswer,
+}
+
+/// Whether what was to be changed has changed or is gone.
+fn is_conflict(error: &kube::Error, existed: bool) -> bool {
+    status(error).is_some_and(|status| status.code == 409 || (status.code == 404 && existed))
 }
 
 pub(crate) fn record(lease: &Lease) -> Record {
@@ -228,7 +313,8 @@ mod tests {
     fn lease_config(me: &str) -> LeaseConfig {
         let second = Duration::from_secs(1);
         let times = Times { duration: 10 * second, renew: 3 * second, retry: second };
-        LeaseConfig { namespace: "kube-system".into(), name: "nacre".into(), me: me.into(), times }
+        let (namespace, name) = ("kube-system".into(), "nacre".into());
+        LeaseConfig { namespace, name, secret_namespace: None, me: me.into(), times }
     }
 
     fn at(second: i64) -> Timestamp {

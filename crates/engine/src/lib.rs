@@ -16,6 +16,7 @@ mod fence;
 pub mod install;
 mod leadership;
 mod lease;
+mod lease_store;
 mod link;
 pub mod live_migration;
 mod native_snapshots;

@@ -9,6 +9,10 @@
 
 use std::time::Duration;
 
+use api::labels;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
 /// How long a holder may be silent, and how often everybody looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
@@ -29,6 +33,13 @@ pub struct Record {
     pub promised: Option<Duration>,
     /// Changes with every write to it, and is only ever compared for equality.
     pub version: String,
+}
+
+/// The record in a Secret that takes the place of the Lease, as if it were one: see [`crate::election`].
+pub fn in_secret(metadata: ObjectMeta) -> Lease {
+    let record = metadata.annotations.as_ref().and_then(|all| all.get(labels::LEASE));
+    let spec = record.and_then(|record| serde_json::from_str(record).ok());
+    Lease { metadata, spec }
 }
 
 /// Everything the decision reads.
@@ -145,13 +156,7 @@ impl Candidate {
         if !self.informed {
             return Step::Look;
         }
-        let seen = Observed {
-            record: self.record.as_ref(),
-            unchanged_for: now.saturating_sub(self.since),
-            me: &self.me,
-            times: self.times,
-        };
-        match decide(&seen) {
+        match decide(&self.observed(now)) {
             Choice::Write => Step::Write,
             Choice::Wait(pause) => {
                 self.informed = false;
@@ -200,6 +205,25 @@ impl Candidate {
     /// Until when this candidate is leader, if it is.
     pub fn acts_until(&self) -> Option<Duration> {
         self.acts_until
+    }
+
+    /// What was read or written last.
+    pub(crate) fn record(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+
+    /// Whether somebody else is named there and may still be leader.
+    pub(crate) fn is_live_elsewhere(&self, now: Duration) -> bool {
+        decide(&self.observed(now)) != Choice::Write
+    }
+
+    fn observed(&self, now: Duration) -> Observed<'_> {
+        Observed {
+            record: self.record.as_ref(),
+            unchanged_for: now.saturating_sub(self.since),
+            me: &self.me,
+            times: self.times,
+        }
     }
 
     /// The version a write replaces; none if the Lease is to be made.

@@ -19,6 +19,7 @@ pub mod doctor;
 pub mod download;
 pub mod dpa_operator;
 pub mod egress;
+pub mod election;
 mod enforce;
 mod fence;
 mod filters;

@@ -27,7 +27,7 @@ use planner::{
         webhook::{CONFIGURATION, RECORDER},
     },
     doctor::{Certificate, Observed, wanted},
-    install::{CONTROLLER, LEASE, LEASE_NAMESPACE, RECORD},
+    install::{CONTROLLER, LEASE, LEASE_NAMESPACE, LEASE_SECRET, RECORD},
     policy::Reading,
     requester::LIST,
 };
@@ -69,7 +69,12 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
     let record = object(session, Kind::ConfigMap, namespace, RECORD).await?;
     let recorder = object(session, Kind::MutatingWebhookConfiguration, "", RECORDER).await?;
     let requester_extra = get::<ConfigMap>(session, namespace, LIST).await?;
+    let lease_in_secret = lease_in_secret(session, namespace).await?;
     let certificate = certificate(secret, &webhook);
+    let unserved = match seen(engine::install::unserved(&session.client).await)? {
+        Reading::Found(kinds) => kinds,
+        _ => Vec::new(),
+    };
     Ok(Observed {
         namespace: namespace.to_owned(),
         now: Timestamp::now(),
@@ -79,6 +84,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         network_policies,
         controllers,
         lease,
+        lease_in_secret,
         installed,
         record,
         webhook,
@@ -88,6 +94,7 @@ pub(super) async fn observe(session: &Session) -> Result<Observed> {
         policy,
         last_policy,
         rbac,
+        unserved,
         kubevirt,
     })
 }
@@ -124,6 +131,12 @@ where
     let api: Api<K> = namespace
         .map_or_else(|| Api::all(client.clone()), |namespace| Api::namespaced(client.clone(), namespace));
     seen(api.list(params).await.map(|list| list.items))
+}
+
+/// Only the Secret's metadata is read.
+async fn lease_in_secret(session: &Session, namespace: &str) -> Result<Reading<Lease>> {
+    let secrets = Api::<HiddenSecret>::namespaced(session.client.clone(), namespace);
+    seen(secrets.get_metadata(LEASE_SECRET).await.map(|found| planner::lease::in_secret(found.metadata)))
 }
 
 /// Only their names matter.

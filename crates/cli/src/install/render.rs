@@ -16,7 +16,8 @@ use crate::output::{Format, Outcome, lines};
   kubectl nacre render -n velero > nacre.yaml       for kubectl apply, or a repository
   kubectl nacre render --no-crds                    without nacre's CRDs
   kubectl nacre render --only admission -n openshift-adp     one part, for another namespace of Velero's
-  kubectl nacre render --only oadp -n openshift-adp          what OADP's own role leaves out
+  kubectl nacre render --only oadp,admission,requester-webhook -n openshift-adp
+                                                    all that OADP does not bring; doctor prints it for your cluster
 
 Needs no cluster. Velero's namespace is not among the manifests: deleting them must not delete every backup.")]
 pub(crate) struct Render {
@@ -35,7 +36,7 @@ pub(crate) struct Render {
     #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = part)]
     only: Vec<Part>,
 
-    /// The service account that OADP runs nacre as, for --only oadp.
+    /// The service account that OADP runs nacre as; goes with --only oadp alone.
     #[arg(long, value_name = "NAME", default_value = SERVICE_ACCOUNT)]
     service_account: String,
 }
@@ -47,6 +48,12 @@ fn part(text: &str) -> Result<Part, String> {
 
 pub(crate) fn render(render: &Render, namespace: Option<&str>, format: Format) -> Result<Outcome> {
     let settings = render.wishes.settings(namespace)?;
+    if render.service_account != SERVICE_ACCOUNT && render.only != [Part::Oadp] {
+        bail!(
+            "--service-account goes with --only oadp alone: everything else, admission policies included, knows nacre by \
+             the service account {SERVICE_ACCOUNT}"
+        );
+    }
     if !render.only.is_empty() {
         let parts = render.only.iter();
         let objects = parts.flat_map(|part| part.objects(&settings, &render.service_account)).collect();

@@ -16,24 +16,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::downloads::{ask, fetch, link};
 
 const TIMEOUT: Duration = Duration::from_mins(2);
-
-/// What an administrator of OADP says: which store tenants may use, and more.
-async fn configure(test_cluster: &TestCluster, more: Value) -> Result<()> {
-    let config =
-        json!({"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": test_cluster.bed.store()?.url()});
-    let mut non_admin = json!({"enable": true, "enforceBSLSpec": {"config": config}});
-    for (name, value) in more.as_object().into_iter().flatten() {
-        non_admin[name] = value.clone();
-    }
-    let dpa = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
-        "metadata": {"name": "dpa", "namespace": "velero"}, "spec": {"nonAdmin": non_admin}});
-    test_cluster.bed.apply(&[serde_json::from_value(dpa)?]).await
-}
 
 async fn definitions(test_cluster: &TestCluster) -> Result<BTreeMap<String, Option<String>>> {
     let all = Api::<CustomResourceDefinition>::all(test_cluster.bed.client().await?);
@@ -103,7 +90,7 @@ async fn unknown_word(test_cluster: &TestCluster, nacre: &Nacre, shop: &Tenant<'
 
 /// OADP's settings take effect while nacre runs, even if it may not watch them.
 async fn policy_by_list(test_cluster: &TestCluster, shop: &Tenant<'_>) -> Result<()> {
-    configure(test_cluster, json!({"enforceBackupSpec": {"snapshotVolumes": false}})).await?;
+    test_cluster.configure_oadp(json!({"enforceBackupSpec": {"snapshotVolumes": false}})).await?;
     let other = json!({"spec": {"backupSpec": {"snapshotVolumes": true}}});
     let mut tries = 0;
     eventually("the policy to count", TIMEOUT, async || {
@@ -142,7 +129,7 @@ subjects: [{kind: ServiceAccount, name: non-admin-controller, namespace: velero}
 #[tokio::test(flavor = "multi_thread")]
 async fn under_oadps_crds_the_conditions_about_volumes_stand_alone() -> Result<()> {
     let test_cluster = TestCluster::build_as_oadp().await?;
-    configure(&test_cluster, json!({})).await?;
+    test_cluster.configure_oadp(json!({})).await?;
     test_cluster.bed.apply_yaml(MAY_READ_VOLUMES).await?;
     let _nacre = test_cluster.start_nacre_in(&test_cluster.account().await?, &[]).await?;
     let shop = test_cluster.tenant("shop", "ada").await?;
@@ -206,7 +193,7 @@ async fn under_oadps_crds_the_conditions_about_volumes_stand_alone() -> Result<(
 #[tokio::test(flavor = "multi_thread")]
 async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_is_named() -> Result<()> {
     let test_cluster = TestCluster::build_as_oadp().await?;
-    configure(&test_cluster, json!({})).await?;
+    test_cluster.configure_oadp(json!({})).await?;
     let shipped = definitions(&test_cluster).await?;
     let environment = [("LOG_LEVEL", "4"), ("LOG_FORMAT", "json")];
     let nacre = test_cluster.start_nacre_in(&test_cluster.account().await?, &environment).await?;
@@ -255,7 +242,7 @@ async fn under_oadps_role_and_definitions_every_story_works_and_what_is_missing_
         "Events are not recorded",
         "since Velero may not be asked for its version",
         "create configmaps: ",
-        "leader without a lease",
+        "leader: this process holds the lease in Secret velero/nacre-lease, since Leases may not be used",
         "KubeVirt live-migration roles are not maintained",
         "permissions of requesters are not checked, since subjectaccessreviews may not be created",
     ] {

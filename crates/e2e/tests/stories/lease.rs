@@ -146,7 +146,7 @@ async fn a_leader_that_stood_still_past_its_lease_starts_no_new_write() -> Resul
     ensure!(late.is_empty(), "after it woke: {:#?}", late.tally());
     only_holders_act(&seen)?;
 
-    // A role without leases, such as OADP's: it runs, and says what it cannot do.
+    // A role without leases, such as OADP's: the record is in a Secret, and it says why.
     for nacre in [&old, &new] {
         nacre.process.terminate(Duration::from_secs(10)).await?;
     }
@@ -165,7 +165,7 @@ async fn a_leader_that_stood_still_past_its_lease_starts_no_new_write() -> Resul
     leads(&bare, true).await?;
     let details = bare.details().await?;
     ensure!(
-        details.contains("leader without a lease") && details.contains("leases.coordination"),
+        details.contains("in Secret velero/nacre-lease") && details.contains("leases.coordination"),
         "{details}"
     );
     tenant.back_up("bare").await?;

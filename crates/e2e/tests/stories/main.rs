@@ -14,6 +14,7 @@ mod imported;
 mod killed;
 mod lease;
 mod log;
+mod on_oadp;
 mod operator;
 mod policy;
 #[path = "../live_migration/program.rs"]

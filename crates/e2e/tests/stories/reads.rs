@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// What nacre fetched or listed, apart from the lease it holds.
 fn fetched(requests: &Requests) -> Requests {
-    requests.by(NACRE).only(|read| matches!(read.verb.as_str(), "get" | "list") && read.resource != "leases")
+    requests.by(NACRE).only(|read| matches!(read.verb.as_str(), "get" | "list") && !read.is_of_lease())
 }
 
 /// The name Velero has for a backup, once it is there.

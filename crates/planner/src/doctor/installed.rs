@@ -17,8 +17,6 @@ struct Sort {
     otherwise: &'static str,
     /// Whether nacre works without, as it does with OADP's own role.
     optional: bool,
-    /// Which part of the installation brings it on OADP.
-    part: &'static str,
 }
 
 const SORTS: [Sort; 4] = [
@@ -28,7 +26,6 @@ const SORTS: [Sort; 4] = [
         what: "CRDs",
         otherwise: "requests of these kinds cannot be made",
         optional: false,
-        part: "oadp",
     },
     Sort {
         area: Area::Rights,
@@ -42,7 +39,6 @@ const SORTS: [Sort; 4] = [
         what: "roles and bindings",
         otherwise: "tenants cannot ask, or nacre cannot act",
         optional: false,
-        part: "oadp",
     },
     Sort {
         area: Area::Admission,
@@ -50,7 +46,6 @@ const SORTS: [Sort; 4] = [
         what: "admission policies",
         otherwise: "what must hold even while nacre is down does not",
         optional: false,
-        part: "admission",
     },
     Sort {
         area: Area::Admission,
@@ -59,7 +54,6 @@ const SORTS: [Sort; 4] = [
         otherwise: "nobody records who asks, and requests are judged by their namespace alone \
                     (Kubernetes 1.36 and later have such policies; before, nacre's webhook does it)",
         optional: true,
-        part: "requester",
     },
 ];
 
@@ -101,7 +95,7 @@ impl Sort {
             names(&|wanted, found| matches!(found, Reading::Found(found) if !served(wanted, found)));
         let unseen = names(&|_, found| matches!(found, Reading::Forbidden));
         let unread = names(&|_, found| matches!(found, Reading::Unreadable(_)));
-        let install = if seen.by_oadp() { seen.render(self.part) } else { seen.installer() };
+        let install = seen.installer();
         let (area, what) = (self.area, self.what);
         let mut findings = Vec::new();
         let by_webhook = match &seen.recorder {

@@ -64,6 +64,8 @@ pub struct Observed {
     pub controllers: Reading<Vec<Deployment>>,
     /// The leader election lease.
     pub lease: Reading<Lease>,
+    /// What takes its place in a Secret where nacre may not use leases.
+    pub lease_in_secret: Reading<Lease>,
     /// For each of [`wanted`], what is there under its name.
     pub installed: Vec<(Object, Reading<Object>)>,
     /// The ConfigMap with the values nacre was installed with.
@@ -82,6 +84,8 @@ pub struct Observed {
     pub last_policy: LastPolicy,
     /// All roles and bindings.
     pub rbac: Reading<Rbac>,
+    /// The kinds of an installation that this API server does not know.
+    pub unserved: Vec<Kind>,
     /// Whether there are KubeVirt's migrations in the cluster.
     pub kubevirt: Reading<()>,
 }
@@ -223,24 +227,10 @@ impl Observed {
         install::current(&found, &self.namespace)
     }
 
-    /// The command that applies parts of the installation for this namespace and service account.
-    fn render(&self, parts: &str) -> String {
-        let account = oadp::account(self);
-        let account = if account == install::SERVICE_ACCOUNT {
-            String::new()
-        } else {
-            format!(" --service-account {account}")
-        };
-        format!(
-            "kubectl nacre render --only {parts} -n {}{account} | kubectl apply --server-side -f -",
-            self.namespace
-        )
-    }
-
     /// The command that repairs the installation and changes nothing else.
     fn installer(&self) -> String {
         if self.by_oadp() {
-            return self.render("oadp,admission");
+            return oadp::installer(self);
         }
         let namespace = &self.namespace;
         let Reading::Found(controllers) = &self.controllers else {

@@ -1,10 +1,11 @@
 //! On OADP: what its role leaves out of what nacre needs, what does not work without it, and the one command that gives it.
 
+use api::Kind;
 use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef, Subject};
 use kube::ResourceExt as _;
 
 use super::{Area, Finding, Observed};
-use crate::install::{CONTROLLER, Gap, SERVICE_ACCOUNT, gaps};
+use crate::install::{CONTROLLER, Gap, Part, SERVICE_ACCOUNT, gaps};
 use crate::policy::Reading;
 use crate::rbac::Rbac;
 use crate::rbac::subject::Who;
@@ -34,13 +35,41 @@ pub(super) fn examine(seen: &Observed) -> Option<Finding> {
                 missing.len(),
                 consequences.join("; ")
             ),
-            seen.render("oadp"),
+            roles(seen, &account),
         )
     })
 }
 
+/// The one command that brings all that OADP does not: permissions, admission policies, and the record of who asks.
+pub(super) fn installer(seen: &Observed) -> String {
+    let account = account(seen);
+    if account != SERVICE_ACCOUNT {
+        return format!(
+            "run nacre as the service account {SERVICE_ACCOUNT}, by which admission policies know it, instead of {account}"
+        );
+    }
+    let older = seen.unserved.contains(&Kind::MutatingAdmissionPolicy);
+    let recorder = if older { Part::RequesterWebhook } else { Part::Requester };
+    render(seen, &[Part::Oadp, Part::Admission, recorder], "")
+}
+
+/// The same where nacre runs as another account than OADP's: its permissions alone.
+fn roles(seen: &Observed, account: &str) -> String {
+    if account == SERVICE_ACCOUNT {
+        installer(seen)
+    } else {
+        render(seen, &[Part::Oadp], &format!(" --service-account {account}"))
+    }
+}
+
+fn render(seen: &Observed, parts: &[Part], account: &str) -> String {
+    let parts = parts.iter().map(|part| part.name()).collect::<Vec<_>>().join(",");
+    let namespace = &seen.namespace;
+    format!("kubectl nacre render --only {parts} -n {namespace}{account} | kubectl apply --server-side -f -")
+}
+
 /// The account of nacre's pods in that installation.
-pub(super) fn account(seen: &Observed) -> String {
+fn account(seen: &Observed) -> String {
     let Reading::Found(controllers) = &seen.controllers else { return SERVICE_ACCOUNT.to_owned() };
     let own = controllers.iter().find(|one| {
         one.name_any() == CONTROLLER && one.namespace().as_deref() == Some(seen.namespace.as_str())

@@ -8,7 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt as _;
 
 use super::{Area, CheckStatus, Finding, Observed};
-use crate::install::{CONTROLLER, LEASE, LEASE_NAMESPACE, VERSION};
+use crate::install::{CONTROLLER, LEASE, LEASE_NAMESPACE, LEASE_SECRET, VERSION};
 use crate::policy::Reading;
 
 const AREA: Area = Area::Nacre;
@@ -27,32 +27,50 @@ pub(super) fn is_down(seen: &Observed) -> bool {
     holder(seen).is_err_and(|finding| finding.verdict == CheckStatus::Problem)
 }
 
-/// The leader, or a finding if there is none.
+/// The leader, or a finding if there is none. Where nacre may not use leases, as on OADP, its record is in a Secret.
 fn holder(seen: &Observed) -> Result<String, Finding> {
-    let may_not = format!("get lease {LEASE} in namespace {LEASE_NAMESPACE}");
+    let namespace = &seen.namespace;
+    let both = [
+        (&seen.lease, format!("lease {LEASE} in {LEASE_NAMESPACE}")),
+        (&seen.lease_in_secret, format!("lease in Secret {LEASE_SECRET} in {namespace}")),
+    ];
+    let mut leases = both.iter().filter_map(|(reading, name)| match reading {
+        Reading::Found(lease) => Some((lease, name)),
+        _ => None,
+    });
+    if let Some((lease, _)) = leases.clone().find(|(lease, _)| is_live(seen, lease)) {
+        return Ok(named(lease));
+    }
     let what = "which process is leader";
-    if let Some(unseen) = AREA.unseen(&seen.lease, what, &may_not) {
+    let may_not = [
+        format!("get lease {LEASE} in namespace {LEASE_NAMESPACE}"),
+        format!("get secret {LEASE_SECRET} in namespace {namespace}"),
+    ];
+    let mut unseen = both.iter().zip(&may_not);
+    if let Some(unseen) = unseen.find_map(|((reading, _), may_not)| AREA.unseen(reading, what, may_not)) {
         return Err(unseen);
     }
-    let logs = format!("kubectl logs -n {} deployment/{CONTROLLER}", seen.namespace);
-    let Reading::Found(lease) = &seen.lease else {
-        let message = format!(
-            "nobody holds the lease {LEASE} in {LEASE_NAMESPACE}: nacre does not run, or may not use leases"
-        );
+    let logs = format!("kubectl logs -n {namespace} deployment/{CONTROLLER}");
+    let Some((lease, name)) = leases.next_back() else {
+        let message = format!("nobody holds the lease {LEASE} in {LEASE_NAMESPACE}: nacre does not run");
         return Err(AREA.problem(message, logs));
     };
-    let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
-    let (age, promised) = (age(seen, lease), promised(lease));
-    match age {
-        _ if holder.is_empty() => {
-            Err(AREA.problem(format!("the lease {LEASE} in {LEASE_NAMESPACE} was handed back and nobody took it: nacre does not run"), logs))
-        }
-        Some(age) if age <= promised + SKEW => Ok(holder),
-        age => {
-            let ago = age.map_or_else(|| "never".to_owned(), |age| format!("{} s ago", age.as_secs()));
-            Err(AREA.problem(format!("{holder} holds the lease and was last heard of {ago}: no process is leader"), logs))
-        }
+    let holder = named(lease);
+    if holder.is_empty() {
+        let message = format!("the {name} was handed back and nobody took it: nacre does not run");
+        return Err(AREA.problem(message, logs));
     }
+    let ago = age(seen, lease).map_or_else(|| "never".to_owned(), |age| format!("{} s ago", age.as_secs()));
+    let message = format!("{holder} holds the lease and was last heard of {ago}: no process is leader");
+    Err(AREA.problem(message, logs))
+}
+
+fn named(lease: &Lease) -> String {
+    lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default()
+}
+
+fn is_live(seen: &Observed, lease: &Lease) -> bool {
+    !named(lease).is_empty() && age(seen, lease).is_some_and(|age| age <= promised(lease) + SKEW)
 }
 
 fn age(seen: &Observed, lease: &Lease) -> Option<Duration> {

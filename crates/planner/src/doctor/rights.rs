@@ -89,10 +89,14 @@ fn tenants(seen: &Observed, rbac: &Rbac, included: &[UserRole]) -> Vec<Finding> 
     if !degraded.is_empty() {
         findings.push(AREA.problem(
             format!("the roles {} give nothing on nacre's kinds: owners of namespaces cannot ask", some(&degraded)),
-            format!(
-                "{} puts the labels of {EDIT} and {VIEW} back; to leave roles out on purpose: kubectl nacre install --aggregate-to",
+            if seen.by_oadp() {
                 seen.installer()
-            ),
+            } else {
+                format!(
+                    "{} puts the labels of {EDIT} and {VIEW} back; to leave roles out on purpose: kubectl nacre install --aggregate-to",
+                    seen.installer()
+                )
+            },
         ));
     }
     // What one of them includes, those above it include too.

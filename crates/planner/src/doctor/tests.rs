@@ -95,6 +95,7 @@ pub(super) fn healthy() -> Observed {
         controllers: Reading::Found(vec![own]),
         lease: Reading::Found(read(json!({"spec": {"holderIdentity": "velero/non-admin-controller-1_a",
             "leaseDurationSeconds": 10, "renewTime": "2026-11-15T12:00:18.000000Z"}}))),
+        lease_in_secret: Reading::Absent,
         installed: INSTALLED.clone(),
         record: Reading::Absent,
         webhook: Reading::Found(configuration),
@@ -104,6 +105,7 @@ pub(super) fn healthy() -> Observed {
         policy: policy("storageLocations: {requireApproval: true}"),
         last_policy: LastPolicy::default(),
         rbac: Reading::Found(roles(&[])),
+        unserved: Vec::new(),
         kubevirt: Reading::Found(()),
     }
 }
@@ -283,7 +285,7 @@ fn velero_is_there_runs_and_does_what_tenants_need() {
     ");
 }
 
-fn healthy_lease(now: &str) -> Reading<Lease> {
+pub(super) fn healthy_lease(now: &str) -> Reading<Lease> {
     Reading::Found(read(json!({"spec": {"holderIdentity": "velero/non-admin-controller-1_a",
         "leaseDurationSeconds": 10, "renewTime": now}})))
 }
@@ -330,7 +332,7 @@ fn storage_is_there_and_can_be_written_to() {
 #[test]
 fn one_controller_acts_and_it_is_nacre() {
     insta::assert_snapshot!(sick(|seen| seen.lease = Reading::Absent), @r"
-    Nacre Problem: nobody holds the lease nacre in kube-system: nacre does not run, or may not use leases
+    Nacre Problem: nobody holds the lease nacre in kube-system: nacre does not run
       -> kubectl logs -n velero deployment/non-admin-controller
     Admission Warning: the webhook is set up, but nacre does not run: a bad request is stored first and refused by its condition
       -> start nacre; see above

@@ -41,7 +41,7 @@ pub use parts::Part;
 pub use program::{CONTROLLER, program, webhook};
 pub use record::RECORD;
 pub(crate) use roles::TENANT_KINDS;
-pub use roles::{LEASE, LEASE_NAMESPACE, SERVICE_ACCOUNT, roles};
+pub use roles::{LEASE, LEASE_NAMESPACE, LEASE_SECRET, SERVICE_ACCOUNT, roles};
 use serde_json::{Value, json};
 pub use settings::{Memory, Settings};
 pub use values::{DEFAULT_NAMESPACE, Values, current, place, settle};

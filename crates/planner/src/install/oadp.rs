@@ -1,7 +1,10 @@
 //! What nacre needs on OADP beyond the role that OADP ships for the Go controller: computed from nacre's own roles and that
 //! role, so that it is never more than the difference. Each part has the consequence of leaving it out.
 
+use std::sync::LazyLock;
+
 use api::Kind;
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
 use super::roles::{EDITORS, LEASE_NAMESPACE, roles};
@@ -11,27 +14,8 @@ use crate::Object;
 /// The name of the extra roles and their bindings.
 pub const EXTRAS: &str = "nacre-oadp";
 
-const ALL: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
-const READ: [&str; 3] = ["get", "list", "watch"];
-const STATUS: [&str; 3] = ["get", "patch", "update"];
-
-/// The kinds that OADP ships.
-const OADP_KINDS: [Kind; 5] = [
-    Kind::NonAdminBackup,
-    Kind::NonAdminRestore,
-    Kind::NonAdminBackupStorageLocation,
-    Kind::NonAdminBackupStorageLocationRequest,
-    Kind::NonAdminDownloadRequest,
-];
-
-/// Velero's kinds that OADP's role has in full.
-const VELERO_KINDS: [Kind; 5] = [
-    Kind::Backup,
-    Kind::BackupStorageLocation,
-    Kind::DeleteBackupRequest,
-    Kind::DownloadRequest,
-    Kind::Restore,
-];
+/// The rules of OADP's role for its controller.
+const OADP_ROLE: &str = include_str!("oadp-role.yaml");
 
 /// A permission that OADP's role leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,22 +33,12 @@ pub struct Gap {
 }
 
 /// Which verbs OADP's role has for a resource, in all namespaces.
-fn oadp_grants(group: &str, resource: &str) -> &'static [&'static str] {
-    let (plural, part) = resource.split_once('/').unwrap_or((resource, ""));
-    let among = |kinds: &[Kind]| kinds.iter().any(|kind| kind.group() == group && kind.plural() == plural);
-    let volumes = [Kind::PodVolumeBackup, Kind::PodVolumeRestore, Kind::DataUpload, Kind::DataDownload];
-    if part == "status" {
-        return if among(&OADP_KINDS) || among(&[Kind::BackupStorageLocation]) { &STATUS } else { &[] };
-    }
-    if among(&OADP_KINDS) || among(&VELERO_KINDS) || among(&[Kind::Secret]) {
-        &ALL
-    } else if among(&[Kind::Namespace]) || among(&volumes) {
-        &READ
-    } else if among(&[Kind::DataProtectionApplication]) {
-        &["list"]
-    } else {
-        &[]
-    }
+fn oadp_grants(group: &str, resource: &str) -> Vec<String> {
+    static RULES: LazyLock<Vec<PolicyRule>> =
+        LazyLock::new(|| serde_saphyr::from_str(OADP_ROLE).unwrap_or_default());
+    let names = |list: &Option<Vec<String>>, name: &str| list.iter().flatten().any(|one| one == name);
+    let about = |rule: &&PolicyRule| names(&rule.api_groups, group) && names(&rule.resources, resource);
+    RULES.iter().filter(about).flat_map(|rule| rule.verbs.clone()).collect()
 }
 
 /// Everything that OADP's role leaves out, with Velero in this namespace.
@@ -87,7 +61,7 @@ fn gaps_of(namespace: &str, rule: &Value) -> Vec<Gap> {
     let resources = words("resources").into_iter();
     let found = resources.map(|resource| {
         let granted = oadp_grants(&group, &resource);
-        let verbs = words("verbs").into_iter().filter(|verb| !granted.contains(&verb.as_str())).collect();
+        let verbs = words("verbs").into_iter().filter(|verb| !granted.contains(verb)).collect();
         let (namespace, group) = (namespace.to_owned(), group.clone());
         Gap { namespace, group, resource, names: words("resourceNames"), verbs }
     });
@@ -106,7 +80,7 @@ impl Gap {
                 "there is no policy but that of the DataProtectionApplication, restores from tenants' own storage are \
                  refused, and nothing is adopted"
             }
-            "leases" => "there is no leader election: run one replica, as OADP does",
+            "leases" => "the record of the leader is in a Secret, and a new leader starts 10 s later",
             "serverstatusrequests" => {
                 "nacre does not know Velero's version, so backups in tenants' storage are not imported. With it they are \
                  from Velero 1.18.3 on"
@@ -200,11 +174,21 @@ mod tests {
                                 && (gap.group.as_str(), gap.resource.as_str()) == (group, resource)
                                 && gap.verbs.iter().any(|one| one == verb)
                         });
-                        assert!(oadp_grants(group, resource).contains(&verb) != extra, "{verb} {resource}");
+                        assert!(
+                            oadp_grants(group, resource).contains(&verb.to_owned()) != extra,
+                            "{verb} {resource}"
+                        );
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn oadps_role_is_read() {
+        assert_eq!(oadp_grants("velero.io", "backupstoragelocations/status"), ["get", "patch", "update"]);
+        assert_eq!(oadp_grants("", "namespaces"), ["get", "list", "watch"]);
+        assert_eq!(oadp_grants("", "configmaps"), [""; 0]);
     }
 
     #[test]

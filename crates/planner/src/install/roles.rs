@@ -17,6 +17,8 @@ pub(super) const EDITORS: &str = "nonadminbackup-editor-role";
 pub const LEASE_NAMESPACE: &str = "kube-system";
 /// Name of the lease.
 pub const LEASE: &str = "nacre";
+/// The Secret in Velero's namespace that takes its place where nacre may not use Leases.
+pub const LEASE_SECRET: &str = "nacre-lease";
 
 const WATCH: &[&str] = &["list", "watch"];
 const READ: &[&str] = &["get", "list", "watch"];

@@ -7,7 +7,7 @@ use super::decide::{Decision, by_operator};
 use super::found::{Found, is_ours, release, target};
 use super::operator::OPERATOR;
 use super::record::RECORD;
-use super::roles::{LEASE, LEASE_NAMESPACE};
+use super::roles::{LEASE, LEASE_NAMESPACE, LEASE_SECRET};
 use crate::admission::certificate;
 use crate::{Action, Plan, Target, backup, kubevirt, policy, requester, restore, turns, usage, velero_view};
 
@@ -117,6 +117,7 @@ fn going(seen: &Observed<'_>, kinds: &[Kind]) -> Vec<Action> {
 pub fn left_behind(namespace: &str) -> Vec<(Kind, String, String)> {
     let in_velero_namespace = [
         (Kind::Secret, certificate::SECRET),
+        (Kind::Secret, LEASE_SECRET),
         (Kind::ConfigMap, velero_view::RECORD),
         (Kind::ConfigMap, RECORD),
         (Kind::Lease, OPERATOR),

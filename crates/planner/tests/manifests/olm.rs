@@ -145,8 +145,8 @@ fn service_version(controller: &[Object], settings: &Settings) -> Value {
 }
 
 const DESCRIPTION: &str = "nacre lets the owner of a namespace back it up and restore it with Velero, without being a cluster administrator.\n\n\
-    Install it into Velero's namespace, with an OperatorGroup for that namespace. Then apply the admission policies, which no \
-    bundle can hold:\n\n    kubectl nacre render --only admission -n velero | kubectl apply --server-side -f -\n\n\
+    Install it into Velero's namespace, with an OperatorGroup for that namespace. Then apply the admission policies and the record of who asks, which no \
+    bundle can hold (from Kubernetes 1.36 on `requester` instead of `requester-webhook`):\n\n    kubectl nacre render --only admission,requester-webhook -n velero | kubectl apply --server-side -f -\n\n\
     Do not install it on OADP, which ships the same kinds: set `unsupportedOverrides.nonAdminControllerImageFqin` there.\n";
 
 fn owned(definition: &Object) -> Value {

@@ -1,0 +1,203 @@
+//! nacre on OADP: with OADP's own role the record of the leader is in a Secret, and with the one command that `doctor`
+//! prints every story works.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::velero::Backup;
+use api::{DataProtectionApplication, NonAdminBackup, NonAdminRestore, NonAdminSchedule, condition, labels};
+use bed::{Bed, eventually};
+use e2e::two_replicas::{BRISK, created, leads, only_holders_act};
+use e2e::{TestCluster, VELERO};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use super::requester::operator;
+
+const TIMEOUT: Duration = Duration::from_mins(3);
+const ADP: &str = "openshift-adp";
+
+/// Who holds the Lease, and whether there is a Secret in its place.
+async fn records(test_cluster: &TestCluster) -> Result<(Option<String>, bool)> {
+    let client = test_cluster.bed.client().await?;
+    let lease = Api::<Lease>::namespaced(client.clone(), "kube-system").get_opt("nacre").await?;
+    let secret = Api::<Secret>::namespaced(client, test_cluster.velero()).get_opt("nacre-lease").await?;
+    Ok((lease.and_then(|lease| lease.spec?.holder_identity), secret.is_some()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn under_oadps_role_one_of_two_replicas_acts_and_both_move_to_the_lease_once_they_may() -> Result<()> {
+    let test_cluster = TestCluster::build_as_oadp().await?;
+    test_cluster.configure_oadp(json!({})).await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let mark = test_cluster.bed.audit().mark().await?;
+    let first = test_cluster.launch("first", VELERO, &test_cluster.account_of(VELERO).await?, &BRISK)?;
+    leads(&first, true).await?;
+    let second = test_cluster.launch("second", VELERO, &test_cluster.account_of(VELERO).await?, &BRISK)?;
+    second.until_ready().await?;
+    let names_it = async || {
+        let details = second.details().await?;
+        ensure!(details.contains("standby: velero/first_"), "{details}");
+        anyhow::Ok(())
+    };
+    eventually("the second to say who leads", TIMEOUT, names_it).await?;
+    shop.back_up("before").await?;
+    created(&shop, "before").await?;
+    ensure!(records(&test_cluster).await? == (None, true), "by the Secret");
+
+    // kill -9: the other waits until the record has run out.
+    first.process.kill().await?;
+    shop.back_up("after").await?;
+    created(&shop, "after").await?;
+    leads(&second, true).await?;
+    let third = test_cluster.launch("third", VELERO, &test_cluster.account_of(VELERO).await?, &BRISK)?;
+    third.until_ready().await?;
+    only_holders_act(&test_cluster.bed.audit().since(mark).await?)?;
+
+    // An administrator gives it more: whoever leads goes on, by the Lease.
+    test_cluster.apply_parts("oadp").await?;
+    let moved = async || {
+        let records = records(&test_cluster).await?;
+        let by_lease = records.0.as_deref().is_some_and(|holder| holder.starts_with("velero/second_"));
+        ensure!(by_lease && !records.1, "{records:?}: {}", second.details().await?);
+        anyhow::Ok(())
+    };
+    eventually("the leader to go by the Lease", TIMEOUT, moved).await?;
+    leads(&second, true).await?;
+    leads(&third, false).await?;
+    ensure!(second.process.terminate(TIMEOUT).await? == Some(0), "it ends in peace");
+    leads(&third, true).await?;
+    shop.back_up("later").await?;
+    created(&shop, "later").await?;
+    only_holders_act(&test_cluster.bed.audit().since(mark).await?)
+}
+
+/// As OADP's operator makes it. There are no nodes: nacre runs outside the cluster.
+async fn deployment(test_cluster: &TestCluster) -> Result<()> {
+    let dpa = test_cluster.admin::<DataProtectionApplication>().await?.get("dpa").await?;
+    let owner = json!([{"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication", "name": "dpa",
+        "uid": dpa.metadata.uid}]);
+    let labels = json!({"control-plane": "non-admin-controller"});
+    let pod = json!({"serviceAccountName": "non-admin-controller",
+        "containers": [{"name": "nac", "image": "registry.example/nacre:1"}]});
+    let body = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "non-admin-controller", "namespace": ADP, "ownerReferences": owner},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod}}});
+    test_cluster.bed.apply(&[serde_json::from_value(body)?]).await?;
+    let pods = json!({"status": {"replicas": 1, "readyReplicas": 1, "availableReplicas": 1}});
+    let deployments = test_cluster.admin::<Deployment>().await?;
+    deployments.patch_status("non-admin-controller", &PatchParams::default(), &Patch::Merge(pods)).await?;
+    Ok(())
+}
+
+/// What `doctor` finds, by an administrator.
+async fn doctor(test_cluster: &TestCluster) -> Result<Vec<Value>> {
+    let output = tokio::process::Command::new(e2e::command_line()?)
+        .args(["doctor", "-o", "json", "-n", ADP])
+        .env("KUBECONFIG", test_cluster.bed.kubeconfig())
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    let diagnosis: Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    Ok(diagnosis["findings"].as_array().cloned().unwrap_or_default())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_extra_role_every_story_works() -> Result<()> {
+    let bed = Bed::builder().with_velero().velero_namespace(ADP);
+    let test_cluster = TestCluster::build_as_oadp_on(bed).await?;
+    test_cluster.configure_oadp(json!({})).await?;
+    deployment(&test_cluster).await?;
+    let fixes = doctor(&test_cluster).await?;
+    let fixes: Vec<_> = fixes.iter().filter_map(|one| one["fix"].as_str()).collect();
+    let parts = "oadp,admission,requester";
+    let command = format!("kubectl nacre render --only {parts} -n {ADP} | kubectl apply --server-side -f -");
+    ensure!(fixes.contains(&command.as_str()), "{fixes:#?}");
+    let others = fixes.iter().filter(|fix| fix.contains("nacre render") && **fix != command);
+    ensure!(others.count() == 0, "one command is enough: {fixes:#?}");
+
+    test_cluster.apply_parts(parts).await?;
+    test_cluster.until_policies_are_in_force().await?;
+    test_cluster.until_recorded().await?;
+    test_cluster.set_policy("schedules: {spread: 0}\n").await?;
+    let nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
+    let spec = json!({"schedule": "* * * * *", "retention": {"keepLast": 1}, "template": {"backupSpec": {}}});
+    shop.create::<NonAdminSchedule>("often", json!({ "spec": spec })).await?;
+
+    // A restore from storage of one's own.
+    shop.keep_keys("keys", &test_cluster.bed.store()?.credentials()).await?;
+    shop.bring_bucket("bucket", "shop-bucket", "keys").await?;
+    shop.location_available("bucket").await?;
+    let own = json!({"spec": {"backupSpec": {"storageLocation": "bucket"}}});
+    shop.create::<NonAdminBackup>("own", own).await?;
+    ensure!(shop.backup_ends("own").await? == "Completed");
+    shop.delete::<ConfigMap>("prices").await?;
+    shop.gone::<ConfigMap>("prices").await?;
+    shop.restore("back", "own").await?;
+    ensure!(shop.restore_ends("back").await? == "Completed");
+    shop.api::<ConfigMap>().get("prices").await?;
+
+    // Who asked is recorded and checked.
+    let named = shop.backup_starts("own").await?;
+    let velero = test_cluster.admin::<Backup>().await?.get(&named).await?;
+    ensure!(velero.annotations().get(labels::REQUESTER).is_some_and(|who| who == "ada"), "{velero:?}");
+    let eve = operator(&test_cluster, "shop", "eve").await?;
+    eve.restore("hers", "own").await?;
+    let permitted = eve
+        .wait("the check of permissions", "hers", |restore: Option<&NonAdminRestore>| {
+            condition::get(&restore?.status.as_ref()?.conditions, condition::REQUESTER_PERMITTED).cloned()
+        })
+        .await?;
+    ensure!(permitted.message.contains("\"eve\""), "{permitted:?}");
+
+    // Events and the schedule.
+    let events = Api::<Event>::namespaced(test_cluster.bed.client().await?, "shop");
+    let seen = async || {
+        let found = events.list(&ListParams::default()).await?.items;
+        let ours = found
+            .iter()
+            .filter(|event| event.regarding.as_ref().and_then(|about| about.name.as_deref()) == Some("own"));
+        ensure!(ours.count() > 0, "{} Events, and none about the backup", found.len());
+        let schedule = shop.api::<NonAdminSchedule>().get("often").await?.status.unwrap_or_default();
+        ensure!(schedule.last_good_backup.is_some(), "{schedule:?}");
+        anyhow::Ok(())
+    };
+    eventually("Events and a run of the schedule", TIMEOUT, seen).await?;
+
+    // The lease is held, and nothing is missing.
+    let (holder, secret) = records(&test_cluster).await?;
+    ensure!(
+        holder.is_some_and(|holder| holder.starts_with("openshift-adp/nacre_")) && !secret,
+        "the Lease is not held"
+    );
+    let details = nacre.details().await?;
+    let body = details.split("\r\n\r\n").nth(1).unwrap_or_default();
+    // What OADP's CRDs do not know is no matter of permissions.
+    let of_crds =
+        |line: &str| line.starts_with("nonadminbackups are shown without some of Velero's status fields");
+    let lines: Vec<_> = body.lines().filter(|line| !line.trim().is_empty() && !of_crds(line)).collect();
+    ensure!(lines == ["ok", "leader: this process holds the lease"], "{details}");
+    let findings = doctor(&test_cluster).await?;
+    let says = |verdict: &str, message: &str| {
+        let found = |one: &&Value| {
+            one["verdict"] == verdict && one["message"].as_str().is_some_and(|text| text.contains(message))
+        };
+        findings.iter().any(|one| found(&one))
+    };
+    ensure!(says("ok", "has every permission that nacre uses"), "{findings:#?}");
+    ensure!(says("ok", "openshift-adp/nacre_"), "{findings:#?}");
+    ensure!(
+        !findings.iter().any(|one| one["fix"].as_str().is_some_and(|fix| fix.contains("nacre render"))),
+        "{findings:#?}"
+    );
+    Ok(())
+}
