@@ -181,14 +181,14 @@ pub const EVENTS: &[Reason] = &[
         "RolesContested",
         OF_SETTINGS,
         Symptom::Administrators,
-        "Somebody else keeps changing a role for live migration. nacre waits ten minutes before it tries again.",
+        "Somebody else keeps changing a role for live migration. nacre retries after ten minutes.",
         "Find the other controller, for example GitOps with another version of the role, and let one of the two manage it.",
     ),
     reason(
         "GuardContested",
         OF_SETTINGS,
         Symptom::Administrators,
-        "Somebody else keeps changing the guard of live migration. nacre waits ten minutes before it tries again.",
+        "Somebody else keeps changing the guard of live migration. nacre retries after ten minutes.",
         "Find the other controller, and let one of the two manage the policies.",
     ),
     reason(

@@ -103,7 +103,7 @@ pub(crate) async fn end_unfinished(
         let (about, name) = (Key::new(target.kind, &target.namespace, &target.name), target.name.clone());
         warn!(name, "restore: Velero does not finish it: ending it");
         match executor.execute(&about, &Plan::done().then(Action::Patch(target, body))).await {
-            Ok(_) => metrics.gave_up(),
+            Ok(()) => metrics.gave_up(),
             Err(failure) => {
                 warn!(name, failure = %chain(&failure), "restore: write failed; retrying in 30s");
             }

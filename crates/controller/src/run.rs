@@ -153,19 +153,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         "Velero version",
         engine::poll_velero_version(client, namespace, cluster.clone(), leadership.clone()),
     );
-    supervisor.spawn("sync", chores::synchronise(cluster.clone(), leadership.clone()));
-    supervisor.spawn(
-        "unfinished restores",
-        chores::end_unfinished(
-            cluster.clone(),
-            executor.clone(),
-            leadership.clone(),
-            context.metrics.clone(),
-        ),
-    );
-    if everything_seen {
-        supervisor.spawn("garbage collection", chores::collect(cluster, executor, leadership.clone()));
-    }
+    start_chores(&supervisor, &context, everything_seen);
     for number in 0..args.workers.max(1) {
         supervisor.spawn(format!("worker {number}"), worker(context.clone()));
     }
@@ -181,6 +169,20 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         warn!("writes in flight did not finish; the lease is left to run out");
     }
     outcome
+}
+
+/// Starts what is done periodically. Without having seen everything, nothing is deleted for a missing owner.
+fn start_chores(supervisor: &Supervisor, shared: &Shared, everything_seen: bool) {
+    let Shared { cluster, executor, leadership, metrics, .. } = shared;
+    let (cluster, executor, leadership) = (|| cluster.clone(), || executor.clone(), || leadership.clone());
+    supervisor.spawn("sync", chores::synchronise(cluster(), leadership()));
+    supervisor.spawn(
+        "unfinished restores",
+        chores::end_unfinished(cluster(), executor(), leadership(), metrics.clone()),
+    );
+    if everything_seen {
+        supervisor.spawn("garbage collection", chores::collect(cluster(), executor(), leadership()));
+    }
 }
 
 /// The cluster of which nothing is known but how it is reached, and whether Velero is for tenants alone.
