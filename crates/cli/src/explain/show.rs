@@ -94,7 +94,7 @@ fn changes(answer: &Explanation) -> String {
 /// How the data of each claim would be saved, and why.
 fn volumes(answer: &Explanation) -> String {
     let of = |volume: &ClaimMethod| format!("  volume data of claim {:?}: {}", volume.claim, volume.method);
-    let warning = answer.not_restorable.map(|lost| format!("  {} {lost}", style::bad("warning:")));
+    let warning = answer.not_restorable.as_ref().map(|lost| format!("  {} {lost}", style::bad("warning:")));
     lines(answer.volumes.iter().map(of).chain(warning))
 }
 
