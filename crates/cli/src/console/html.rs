@@ -201,7 +201,7 @@ pub(super) fn page(page: &Page) -> Markup {
 fn part_of_page(part: &Part) -> Markup {
     match part {
         Part::Lines(lines) => {
-            html! { div.card { @for line in lines { p { (anstream::adapter::strip_str(line).to_string()) } } } }
+            html! { div.card { @for line in lines { p { (capitalized(&anstream::adapter::strip_str(line).to_string())) } } } }
         }
         Part::Fields(fields) => html! {
             dl.fields { @for (name, value) in fields {
@@ -218,6 +218,13 @@ fn body_of_section(title: &str, body: &Body) -> Markup {
         @if let Some(found) = &body.table { (table(found, title, |_| None)) }
         @if !text.is_empty() { pre tabindex="0" { (text.trim_end()) } }
     }
+}
+
+/// A line of a terminal is a sentence on a page.
+fn capitalized(line: &str) -> String {
+    let line = line.trim_start();
+    let mut letters = line.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// A value that begins with a time shows it in the reader's zone, by the script.

@@ -89,8 +89,8 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     for (path, name, words) in [
         ("usage", "33-usage", "browser-mill"),
         ("policy", "34-policy", "storageLocations.requireApproval"),
-        ("doctor", "35-doctor", "Velero"),
-        ("migration", "30-migration", "Nobody can migrate"),
+        ("doctor", "35-doctor", "admission policies are there and current"),
+        ("migration", "30-migration", "rolebinding/admin-cat -> clusterrole/admin"),
     ] {
         his.open(&admin.page(&format!("/admin/{path}"))).await?;
         his.sees(words).await?;

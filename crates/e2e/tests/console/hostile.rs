@@ -26,7 +26,7 @@ fn repeated(type_: &str, reason: &str) -> Value {
 
 async fn hostile(tenant: &Tenant<'_>) -> Result<()> {
     let notes = json!({"annotations": {"note": EVIL}});
-    let backup = json!({"metadata": notes, "spec": {"backupSpec": {"storageLocation": EVIL, "labelSelector": {"matchLabels": {"app": "x"}}}}});
+    let backup = json!({"metadata": notes, "spec": {"backupSpec": {"storageLocation": "hostile", "labelSelector": {"matchLabels": {"app": "x"}}}}});
     tenant.create::<NonAdminBackup>("hostile", backup).await?;
     let status = json!({"phase": "BackingOff", "conditions": repeated("Accepted", "InvalidBackupSpec")});
     play::<NonAdminBackup>(tenant, "hostile", status).await?;
@@ -84,11 +84,10 @@ async fn text_of_tenants_is_text_for_everybody() -> Result<()> {
         ("/new-backup", false),
     ];
     let pages = pages.map(|(path, shown)| (&theirs, owner.page(&format!("{namespace}{path}")), shown));
+    // The others read Velero's objects, which are not here: unit tests of the console open them.
     let administrators = [
         ("/admin/requests", false),
         ("/admin/requests/browser-loud/hostile", true),
-        ("/admin/queue", false),
-        ("/admin/usage", false),
         ("/admin/doctor", false),
         (namespace, true),
     ];

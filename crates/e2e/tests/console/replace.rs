@@ -34,7 +34,21 @@ async fn a_claim_is_replaced_after_its_namespace_was_written() -> Result<()> {
     browser.click("button[value=replace]").await?;
     browser.sees("write the name of the namespace, browser-undo, to confirm").await?;
     ensure!(tenant.api::<PersistentVolumeClaim>().get_opt("files").await?.is_some());
-    browser.open(&console.page("/ns/browser-undo/replace/good")).await?;
+    // Neither is it to agree to something else than what was shown: no claim, or no safety backup.
+    let page = console.page("/ns/browser-undo/replace/good");
+    for (choice, words) in [
+        ("input[name=claim]", "tick at least one of files"),
+        ("input[name=unsafe][value=yes]", "you have changed what the page showed"),
+    ] {
+        browser.open(&page).await?;
+        browser.click(choice).await?;
+        browser.write("#confirm", "browser-undo").await?;
+        browser.click("button[value=replace]").await?;
+        browser.sees(words).await?;
+    }
+    browser.sees("WITHOUT a safety backup").await?;
+    ensure!(tenant.api::<PersistentVolumeClaim>().get_opt("files").await?.is_some());
+    browser.open(&page).await?;
     browser.write("#confirm", "browser-undo").await?;
     browser.click("button[value=replace]").await?;
     browser.sees("Replacing from good").await?;

@@ -65,8 +65,14 @@ async function refresh() {
   running = true;
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-    if (!answer.ok) { location.reload(); return; }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (!answer.ok) {
+      // Signed out, or gone: the answer says which.
+      source?.close();
+      document.querySelector("main").replaceWith(page.querySelector("main"));
+      document.title = page.title;
+      return;
+    }
     const now = page.querySelector("#live");
     const here = document.querySelector("#live");
     if (!now || !here) { location.reload(); return; }

@@ -55,7 +55,9 @@ pub(super) fn buttons(person: &Person, path: &str, kinds: &[Kind]) -> Markup {
                 input type="hidden" name="csrf" value=(person.csrf);
                 @for (kind, words, _) in kinds { button.second name="do" value=(kind) { (words) } }
             }
-            p.hint { "Contents are the manifests of the namespace, Secrets included, without the data of volumes." }
+            @if kinds.iter().any(|(kind, ..)| *kind == "BackupContents") {
+                p.hint { "Contents are the manifests of the namespace, Secrets included, without the data of volumes." }
+            }
         }
     }
 }

@@ -172,14 +172,15 @@ pub(in crate::console) async fn preview(
 /// What would become of it, in one look.
 fn in_short(seen: &RestorePreview) -> Markup {
     let (words, counts) = seen.in_short();
-    let class = match seen.verdict {
-        "passes" => "good",
-        "refused" => "bad",
-        _ => "warning",
+    let (class, sentence) = match seen.verdict {
+        "passes" => ("good", format!("This restore {words}.")),
+        "refused" => ("bad", format!("This restore {words}.")),
+        "unknown" => ("warning", format!("Whether this restore would pass is not known: {words}.")),
+        _ => ("warning", format!("This restore {words}.")),
     };
     html! {
         div class={ "notice " (class) } {
-            p { b { "This restore: " (words) "." } @if let Some(why) = seen.reason() { " " (why) } }
+            p { b { (sentence) } @if let Some(why) = seen.reason() { " " (why) } }
             @if !counts.is_empty() { p { "Objects: " (counts) "." } }
         }
     }
@@ -210,7 +211,7 @@ fn what(choice: &Choice, seen: &RestorePreview) -> Markup {
                 }
                 @if kinds.iter().any(|kind| !kind.can_be_chosen) {
                     details {
-                        summary { "What never comes back" }
+                        summary { "What does not come back" }
                         ul.tree { @for kind in kinds.iter().filter(|kind| !kind.can_be_chosen) { (never(kind)) } }
                     }
                 }
