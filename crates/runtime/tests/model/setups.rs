@@ -427,7 +427,11 @@ pub(crate) fn turns_of_short_jobs() -> Setup {
         start.velero_completes_one_item(&name);
         start.settle();
     }
-    turns_in(start, "turns of short jobs", &["evil/b", "evil/c", "shop/a", "evil/d"])
+    let asked: &[&str] =
+        if full() { &["evil/b", "evil/c", "shop/a", "evil/d"] } else { &["evil/b", "evil/c", "shop/a"] };
+    let setup = turns_in(start, "turns of short jobs", asked);
+    // Without faults and wishes, so that it is quick enough for every run.
+    Setup { left: left([0, 0, 0, 0, 0], [1, 0, 0, 1, 0]), ..setup }
 }
 
 fn turns_in(mut start: World, name: &'static str, asked: &[&str]) -> Setup {
