@@ -246,8 +246,11 @@ fn plant(folder: &Path, name: &str, backup: &Value, hostile: &Hostile) -> Result
     Ok(())
 }
 
+/// The labels that a PodVolumeBackup has.
+const OF_VOLUMES: [&str; 3] = ["velero.io/backup-name", "velero.io/backup-uid", "velero.io/pvc-uid"];
+
 /// What is wrong with what Velero imported: anything but backups of the tenant's own that are over and carry nothing but
-/// what nacre gives.
+/// what nacre gives, and volumes of the tenant's own.
 fn imported(before: &Picture, after: &Picture) -> Vec<String> {
     let mut wrong = Vec::new();
     for ((resource, namespace, name), object) in
@@ -260,14 +263,26 @@ fn imported(before: &Picture, after: &Picture) -> Vec<String> {
                 .any(|start| label.starts_with(start))
         };
         let labels = metadata["labels"].as_object();
-        let fine = resource == "backups.velero.io"
-            && namespace == VELERO
-            && name.starts_with(&format!("{HOME}-"))
-            && object["spec"]["includedNamespaces"] == json!([HOME])
-            && object["spec"]["includeClusterResources"] != true
-            && metadata["finalizers"].is_null()
-            && metadata["ownerReferences"].is_null()
-            && labels.is_some_and(|labels| labels.keys().all(known));
+        let bare =
+            namespace == VELERO && metadata["finalizers"].is_null() && metadata["ownerReferences"].is_null();
+        let fine = bare
+            && match resource.as_str() {
+                "backups.velero.io" => {
+                    name.starts_with(&format!("{HOME}-"))
+                        && object["spec"]["includedNamespaces"] == json!([HOME])
+                        && object["spec"]["includeClusterResources"] != true
+                        && labels.is_some_and(|labels| labels.keys().all(known))
+                }
+                // A volume of the tenant's own, in its own storage. Velero gives it the uid of the backup it came with.
+                "podvolumebackups.velero.io" => {
+                    let storage = object["spec"]["backupStorageLocation"].as_str().unwrap_or_default();
+                    object["spec"]["pod"]["namespace"] == HOME
+                        && storage.starts_with(&format!("{HOME}-"))
+                        && labels
+                            .is_some_and(|labels| labels.keys().all(|label| OF_VOLUMES.contains(&&**label)))
+                }
+                _ => false,
+            };
         if !fine {
             wrong.push(format!("{resource} {namespace}/{name} was imported as {object}"));
         }
