@@ -185,8 +185,8 @@ impl NodeCluster {
         .await
     }
 
-    /// Makes the cluster what stories expect, whatever a story did to it: nacre installed and ready, a node agent, no
-    /// policy, no restrictions on Velero's namespace, and nothing in Velero's queue.
+    /// Makes the cluster what stories expect, whatever a story did to it: nacre installed and ready, a Velero that is
+    /// cluster-admin, a node agent, no policy, no restrictions on Velero's namespace, and nothing in Velero's queue.
     pub async fn tidy_up(&self) -> Result<()> {
         self.set_policy("").await?;
         self.node_agent(true).await?;
@@ -195,8 +195,24 @@ impl NodeCluster {
         if deployments.get_opt("non-admin-controller").await?.is_none() {
             self.install().await?;
         }
+        self.unfence().await?;
         self.nacre_pods_ready(2).await?;
         self.empty_velero_queue().await
+    }
+
+    /// Gives Velero cluster-admin back, if a story took it away and ended half-way.
+    async fn unfence(&self) -> Result<()> {
+        let velero = format!("--as=system:serviceaccount:{VELERO}:velero");
+        let may = ["auth", "can-i", "create", "namespaces", "--all-namespaces", &velero];
+        if self.site.kubectl(&may).await?.stdout.trim() == "yes" {
+            return Ok(());
+        }
+        let account = format!("--serviceaccount={VELERO}:velero");
+        let bind =
+            ["create", "clusterrolebinding", "velero-unfenced", "--clusterrole=cluster-admin", &account];
+        self.site.kubectl(&bind).await?.ok()?;
+        self.cli(&["install", "--fence=false", "--wait", "--timeout", "4m"]).await?.ok()?;
+        Ok(())
     }
 
     /// Removes what waits at Velero, and waits for what it works on: it does one thing after the other, and a story after

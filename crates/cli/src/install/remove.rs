@@ -22,14 +22,20 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
   kubectl nacre uninstall              the program, its roles and policies
   kubectl nacre uninstall --crds       the CRDs too, and with them every request of every tenant; asks first
   kubectl nacre uninstall --crds --yes the same without asking, where nobody can be asked
+  kubectl nacre uninstall --requests-only   only nacre's finalizers, and copies of Velero's objects, in tenant namespaces
   kubectl nacre uninstall --dry-run    what the first step would be, and what stays
 
 nacre's finalizers are removed, so that nothing is stuck. Velero's backups, restores and locations stay; copies of them
-in tenant namespaces are deleted. Run it before or after `helm uninstall`, for the objects that Helm does not know.")]
+in tenant namespaces are deleted. `helm uninstall` runs --requests-only itself; run this before or after it, for what
+else Helm does not know.")]
 pub(crate) struct Uninstall {
     /// Also remove the CRDs of nacre's kinds, and with them every request of every tenant. Asks first.
     #[arg(long)]
     crds: bool,
+
+    /// Only remove nacre's finalizers from requests, once the program has ended, and copies of Velero's objects.
+    #[arg(long, conflicts_with = "crds")]
+    requests_only: bool,
 
     #[command(flatten)]
     consent: Consent,
@@ -49,10 +55,17 @@ pub(crate) async fn uninstall(
     namespace: Option<&str>,
 ) -> Result<Outcome> {
     let client = &session.client;
-    let first = marked(client).await.context("looking at what is installed")?;
+    let alone = uninstall.requests_only;
+    // Whoever only lets requests go needs no permission to look at the rest.
+    let first =
+        if alone { Vec::new() } else { marked(client).await.context("looking at what is installed")? };
     let release = helm_release(&first).map(|(name, place)| (name.to_owned(), place.to_owned()));
     let settings = Settings { namespace: place(namespace, &first), ..Settings::default() };
-    let scope = if uninstall.crds { Scope::Definitions } else { Scope::Installation };
+    let scope = match (alone, uninstall.crds) {
+        (true, _) => Scope::Requests,
+        (false, true) => Scope::Definitions,
+        (false, false) => Scope::Installation,
+    };
     let lost = if uninstall.crds { lost(session).await? } else { None };
     if let Some(lost) = lost.as_ref().filter(|_| !uninstall.dry_run)
         && !agreed(&uninstall.consent, lost)?
@@ -63,11 +76,18 @@ pub(crate) async fn uninstall(
     let mut done = Vec::new();
     let mut reported = String::new();
     loop {
-        let found = remains(client, &settings.namespace).await.context("looking at what is installed")?;
+        let found = if alone {
+            Vec::new()
+        } else {
+            remains(client, &settings.namespace).await.context("looking at what is installed")?
+        };
         let working = at_work(client, &settings.namespace).await.context("looking for the program")?;
         let requests = with_finalizer(client).await.context("looking for requests")?;
-        let shown =
-            copies(client, &settings.namespace).await.context("looking for copies of Velero's objects")?;
+        let shown = match copies(client, &settings.namespace).await {
+            // Only where there are copies is there a permission for them.
+            Err(kube::Error::Api(status)) if alone && status.is_forbidden() => Vec::new(),
+            shown => shown.context("looking for copies of Velero's objects")?,
+        };
         let seen = Observed {
             scope,
             found: &found,
@@ -94,10 +114,11 @@ pub(crate) async fn uninstall(
             continue;
         }
         if uninstall.dry_run || decision.plan.actions.is_empty() {
-            if !uninstall.dry_run {
+            if !uninstall.dry_run && !alone {
                 crate::policy::egress::remove(session, &settings.namespace).await?;
             }
-            let mut remarks = kept(client, &settings.namespace, uninstall.crds).await?;
+            let mut remarks =
+                if alone { Vec::new() } else { kept(client, &settings.namespace, uninstall.crds).await? };
             remarks.extend(release.map(|(name, place)| {
                 format!("Helm's own record of release {name}; `helm uninstall {name} -n {place}` removes it")
             }));
@@ -114,7 +135,8 @@ pub(crate) async fn uninstall(
             for text in &answer.remarks {
                 remark(format_args!("kept: {text}"));
             }
-            print(session.format, &answer, || answer.table("nacre is not installed"), || answer.names())?;
+            let nothing = if alone { "nothing to let go of" } else { "nacre is not installed" };
+            print(session.format, &answer, || answer.table(nothing), || answer.names())?;
             return Ok(Outcome::Good);
         }
         if Instant::now() > deadline {

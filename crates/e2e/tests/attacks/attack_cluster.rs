@@ -24,6 +24,11 @@ overrides:
     storageLocations: { endpoints: { allow: [] } }
   - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-h12 } }
     storageLocations: { endpoints: { allow: [] } }
+  - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-weak } }
+    storageLocations:
+      maxPerNamespace: 20
+      allowInsecureSkipTLSVerify: true
+      endpoints: { allow: ['127.0.0.3'] }
   - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-f1 } }
     backup: { maxPerNamespace: 5, maxActivePerNamespace: 2 }
   - selector: { matchLabels: { kubernetes.io/metadata.name: attacker-c13 } }

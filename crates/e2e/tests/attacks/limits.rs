@@ -80,6 +80,15 @@ pub(crate) async fn f1_more_backups_than_their_share(attack_cluster: &AttackClus
     let count = backups.iter().filter(mine).count();
     ensure!(count <= 5, "{count} backups at once where five are allowed");
     ensure!(count > 0, "none at all");
+
+    // The planted weakness: without the limit there are more.
+    let other = attack_cluster.attacker("f1-weak").await?;
+    for number in 0..6 {
+        other.back_up(&format!("b{number}")).await?;
+    }
+    for number in 0..6 {
+        other.backup_starts(&format!("b{number}")).await?;
+    }
     Ok(())
 }
 

@@ -58,6 +58,7 @@ fn main() -> Result<ExitCode> {
             c4_a_credential_that_falls_back_to_the_clusters_own,
             c5_a_setting_that_names_the_administrators_file,
             c7_an_endpoint_inside_the_cluster,
+            c7_h12_c8_c17_with_the_rules_off_such_locations_reach_velero,
             c8_transport_security_switched_off,
             c9_a_prefix_that_climbs_out,
             c13_a_request_for_approval_that_approves_itself,

@@ -226,6 +226,38 @@ pub(crate) async fn c8_transport_security_switched_off(attack_cluster: &AttackCl
     locations_refused(attack_cluster, "c8", attempts).await
 }
 
+/// The planted weaknesses: where the policy has these rules off, the same locations reach Velero.
+pub(crate) async fn c7_h12_c8_c17_with_the_rules_off_such_locations_reach_velero(
+    attack_cluster: &AttackCluster,
+) -> Result<()> {
+    let mallory = attack_cluster.attacker("weak").await?;
+    keys(&mallory).await?;
+    let inside = |url: &str| json!({"region": "eu-west-1", "s3ForcePathStyle": "true", "s3Url": url});
+    let mut skipped = inside("https://127.0.0.3:9");
+    skipped["insecureSkipTLSVerify"] = json!("true");
+    let mut attempts = vec![inside("http://127.0.0.3:9"), skipped];
+    // More than the three that others may have.
+    attempts.extend((0..3).map(|_| inside("http://127.0.0.3:9")));
+    for (number, config) in attempts.into_iter().enumerate() {
+        let (name, bucket) = (format!("l{number}"), json!({"bucket": format!("bucket-{number}")}));
+        let spec = aws(json!({"config": config, "objectStorage": bucket}));
+        let spec = json!({"spec": {"backupStorageLocationSpec": spec}});
+        mallory.create::<NonAdminBackupStorageLocation>(&name, spec).await?;
+        mallory
+            .location_is("it to be handed over", &name, |status| {
+                status.velero_backup_storage_location.as_ref().is_some_and(|velero| velero.name.is_some())
+            })
+            .await?;
+    }
+    // Velero would go on trying to reach them.
+    for number in 0..5 {
+        let name = format!("l{number}");
+        mallory.delete::<NonAdminBackupStorageLocation>(&name).await?;
+        mallory.gone::<NonAdminBackupStorageLocation>(&name).await?;
+    }
+    Ok(())
+}
+
 /// C9: a prefix that leaves the tenant's folder (`../victim`)
 pub(crate) async fn c9_a_prefix_that_climbs_out(attack_cluster: &AttackCluster) -> Result<()> {
     let prefixes = ["../victim/velero", "a/../../victim", "/victim", "a//b", "./a", ".."];

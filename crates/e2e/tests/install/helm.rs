@@ -1,14 +1,20 @@
 //! The chart: the same objects as `render`, installed and removed by the real helm.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use bed::Bed;
+use bed::{Bed, eventually};
 use e2e::deploy;
-use serde_json::Value;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
 
 use crate::life::nacre;
 use crate::traces::traces;
+
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Without a cluster, Helm does not know what the API server serves.
 const MUTATION: &str = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy";
@@ -57,7 +63,7 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
             ][..],
         ),
     ] {
-        let template = ["template", "nacre", &chart, "-n", namespace, "--include-crds"];
+        let template = ["template", "nacre", &chart, "-n", namespace, "--include-crds", "--no-hooks"];
         let templated = by_name(&bed.helm(&[&template[..], known, values].concat()).await?.ok()?)?;
         let (success, rendered, words) = nacre(bed, &[&["render", "-n", namespace], flags].concat()).await?;
         ensure!(success, "{words}");
@@ -98,9 +104,20 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
     ensure!(!success && words.contains(plain), "{words}");
     bed.helm(&["upgrade", "nacre", &chart, "-n", "velero", "--set", "replicas=1"]).await?.ok()?;
     ensure!(bed.kubectl(&["get", "pdb", "-n", "velero", "-o", "name"]).await?.ok()?.trim().is_empty());
-    // Helm knows nothing of finalizers: what it leaves, the command line finds.
+    // Helm knows nothing of finalizers: the last thing it runs does.
+    held(bed, "with-helm").await?;
+    let uninstall = ["uninstall", "nacre", "-n", "velero", "--timeout", "3m"];
+    let (uninstalled, let_go) = tokio::join!(bed.helm(&uninstall), play_the_hook(bed));
+    ensure!(let_go?.trim() == "let go of nonadminbackup/with-helm in shop");
+    uninstalled?.ok()?;
+    free(bed, "with-helm").await?;
+    let hooks = "job,serviceaccount,role,rolebinding,clusterrole,clusterrolebinding";
+    let left = bed.kubectl(&["get", hooks, "-A", "-o", "name"]).await?.ok()?;
+    ensure!(!left.contains("nacre-uninstall"), "{left}");
+    // Without it, the command line finds what is left.
+    bed.helm(&["install", "nacre", &chart, "-n", "velero"]).await?.ok()?;
     held(bed, "after-helm").await?;
-    bed.helm(&["uninstall", "nacre", "-n", "velero"]).await?.ok()?;
+    bed.helm(&["uninstall", "nacre", "-n", "velero", "--no-hooks"]).await?.ok()?;
     ensure!(bed.kubectl(&deployments).await?.ok()?.trim().is_empty());
     ensure!(
         bed.kubectl(&["get", "nonadminbackups", "-A"]).await?.success,
@@ -119,10 +136,33 @@ pub(crate) async fn the_chart_does_the_same(bed: &Bed) -> Result<()> {
     free(bed, "before-helm").await?;
     let left = traces(bed).await?;
     ensure!(left == ["Secret velero/sh.helm.release.v1.nacre.v1"], "{left:#?}");
-    bed.helm(&["uninstall", "nacre", "-n", "velero"]).await?.ok()?;
+    bed.helm(&["uninstall", "nacre", "-n", "velero", "--no-hooks"]).await?.ok()?;
     let releases = bed.helm(&["list", "-n", "velero", "--all", "--short"]).await?.ok()?;
     ensure!(releases.trim().is_empty(), "{releases}");
     Ok(())
+}
+
+/// Does what the pod of Helm's last Job would do on a node, with no other permissions than the pod has. Returns what it
+/// printed.
+async fn play_the_hook(bed: &Bed) -> Result<String> {
+    let pods = Api::<Pod>::namespaced(bed.client().await?, "velero");
+    let of_job = ListParams::default().labels("batch.kubernetes.io/job-name=nacre-uninstall");
+    let pod = eventually("the Job's pod", TIMEOUT, async || {
+        pods.list(&of_job).await?.items.pop().context("there is none yet")
+    })
+    .await?;
+    let spec = pod.spec.clone().context("a spec")?;
+    let account = spec.service_account_name.clone().context("an account")?;
+    let container = &spec.containers[0];
+    ensure!(container.command.as_deref() == Some(&["/kubectl-nacre".to_owned()]), "{container:?}");
+    let user = format!("system:serviceaccount:velero:{account}");
+    let args = container.args.clone().unwrap_or_default();
+    let args: Vec<&str> = args.iter().map(String::as_str).chain(["--as", &user]).collect();
+    let (success, done, words) = nacre(bed, &args).await?;
+    ensure!(success, "{words}");
+    let ended = Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
+    pods.patch_status(&pod.name_any(), &PatchParams::default(), &ended).await?;
+    Ok(done)
 }
 
 /// A request as nacre leaves it.

@@ -147,6 +147,17 @@ async fn viewers_get_no_download_links(bed: &Bed) -> Result<()> {
     let (success, _, words) = nacre(bed, &["backup", "logs", "b", "-n", "shop", "--as=vic"]).await?;
     let clear = "the log cannot be fetched: you may not create NonAdminDownloadRequests in namespace shop";
     ensure!(!success && words.contains(clear) && !words.contains("could not be removed"), "{words}");
+
+    // The planted weakness: a role of somebody else's that `view` includes.
+    bed.apply_yaml(
+        "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: links, labels: \
+         {rbac.authorization.k8s.io/aggregate-to-view: \"true\"}}, \
+         rules: [{apiGroups: [oadp.openshift.io], resources: [nonadmindownloadrequests], verbs: [get]}]}",
+    )
+    .await?;
+    bed.wait_allowed("vic", "shop", "get", GROUP, LINKS).await?;
+    links.get("contents").await?;
+    bed.kubectl(&["delete", "clusterrole", "links"]).await?.ok()?;
     owners.delete("contents", &kube::api::DeleteParams::default()).await?;
     Ok(())
 }

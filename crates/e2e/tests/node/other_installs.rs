@@ -37,11 +37,20 @@ async fn the_chart_installs_what_brings_a_volume_back_and_removes_it() -> Result
         .await?
         .ok()?;
     cluster.nacre_pods_ready(2).await?;
+    // Who may bring storage is for administrators to say.
+    cluster.set_policy("storageLocations: { requireApproval: true }").await?;
     // The leader writes the certificate of the webhook a moment later.
-    eventually("doctor to find nothing", PATIENCE, async || cluster.cli(&["doctor"]).await?.with_code(0))
+    eventually("doctor to find no problem", PATIENCE, async || cluster.cli(&["doctor"]).await?.with_code(0))
         .await?;
     a_volume_comes_back(&cluster, "by-helm").await?;
+    // Its last Job lets go of what is in flight.
+    let shop = cluster.tenant("in-flight", "hal").await?;
+    shop.request_backup("last").await?;
+    shop.backup_created("last", PATIENCE).await?;
     helm(&["uninstall", "nacre", "-n", VELERO, "--wait"]).await?.ok()?;
+    let finalizers = ["get", "nonadminbackup", "last", "-o", "jsonpath={.metadata.finalizers}"];
+    let left = shop.kubectl(&finalizers).await?.ok()?;
+    ensure!(left.trim().is_empty(), "{left}");
     ensure!(cluster.nacre_pods().await?.is_empty());
     Ok(())
 }

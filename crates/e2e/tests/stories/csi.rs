@@ -165,5 +165,15 @@ async fn snapshots_are_taken_and_come_back_without_cluster_admin() -> Result<()>
             .only(|request| request.user == dedicated::ACCOUNT && request.resource.starts_with(resource));
         ensure!(!used.is_empty(), "{resource} is never asked for");
     }
+
+    // It goes with its backup, although the fence is there.
+    ensure!(driver.snapshots() > 0, "there is none to delete");
+    shop.edit::<NonAdminBackup>("daily", json!({"spec": {"deleteBackup": true}})).await?;
+    shop.gone::<NonAdminBackup>("daily").await?;
+    eventually("the snapshot to be gone", TIMEOUT, async || {
+        ensure!(driver.snapshots() == 0, "{} are left", driver.snapshots());
+        Ok(())
+    })
+    .await?;
     Ok(())
 }

@@ -42,7 +42,7 @@ impl Drop for Driver {
 impl Driver {
     /// Starts it. Its client is an administrator's.
     pub(crate) fn start(client: Client, snapshots: Snapshots) -> Self {
-        let work = Work { client, snapshots, disks: Arc::default() };
+        let work = Work { client, snapshots, disks: Arc::default(), owned: Arc::default() };
         let working = work.clone();
         let task = tokio::spawn(async move {
             let mut pace = tokio::time::interval(PACE);
@@ -67,6 +67,12 @@ impl Driver {
         Ok(())
     }
 
+    /// How many snapshots the storage has.
+    pub(crate) fn snapshots(&self) -> usize {
+        let disks = self.work.disks.lock().unwrap_or_else(PoisonError::into_inner);
+        disks.keys().filter(|handle| handle.starts_with("snapshot-")).count()
+    }
+
     /// Takes every snapshot out of the storage, and returns them.
     pub(crate) fn lose_snapshots(&self) -> BTreeMap<String, String> {
         let mut disks = self.work.disks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,6 +94,8 @@ struct Work {
     snapshots: Snapshots,
     /// Disks and snapshots, by handle.
     disks: Arc<Mutex<BTreeMap<String, String>>>,
+    /// The snapshots that go with their VolumeSnapshotContent, by its name.
+    owned: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 fn kind(name: &str) -> ApiResource {
@@ -137,6 +145,7 @@ impl Work {
                 drop(self.provision(&claim).await);
             }
         }
+        self.look_at_contents().await?;
         let snapshots = Api::<DynamicObject>::all_with(self.client.clone(), &kind("VolumeSnapshot"));
         for snapshot in snapshots.list(&ListParams::default()).await?.items {
             if self.snapshots != Snapshots::Never
@@ -145,6 +154,36 @@ impl Work {
                 drop(self.bind_snapshot(&snapshot).await);
             }
         }
+        Ok(())
+    }
+
+    /// A content that names a snapshot of the storage is ready. When one with policy Delete goes, its snapshot goes.
+    async fn look_at_contents(&self) -> Result<()> {
+        let found = self.contents().list(&ListParams::default()).await?.items;
+        for content in &found {
+            let handle = text(content, "/spec/source/snapshotHandle");
+            if let Some(handle) = handle.filter(|handle| {
+                self.disk(handle).is_some()
+                    && content.data.pointer("/status/readyToUse") != Some(&json!(true))
+            }) {
+                let status = json!({"snapshotHandle": handle, "readyToUse": true, "restoreSize": 1 << 30});
+                let status = Patch::Merge(json!({ "status": status }));
+                drop(self.contents().patch(&content.name_any(), &PatchParams::default(), &status).await);
+            }
+        }
+        let deletes =
+            |content: &&DynamicObject| text(content, "/spec/deletionPolicy").as_deref() == Some("Delete");
+        let named = |content: &DynamicObject| {
+            Some((content.name_any(), text(content, "/spec/source/snapshotHandle")?))
+        };
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = |name: &String| !found.iter().any(|content| content.name_any() == *name);
+        for (_, handle) in owned.extract_if(.., |name, _| gone(name)) {
+            self.disks.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+        }
+        // A content that is kept after all does not take its snapshot with it.
+        owned.retain(|name, _| found.iter().filter(deletes).any(|content| content.name_any() == *name));
+        owned.extend(found.iter().filter(deletes).filter_map(named));
         Ok(())
     }
 

@@ -29,6 +29,8 @@ pub struct Observed<'a> {
 /// What is uninstalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
+    /// Only what is in tenants' namespaces is let go: the rest is removed by somebody else, such as Helm.
+    Requests,
     /// Everything but the definitions, with which all requests would go.
     Installation,
     /// The definitions too, and with them every request; Velero's objects stay.
@@ -45,12 +47,14 @@ pub const FINALIZERS: [(Kind, &str); 4] = [
 
 /// Decides the next steps. There are more as long as there are actions or something is waited for.
 pub fn decide(seen: &Observed<'_>) -> Decision {
-    if let Some(refusal) = by_operator(seen.found) {
-        return Decision { refusals: vec![refusal], ..Decision::default() };
-    }
-    let program = going(seen, &PROGRAM);
-    if !program.is_empty() {
-        return then(program);
+    if seen.scope != Scope::Requests {
+        if let Some(refusal) = by_operator(seen.found) {
+            return Decision { refusals: vec![refusal], ..Decision::default() };
+        }
+        let program = going(seen, &PROGRAM);
+        if !program.is_empty() {
+            return then(program);
+        }
     }
     if let Some(who) = seen.at_work {
         return Decision { waiting_for: Some(who.to_owned()), ..Decision::default() };
@@ -71,6 +75,7 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
         return then(copies);
     }
     then(match seen.scope {
+        Scope::Requests => Vec::new(),
         Scope::Installation => going(seen, &REST),
         Scope::Definitions => going(seen, &[&REST[..], &[Kind::CustomResourceDefinition]].concat()),
     })

@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use api::Kind;
+use api::{Kind, labels};
 use planner::Object;
 use planner::admission::webhook::RECORDER;
-use planner::install::{self, CONSOLE, CONTROLLER, Settings, UserRole};
+use planner::install::uninstall::FINALIZERS;
+use planner::install::{self, CONSOLE, CONTROLLER, LEASE, LEASE_NAMESPACE, Settings, UserRole};
+use planner::velero_view::COPIED;
 use serde_json::{Value, json};
 
 use super::WRITE;
@@ -86,6 +88,7 @@ fn files() -> BTreeMap<String, String> {
         ("Chart.yaml".to_owned(), serde_saphyr::to_string(&chart).unwrap()),
         ("values.yaml".to_owned(), values()),
         ("templates/NOTES.txt".to_owned(), NOTES.to_owned()),
+        ("templates/uninstall.yaml".to_owned(), uninstall_hook()),
     ]);
     for object in install::definitions() {
         let plural = object.body["spec"]["names"]["plural"].as_str().unwrap();
@@ -119,9 +122,87 @@ fn files() -> BTreeMap<String, String> {
 
 const NOTES: &str = "nacre runs in {{ .Release.Namespace }}, with Velero.\n\n\
     The definitions of its kinds were made if they were not there; Helm neither changes nor removes them later. After an upgrade \
-    bring them up to date with\n  kubectl apply --server-side -f deploy/crds\nBefore `helm uninstall` run \
-    `kubectl nacre uninstall -n {{ .Release.Namespace }}`, so that nothing of a tenant's is stuck on a finalizer; afterwards will do \
-    too.\n";
+    bring them up to date with\n  kubectl apply --server-side -f deploy/crds\n`helm uninstall` ends with a Job that removes \
+    nacre's finalizers from requests, so that nothing of a tenant's is stuck. `kubectl nacre uninstall -n \
+    {{ .Release.Namespace }}` removes the rest that nacre made, before or after.\n";
+
+/// What Helm runs after it has removed everything else: it lets tenants' requests go. Not before, since the program puts its
+/// finalizers back as long as it runs.
+fn uninstall_hook() -> String {
+    let rbac = "rbac.authorization.k8s.io";
+    let name = "nacre-uninstall";
+    let metadata = |namespace: Option<&str>, weight: &str| {
+        let mut metadata = json!({"name": name, "labels": {labels::PART_OF: labels::PART_OF_VALUE}, "annotations": {
+            "helm.sh/hook": "post-delete", "helm.sh/hook-weight": weight,
+            "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}});
+        if let Some(namespace) = namespace {
+            metadata["namespace"] = json!(namespace);
+        }
+        metadata
+    };
+    let own = Some(NAMESPACE);
+    let lease = Some(LEASE_NAMESPACE);
+    let subjects = json!([{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}]);
+    let role = |kind: &str, namespace, rules: &Value| json!({"apiVersion": format!("{rbac}/v1"), "kind": kind, "metadata": metadata(namespace, "0"), "rules": rules});
+    let binding = |kind: &str, namespace| {
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": format!("{kind}Binding"), "metadata": metadata(namespace, "0"),
+            "roleRef": {"apiGroup": rbac, "kind": kind, "name": name}, "subjects": subjects})
+    };
+    let plurals: Vec<_> = FINALIZERS.iter().map(|(kind, _)| kind.plural()).collect();
+    let requests = json!([{"apiGroups": [Kind::NonAdminBackup.group()], "resources": plurals, "verbs": ["list", "patch"]}]);
+    let copied: Vec<_> = COPIED.iter().map(|kind| kind.plural()).collect();
+    let copies = json!([{"apiGroups": [Kind::Backup.group()], "resources": copied, "verbs": ["list", "patch", "delete"]}]);
+    let deployment = install::objects(&Settings { namespace: NAMESPACE.to_owned(), ..Settings::default() });
+    let deployment =
+        deployment.iter().find(|one| one.kind == Kind::Deployment && one.name() == CONTROLLER).unwrap();
+    let pod = &deployment.body["spec"]["template"]["spec"];
+    let container = json!({"name": name, "image": "__image__", "command": ["/kubectl-nacre"],
+        "args": ["uninstall", "--requests-only", "-n", NAMESPACE],
+        "resources": {"requests": {"cpu": "20m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": pod["containers"][0]["securityContext"],
+        "terminationMessagePolicy": "FallbackToLogsOnError"});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(own, "1"),
+        "spec": {"backoffLimit": 3, "activeDeadlineSeconds": 240, "template": {"spec": {
+            "restartPolicy": "Never", "serviceAccountName": name, "containers": [container],
+            "securityContext": pod["securityContext"], "imagePullSecrets": "__imagePullSecrets__",
+            "nodeSelector": "__nodeSelector__", "tolerations": "__tolerations__"}}}});
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(own, "0")});
+    let objects = [
+        account,
+        role("ClusterRole", None, &requests),
+        binding("ClusterRole", None),
+        role("Role", own, &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])),
+        binding("Role", own),
+        role(
+            "Role",
+            lease,
+            &json!([{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+            "resourceNames": [LEASE], "verbs": ["get"]}]),
+        ),
+        binding("Role", lease),
+        job,
+    ];
+    let mut text = objects
+        .map(|object| {
+            serde_saphyr::to_string(&object)
+                .unwrap()
+                .replace(&format!(": {NAMESPACE}\n"), ": {{ .Release.Namespace | quote }}\n")
+        })
+        .join("---\n");
+    // Copies are there only with the value, and so are the permissions for them.
+    let rule = serde_saphyr::to_string(&copies).unwrap();
+    let rule = format!("{{{{- if .Values.veleroView }}}}\n{rule}{{{{- end }}}}\n");
+    let end = "kind: ClusterRole\n";
+    let (before, after) =
+        text.split_once(end).map(|(before, after)| (format!("{before}{end}"), after.to_owned())).unwrap();
+    let (role, rest) = after.split_once("---\n").unwrap();
+    text = format!("{before}{role}{rule}---\n{rest}");
+    text = text.replace("__image__", "{{ .Values.image | quote }}");
+    for list in ["imagePullSecrets", "nodeSelector", "tolerations"] {
+        text = text.replace(&format!("__{list}__"), &format!("{{{{ toJson .Values.{list} }}}}"));
+    }
+    text.replace(NAMESPACE, "{{ .Release.Namespace }}")
+}
 
 /// The defaults, each with what it means.
 fn values() -> String {

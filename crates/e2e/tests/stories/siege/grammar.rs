@@ -19,6 +19,8 @@ pub(super) struct Hostile {
     pub(super) archive: Vec<u8>,
     /// The other files of the backup, by what follows its name.
     pub(super) files: BTreeMap<&'static str, Vec<u8>>,
+    /// What the owner of the bucket makes of files that Velero writes about the restore itself, by what follows its name.
+    pub(super) of_restore: BTreeMap<&'static str, Value>,
     /// The Restore, but for the backup's name: as wide as can be.
     pub(super) restore: Value,
 }
@@ -75,7 +77,12 @@ pub(super) fn hostile(seed: u64) -> Result<Hostile> {
     }
     let archive = archive.packed()?;
     let archive = if dice.once_in(25) { archive[..archive.len() / 2].to_vec() } else { archive };
-    Ok(Hostile { archive, files: files(&mut dice)?, restore: restore(&mut dice) })
+    let mut files = files(&mut dice)?;
+    let restore = restore(&mut dice);
+    // Dice of their own, so that the seeds of before still mean the same.
+    let mut more = Dice::new(!seed);
+    more_files(&mut more, &mut files)?;
+    Ok(Hostile { archive, files, of_restore: of_restore(&mut more), restore })
 }
 
 fn any<'a>(dice: &mut Dice, all: &'a [Vec<Template>]) -> &'a Template {
@@ -221,6 +228,50 @@ fn files(dice: &mut Dice) -> Result<BTreeMap<&'static str, Vec<u8>>> {
         files.insert(name, contents);
     }
     Ok(files)
+}
+
+/// Further files next to the archive, and lists whose elements are nothing.
+fn more_files(dice: &mut Dice, files: &mut BTreeMap<&'static str, Vec<u8>>) -> Result<()> {
+    let volume = json!([{"apiVersion": "velero.io/v1", "kind": "PodVolumeBackup",
+        "metadata": {"name": *dice.pick(&["planted", "x"]), "namespace": *dice.pick(&["velero", VICTIM, ""]),
+            "labels": {"velero.io/backup-name": "x", "velero.io/backup-uid": "u"},
+            "finalizers": *dice.pick(&[&[][..], &["x.example/y"]])},
+        "spec": {"node": "n", "pod": {"kind": "Pod", "namespace": *dice.pick(&[HOME, VICTIM]), "name": "x"}, "volume": "v",
+            "backupStorageLocation": "default", "repoIdentifier": "r", "uploaderType": "kopia"},
+        "status": {"phase": *dice.pick(&["", "New", "Completed"]), "snapshotID": "somebody-elses"}}]);
+    if !dice.once_in(3) {
+        files.insert("-podvolumebackups.json.gz", packed(volume.to_string().as_bytes())?);
+    }
+    let operation = json!({"spec": {"backupName": "x", "backupUID": "u", "operationID": "x",
+        "backupItemAction": *dice.pick(&["velero.io/csi-pvc-backupper", "x"])},
+        "status": {"operationPhase": *dice.pick(&["New", "InProgress", "Completed", "Other", ""]), "nTotal": -1}});
+    let operations = match dice.below(4) {
+        0 => json!([operation, null]),
+        1 => json!({"operations": [operation]}),
+        2 => json!([[operation]]),
+        _ => json!([operation]),
+    };
+    files.insert("-itemoperations.json.gz", packed(operations.to_string().as_bytes())?);
+    if dice.once_in(12) {
+        let names: Vec<&str> = files.keys().copied().collect();
+        files.insert(*dice.pick(&names), packed(b"[null]")?);
+    }
+    Ok(())
+}
+
+/// What Velero wrote about a restore, as the owner of the bucket has it: claims that never came back, operations that never
+/// were.
+fn of_restore(dice: &mut Dice) -> BTreeMap<&'static str, Value> {
+    let claim = format!("{}/x(created)", *dice.pick(&[HOME, VICTIM]));
+    let list = json!({"v1/PersistentVolumeClaim": [claim], "v1/Namespace": ["newns(created)"]});
+    let operation = json!({"spec": {"restoreName": "x", "restoreUID": "u", "operationID": "x",
+        "restoreItemAction": *dice.pick(&["velero.io/csi-pvc-restorer", "x"])},
+        "status": {"operationPhase": *dice.pick(&["New", "InProgress", "Completed", ""])}});
+    let operations = if dice.once_in(8) { json!([null]) } else { json!([operation]) };
+    let results = json!({"errors": {"velero": ["x"]}, "warnings": *dice.pick(&["x", ""])});
+    let files =
+        [("-resource-list.json.gz", list), ("-itemoperations.json.gz", operations), ("-results.gz", results)];
+    files.into_iter().filter(|_| dice.once_in(3)).collect()
 }
 
 /// A Restore as if every filter of nacre's had failed.

@@ -29,7 +29,7 @@ const RESTLESS: [&str; 5] = [
 const JUDGE: &str = "baseline";
 
 /// Where an object is: resource, namespace, name.
-type Place = (String, String, String);
+pub(super) type Place = (String, String, String);
 
 /// Every object of the cluster.
 pub(super) type Picture = BTreeMap<Place, Value>;

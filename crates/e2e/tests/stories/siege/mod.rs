@@ -20,18 +20,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use api::RestoredFrom;
-use bed::Bed;
+use bed::{Bed, wait_until};
 use e2e::VELERO;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 use self::grammar::{Hostile, hostile, planted};
-use self::invariant::{Invariant, escaped};
+use self::invariant::{Invariant, Picture, Place, escaped};
 use self::objects::HOME;
 use crate::dedicated::fenced_velero;
 use crate::fence::cluster::{Fenced, TIMEOUT};
+use crate::fence::finished::{Forger, folder};
 use crate::fence::{MIGRATION, SNAPSHOTS, SOURCES};
 use crate::forged::{genuine_backup, tenant_storage};
 use crate::imported::forget_looks;
@@ -90,6 +91,12 @@ impl Siege {
         let hostile = hostile(seed)?;
         self.write(&hostile)?;
         let before = self.invariant.picture().await?;
+        let upcoming = self.fenced.upcoming(RestoredFrom::TenantStorage);
+        let mut forgers = Vec::new();
+        for (suffix, content) in &hostile.of_restore {
+            let file = format!("{upcoming}/restore-{upcoming}{suffix}");
+            forgers.push(Forger::of(folder(&self.fenced, "restores")?.join(file), content)?);
+        }
         let mut spec = hostile.restore;
         spec["backupName"] = json!(self.fenced.backup);
         if self.mode == Mode::Shared {
@@ -97,6 +104,7 @@ impl Siege {
             spec["excludedResources"] = json!(["*.admissionregistration.k8s.io"]);
         }
         let ended = self.fenced.attempt(RestoredFrom::TenantStorage, spec, STUCK).await?;
+        drop(forgers);
         let phase = ended.as_ref().and_then(|restore| restore.data["status"]["phase"].as_str());
         *self.phases.entry(phase.unwrap_or("stuck").to_owned()).or_default() += 1;
         if let Some(errors) = ended.as_ref().map(|restore| &restore.data["status"]["validationErrors"]) {
@@ -143,7 +151,7 @@ impl Siege {
     async fn import(&self, seeds: std::ops::Range<u64>) -> Result<Vec<String>> {
         let bed = &self.fenced.cluster.bed;
         let genuine: Value = serde_json::from_slice(&std::fs::read(self.folder.join("velero-backup.json"))?)?;
-        let folder = self.folder.parent().context("the folder of all backups")?;
+        let backups = self.folder.parent().context("the folder of all backups")?;
         let shaped = |what: &str| format!("{HOME}-{what}-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f");
         bed.velero_stop()?;
         let before = self.invariant.picture().await?;
@@ -153,25 +161,62 @@ impl Siege {
                 1 => format!("victim-{seed}-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f"),
                 _ => shaped(&format!("i{seed}")),
             };
-            plant(folder, &name, &planted(seed, &genuine, &name), &hostile(seed)?)?;
+            plant(backups, &name, &planted(seed, &genuine, &name), &hostile(seed)?)?;
         }
         let control = shaped(&format!("zz{}", seeds.end));
         let mut harmless = genuine;
         harmless["metadata"]["name"] = json!(control);
         harmless["metadata"]["labels"]["openshift.io/oadp-nab-origin-nacuuid"] = json!(control);
-        plant(folder, &control, &harmless, &hostile(seeds.end)?)?;
+        plant(backups, &control, &harmless, &hostile(seeds.end)?)?;
         forget_looks(bed).await?;
         bed.velero_start().await?;
         e2e::imported(bed, &control, 2 * TIMEOUT).await?;
         let after = self.invariant.picture().await?;
-        for entry in std::fs::read_dir(folder)? {
+        let mut wrong = imported(&before, &after);
+        wrong.extend(self.delete_imported(&before, &after).await?);
+        for entry in std::fs::read_dir(backups)? {
             let path = entry?.path();
             if path != self.folder {
                 std::fs::remove_dir_all(path)?;
             }
         }
-        self.invariant.tidy_up(&before, &after).await?;
-        Ok(imported(&before, &after))
+        self.invariant.tidy_up(&before, &self.invariant.picture().await?).await?;
+        Ok(wrong)
+    }
+
+    /// Has Velero delete the hostile backups that it imported, and returns what it did besides.
+    async fn delete_imported(&self, before: &Picture, after: &Picture) -> Result<Vec<String>> {
+        let bed = &self.fenced.cluster.bed;
+        let mark = bed.audit().mark().await?;
+        let own = |(resource, ..): &Place| {
+            ["backups.velero.io", "deletebackuprequests.velero.io"].contains(&resource.as_str())
+        };
+        let requests = bed.velero_api("DeleteBackupRequest").await?;
+        let new = after.keys().filter(|place| place.0 == "backups.velero.io" && !before.contains_key(*place));
+        for (number, (_, _, backup)) in new.enumerate() {
+            let name = format!("siege-{number}");
+            let request = json!({"apiVersion": "velero.io/v1", "kind": "DeleteBackupRequest",
+                "metadata": {"name": name, "namespace": VELERO}, "spec": {"backupName": backup}});
+            requests.create(&PostParams::default(), &serde_json::from_value(request)?).await?;
+            // It goes with its backup, or says why that cannot be deleted.
+            wait_until("the deletion to end", TIMEOUT, requests.clone(), &name, |request| {
+                request.is_none_or(|request| request.data["status"]["phase"] == "Processed").then_some(())
+            })
+            .await
+            .with_context(|| format!("deleting {backup}"))?;
+        }
+        let left = self.invariant.picture().await?;
+        let gone = after.keys().filter(|place| !own(place) && !left.contains_key(*place));
+        let changed = left.iter().filter(|(place, object)| !own(place) && after.get(*place) != Some(*object));
+        let mut wrong: Vec<String> = gone.map(|place| format!("{place:?} went with a backup")).collect();
+        wrong.extend(changed.map(|(place, object)| format!("{place:?} is {object} since a deletion")));
+        let made = bed.audit().since(mark).await?.only(|request| {
+            request.verb == "create"
+                && request.resource.starts_with("volumesnapshotcontents")
+                && request.code == 201
+        });
+        wrong.extend(made.as_slice().iter().map(|request| format!("{request:?} deletes a snapshot")));
+        Ok(wrong)
     }
 }
 
@@ -201,9 +246,12 @@ fn plant(folder: &Path, name: &str, backup: &Value, hostile: &Hostile) -> Result
     Ok(())
 }
 
+/// The labels that a PodVolumeBackup has.
+const OF_VOLUMES: [&str; 3] = ["velero.io/backup-name", "velero.io/backup-uid", "velero.io/pvc-uid"];
+
 /// What is wrong with what Velero imported: anything but backups of the tenant's own that are over and carry nothing but
-/// what nacre gives.
-fn imported(before: &invariant::Picture, after: &invariant::Picture) -> Vec<String> {
+/// what nacre gives, and volumes of the tenant's own.
+fn imported(before: &Picture, after: &Picture) -> Vec<String> {
     let mut wrong = Vec::new();
     for ((resource, namespace, name), object) in
         after.iter().filter(|(place, object)| before.get(*place) != Some(*object))
@@ -215,14 +263,26 @@ fn imported(before: &invariant::Picture, after: &invariant::Picture) -> Vec<Stri
                 .any(|start| label.starts_with(start))
         };
         let labels = metadata["labels"].as_object();
-        let fine = resource == "backups.velero.io"
-            && namespace == VELERO
-            && name.starts_with(&format!("{HOME}-"))
-            && object["spec"]["includedNamespaces"] == json!([HOME])
-            && object["spec"]["includeClusterResources"] != true
-            && metadata["finalizers"].is_null()
-            && metadata["ownerReferences"].is_null()
-            && labels.is_some_and(|labels| labels.keys().all(known));
+        let bare =
+            namespace == VELERO && metadata["finalizers"].is_null() && metadata["ownerReferences"].is_null();
+        let fine = bare
+            && match resource.as_str() {
+                "backups.velero.io" => {
+                    name.starts_with(&format!("{HOME}-"))
+                        && object["spec"]["includedNamespaces"] == json!([HOME])
+                        && object["spec"]["includeClusterResources"] != true
+                        && labels.is_some_and(|labels| labels.keys().all(known))
+                }
+                // A volume of the tenant's own, in its own storage. Velero gives it the uid of the backup it came with.
+                "podvolumebackups.velero.io" => {
+                    let storage = object["spec"]["backupStorageLocation"].as_str().unwrap_or_default();
+                    object["spec"]["pod"]["namespace"] == HOME
+                        && storage.starts_with(&format!("{HOME}-"))
+                        && labels
+                            .is_some_and(|labels| labels.keys().all(|label| OF_VOLUMES.contains(&&**label)))
+                }
+                _ => false,
+            };
         if !fine {
             wrong.push(format!("{resource} {namespace}/{name} was imported as {object}"));
         }
@@ -250,19 +310,27 @@ async fn besiege(mode: Mode) -> Result<()> {
         }
         done += 1;
     }
+    if !long {
+        found.extend(
+            siege.import(SLICE).await?.into_iter().inspect(|one| println!("{one}")).map(|_| SLICE.end),
+        );
+    }
     println!("{done} hostile buckets in {:.0?}, ended as {:?}", start.elapsed(), siege.phases);
     ensure!(found.is_empty(), "broken by the seeds {found:?}");
     ensure!(done >= 3, "only {done} restores");
     Ok(())
 }
 
-/// X2: hostile buckets by seed: archives, metadata and result files mutated at random, restored with the widest Restore
+/// X2: hostile buckets by seed: archives, metadata and result files mutated at random, restored with the widest Restore,
+/// imported and deleted
+/// in make test: 8 seeds
 #[tokio::test(flavor = "multi_thread")]
 async fn x2_no_hostile_bucket_changes_anything_outside_or_brings_anything_privileged() -> Result<()> {
     besiege(Mode::Shared).await
 }
 
-/// `make siege` alone: the policies of both modes are the same but for what RBAC adds.
+/// The policies of both modes are the same but for what RBAC adds.
+/// only: make siege
 #[tokio::test(flavor = "multi_thread")]
 async fn x2_nor_where_velero_is_for_tenants_alone() -> Result<()> {
     if std::env::var_os("SEEDS").is_none() {
