@@ -135,7 +135,8 @@ impl<K: ShowsProgress + Send + Sync + 'static> Changes<K> {
                 },
             };
             match seen {
-                Ok(None) => {}
+                // A watch that has begun. Errors of one are errors here.
+                Ok(None | Some(WatchEvent::Error(_))) => {}
                 Ok(Some(WatchEvent::Bookmark(mark))) => self.version = Some(mark.metadata.resource_version),
                 Ok(Some(
                     WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object),
@@ -143,8 +144,6 @@ impl<K: ShowsProgress + Send + Sync + 'static> Changes<K> {
                     self.version = object.metadata.resource_version;
                     return Some(changed_event());
                 }
-                // `begin` and the stream make none of these.
-                Ok(Some(WatchEvent::Error(_))) => {}
                 Err(kube::Error::Api(status)) if [401, 403, 404].contains(&status.code) => return None,
                 Err(error) => {
                     self.events = None;

@@ -36,7 +36,7 @@ pub(crate) struct Status {}
 
 pub(crate) async fn run(session: &Session) -> Result<Outcome> {
     let now = Timestamp::now();
-    let summary = look(session, all::<NonAdminBackup>(session), now).await?;
+    let summary = Box::pin(look(session, all::<NonAdminBackup>(session), now)).await?;
     let page = || wrap::to_terminal(show::page(&summary, now));
     print(session.format, &summary, page, || vec![session.namespace.clone()])?;
     Ok(Outcome::attention_if(summary.needs_attention()))

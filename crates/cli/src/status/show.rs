@@ -105,7 +105,7 @@ fn last_good(summary: &Summary, now: Timestamp) -> Vec<Entry> {
     let expires =
         good.expires.map_or_else(String::new, |expires| format!("; expires in {}", age(now, expires)));
     let told = format!("{}{ended} ({}){expires}", good.name, good.told);
-    Entry::plain(if !summary.needs_attention() { style::GOOD } else { style::WARNING }, told)
+    Entry::plain(if summary.needs_attention() { style::WARNING } else { style::GOOD }, told)
 }
 
 /// What other rows do not show.

@@ -67,10 +67,10 @@ pub(crate) fn forgeries(own: &str) -> [String; 4] {
 
 /// A record that repeats a field that is true until it is longer than nacre reads.
 fn without_end(bare: &str, with_field: &str) -> Result<String> {
-    let base = bare.strip_suffix('}').context("a record")?;
-    let field = with_field.strip_prefix(&format!(r#"{base},"extra":{{"#)).context("extra fields")?;
+    let beginning = bare.strip_suffix('}').context("a record")?;
+    let field = with_field.strip_prefix(&format!(r#"{beginning},"extra":{{"#)).context("extra fields")?;
     let field = field.strip_suffix("}}").context("an end")?;
-    Ok(format!(r#"{base},"extra":{{{}}}}}"#, vec![field; 3000].join(",")))
+    Ok(format!(r#"{beginning},"extra":{{{}}}}}"#, vec![field; 3000].join(",")))
 }
 
 /// E1: extra fields of a forged record: changed, added and dropped while nacre is down

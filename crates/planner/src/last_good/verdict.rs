@@ -192,7 +192,7 @@ mod tests {
         "2026-11-15T13:00:00Z".parse().unwrap()
     }
 
-    fn schedule(cron: &str, spec: serde_json::Value) -> NonAdminSchedule {
+    fn schedule(cron: &str, spec: &serde_json::Value) -> NonAdminSchedule {
         let mut whole = json!({"schedule": cron, "template": {"backupSpec": {}}});
         whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let meta =
@@ -224,23 +224,25 @@ mod tests {
 
     #[test]
     fn an_old_backup_is_not_safe() {
-        let nightly = || [schedule("0 2 * * *", json!({}))];
+        let nightly = || [schedule("0 2 * * *", &json!({}))];
         assert_eq!(told(Some(&good(47)), &[], &nightly()), Vec::<String>::new());
         let late = "it is 2 days old, and a schedule should make one every 24 hours";
         assert_eq!(told(Some(&good(49)), &[], &nightly()), [late]);
         // Weekends count: the longest time between two runs is what matters.
-        assert_eq!(told(Some(&good(100)), &[], &[schedule("0 2 * * 1-5", json!({}))]), Vec::<String>::new());
+        assert_eq!(told(Some(&good(100)), &[], &[schedule("0 2 * * 1-5", &json!({}))]), Vec::<String>::new());
         // Without a schedule a week is long; one that is paused, or makes backups of a part, is none.
         let alone = "it is 8 days old, and no schedule makes new ones";
         let part = json!({"template": {"backupSpec": {"labelSelector": {"matchLabels": {"app": "a"}}}}});
-        for others in
-            [vec![], vec![schedule("0 2 * * *", json!({"paused": true}))], vec![schedule("0 2 * * *", part)]]
-        {
+        for others in [
+            vec![],
+            vec![schedule("0 2 * * *", &json!({"paused": true}))],
+            vec![schedule("0 2 * * *", &part)],
+        ] {
             assert_eq!(told(Some(&good(8 * 24)), &[], &others), [alone], "{others:?}");
             assert_eq!(told(Some(&good(6 * 24)), &[], &others), Vec::<String>::new());
         }
         // A schedule of today has not had the time yet.
-        let mut new = schedule("0 2 * * *", json!({}));
+        let mut new = schedule("0 2 * * *", &json!({}));
         new.metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
         assert_eq!(told(Some(&good(8 * 24)), &[], &[new]), Vec::<String>::new());
     }

@@ -11,7 +11,7 @@ use api::{Kind, labels};
 use planner::Object;
 use planner::admission::webhook::RECORDER;
 use planner::install::uninstall::FINALIZERS;
-use planner::install::{self, CONSOLE, CONTROLLER, LEASE, LEASE_NAMESPACE, Settings, UserRole};
+use planner::install::{self, CONSOLE, CONTROLLER, LEASE, LEASE_NAMESPACE, LEASE_SECRET, Settings, UserRole};
 use planner::velero_view::COPIED;
 use serde_json::{Value, json};
 
@@ -150,8 +150,11 @@ fn uninstall_hook() -> String {
     };
     let plurals: Vec<_> = FINALIZERS.iter().map(|(kind, _)| kind.plural()).collect();
     let requests = json!([{"apiGroups": [Kind::NonAdminBackup.group()], "resources": plurals, "verbs": ["list", "patch"]}]);
-    let copied: Vec<_> = COPIED.iter().map(|kind| kind.plural()).collect();
-    let copies = json!([{"apiGroups": [Kind::Backup.group()], "resources": copied, "verbs": ["list", "patch", "delete"]}]);
+    let veleros: Vec<_> = COPIED.iter().map(|kind| kind.plural()).collect();
+    let copies = json!([{"apiGroups": [Kind::Backup.group()], "resources": veleros, "verbs": ["list", "patch", "delete"]}]);
+    // Whether nacre is still at work.
+    let leader = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [LEASE_SECRET], "verbs": ["get"]}]);
     let deployment = install::objects(&Settings { namespace: NAMESPACE.to_owned(), ..Settings::default() });
     let deployment =
         deployment.iter().find(|one| one.kind == Kind::Deployment && one.name() == CONTROLLER).unwrap();
@@ -171,7 +174,7 @@ fn uninstall_hook() -> String {
         account,
         role("ClusterRole", None, &requests),
         binding("ClusterRole", None),
-        role("Role", own, &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])),
+        role("Role", own, &leader),
         binding("Role", own),
         role(
             "Role",
@@ -190,13 +193,13 @@ fn uninstall_hook() -> String {
         })
         .join("---\n");
     // Copies are there only with the value, and so are the permissions for them.
-    let rule = serde_saphyr::to_string(&copies).unwrap();
-    let rule = format!("{{{{- if .Values.veleroView }}}}\n{rule}{{{{- end }}}}\n");
+    let of_copies = serde_saphyr::to_string(&copies).unwrap();
+    let of_copies = format!("{{{{- if .Values.veleroView }}}}\n{of_copies}{{{{- end }}}}\n");
     let end = "kind: ClusterRole\n";
     let (before, after) =
         text.split_once(end).map(|(before, after)| (format!("{before}{end}"), after.to_owned())).unwrap();
     let (role, rest) = after.split_once("---\n").unwrap();
-    text = format!("{before}{role}{rule}---\n{rest}");
+    text = format!("{before}{role}{of_copies}---\n{rest}");
     text = text.replace("__image__", "{{ .Values.image | quote }}");
     for list in ["imagePullSecrets", "nodeSelector", "tolerations"] {
         text = text.replace(&format!("__{list}__"), &format!("{{{{ toJson .Values.{list} }}}}"));
