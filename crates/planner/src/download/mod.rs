@@ -29,6 +29,7 @@ pub(crate) use leftover::{origin, orphaned};
 use target::Way;
 pub use target::{Behind, Sought};
 pub(crate) use target::{OBJECTS, concerns_backups, concerns_restores, is_list, seek};
+pub(crate) use velero_view::is_answered;
 pub use velero_view::observe_velero_view;
 
 use crate::ownership::{annotation, label};
@@ -62,6 +63,8 @@ pub struct Observed {
     pub access: Access,
     /// The policy for the namespace; none while it is unknown.
     pub policy: Option<Arc<Policy>>,
+    /// Nobody is to see Velero's objects there any more: whether nacre had answered it.
+    pub withdrawn: Option<bool>,
     /// Velero's namespace.
     pub admin_namespace: String,
     /// The current time, given by the caller.
@@ -96,6 +99,7 @@ pub(crate) fn gather(
         namespace: view.namespace(namespace),
         access: Access::gather(view, &request.metadata, namespace),
         policy: view.policy(namespace),
+        withdrawn: None,
         admin_namespace: view.admin_namespace().to_owned(),
         now: view.now(),
         request,
@@ -175,6 +179,12 @@ const KEPT: Duration = Duration::from_mins(10);
 pub fn decide(seen: &Observed) -> Plan {
     if seen.is_deleting() {
         return forget(seen);
+    }
+    if let Some(is_answered) = seen.withdrawn {
+        let plan = Plan::done().because("the Velero view is disabled for the namespace: there is no link");
+        // One that was not answered is its owner's, and stays.
+        let link = is_answered.then(|| Action::Delete(seen.target()));
+        return plan.then_if(velero_removal(seen)).then_if(link);
     }
     if let Some(expires) = seen.expires() {
         return if expires <= seen.now {

@@ -13,10 +13,12 @@ use api::{
     VeleroDownloadRequest, labels,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::core::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Observed, gather};
+use crate::ownership::label;
 use crate::state::State;
 use crate::view::Seen;
 use crate::{Action, merge, velero_view};
@@ -28,15 +30,15 @@ const REFUSED: &str = "refused:";
 pub(super) const UNTIL_READ: Duration = Duration::from_mins(1);
 
 /// Gathers what a decision about a DownloadRequest in a tenant's namespace reads; none if there is none, or if nobody
-/// there is to see Velero's objects.
+/// there is known to see Velero's objects or not.
 pub fn observe_velero_view(view: &State, namespace: &str, name: &str) -> Option<Observed> {
     let found =
         view.velero_view(Kind::DownloadRequest, namespace, name).filter(|_| view.velero_view_active())?;
-    if velero_view::enabled_in(view, namespace) != Some(true)
-        || velero_view::has_its_own_velero(view, namespace)
-    {
+    let is_withdrawn = !velero_view::enabled_in(view, namespace)?;
+    if velero_view::has_its_own_velero(view, namespace) {
         return None;
     }
+    let is_answered = is_answered(&found);
     let spec = read::<DownloadRequestSpec>(found.data.get("spec"));
     // What somebody wrote into the status is of no consequence: it is compared with the answer, and shown to nobody else.
     let status = read::<DownloadRequestStatus>(found.data.get("status")).unwrap_or_default();
@@ -50,7 +52,13 @@ pub fn observe_velero_view(view: &State, namespace: &str, name: &str) -> Option<
         }),
     };
     let seen = gather(view, Seen { object: Arc::new(request), unreadable }, namespace);
-    Some(Observed { kind: Kind::DownloadRequest, ..seen })
+    Some(Observed { kind: Kind::DownloadRequest, withdrawn: is_withdrawn.then_some(is_answered), ..seen })
+}
+
+/// Whether nacre answered it. Whoever can write the same onto one has it removed, and nothing else.
+pub(crate) fn is_answered(found: &DynamicObject) -> bool {
+    let has_link = found.data.get("status").is_some_and(|status| status["downloadURL"].is_string());
+    has_link && label(&found.metadata, labels::EXCLUDE_FROM_BACKUP) == Some("true")
 }
 
 fn read<T: DeserializeOwned>(part: Option<&Value>) -> Result<T, serde_json::Error> {

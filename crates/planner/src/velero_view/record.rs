@@ -3,11 +3,12 @@
 
 use api::Kind;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::DynamicObject;
 use serde_json::json;
 
-use super::mark;
+use super::{has_its_own_velero, mark};
 use crate::state::State;
-use crate::{Action, Object, Plan, Target};
+use crate::{Action, Object, Plan, Target, download};
 
 /// The ConfigMap in Velero's namespace that exists while there may be copies.
 pub const RECORD: &str = "nacre-velero-view";
@@ -28,7 +29,13 @@ pub fn record(view: &State) -> (Plan, bool) {
         };
     }
     let ours = |key: &crate::Key| {
-        view.velero_view(key.kind, &key.namespace, &key.name).is_some_and(|object| mark(&object).is_some())
+        let is_link = |object: &DynamicObject| {
+            key.kind == Kind::DownloadRequest
+                && download::is_answered(object)
+                && !has_its_own_velero(view, &key.namespace)
+        };
+        view.velero_view(key.kind, &key.namespace, &key.name)
+            .is_some_and(|object| mark(&object).is_some() || is_link(&object))
     };
     if !view.velero_view_active() || view.all_velero_views().iter().any(ours) {
         return (Plan::done(), false);

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use planner::policy::Downloads;
 use serde_json::json;
 
-use super::{asked, brief, copies, with_a_backup, world};
+use super::{asked, brief, copies, label, with_a_backup, world};
 use crate::world::World;
 use crate::world::manifests::object;
 use crate::world::people::asked_by;
@@ -173,6 +173,27 @@ fn a_download_asked_for_with_velero_is_answered() {
     assert_eq!(world.names(Kind::DownloadRequest).len(), 3, "closed, open and the one at Velero");
     world.pass(Duration::from_mins(11));
     assert!(world.names(Kind::DownloadRequest).is_empty());
+}
+
+/// A link that nobody is to see any more does not stay until it expires, or for ever.
+#[test]
+fn answered_downloads_go_with_the_label() {
+    let mut world = with_a_backup();
+    world.policy(|policy| policy.downloads.platform_storage = Downloads::Logs);
+    let ask = json!({"spec": {"target": {"kind": "BackupLog", "name": "daily"}}});
+    world.apply(object(Kind::DownloadRequest, "shop/open", ask.clone()));
+    world.settle();
+    let uid = world.get("dr shop/open")["metadata"]["uid"].as_str().unwrap().to_owned();
+    let answer =
+        json!({"phase": "Processed", "downloadURL": "http://signed", "expiration": "2026-01-01T00:10:00Z"});
+    world.edit(&format!("dr nadr-{uid}"), json!({ "status": answer }));
+    world.settle();
+    assert_eq!(world.get("dr shop/open")["status"], answer);
+    label(&mut world, json!("false"));
+    // What somebody asks for now is not answered, and theirs.
+    world.apply(object(Kind::DownloadRequest, "shop/late", ask));
+    world.settle();
+    assert_eq!(world.names(Kind::DownloadRequest), ["shop/late"]);
 }
 
 /// `velero backup create --wait` stops at `FailedValidation`: what starts by itself is `New`, with the reason.
