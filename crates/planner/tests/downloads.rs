@@ -64,6 +64,7 @@ fn seen(kind: &str, sought: Sought) -> Observed {
         results: None,
         access: planner::requester::Access::default(),
         policy: Some(Arc::new(Policy::default())),
+        withdrawn: None,
         admin_namespace: "velero".to_owned(),
         now: at(1000),
     }
