@@ -45,7 +45,7 @@ pub(in crate::console) async fn show(
         return Ok(framed(&person, place, &main).await);
     };
     let backups = backups.items.into_iter().map(|(backup, _)| backup).collect();
-    let summary = status::look(&session, std::future::ready(Ok(backups)), now).await?;
+    let summary = Box::pin(status::look(&session, std::future::ready(Ok(backups)), now)).await?;
     let main = html! {
         div id="live" data-watch=(live_link::<NonAdminBackup>(&namespace, &version)) {
             (verdict(&summary, now))
