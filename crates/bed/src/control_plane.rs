@@ -22,10 +22,11 @@ use crate::wait::{eventually, wait_until};
 /// Start-up takes about 7 s on an idle machine; a machine that compiles at the same time needs patience.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// `clusterrole-aggregation-controller` fills admin, edit and view; without it every denial is vacuous.
+/// `clusterrole-aggregation-controller` fills admin, edit and view; without it every denial is vacuous. Helm waits for the
+/// Job of a hook.
 const CONTROLLERS: &str = "clusterrole-aggregation-controller,namespace-controller,garbage-collector-controller,\
                            serviceaccount-controller,serviceaccount-token-controller,\
-                           root-ca-certificate-publisher-controller,\
+                           root-ca-certificate-publisher-controller,job-controller,\
                            validatingadmissionpolicy-status-controller";
 
 /// The running control plane. The API server is dropped before etcd, so that it never misses it.

@@ -148,7 +148,7 @@ fn a_download_asked_for_with_velero_is_answered() {
     world.apply(object(Kind::DownloadRequest, "shop/closed", ask("BackupLog")));
     assert_snapshot!(brief(&mut world), @r"
     patch DownloadRequest shop/closed
-    event Warning NonAdminBackupStorageLocationNotUsed: spec.target.kind: BackupLog of a backup in the cluster's own storage cannot be downloaded; keep backups in a NonAdminBackupStorageLocation, or ask the administrators to allow it
+    event Warning Error: spec.target.kind: BackupLog of a backup in the cluster's own storage cannot be downloaded; keep backups in a NonAdminBackupStorageLocation, or ask the administrators to allow it
     ");
     world.policy(|policy| policy.downloads.platform_storage = Downloads::Logs);
     world.apply(object(Kind::DownloadRequest, "shop/open", ask("BackupLog")));
