@@ -3,8 +3,9 @@
 
 use api::{Kind, NonAdminBackupStorageLocation};
 use k8s_openapi::ByteString;
-use serde::de::IgnoredAny;
+use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::recorder::{Asked, Recorder, UserInfo};
@@ -54,6 +55,12 @@ struct GroupKind {
 /// An object without its managed fields. No decision reads them, and a client may nest them deeper than is read here: then
 /// nobody would be recorded.
 fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    let whole = || serde_json::from_str(text.get()).map_err(Error::custom);
+    without_managed_fields(text.get()).map_or_else(|_| whole(), Ok)
+}
+
+fn without_managed_fields(text: &str) -> serde_json::Result<Value> {
     #[derive(Deserialize)]
     struct Object {
         #[serde(default)]
@@ -68,9 +75,7 @@ fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error>
         #[serde(flatten)]
         rest: Map<String, Value>,
     }
-    let Some(Object { metadata, mut rest }) = Option::deserialize(deserializer)? else {
-        return Ok(Value::Null);
-    };
+    let Object { metadata, mut rest } = serde_json::from_str(text)?;
     rest.extend(metadata.map(|metadata| ("metadata".to_owned(), Value::Object(metadata.rest))));
     Ok(Value::Object(rest))
 }

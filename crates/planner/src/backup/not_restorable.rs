@@ -10,12 +10,6 @@ const IN_PODS: &str = "volume data that is saved from inside pods could NOT be r
                        --snapshot-move-data where the claims' driver takes snapshots, or ask the administrators to allow \
                        pods (restore.fromTenantStorage.pods)";
 
-/// nacre does not read pods, so it does not know whether there is such an annotation.
-const BY_ANNOTATION: &str = "volume data that is saved because of a pod's annotation backup.velero.io/backup-volumes \
-                             could NOT be restored, since pods do not come back from your own storage in this \
-                             cluster. What to do: use the cluster's own storage, or --snapshot-move-data where the \
-                             claims' driver takes snapshots";
-
 const IN_THE_CLUSTER: &str = "snapshots that stay in the cluster (snapshotVolumes: true without snapshotMoveData) could \
                               NOT be restored from a backup in your own storage. What to do: use --snapshot-move-data, \
                               or the cluster's own storage";
@@ -23,14 +17,11 @@ const IN_THE_CLUSTER: &str = "snapshots that stay in the cluster (snapshotVolume
 /// What could not be restored of a backup for which Velero is given this spec, by the policy as it is now.
 pub fn not_restorable(given: &BackupSpec, policy: &Policy) -> Option<String> {
     given.storage_location.as_ref()?;
+    // nacre does not read pods, so it does not know of volumes that a pod's annotation names.
     let from_pods = given.default_volumes_to_fs_backup == Some(true);
     let stays_away = !policy.restore.from_tenant_storage.pods_come_back();
     let stays_here = given.snapshot_volumes == Some(true) && given.snapshot_move_data != Some(true);
-    let lost = [
-        (from_pods && stays_away, IN_PODS),
-        (!from_pods && stays_away, BY_ANNOTATION),
-        (stays_here, IN_THE_CLUSTER),
-    ];
+    let lost = [(from_pods && stays_away, IN_PODS), (stays_here, IN_THE_CLUSTER)];
     let lost: Vec<&str> = lost.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
     (!lost.is_empty()).then(|| lost.join(". And "))
 }
@@ -54,12 +45,8 @@ mod tests {
         assert!(not_restorable(&own, &policy).is_some());
         let platform = BackupSpec { storage_location: None, ..own.clone() };
         assert_eq!(not_restorable(&platform, &policy), None);
-        let annotated = BackupSpec { default_volumes_to_fs_backup: None, ..own.clone() };
-        let lost = not_restorable(&annotated, &policy).unwrap_or_default();
-        assert!(lost.contains("backup.velero.io/backup-volumes could NOT be restored"), "{lost}");
         policy.restore.from_tenant_storage.pods = TenantPods::Baseline;
         assert_eq!(not_restorable(&own, &policy), None);
-        assert_eq!(not_restorable(&annotated, &policy), None);
     }
 
     #[test]
