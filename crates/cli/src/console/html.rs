@@ -126,6 +126,26 @@ pub(super) fn class(style: Style) -> &'static str {
     }
 }
 
+/// The head of a page about one object: its name, its state in a word and a sentence, and what else belongs there.
+pub(super) fn headline(title: &str, state: &Cell, word: &str, detail: &str, more: &Markup) -> Markup {
+    let (mark, class) = match class(state.style()) {
+        "good" => ("✓", "good"),
+        "bad" => ("✕", "bad"),
+        "busy" => ("…", "busy"),
+        _ => ("!", "warning"),
+    };
+    html! {
+        div class={ "card verdict " (class) } {
+            span.mark aria-hidden="true" { (mark) }
+            div {
+                h1 { (title) " " span class={ "tag " (class) } { (word) } }
+                p id="sentence" role="status" { (detail) }
+                (more)
+            }
+        }
+    }
+}
+
 /// A table whose names are links where `link` knows one: it gets the row.
 pub(super) fn table(table: &Table, label: &str, link: impl Fn(&[Cell]) -> Option<(usize, String)>) -> Markup {
     table_with_actions(table, label, link, &[])

@@ -18,7 +18,7 @@ use crate::{
     backup,
     connect::Session,
     console::{
-        html::{ago, class, page},
+        html::{self, ago, class, page},
         person::{Person, Posted, may},
     },
     describe, explain,
@@ -102,27 +102,15 @@ pub(super) fn entry(
 
 /// The head of a page about something that may be running.
 pub(super) fn headline(title: &str, progress: &RequestProgress<'_>, moment: &Moment) -> Markup {
-    let (mark, class) = match class(progress.cell().style()) {
-        "good" => ("✓", "good"),
-        "bad" => ("✕", "bad"),
-        "busy" => ("…", "busy"),
-        _ => ("!", "warning"),
-    };
-    html! {
-        div class={ "card verdict " (class) } {
-            span.mark aria-hidden="true" { (mark) }
-            div {
-                h1 { (title) " " span class={ "tag " (class) } { (progress.word()) } }
-                p id="sentence" role="status" { (progress.detail()) }
-                @if moment.outcome.is_none() {
-                    @match moment.amount {
-                        Some((done, total)) => progress id="progress" aria-label="Progress" max=(total) value=(done) {},
-                        None => progress id="progress" aria-label="Progress" {},
-                    }
-                }
+    let bar = html! {
+        @if moment.outcome.is_none() {
+            @match moment.amount {
+                Some((done, total)) => progress id="progress" aria-label="Progress" max=(total) value=(done) {},
+                None => progress id="progress" aria-label="Progress" {},
             }
         }
-    }
+    };
+    html::headline(title, &progress.cell(), progress.word(), &progress.detail(), &bar)
 }
 
 pub(in crate::console) async fn show(

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     connect::Session,
     console::{
-        html::{class, page},
+        html::{headline, page},
         person::{Person, Posted, may},
     },
     describe, explain,
@@ -82,22 +82,7 @@ pub(in crate::console) async fn show(
 
 /// Whether it is approved and can be used, in one look.
 fn approval(name: &str, state: LocationState<'_>) -> Markup {
-    let class = class(state.cell().style());
-    let (mark, class) = match class {
-        "good" => ("✓", "good"),
-        "bad" => ("✕", "bad"),
-        "busy" => ("…", "busy"),
-        _ => ("!", "warning"),
-    };
-    html! {
-        div class={ "card verdict " (class) } {
-            span.mark aria-hidden="true" { (mark) }
-            div {
-                h1 { (name) " " span class={ "tag " (class) } { (state.word()) } }
-                p id="sentence" role="status" { (state.detail()) }
-            }
-        }
-    }
+    headline(name, &state.cell(), state.word(), &state.detail(), &html! {})
 }
 
 /// The names of Secrets; none if the person may not list them. Their data is not asked for.
