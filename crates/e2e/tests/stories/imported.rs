@@ -32,21 +32,27 @@ fn plant(fenced: &Fenced, name: &str, change: impl Fn(&mut Value)) -> Result<()>
     Ok(std::fs::write(folder.join("velero-backup.json"), backup.to_string())?)
 }
 
-/// Volumes of a planted backup.
-fn plant_volume(fenced: &Fenced, backup: &str, name: &str) -> Result<()> {
-    let volume = json!([{"apiVersion": "velero.io/v1", "kind": "PodVolumeBackup",
+/// Volumes of a planted backup: one that is over, and one as Velero creates those that it is about to run.
+fn plant_volumes(fenced: &Fenced, backup: &str, name: &str) -> Result<()> {
+    let volume = |name: String, status: Value| {
+        json!({"apiVersion": "velero.io/v1", "kind": "PodVolumeBackup",
         "metadata": {"name": name, "finalizers": ["x.example/y"],
             "labels": {"velero.io/backup-name": backup, "velero.io/backup-uid": "old", "app.example.com/team": "a"},
             "ownerReferences": [
                 {"apiVersion": "velero.io/v1", "kind": "Backup", "name": backup, "uid": "old"},
                 {"apiVersion": "v1", "kind": "Namespace", "name": "victim", "uid": "u"}]},
         "spec": {"node": "n", "pod": {"kind": "Pod", "namespace": "shop", "name": "till"}, "volume": "data",
-            "backupStorageLocation": "x", "repoIdentifier": "r"}, "status": {"phase": "Completed"}}]);
+            "backupStorageLocation": "x", "repoIdentifier": "r"}, "status": status})
+    };
+    let volumes = json!([
+        volume(name.to_owned(), json!({"phase": "Completed"})),
+        volume(format!("{name}-new"), json!({}))
+    ]);
     let genuine = fenced.contents.parent().and_then(Path::parent).context("a folder")?;
     let file =
         std::fs::File::create(genuine.join(backup).join(format!("{backup}-podvolumebackups.json.gz")))?;
     let mut packed = GzEncoder::new(file, Compression::fast());
-    packed.write_all(volume.to_string().as_bytes())?;
+    packed.write_all(volumes.to_string().as_bytes())?;
     Ok(packed.finish().map(drop)?)
 }
 
@@ -144,7 +150,7 @@ async fn h2_a4_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result
         backup["metadata"]["ownerReferences"] =
             json!([{"apiVersion": "v1", "kind": "Namespace", "name": "victim", "uid": "u"}]);
     })?;
-    plant_volume(&fenced, &scheduled, "stripped")?;
+    plant_volumes(&fenced, &scheduled, "stripped")?;
     plant(&fenced, foreign, |_| ())?;
     plant(&fenced, &shaped("z-control"), |_| ())?;
     look(&fenced, &shaped("z-control")).await?;
@@ -163,11 +169,14 @@ async fn h2_a4_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result
     ensure!(imported.labels().contains_key("velero.io/storage-location"), "{labels:?}");
     ensure!(backups.get_opt(foreign).await?.is_none(), "a name is nothing to strip");
     refusal_is_counted(&fenced).await?;
-    let volume = fenced.cluster.bed.velero_api("PodVolumeBackup").await?.get("stripped").await?;
-    ensure!(volume.finalizers().is_empty(), "{:?}", volume.metadata);
-    let owners: Vec<&str> = volume.owner_references().iter().map(|owner| owner.uid.as_str()).collect();
-    assert_eq!(owners, [imported.uid().context("a uid")?]);
-    ensure!(!volume.labels().contains_key("app.example.com/team"), "{:?}", volume.labels());
+    let volumes = fenced.cluster.bed.velero_api("PodVolumeBackup").await?;
+    for name in ["stripped", "stripped-new"] {
+        let volume = volumes.get(name).await?;
+        ensure!(volume.finalizers().is_empty(), "{:?}", volume.metadata);
+        let owners: Vec<&str> = volume.owner_references().iter().map(|owner| owner.uid.as_str()).collect();
+        assert_eq!(owners, [imported.uid().context("a uid")?]);
+        ensure!(!volume.labels().contains_key("app.example.com/team"), "{:?}", volume.labels());
+    }
 
     // Where the API server knows no such policies, the same is refused, and the rest is imported.
     let bindings = Api::<MutatingAdmissionPolicyBinding>::all(fenced.client.clone());
@@ -180,11 +189,12 @@ async fn h2_a4_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result
         backup["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly");
     })?;
     plant(&fenced, &shaped("z-again"), |_| ())?;
-    plant_volume(&fenced, &shaped("z-again"), "refused")?;
+    plant_volumes(&fenced, &shaped("z-again"), "refused")?;
     look(&fenced, &shaped("z-again")).await?;
     ensure!(backups.get_opt(&again).await?.is_none(), "it kept the label of a schedule");
-    let volumes = fenced.cluster.bed.velero_api("PodVolumeBackup").await?;
-    ensure!(volumes.get_opt("refused").await?.is_none(), "it kept a finalizer");
+    for name in ["refused", "refused-new"] {
+        ensure!(volumes.get_opt(name).await?.is_none(), "it kept a finalizer");
+    }
 
     // The planted weakness: with no policy at all, everything arrives as it was written.
     fenced.take_imports_fence_away().await?;

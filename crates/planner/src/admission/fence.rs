@@ -110,8 +110,8 @@ pub(super) fn volumes(namespace: &str) -> ValidatingAdmissionPolicy {
             format!("!variables.concerned || '{}' in variables.labels", labels::VELERO_BACKUP_UID),
             "what goes into a tenant's storage says by uid which backup it belongs to: a name alone may be somebody else's",
         )
-        // Velero creates volume operations that it is about to run without a phase.
-        .with("found", format!("{} && ({}) != ''", found(namespace), at("object", &["status", "phase"], "''")))
+        // Volume operations that Velero is about to run are created like those it found, and have nothing of this either.
+        .with("found", found(namespace))
         .demand(
             format!(
                 "!variables.concerned || !variables.found || (size({}) == 0 && ({}).all(owner, {}) && \
@@ -120,7 +120,7 @@ pub(super) fn volumes(namespace: &str) -> ValidatingAdmissionPolicy {
                 at("object", &["metadata", "ownerReferences"], "[]"),
                 own_backup()
             ),
-            "a volume that was found in a tenant's storage has no finalizers, no owner but its backup, and no labels but Velero's",
+            "a volume operation that Velero creates for a tenant's storage has no finalizers, no owner but its backup, and no labels but Velero's",
         )
         .done()
 }

@@ -18,8 +18,8 @@ pub(super) fn policies(namespace: &str) -> [MutatingAdmissionPolicy; 2] {
     let over =
         |name, kind, field| over_locations(name, kind, namespace, field).only_if("found", found(namespace));
     let backups = over("nacre-imported-backups", Kind::Backup, "storageLocation");
-    let volumes = over("nacre-imported-volumes", Kind::PodVolumeBackup, "backupStorageLocation")
-        .only_if("over", format!("({}) != ''", at("object", &["status", "phase"], "''")));
+    // Volume operations that Velero is about to run are created like those it found: they have nothing that is removed.
+    let volumes = over("nacre-imported-volumes", Kind::PodVolumeBackup, "backupStorageLocation");
     [stripped(backups, &LABELS, "false"), stripped(volumes, &[VELEROS], &own_backup())]
 }
 
