@@ -105,7 +105,6 @@ fn objects(namespace: &str, store: &Store, flags: &[String], prefix: &str) -> Ve
                 "provider": "aws",
                 "default": true,
                 "objectStorage": place,
-                "credential": { "name": "cloud-credentials", "key": "cloud" },
                 "config": { "region": REGION, "s3ForcePathStyle": "true", "s3Url": store.url() },
             },
         }),
@@ -136,6 +135,10 @@ impl Velero {
         let plugins = folder.join("plugins");
         fs::create_dir_all(&plugins)?;
         fs::create_dir_all(folder.join("tmp"))?;
+        // As `velero install` does it, the location names no credential: Velero would write its file again for each use, in
+        // place, and whatever reads it at that moment fails.
+        fs::create_dir_all(folder.join(".aws"))?;
+        fs::write(folder.join(".aws/credentials"), store.credentials())?;
         symlink(binaries.path("velero-plugin-for-aws"), plugins.join("velero-plugin-for-aws"))
             .context("linking Velero's plugin")?;
         Ok(Self {

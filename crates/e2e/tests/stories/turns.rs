@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::velero::{Backup, BackupStorageLocation, Restore};
+use api::velero::{Backup, Restore};
 use api::{NonAdminBackup, NonAdminRestore};
 use bed::Bed;
 use e2e::{Tenant, TestCluster, at_length};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::json;
 
@@ -100,14 +100,6 @@ async fn all_workers_of_velero_are_kept_busy() -> Result<()> {
     const EACH: usize = 3;
     let bed = Bed::builder().with_velero().velero_flag("--concurrent-backups=3");
     let test_cluster = TestCluster::build_on(bed).await?;
-    // Not the location's own credential, which several backups at a time would read from one file that each of them
-    // writes again (docs/admin-guide.md).
-    let home = test_cluster.bed.folder().join("velero/.aws");
-    std::fs::create_dir_all(&home)?;
-    std::fs::write(home.join("credentials"), test_cluster.bed.store()?.credentials())?;
-    let locations = test_cluster.admin::<BackupStorageLocation>().await?;
-    let without = Patch::Merge(json!({"spec": {"credential": null}}));
-    locations.patch("default", &PatchParams::default(), &without).await?;
     let _nacre = test_cluster.start_nacre().await?;
     let mut tenants = Vec::new();
     for number in 0..TENANTS {
