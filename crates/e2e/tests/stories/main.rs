@@ -22,6 +22,7 @@ mod program;
 mod reads;
 mod relocated;
 mod requester;
+mod requester_exact;
 mod requester_extra;
 mod requester_robots;
 mod requester_rules;

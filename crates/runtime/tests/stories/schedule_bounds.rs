@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use api::{Kind, Retention};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::schedules::{DAY, HOUR, days_pass, nas, runs, velero_ends_all, velero_works, world};
@@ -159,6 +160,29 @@ fn backups_that_are_kept_and_fill_the_namespace_are_reported() {
     assert!(reported.starts_with("False/RetentionOverLimit: the retention keeps 4 backups"), "{reported}");
 }
 
+/// When this Velero Backup expires.
+fn expiration(world: &World, backup: &str) -> Timestamp {
+    world.get(backup)["status"]["expiration"].as_str().unwrap().parse().unwrap()
+}
+
+/// nacre may be down for a week, or for half of a shorter ttl, and the last good backup is still there.
+#[test]
+fn the_last_good_backup_never_has_less_than_a_week_left() {
+    for (ttl, least) in [("720h", 7 * DAY), ("72h", DAY * 3 / 2)] {
+        let mut world = world();
+        let template = json!({"backupSpec": {"ttl": ttl}});
+        world.apply(nas("shop/nightly", "0 2 * * *", json!({"template": template})));
+        days_pass(&mut world, 1);
+        world.edit("nas shop/nightly", json!({"spec": {"paused": true}}));
+        let backup = format!("backup {}", world.names(Kind::Backup).pop().unwrap());
+        for day in 0..60 {
+            world.pass(DAY);
+            let left = expiration(&world, &backup).duration_since(world.clock()).unsigned_abs();
+            assert!(left >= least, "{ttl}: {left:?} left on day {day}");
+        }
+    }
+}
+
 #[test]
 fn the_expiration_of_the_last_good_backup_is_moved_again_after_velero_imported_it() {
     let mut world = world();
@@ -170,10 +194,7 @@ fn the_expiration_of_the_last_good_backup_is_moved_again_after_velero_imported_i
     let backup = format!("backup {name}");
     let stored = world.get(&backup); // As it is in the bucket, with the time it had then.
     world.pass(5 * DAY);
-    let expires = |world: &World| {
-        let until = world.get(&backup)["status"]["expiration"].as_str().unwrap().to_owned();
-        until.parse::<jiff::Timestamp>().unwrap()
-    };
+    let expires = |world: &World| expiration(world, &backup);
     assert!(expires(&world) > world.clock());
     world.delete(&backup);
     world.settle();
