@@ -160,6 +160,9 @@ impl Record {
     }
 }
 
+/// How a note begins that says when the other controllers were measured.
+const KEPT: &str = "The figures of other controllers were kept from the run of";
+
 /// Everything a run has measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Results {
@@ -185,8 +188,49 @@ impl Results {
         Self { command, date, machine: Machine::here(), versions, notes: Vec::new(), records: Vec::new() }
     }
 
+    /// Takes over the figures of the other controllers from an earlier run, with a note that says of when they are.
+    pub fn keep_peers(&mut self, before: Option<Self>) {
+        let Some(before) = before else { return };
+        let is_peer = |record: &Record| matches!(record.who, Who::Peer | Who::PeerFast);
+        let kept: Vec<_> = before.records.into_iter().filter(is_peer).collect();
+        if kept.is_empty() {
+            return;
+        }
+        let told = before.notes.iter().find(|note| note.starts_with(KEPT)).cloned();
+        let words = before.notes.join(" ");
+        self.notes
+            .push(told.unwrap_or_else(|| format!("{KEPT} {}. {words}", before.date).trim_end().to_owned()));
+        self.records.extend(kept);
+    }
+
     /// One of the records.
     pub fn find(&self, who: Who, load: Load, n: usize) -> Option<&Record> {
         self.records.iter().find(|record| record.who == who && record.load == load && record.n == n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::tests::{record, results};
+    use super::*;
+
+    #[test]
+    fn figures_of_others_are_kept_with_the_date_they_had() {
+        let mut first = results(vec![
+            record(Who::Nacre, Load::Burst, 1000, 6.0, 3000),
+            record(Who::Peer, Load::Burst, 1000, 300.0, 7300),
+        ]);
+        first.date = "then".to_owned();
+        first.notes.push("It was rebuilt.".to_owned());
+        let mut second = results(Vec::new());
+        second.keep_peers(Some(first.clone()));
+        assert_eq!(second.records, first.records[1..]);
+        assert_eq!(second.notes, [format!("{KEPT} then. It was rebuilt.")]);
+        let mut third = results(Vec::new());
+        third.keep_peers(Some(second.clone()));
+        assert_eq!((third.records, third.notes), (second.records, second.notes), "they are as old as before");
+        let mut none = results(Vec::new());
+        none.keep_peers(Some(results(vec![record(Who::Nacre, Load::Burst, 1000, 6.0, 3000)])));
+        assert!(none.records.is_empty() && none.notes.is_empty());
     }
 }

@@ -83,6 +83,9 @@ async fn measure(args: &Args, docs: &Path) -> Result<Results> {
     let lifted = args.peer_fast.as_ref().map_or("", |_| " PEER_FAST=...");
     let mut results = Results::new(format!("{command}{peer_argument}{lifted}"));
     results.notes.extend(args.note.clone());
+    if args.peer.is_none() && args.peer_fast.is_none() {
+        results.keep_peers(read(docs).ok());
+    }
     let mut bench = Bench { results, timeout: Duration::from_secs(args.limit) };
     let peers = [(Who::Peer, &args.peer), (Who::PeerFast, &args.peer_fast)];
     let peers: Vec<_> =

@@ -175,7 +175,7 @@ pub async fn finished_backups(test_cluster: &TestCluster, within: Duration) -> R
 pub fn done() -> Value {
     // Now, in whole seconds: what ended long ago is labelled once more, which is not what a load measures.
     let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second()).unwrap_or_default();
-    json!({"phase": "Completed", "completionTimestamp": now})
+    json!({"phase": "Completed", "startTimestamp": now, "completionTimestamp": now})
 }
 
 /// What a load calls its requests.

@@ -14,7 +14,8 @@ pub struct Capacity {
 /// How many more jobs Velero is given while they are over in a moment.
 const SHORT: usize = 8;
 
-/// What is over in less than this many milliseconds is over in a moment: Velero counts in whole seconds.
+/// What took at most this many milliseconds was over in a moment. Velero counts in whole seconds: what takes less than one
+/// may begin in one second and end in the next.
 pub(super) const MOMENT: u64 = 1000;
 
 impl Capacity {

@@ -382,7 +382,7 @@ impl Turns {
     /// Whether there is room for it, once it is the first: it is expected to take as long as the last one of its namespace
     /// did. If there is none, nobody passes it: it is the next one when there is.
     fn has_room(&self, waiter: &Waiter, room: Room) -> bool {
-        room != Room::Short || self.durations.charged(&waiter.uid) < MOMENT && !self.has_another(waiter)
+        room != Room::Short || self.durations.charged(&waiter.uid) <= MOMENT && !self.has_another(waiter)
     }
 
     /// Whether its namespace has as many at Velero as it may have.

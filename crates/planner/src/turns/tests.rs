@@ -311,10 +311,13 @@ fn nine_ask_after_a_job_of(seconds: u64) -> Bench {
 
 #[test]
 fn while_jobs_are_over_in_a_moment_velero_gets_one_of_each_namespace() {
-    let bench = nine_ask_after_a_job_of(0);
-    let given: BTreeSet<_> = bench.order().split_off(1).into_iter().collect();
-    assert_eq!((bench.at_velero.len(), given.len()), (9, 9), "of no namespace two: {given:?}");
-    assert_eq!(nine_ask_after_a_job_of(1).at_velero.len(), 2, "a job of a second keeps Velero busy");
+    // What began in one second and ended in the next may have taken a moment.
+    for seconds in [0, 1] {
+        let bench = nine_ask_after_a_job_of(seconds);
+        let given: BTreeSet<_> = bench.order().split_off(1).into_iter().collect();
+        assert_eq!((bench.at_velero.len(), given.len()), (9, 9), "of no namespace two: {given:?}");
+    }
+    assert_eq!(nine_ask_after_a_job_of(2).at_velero.len(), 2, "a job of two seconds keeps Velero busy");
 }
 
 #[test]
