@@ -236,8 +236,15 @@ fn body_of_section(title: &str, body: &Body) -> Markup {
     let text = anstream::adapter::strip_str(&body.text).to_string();
     html! {
         @if let Some(found) = &body.table { (table(found, title, |_| None)) }
-        @if !text.is_empty() { pre tabindex="0" { (text.trim_end()) } }
+        @if text.lines().any(is_code) { pre tabindex="0" { (text.trim_end()) } }
+        @else if !text.is_empty() { div.card { @for line in text.lines() { p { (line) } } } }
     }
+}
+
+/// Whether a line is a command or YAML, in which each space counts, and not a sentence.
+fn is_code(line: &str) -> bool {
+    let first = line.split(' ').next().unwrap_or_default();
+    ["", "-", "kubectl"].contains(&first) || first.ends_with(':')
 }
 
 /// A line of a terminal is a sentence on a page.
@@ -282,6 +289,17 @@ mod tests {
         let text = shown.into_string();
         assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
         assert!(text.contains("&lt;script&gt;"));
+    }
+
+    #[test]
+    fn only_commands_and_yaml_are_shown_as_in_a_terminal() {
+        let shown = |text: &str| body_of_section("x", &text.into()).into_string();
+        for text in ["kubectl nacre status", "ttl: 1h", "labelSelector:\n  matchLabels:", "- one"] {
+            assert!(shown(text).starts_with("<pre"), "{text}");
+        }
+        let text = "whether the administrators have set more: not known\nclaim files";
+        let sentences = "<p>whether the administrators have set more: not known</p><p>claim files</p>";
+        assert_eq!(shown(text), format!("<div class=\"card\">{sentences}</div>"));
     }
 
     #[test]
