@@ -4,10 +4,12 @@
 mod approval;
 mod browser;
 mod cluster;
+mod gate;
 mod hostile;
 mod inspect;
 mod look;
 mod many;
+mod progress;
 mod replace;
 mod schedules;
 mod tenant;
