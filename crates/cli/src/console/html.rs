@@ -254,17 +254,19 @@ fn capitalized(line: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A value that begins with a time shows it in the reader's zone, by the script.
+/// A value that has a time in it shows it in the reader's zone, by the script.
 fn value_with_time(value: &str) -> Markup {
     const LENGTH: usize = "2026-11-15 12:00:00 UTC".len();
-    let written = value.get(..LENGTH).filter(|text| text.ends_with(" UTC"));
-    let parsed = written.and_then(|text| {
-        let (day, time) = text.trim_end_matches(" UTC").split_once(' ')?;
-        format!("{day}T{time}Z").parse::<Timestamp>().ok()
+    let found = value.match_indices(" UTC").find_map(|(at, zone)| {
+        let end = at + zone.len();
+        let start = end.checked_sub(LENGTH)?;
+        let (day, time) = value.get(start..at)?.split_once(' ')?;
+        Some((start, end, format!("{day}T{time}Z").parse::<Timestamp>().ok()?))
     });
     html! {
-        @if let Some(time) = parsed { time datetime=(time) { (&value[..LENGTH]) } (&value[LENGTH..]) }
-        @else { (value) }
+        @if let Some((start, end, time)) = found {
+            (&value[..start]) time datetime=(time) { (&value[start..end]) } (&value[end..])
+        } @else { (value) }
     }
 }
 
@@ -310,5 +312,8 @@ mod tests {
             value_with_time("naïve text that is long enough").into_string(),
             "naïve text that is long enough"
         );
+        let shown = value_with_time("<pending> in UTC (2026-11-15 12:00:02 UTC, 9s ago)").into_string();
+        let time = "<time datetime=\"2026-11-15T12:00:02Z\">2026-11-15 12:00:02 UTC</time>";
+        assert_eq!(shown, format!("&lt;pending&gt; in UTC ({time}, 9s ago)"));
     }
 }

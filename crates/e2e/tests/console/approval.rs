@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::browser::Driver;
 use crate::cluster::{laptop, owner, test_cluster};
+use crate::times;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn storage_is_asked_for_and_approved() -> Result<()> {
@@ -46,6 +47,12 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     his.click("a[href='/admin/requests/browser-mill/mine']").await?;
     his.sees("Approving means").await?;
     his.inspect("31-request").await?;
+    times::reads_elsewhere(&his).await?;
+    his.open(&admin.page("/admin/requests/browser-mill/mine")).await?;
+    // When it was asked for, and when it was decided last.
+    let times = times::are_the_readers(&his).await?;
+    ensure!(times == 2, "{times} times");
+    times::reads_at_home(&his).await?;
     his.write("#reason", "ticket 7").await?;
     his.click("button[value=approve]").await?;
     // nacre takes a moment, and this page does not follow it.

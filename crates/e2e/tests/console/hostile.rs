@@ -161,5 +161,14 @@ async fn text_of_tenants_is_text_for_everybody() -> Result<()> {
     his.write("#policy", "storageLocations: { endpoints: { allow: ['127.0.0.1'] } }").await?;
     his.click("form[action='/admin/policy'] button").await?;
     his.sees("would refuse ").await?;
-    is_harmless(&his, "a policy that is tried", true).await
+    is_harmless(&his, "a policy that is tried", true).await?;
+
+    // Markup would be noticed.
+    for markup in [EVIL, "<b>"] {
+        his.open(&admin.page("/admin/usage")).await?;
+        his.script(&format!("document.querySelector('main').innerHTML += {}", json!(markup))).await?;
+        let found = is_harmless(&his, "a page with markup", false).await;
+        ensure!(found.is_err(), "{markup} is not noticed");
+    }
+    Ok(())
 }

@@ -85,6 +85,7 @@ async fn one_look_answers_and_progress_is_live() -> Result<()> {
     play::<NonAdminBackup>(tenant, "before-upgrade", running(50)).await?;
     browser.sees("50 of 120 items").await?;
     ensure!(times::are_the_readers(&browser).await? >= 3, "times are missing");
+    times::reads_at_home(&browser).await?;
     browser.open(&console.page("/ns/shop")).await?;
 
     // An update takes the focus away from nobody.

@@ -14,6 +14,11 @@ pub(crate) async fn reads_elsewhere(browser: &Browser<'_>) -> Result<()> {
     browser.reader(ZONE, "de-DE").await
 }
 
+/// The reader is at home again, as the pictures show it.
+pub(crate) async fn reads_at_home(browser: &Browser<'_>) -> Result<()> {
+    browser.reader("UTC", "en-US").await
+}
+
 /// Every time on the page is that reader's, and the one in UTC is one look away; returns how many there are.
 pub(crate) async fn are_the_readers(browser: &Browser<'_>) -> Result<usize> {
     let times = browser
