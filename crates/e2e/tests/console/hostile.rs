@@ -41,8 +41,8 @@ async fn hostile(tenant: &Tenant<'_>) -> Result<()> {
     tenant.create::<NonAdminSchedule>("hostile", schedule).await?;
     let status = json!({"phase": "BackingOff", "conditions": repeated("Accepted", "InvalidScheduleSpec")});
     play::<NonAdminSchedule>(tenant, "hostile", status).await?;
-    let storage = json!({"provider": "aws", "objectStorage": {"bucket": EVIL, "prefix": EVIL}, "config": {"region": EVIL, "s3Url": EVIL},
-        "credential": {"name": "keys", "key": "cloud"}});
+    let storage = json!({"provider": "aws", "objectStorage": {"bucket": EVIL, "prefix": EVIL}, "config": {"region": EVIL, "s3Url": EVIL, EVIL: EVIL},
+        "credential": {"name": EVIL, "key": EVIL}});
     let location = json!({"metadata": notes, "spec": {"backupStorageLocationSpec": storage}});
     tenant.create::<NonAdminBackupStorageLocation>("hostile", location).await?;
     let status = json!({"phase": "BackingOff", "conditions": repeated("Accepted", "InvalidSpec")});
@@ -85,9 +85,8 @@ async fn hostile_queue(tenant: &Tenant<'_>) -> Result<()> {
 /// What reaches the page of who can migrate: an administrator of a namespace names roles, bindings and people there.
 async fn hostile_roles(tenant: &Tenant<'_>) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
-    // Nobody can give away what they do not have.
-    let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
-    let rules = json!([{"apiGroups": [group], "resources": ["roles", "rolebindings"], "verbs": verbs}]);
+    // To evict a pod is to migrate its virtual machine. The role admin permits it, so it can be given to others.
+    let rules = json!([{"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}]);
     tenant.create::<Role>(EVIL_NAME, json!({ "rules": rules })).await?;
     let people = ["User", "Group"].map(|kind| json!({"apiGroup": group, "kind": kind, "name": EVIL}));
     for (name, kind, role) in [(EVIL_NAME, "Role", EVIL_NAME), ("<b>", "ClusterRole", "admin")] {
@@ -155,6 +154,11 @@ async fn text_of_tenants_is_text_for_everybody() -> Result<()> {
         browser.open(&page).await?;
         is_harmless(browser, &page, shown).await?;
     }
+
+    // Not only the people, also the names on the way there.
+    his.open(&admin.page("/admin/migration")).await?;
+    his.sees(&format!("rolebinding/{EVIL_NAME} -> role/{EVIL_NAME}")).await?;
+    his.sees("rolebinding/<b> -> clusterrole/admin").await?;
 
     // Another policy, tried on what there is, repeats it in what it would refuse.
     his.open(&admin.page("/admin/policy")).await?;
