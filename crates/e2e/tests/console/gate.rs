@@ -56,7 +56,7 @@ async fn send(
         if read == 0 {
             return Ok(());
         }
-        if piece.starts_with(b"PUT ") {
+        if piece[..read].starts_with(b"PUT ") {
             is_open.wait_for(|open| *open).await?;
         }
         to.write_all(&piece[..read]).await?;
