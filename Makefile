@@ -34,6 +34,7 @@ cast: ## Run the demo, and draw what its ransomware story printed as docs/ransom
 test: tools check build ## Run every test: unit, property, real API server, end to end (long stories shortened)
 	cargo test $(UNITS) --no-run
 	cargo test --package e2e --no-run
+	cargo test --package e2e --test console --no-run
 	@# Stories mostly wait for Velero and timers, so several test programs run in parallel. The longest come first.
 	@$(MAKE) --no-print-directory --jobs=5 --output-sync=target stories cli-attacks console kubevirt slow units SKIP="$(SKIP_LONG)"
 	@$(IF_NODE) then \
@@ -50,6 +51,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 .PHONY: long
 long: tools build ## Run the long stories at full size (half an hour)
 	cargo test --package e2e --no-run
+	cargo test --package e2e --test console --no-run
 	@NACRE_LONG=1 $(MAKE) --no-print-directory --jobs=2 --output-sync=target slow kubevirt stories cli-attacks console
 	@# Alone, since it measures, and one at a time.
 	@$(MAKE) --no-print-directory console CONSOLE="--nocapture many::"
@@ -82,8 +84,7 @@ kubevirt:
 CONSOLE := --skip many::
 console: ## Run the tests of the console in a real browser; pictures of its pages are in target/console
 	@if tools/browser.sh || [ "$$CI" = true ]; then \
-	  cargo clippy --package e2e --test console -- --deny warnings && \
-	  cargo test --package e2e --test console -- $(CONSOLE); \
+	  RUST_TEST_THREADS=3 cargo test --package e2e --test console -- $(CONSOLE); \
 	else \
 	  echo "== The console was not tested in a browser: there is none."; \
 	fi
@@ -129,6 +130,8 @@ mutants: ## Change planner and runtime in every small way and see which change n
 check: ## Formatting, lints, each crate by itself, generated files
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
+	@# Tests that need a browser or a node are not among all targets.
+	cargo clippy --workspace --test console --test node -- --deny warnings
 	@# Cargo unifies features over a workspace, so only alone does each crate show what it really needs.
 	@for crate in $(CRATES); do \
 	  echo "== $$crate, alone"; cargo check --quiet --package $$crate || exit 1; \

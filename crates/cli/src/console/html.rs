@@ -236,8 +236,15 @@ fn body_of_section(title: &str, body: &Body) -> Markup {
     let text = anstream::adapter::strip_str(&body.text).to_string();
     html! {
         @if let Some(found) = &body.table { (table(found, title, |_| None)) }
-        @if !text.is_empty() { pre tabindex="0" { (text.trim_end()) } }
+        @if text.lines().any(is_code) { pre tabindex="0" { (text.trim_end()) } }
+        @else if !text.is_empty() { div.card { @for line in text.lines() { p { (line) } } } }
     }
+}
+
+/// Whether a line is a command or YAML, in which each space counts, and not a sentence.
+fn is_code(line: &str) -> bool {
+    let first = line.split(' ').next().unwrap_or_default();
+    ["", "-", "kubectl"].contains(&first) || first.ends_with(':')
 }
 
 /// A line of a terminal is a sentence on a page.
@@ -247,17 +254,19 @@ fn capitalized(line: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A value that begins with a time shows it in the reader's zone, by the script.
+/// A value that has a time in it shows it in the reader's zone, by the script.
 fn value_with_time(value: &str) -> Markup {
     const LENGTH: usize = "2026-11-15 12:00:00 UTC".len();
-    let written = value.get(..LENGTH).filter(|text| text.ends_with(" UTC"));
-    let parsed = written.and_then(|text| {
-        let (day, time) = text.trim_end_matches(" UTC").split_once(' ')?;
-        format!("{day}T{time}Z").parse::<Timestamp>().ok()
+    let found = value.match_indices(" UTC").find_map(|(at, zone)| {
+        let end = at + zone.len();
+        let start = end.checked_sub(LENGTH)?;
+        let (day, time) = value.get(start..at)?.split_once(' ')?;
+        Some((start, end, format!("{day}T{time}Z").parse::<Timestamp>().ok()?))
     });
     html! {
-        @if let Some(time) = parsed { time datetime=(time) { (&value[..LENGTH]) } (&value[LENGTH..]) }
-        @else { (value) }
+        @if let Some((start, end, time)) = found {
+            (&value[..start]) time datetime=(time) { (&value[start..end]) } (&value[end..])
+        } @else { (value) }
     }
 }
 
@@ -285,6 +294,17 @@ mod tests {
     }
 
     #[test]
+    fn only_commands_and_yaml_are_shown_as_in_a_terminal() {
+        let shown = |text: &str| body_of_section("x", &text.into()).into_string();
+        for text in ["kubectl nacre status", "ttl: 1h", "labelSelector:\n  matchLabels:", "- one"] {
+            assert!(shown(text).starts_with("<pre"), "{text}");
+        }
+        let text = "whether the administrators have set more: not known\nclaim files";
+        let sentences = "<p>whether the administrators have set more: not known</p><p>claim files</p>";
+        assert_eq!(shown(text), format!("<div class=\"card\">{sentences}</div>"));
+    }
+
+    #[test]
     fn times_can_be_shown_in_the_readers_zone() {
         let shown = value_with_time("2026-11-15 12:00:02 UTC, 59m ago").into_string();
         assert_eq!(shown, "<time datetime=\"2026-11-15T12:00:02Z\">2026-11-15 12:00:02 UTC</time>, 59m ago");
@@ -292,5 +312,8 @@ mod tests {
             value_with_time("naïve text that is long enough").into_string(),
             "naïve text that is long enough"
         );
+        let shown = value_with_time("<pending> in UTC (2026-11-15 12:00:02 UTC, 9s ago)").into_string();
+        let time = "<time datetime=\"2026-11-15T12:00:02Z\">2026-11-15 12:00:02 UTC</time>";
+        assert_eq!(shown, format!("&lt;pending&gt; in UTC ({time}, 9s ago)"));
     }
 }

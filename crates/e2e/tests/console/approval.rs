@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::browser::Driver;
 use crate::cluster::{laptop, owner, test_cluster};
+use crate::times;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn storage_is_asked_for_and_approved() -> Result<()> {
@@ -17,7 +18,7 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     // She asks by the form: the Secret is chosen by its name, and nothing of it is on the page.
     let driver = Driver::start().await?;
     let tenant = laptop(&cluster.bed, "browser-mill", Some("cat")).await?;
-    let hers = driver.browser("cat", 1280, 900).await?;
+    let hers = driver.browser("cat").await?;
     hers.open(&tenant.link).await?;
     hers.does_not_see("Doctor").await?;
     hers.open(&tenant.page("/ns/browser-mill/new-location")).await?;
@@ -32,24 +33,26 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     ensure!(secrets == json!(["keys"]), "{secrets}");
     let page = hers.script("return document.documentElement.outerHTML").await?;
     ensure!(!page.as_str().unwrap_or_default().contains("aws_secret_access_key"), "{page}");
-    hers.picture("37-new-location").await?;
-    hers.is_accessible().await?;
+    hers.inspect("37-new-location").await?;
     hers.click("button[value=create]").await?;
     hers.sees("waiting for an administrator to approve it").await?;
-    hers.picture("38-pending").await?;
-    hers.is_accessible().await?;
+    hers.inspect("38-pending").await?;
 
     let admin = laptop(&cluster.bed, "velero", None).await?;
-    let his = driver.browser("admin", 1280, 900).await?;
+    let his = driver.browser("admin").await?;
     his.open(&admin.link).await?;
     his.sees("Doctor").await?;
     his.finds(&admin.page("/admin/requests"), "browser-mill").await?;
-    his.picture("29-requests").await?;
-    his.is_accessible().await?;
+    his.inspect("29-requests").await?;
     his.click("a[href='/admin/requests/browser-mill/mine']").await?;
     his.sees("Approving means").await?;
-    his.picture("31-request").await?;
-    his.is_accessible().await?;
+    his.inspect("31-request").await?;
+    times::reads_elsewhere(&his).await?;
+    his.open(&admin.page("/admin/requests/browser-mill/mine")).await?;
+    // When it was asked for, and when it was decided last.
+    let times = times::are_the_readers(&his).await?;
+    ensure!(times == 2, "{times} times");
+    times::reads_at_home(&his).await?;
     his.write("#reason", "ticket 7").await?;
     his.click("button[value=approve]").await?;
     // nacre takes a moment, and this page does not follow it.
@@ -67,8 +70,7 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
         "spec": {"backupSpec": {"ttl": "900h"}}});
     cluster.bed.apply_yaml(&held.to_string()).await?;
     his.finds(&admin.page("/admin/queue"), "Held").await?;
-    his.picture("32-queue").await?;
-    his.is_accessible().await?;
+    his.inspect("32-queue").await?;
     his.write("#reason", "ticket 8").await?;
     his.click("button[value='release backup browser-mill/held']").await?;
     cat.backup_starts("held").await?;
@@ -84,8 +86,7 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     his.sees("would refuse ").await?;
     his.sees("allows backups to be kept at most 48h").await?;
     his.does_not_see("s3Url").await?;
-    his.picture("39-policy-tried").await?;
-    his.is_accessible().await?;
+    his.inspect("39-policy-tried").await?;
     for (path, name, words) in [
         ("usage", "33-usage", "browser-mill"),
         ("policy", "34-policy", "storageLocations.requireApproval"),
@@ -94,8 +95,7 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     ] {
         his.open(&admin.page(&format!("/admin/{path}"))).await?;
         his.sees(words).await?;
-        his.picture(name).await?;
-        his.is_accessible().await?;
+        his.inspect(name).await?;
     }
 
     cat.location_is("the location to be available", "mine", |status| {
@@ -104,6 +104,5 @@ async fn storage_is_asked_for_and_approved() -> Result<()> {
     })
     .await?;
     hers.finds(&tenant.page("/ns/browser-mill/locations/mine"), "Available").await?;
-    hers.picture("36-location").await?;
-    hers.is_accessible().await
+    hers.inspect("36-location").await
 }

@@ -1,10 +1,9 @@
 //! A real browser: Debian's chromium, driven by its own driver over the WebDriver protocol, which is JSON over HTTP.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use base64::Engine as _;
 use bed::{Process, Program, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -15,17 +14,6 @@ use tokio::net::TcpStream;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// The key of an element's identifier, by the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| e2e::root().join("target"), PathBuf::from)
-}
-
-/// Where pictures of the pages go.
-pub(crate) fn pictures() -> Result<PathBuf> {
-    let folder = target().join("console");
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
-}
 
 /// The program that drives browsers; each browser is somebody else's.
 pub(crate) struct Driver {
@@ -54,8 +42,8 @@ impl Driver {
         Ok(driver)
     }
 
-    /// A browser with nothing in it, of this size.
-    pub(crate) async fn browser(&self, name: &str, width: u32, height: u32) -> Result<Browser<'_>> {
+    /// A browser with nothing in it.
+    pub(crate) async fn browser(&self, name: &str) -> Result<Browser<'_>> {
         let data = self.folder.path().join(name);
         let args = [
             "--headless=new".to_owned(),
@@ -68,7 +56,7 @@ impl Driver {
             "--disable-component-update".to_owned(),
             "--disable-sync".to_owned(),
             "--hide-scrollbars".to_owned(),
-            format!("--window-size={width},{height}"),
+            "--window-size=1280,900".to_owned(),
             format!("--user-data-dir={}", data.display()),
         ];
         let options = json!({"args": args, "binary": "/usr/bin/chromium"});
@@ -127,8 +115,13 @@ pub(crate) struct Browser<'a> {
 }
 
 impl Browser<'_> {
-    async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value> {
         self.driver.call(method, &format!("/session/{}{path}", self.id), body).await
+    }
+
+    /// A command of chromium's own, of which the protocol knows nothing.
+    pub(crate) async fn command(&self, name: &str, params: Value) -> Result<Value> {
+        self.ask("POST", "/goog/cdp/execute", Some(json!({"cmd": name, "params": params}))).await
     }
 
     pub(crate) async fn open(&self, url: &str) -> Result<()> {
@@ -194,45 +187,5 @@ impl Browser<'_> {
         let text = self.text().await?;
         ensure!(!text.contains(words), "{words:?} is shown: {text}");
         Ok(())
-    }
-
-    /// Whether people who use a keyboard or a screen reader can use the page: axe-core has nothing serious to say. Without
-    /// axe-core, which tools/browser.sh fetches, this cannot be checked.
-    pub(crate) async fn is_accessible(&self) -> Result<()> {
-        let file = target().join("axe/package/axe.min.js");
-        if !file.is_file() {
-            ensure!(std::env::var_os("CI").is_none(), "{} is not there", file.display());
-            return Ok(());
-        }
-        self.script(&std::fs::read_to_string(file)?).await?;
-        let script = "const done = arguments[arguments.length - 1];
-            axe.run(document, {resultTypes: ['violations']}).then((found) => done(found.violations
-                .filter((one) => ['serious', 'critical'].includes(one.impact))
-                .map((one) => one.id + ': ' + one.nodes.map((node) => node.html).join(' | '))));";
-        let body = json!({"script": script, "args": []});
-        let found = self.ask("POST", "/execute/async", Some(body)).await?;
-        ensure!(found == json!([]), "at {}: {found:#}", self.url().await?);
-        Ok(())
-    }
-
-    /// Light or dark, as the reader's system would say.
-    pub(crate) async fn colours(&self, scheme: &str) -> Result<()> {
-        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-        let command = json!({"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}});
-        self.ask("POST", "/goog/cdp/execute", Some(command)).await.map(drop)
-    }
-
-    /// A picture of the whole page, kept for whoever wants to look at it.
-    pub(crate) async fn picture(&self, name: &str) -> Result<()> {
-        let size = self
-            .script("return [document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
-            .await?;
-        let clip = json!({"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1});
-        let params = json!({"captureBeyondViewport": true, "clip": clip});
-        let command = json!({"cmd": "Page.captureScreenshot", "params": params});
-        let picture = self.ask("POST", "/goog/cdp/execute", Some(command)).await?;
-        let picture = picture["data"].as_str().context("no picture")?;
-        let bytes = base64::engine::general_purpose::STANDARD.decode(picture)?;
-        Ok(std::fs::write(pictures()?.join(format!("{name}.png")), bytes)?)
     }
 }

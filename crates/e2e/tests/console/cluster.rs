@@ -28,10 +28,10 @@ pub(crate) async fn test_cluster() -> Result<&'static TestCluster> {
     Ok(&started.await?.0)
 }
 
-/// A cluster with nacre's definitions and nobody who acts on them, so that a story can say what happens when.
+/// A cluster with the definitions of nacre and Velero and nobody who acts on them, so that a story can say what happens when.
 pub(crate) async fn stage() -> Result<&'static TestCluster> {
     static STAGE: OnceCell<TestCluster> = OnceCell::const_new();
-    STAGE.get_or_try_init(|| async { TestCluster::build_on(Bed::builder()).await }).await
+    STAGE.get_or_try_init(|| async { TestCluster::build_with_idle_velero().await }).await
 }
 
 /// The console on somebody's laptop.

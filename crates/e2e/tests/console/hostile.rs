@@ -4,18 +4,21 @@
 use anyhow::{Result, ensure};
 use api::{
     NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminRestore,
-    NonAdminSchedule,
+    NonAdminSchedule, labels,
 };
 use e2e::Tenant;
 use e2e::played::{condition, play};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::browser::Driver;
+use crate::browser::{Browser, Driver};
 use crate::cluster::{laptop, stage};
 
 const EVIL: &str = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>";
+/// The same for names of roles and bindings, which have no slash.
+const EVIL_NAME: &str = "<img src=x onerror=document.title='owned'>";
 
 /// A condition whose message repeats what the tenant wrote.
 fn repeated(type_: &str, reason: &str) -> Value {
@@ -38,8 +41,8 @@ async fn hostile(tenant: &Tenant<'_>) -> Result<()> {
     tenant.create::<NonAdminSchedule>("hostile", schedule).await?;
     let status = json!({"phase": "BackingOff", "conditions": repeated("Accepted", "InvalidScheduleSpec")});
     play::<NonAdminSchedule>(tenant, "hostile", status).await?;
-    let storage = json!({"provider": "aws", "objectStorage": {"bucket": EVIL, "prefix": EVIL}, "config": {"region": EVIL, "s3Url": EVIL},
-        "credential": {"name": "keys", "key": "cloud"}});
+    let storage = json!({"provider": "aws", "objectStorage": {"bucket": EVIL, "prefix": EVIL}, "config": {"region": EVIL, "s3Url": EVIL, EVIL: EVIL},
+        "credential": {"name": EVIL, "key": EVIL}});
     let location = json!({"metadata": notes, "spec": {"backupStorageLocationSpec": storage}});
     tenant.create::<NonAdminBackupStorageLocation>("hostile", location).await?;
     let status = json!({"phase": "BackingOff", "conditions": repeated("Accepted", "InvalidSpec")});
@@ -58,15 +61,67 @@ async fn hostile(tenant: &Tenant<'_>) -> Result<()> {
     Ok(())
 }
 
+/// What reaches the queue: a request that waits, and a backup that runs, as an object of the tenant's bucket may describe it.
+async fn hostile_queue(tenant: &Tenant<'_>) -> Result<()> {
+    let waiting = json!({"metadata": {"annotations": {labels::QUEUE: EVIL, "note": EVIL}},
+        "spec": {"backupSpec": {"storageLocation": EVIL}}});
+    tenant.create::<NonAdminBackup>("waiting", waiting).await?;
+    let waiting = json!({"metadata": {"annotations": {labels::QUEUE: EVIL}}, "spec": {"restoreSpec": {"backupName": EVIL}}});
+    tenant.create::<NonAdminRestore>("waiting", waiting).await?;
+    let origins = [
+        ("Backup", labels::NAB_NAMESPACE, labels::NAB_NAME),
+        ("Restore", labels::NAR_NAMESPACE, labels::NAR_NAME),
+    ];
+    for (kind, namespace, name) in origins {
+        let running = json!({"apiVersion": "velero.io/v1", "kind": kind,
+            "metadata": {"name": "running", "namespace": "velero", "annotations": {namespace: EVIL, name: EVIL}},
+            "spec": {"backupName": EVIL, "storageLocation": EVIL}, "status": {"phase": "InProgress"}});
+        let api = tenant.bed.velero_api(kind).await?;
+        api.create(&PostParams::default(), &serde_json::from_value(running)?).await?;
+    }
+    Ok(())
+}
+
+/// What reaches the page of who can migrate: an administrator of a namespace names roles, bindings and people there.
+async fn hostile_roles(tenant: &Tenant<'_>) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    // To evict a pod is to migrate its virtual machine. The role admin permits it, so it can be given to others.
+    let rules = json!([{"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}]);
+    tenant.create::<Role>(EVIL_NAME, json!({ "rules": rules })).await?;
+    let people = ["User", "Group"].map(|kind| json!({"apiGroup": group, "kind": kind, "name": EVIL}));
+    for (name, kind, role) in [(EVIL_NAME, "Role", EVIL_NAME), ("<b>", "ClusterRole", "admin")] {
+        let role = json!({"apiGroup": group, "kind": kind, "name": role});
+        tenant.create::<RoleBinding>(name, json!({"roleRef": role, "subjects": people})).await?;
+    }
+    Ok(())
+}
+
+/// The page is there, shows the text if it must, as text, and needs no scrolling because of it.
+async fn is_harmless(browser: &Browser<'_>, page: &str, shown: bool) -> Result<()> {
+    browser.sees("kubectl nacre").await?;
+    if shown {
+        browser.sees("<script>document.title='owned'</script>").await?;
+    }
+    let seen = browser
+        .script(
+            "return [document.title, document.querySelectorAll('img[src=x], main script, main b').length]",
+        )
+        .await?;
+    ensure!(seen[0] != "owned" && seen[1] == 0, "{page}: text became markup: {seen}");
+    browser.fits_a_narrow_screen().await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn text_of_tenants_is_text_for_everybody() -> Result<()> {
     let cluster = stage().await?;
     let tenant = &cluster.tenant("browser-loud", "mal").await?;
     hostile(tenant).await?;
+    hostile_queue(tenant).await?;
+    hostile_roles(tenant).await?;
     let driver = Driver::start().await?;
     let owner = laptop(&cluster.bed, "browser-loud", Some("mal")).await?;
     let admin = laptop(&cluster.bed, "velero", None).await?;
-    let (theirs, his) = (driver.browser("mal", 1280, 900).await?, driver.browser("admin", 1280, 900).await?);
+    let (theirs, his) = (driver.browser("mal").await?, driver.browser("admin").await?);
     theirs.open(&owner.link).await?;
     his.open(&admin.link).await?;
     let namespace = "/ns/browser-loud";
@@ -84,24 +139,41 @@ async fn text_of_tenants_is_text_for_everybody() -> Result<()> {
         ("/new-backup", false),
     ];
     let pages = pages.map(|(path, shown)| (&theirs, owner.page(&format!("{namespace}{path}")), shown));
-    // The others read Velero's objects, which are not here: unit tests of the console open them.
     let administrators = [
-        ("/admin/requests", false),
+        ("/admin/requests", true),
         ("/admin/requests/browser-loud/hostile", true),
+        ("/admin/queue", true),
+        ("/admin/usage", true),
+        ("/admin/policy", false),
+        ("/admin/migration", true),
         ("/admin/doctor", false),
         (namespace, true),
     ];
     let administrators = administrators.map(|(path, shown)| (&his, admin.page(path), shown));
     for (browser, page, shown) in pages.into_iter().chain(administrators) {
         browser.open(&page).await?;
-        browser.sees("kubectl nacre").await?;
-        if shown {
-            browser.sees("<script>document.title='owned'</script>").await?;
-        }
-        let seen = browser
-            .script("return [document.title, document.querySelectorAll('img[src=x], main script').length]")
-            .await?;
-        ensure!(seen[0] != "owned" && seen[1] == 0, "{page}: text became markup: {seen}");
+        is_harmless(browser, &page, shown).await?;
+    }
+
+    // Not only the people, also the names on the way there.
+    his.open(&admin.page("/admin/migration")).await?;
+    his.sees(&format!("rolebinding/{EVIL_NAME} -> role/{EVIL_NAME}")).await?;
+    his.sees("rolebinding/<b> -> clusterrole/admin").await?;
+
+    // Another policy, tried on what there is, repeats it in what it would refuse.
+    his.open(&admin.page("/admin/policy")).await?;
+    his.write("#policy", "storageLocations: { endpoints: { allow: ['127.0.0.1'] } }").await?;
+    his.click("form[action='/admin/policy'] button").await?;
+    his.sees("would refuse ").await?;
+    is_harmless(&his, "a policy that is tried", true).await?;
+
+    // Markup would be noticed.
+    for markup in [EVIL, "<b>"] {
+        his.open(&admin.page("/admin/usage")).await?;
+        his.script(&format!("document.querySelector('main').innerHTML += {}", json!(markup))).await?;
+        let found = is_harmless(&his, "a page with markup", false).await;
+        let is_noticed = found.as_ref().is_err_and(|why| why.to_string().contains("text became markup"));
+        ensure!(is_noticed, "{markup} is not noticed: {found:?}");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! A namespace in the middle of its life, of which the story plays nacre and Velero: the whole overview, and live progress.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use api::{NonAdminBackup, NonAdminSchedule};
 use e2e::Tenant;
 use e2e::played::{complete, condition, play};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::browser::Driver;
 use crate::cluster::{laptop, stage};
+use crate::times;
 
 /// Velero is so far with it.
 fn running(done: u32) -> Value {
@@ -55,7 +56,7 @@ async fn one_look_answers_and_progress_is_live() -> Result<()> {
     busy(tenant).await?;
     let console = laptop(&cluster.bed, "shop", Some("ada")).await?;
     let driver = Driver::start().await?;
-    let browser = driver.browser("ada", 1280, 900).await?;
+    let browser = driver.browser("ada").await?;
     browser.open(&console.link).await?;
     for words in [
         "There is a good backup, but claim uploads is not in it",
@@ -68,12 +69,24 @@ async fn one_look_answers_and_progress_is_live() -> Result<()> {
         browser.sees(words).await?;
     }
     browser.does_not_see("Safe: ").await?;
-    browser.picture("60-overview").await?;
-    browser.is_accessible().await?;
+    browser.inspect("60-overview").await?;
     browser.colours("dark").await?;
-    browser.picture("60-overview-dark").await?;
-    browser.is_accessible().await?;
+    browser.inspect("60-overview-dark").await?;
     browser.colours("light").await?;
+
+    // Each time is that of the reader's clock, also on the part of a page that an update has brought.
+    times::reads_elsewhere(&browser).await?;
+    for (path, least) in [("", 0), ("/restore", 1), ("/backups/nightly-20261117021400", 4), ("/backups", 3)] {
+        browser.open(&console.page(&format!("/ns/shop{path}"))).await?;
+        browser.sees("nightly-20261117021400").await?;
+        let times = times::are_the_readers(&browser).await.with_context(|| format!("on {path:?}"))?;
+        ensure!(times >= least, "{path}: {times}");
+    }
+    play::<NonAdminBackup>(tenant, "before-upgrade", running(50)).await?;
+    browser.sees("50 of 120 items").await?;
+    ensure!(times::are_the_readers(&browser).await? >= 3, "times are missing");
+    times::reads_at_home(&browser).await?;
+    browser.open(&console.page("/ns/shop")).await?;
 
     // An update takes the focus away from nobody.
     browser
@@ -95,7 +108,7 @@ async fn one_look_answers_and_progress_is_live() -> Result<()> {
         .script("const bar = document.querySelector('#progress'); return [bar.value, bar.max]")
         .await?;
     ensure!(bar == json!([80, 120]), "{bar}");
-    browser.picture("61-running").await?;
+    browser.inspect("61-running").await?;
     play::<NonAdminBackup>(tenant, "before-upgrade", complete("Completed", "True")).await?;
     browser.sees("Completed").await?;
     let (stayed, bar) = (

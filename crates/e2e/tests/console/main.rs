@@ -4,11 +4,15 @@
 mod approval;
 mod browser;
 mod cluster;
+mod gate;
 mod hostile;
+mod inspect;
 mod look;
 mod many;
+mod progress;
 mod replace;
 mod schedules;
 mod tenant;
+mod times;
 mod token;
 mod viewer;

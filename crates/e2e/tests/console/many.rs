@@ -27,7 +27,7 @@ async fn the_first_page_of_a_thousand_backups_is_fast() -> Result<()> {
 
     let console = laptop(&cluster.bed, "browser-many", Some("max")).await?;
     let driver = Driver::start().await?;
-    let browser = driver.browser("max", 1280, 900).await?;
+    let browser = driver.browser("max").await?;
     browser.open(&console.link).await?;
     browser.sees("Safe: this namespace could be brought back").await?;
     for path in ["", "/backups"] {

@@ -21,13 +21,12 @@ async fn a_claim_is_replaced_after_its_namespace_was_written() -> Result<()> {
     shop(tenant, &json!({})).await?;
     let console = laptop(&cluster.bed, "browser-undo", Some("ada")).await?;
     let driver = Driver::start().await?;
-    let browser = driver.browser("ada", 1280, 900).await?;
+    let browser = driver.browser("ada").await?;
     browser.open(&console.link).await?;
     browser.open(&console.page("/ns/browser-undo/replace/good")).await?;
     browser.sees("claim files, with the data in it").await?;
     browser.sees("after a safety backup").await?;
-    browser.picture("12-replace").await?;
-    browser.is_accessible().await?;
+    browser.inspect("12-replace").await?;
 
     // Another name is no consent.
     browser.write("#confirm", "shop").await?;
@@ -55,8 +54,7 @@ async fn a_claim_is_replaced_after_its_namespace_was_written() -> Result<()> {
     browser.script("window.stayed = true").await?;
     let safety = safety_backup(tenant).await?;
     browser.sees(&safety).await?;
-    browser.picture("13-replacing").await?;
-    browser.is_accessible().await?;
+    browser.inspect("13-replacing").await?;
 
     play::<NonAdminBackup>(tenant, &safety, complete("Completed", "True")).await?;
     tenant.gone::<Deployment>("web").await?;
@@ -72,8 +70,7 @@ async fn a_claim_is_replaced_after_its_namespace_was_written() -> Result<()> {
     browser.sees("the data of files is back as in good").await?;
     let stayed = browser.script("return window.stayed === true").await?;
     ensure!(stayed == true, "the page was loaded again instead of following what happens");
-    browser.picture("14-replaced").await?;
-    browser.is_accessible().await?;
+    browser.inspect("14-replaced").await?;
     downloads.abort();
     Ok(())
 }

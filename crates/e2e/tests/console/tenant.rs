@@ -13,26 +13,23 @@ async fn from_the_first_look_to_restored() -> Result<()> {
     let ada = owner("browser-shop", "ada").await?;
     let console = laptop(&cluster.bed, "browser-shop", Some("ada")).await?;
     let driver = Driver::start().await?;
-    let browser = driver.browser("ada", 1280, 900).await?;
+    let browser = driver.browser("ada").await?;
 
     // The link leads to the namespace, and its code is gone from the address.
     browser.open(&console.link).await?;
     browser.sees("Not safe: there is no good backup").await?;
     ensure!(!browser.url().await?.contains("code="), "{}", browser.url().await?);
-    browser.picture("1-not-safe").await?;
-    browser.is_accessible().await?;
+    browser.inspect("1-not-safe").await?;
 
     // What would happen, then a backup, whose progress is seen without loading the page again.
     browser.click("a[href$='/new-backup']").await?;
     browser.sees("Back up namespace browser-shop").await?;
     browser.sees("csiSnapshotTimeout: 12m").await?;
-    browser.picture("2-new-backup").await?;
-    browser.is_accessible().await?;
+    browser.inspect("2-new-backup").await?;
     browser.write("#name", "first").await?;
     browser.click("button[value=check]").await?;
     browser.sees("What would happen").await?;
-    browser.picture("3-what-would-happen").await?;
-    browser.is_accessible().await?;
+    browser.inspect("3-what-would-happen").await?;
     browser.click("button[value=create]").await?;
     browser.sees("first").await?;
     browser.script("window.stayed = true").await?;
@@ -51,34 +48,28 @@ async fn from_the_first_look_to_restored() -> Result<()> {
         )
         .await?;
     ensure!(log == json!([200, "attachment; filename=\"first-log.gz\"", true]), "{log}");
-    browser.picture("4-backup").await?;
-    browser.is_accessible().await?;
+    browser.inspect("4-backup").await?;
     browser.open(&console.page("/ns/browser-shop")).await?;
     browser.sees("Safe: this namespace could be brought back").await?;
     browser.sees("kubectl nacre status -n browser-shop").await?;
-    browser.picture("5-safe").await?;
-    browser.is_accessible().await?;
+    browser.inspect("5-safe").await?;
     browser.colours("dark").await?;
-    browser.picture("5-safe-dark").await?;
-    browser.is_accessible().await?;
+    browser.inspect("5-safe-dark").await?;
     browser.colours("light").await?;
 
     // Something is lost, and the path leads to where it is back.
     ada.delete::<ConfigMap>("prices").await?;
     browser.click("a[href$='/restore']").await?;
     browser.sees("When: choose a backup").await?;
-    browser.picture("6-when").await?;
-    browser.is_accessible().await?;
+    browser.inspect("6-when").await?;
     browser.click("a[href$='/restore/first']").await?;
     browser.sees("Restore from first").await?;
     browser.sees("created").await?;
     browser.sees("prices").await?;
-    browser.picture("7-preview").await?;
-    browser.is_accessible().await?;
+    browser.inspect("7-preview").await?;
     browser.click("button[value=restore]").await?;
     browser.sees("Completed").await?;
-    browser.picture("8-restored").await?;
-    browser.is_accessible().await?;
+    browser.inspect("8-restored").await?;
     ensure!(ada.api::<ConfigMap>().get_opt("prices").await?.is_some(), "prices is back");
 
     let none = "Nothing is backed up by itself in this namespace";
@@ -89,12 +80,11 @@ async fn from_the_first_look_to_restored() -> Result<()> {
     ] {
         browser.open(&console.page(&format!("/ns/browser-shop{path}"))).await?;
         browser.sees(words).await?;
-        browser.picture(name).await?;
-        browser.is_accessible().await?;
+        browser.inspect(name).await?;
     }
 
     // The code was for one browser.
-    let other = driver.browser("eve", 1280, 900).await?;
+    let other = driver.browser("eve").await?;
     other.open(&console.link).await?;
     other.sees("This link was used before").await?;
     other.open(&console.page("/ns/browser-shop")).await?;

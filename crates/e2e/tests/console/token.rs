@@ -59,12 +59,11 @@ async fn everybody_comes_with_their_own_token() -> Result<()> {
     let (process, base) = console(bed, &decoy).await?;
     let mark = bed.audit().mark().await?;
     let driver = Driver::start().await?;
-    let browser = driver.browser("robot", 1280, 900).await?;
+    let browser = driver.browser("robot").await?;
 
     browser.open(&format!("{base}/ns/browser-token")).await?;
     browser.sees("Paste a token of yours").await?;
-    browser.picture("40-sign-in").await?;
-    browser.is_accessible().await?;
+    browser.inspect("40-sign-in").await?;
     browser.write("#token", "nonsense").await?;
     browser.click("form[action='/login'] button").await?;
     browser.sees("does not accept this token").await?;
@@ -105,7 +104,7 @@ async fn everybody_comes_with_their_own_token() -> Result<()> {
         Ok(())
     })
     .await?;
-    browser.picture("41-signed-out").await?;
+    browser.inspect("41-signed-out").await?;
     browser.open(&format!("{base}/ns/browser-token")).await?;
     browser.sees("Paste a token of yours").await
 }

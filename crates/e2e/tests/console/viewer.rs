@@ -18,10 +18,10 @@ async fn a_viewer_clicks_nothing_and_a_stranger_sees_nothing() -> Result<()> {
 
     let driver = Driver::start().await?;
     let vic = laptop(&cluster.bed, "browser-farm", Some("vic")).await?;
-    let browser = driver.browser("vic", 390, 844).await?;
+    let browser = driver.browser("vic").await?;
     browser.open(&vic.link).await?;
     browser.sees("You can look, and not change anything").await?;
-    browser.picture("20-viewer-narrow").await?;
+    browser.inspect_narrow("20-viewer-narrow").await?;
     let evil = "%3Cimg%20src=x%20onerror=%22document.title='owned'%22%3E";
     let filled_in = format!("/new-schedule?name={evil}&schedule={evil}&zone={evil}&daily={evil}");
     for path in [
@@ -44,13 +44,14 @@ async fn a_viewer_clicks_nothing_and_a_stranger_sees_nothing() -> Result<()> {
         ensure!(forms == 0, "{path}: {forms} forms");
         let title = browser.script("return document.title").await?;
         ensure!(title != "owned", "{path}: text became markup");
+        browser.fits_a_narrow_screen().await?;
     }
     browser.open(&vic.page("/ns/browser-farm/backups/part")).await?;
-    browser.picture("21-viewer-backup-narrow").await?;
+    browser.inspect_narrow("21-viewer-backup-narrow").await?;
 
     // A stranger learns nothing: neither that the namespace exists nor what is in it.
     let eve = laptop(&cluster.bed, "default", Some("eve")).await?;
-    let browser = driver.browser("eve", 1280, 900).await?;
+    let browser = driver.browser("eve").await?;
     browser.open(&eve.link).await?;
     browser.sees("Nothing here").await?;
     let mut pages = Vec::new();
@@ -60,5 +61,5 @@ async fn a_viewer_clicks_nothing_and_a_stranger_sees_nothing() -> Result<()> {
         pages.push(browser.script("return document.documentElement.outerHTML").await?);
     }
     ensure!(pages[0] == pages[1], "{pages:?}");
-    browser.picture("22-stranger").await
+    browser.inspect("22-stranger").await
 }

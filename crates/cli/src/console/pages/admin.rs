@@ -63,6 +63,7 @@ pub(in crate::console) async fn request(
     });
     let main = html! {
         p.crumbs { a href="/admin/requests" { "All requests" } }
+        h1 { (name) }
         (page(&seen.page))
         @if !seen.words.is_empty() && !can {
             p.hint { "You can look, and not decide: it takes the permission to change requests for storage." }
@@ -82,7 +83,7 @@ pub(in crate::console) async fn request(
         }
     };
     let command = format!("kubectl nacre request show {name}");
-    Ok(show(&person, &name, "requests", &command, &main).await)
+    Ok(framed(&person, place(&name, "requests", &command), &main).await)
 }
 
 /// Whether the person may decide about requests for storage. A decision is a merge patch.
@@ -229,9 +230,11 @@ pub(in crate::console) async fn try_policy(posted: Posted) -> Result<Response, F
     let person = &posted.person;
     let text = posted.text("policy");
     let (problems, usable) = policy::check::problems("the policy", text);
+    let title = "Another policy";
     let tried = if usable { Some(Box::pin(policy::trial::look(&person.session, text)).await?) } else { None };
     let main = html! {
         p.crumbs { a href="/admin/policy" { "The policy in force" } }
+        h1 { (title) }
         @match &tried {
             None => p.notice.bad { "This policy would not count, so nothing is tried." },
             Some(trial) if trial.newly_refused() == 0 => p.notice.good { "This policy " (policy::trial::sentence(trial)) ": none that is accepted now." },
@@ -248,7 +251,7 @@ pub(in crate::console) async fn try_policy(posted: Posted) -> Result<Response, F
         section { h2 { "Change it and try again" } (trial_form(person, text)) }
     };
     let command = "kubectl nacre policy check -f policy.yaml --requests";
-    Ok(show(person, "Another policy", "policy", command, &main).await)
+    Ok(framed(person, place(title, "policy", command), &main).await)
 }
 
 /// Who can start, change or delete a migration, and how they come to that.
