@@ -55,7 +55,8 @@ pub struct NonAdminBackupStorageLocationStatus {
     /// people.
     ///
     /// Accepted: whether the location is allowed. Reasons: BslSpecValidation (True or False; the message names the
-    /// field and what would be accepted); PolicyUnavailable (waits until the administrators have corrected the policy).
+    /// field and what would be accepted); PolicyUnavailable (waits until the administrators have corrected the policy);
+    /// NamespaceNotSeen (waits until nacre sees the namespace).
     ///
     /// ClusterAdminApproved: whether an administrator lets the storage be used. Reasons: BslSpecApproved;
     /// BslSpecApprovalPending (nobody has decided yet); BslSpecRejected; BslSpecInvalid (the decision cannot be

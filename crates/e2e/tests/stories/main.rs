@@ -36,5 +36,6 @@ mod snapshot_classes;
 mod supervision;
 mod tarball;
 mod turns;
+mod unseen_namespace;
 mod velero_fields;
 mod webhook;
