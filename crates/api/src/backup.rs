@@ -85,7 +85,8 @@ pub struct NonAdminBackupStatus {
     /// Accepted: whether the backup is allowed. Reasons: BackupAccepted; InvalidBackupSpec (refused or waiting, the
     /// message names the field and what would be accepted); NamespaceLimitReached (waits until another backup of the
     /// namespace is finished or deleted, or the limit is raised); PolicyUnavailable (waits until the administrators
-    /// have corrected the policy); HandOverFailed (the API server rejected the Velero Backup, nacre retries);
+    /// have corrected the policy); NamespaceNotSeen (waits until nacre sees the namespace);
+    /// HandOverFailed (the API server rejected the Velero Backup, nacre retries);
     /// RequesterNotPermitted (waits until whoever asked has the permission that the message names);
     /// VeleroBackupNotFound (the Velero Backup is gone and will not be created again).
     ///

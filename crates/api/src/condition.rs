@@ -107,6 +107,10 @@ pub const REQUESTER_NOT_PERMITTED: &str = "RequesterNotPermitted";
 /// administrators have corrected the policy.
 pub const POLICY_UNAVAILABLE: &str = "PolicyUnavailable";
 
+/// nacre does not see the request's namespace, so nothing is done about the request. It proceeds by itself when nacre
+/// sees it.
+pub const NAMESPACE_NOT_SEEN: &str = "NamespaceNotSeen";
+
 /// The API server rejected the Velero object; the message says why, and nacre retries.
 pub const HAND_OVER_FAILED: &str = "HandOverFailed";
 

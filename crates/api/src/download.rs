@@ -58,7 +58,7 @@ pub struct NonAdminDownloadRequestStatus {
     ///
     /// Processed: whether there is a link, or the list of objects. Reasons: Success; BeingRead (nacre reads the list);
     /// ResultsNotReadable; Error (the message says what is missing); PolicyUnavailable (waits until the administrators
-    /// have corrected the policy).
+    /// have corrected the policy); NamespaceNotSeen (waits until nacre sees the namespace).
     ///
     /// NonAdminBackupNotAvailable, NonAdminRestoreNotAvailable: True if the backup or restore that the request names is
     /// not there. Reason: Error.

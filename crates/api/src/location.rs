@@ -45,7 +45,8 @@ pub struct NonAdminBackupStorageLocationSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NonAdminBackupStorageLocationStatus {
-    /// The Velero BackupStorageLocation made of it.
+    /// The Velero BackupStorageLocation made of it. A new phase is shown at once. The times of Velero's last looks at it
+    /// may be 5 to 10 minutes behind, and more in a cluster with more than 30 locations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub velero_backup_storage_location: Option<VeleroBackupStorageLocation>,
     /// How far nacre has got with it: New, BackingOff, Created or Deleting.
@@ -55,7 +56,8 @@ pub struct NonAdminBackupStorageLocationStatus {
     /// people.
     ///
     /// Accepted: whether the location is allowed. Reasons: BslSpecValidation (True or False; the message names the
-    /// field and what would be accepted); PolicyUnavailable (waits until the administrators have corrected the policy).
+    /// field and what would be accepted); PolicyUnavailable (waits until the administrators have corrected the policy);
+    /// NamespaceNotSeen (waits until nacre sees the namespace).
     ///
     /// ClusterAdminApproved: whether an administrator lets the storage be used. Reasons: BslSpecApproved;
     /// BslSpecApprovalPending (nobody has decided yet); BslSpecRejected; BslSpecInvalid (the decision cannot be

@@ -123,6 +123,17 @@ pub const REASONS: &[Reason] = &[
          is wrong; `kubectl nacre policy check -f FILE` checks a corrected one.",
     ),
     reason(
+        is::NAMESPACE_NOT_SEEN,
+        "Accepted=False of every request that Velero does not have; Processed=False of a NonAdminDownloadRequest",
+        Symptom::Waits,
+        "nacre does not see the namespace of the request, 30 seconds after the request was made. Most often nacre may not \
+         list and watch namespaces. Without the namespace nacre does not know what belongs to it, so it creates and deletes \
+         nothing there. Backups and restores that Velero has keep the status they had. If one is being deleted, the \
+         condition `Deleting` has this message.",
+        "Nothing as a tenant: it goes on by itself. Administrators: `kubectl nacre doctor` names missing permissions; \
+         nacre needs `list` and `watch` on `namespaces` in the whole cluster. nacre's log has the API server's message.",
+    ),
+    reason(
         is::NAMESPACE_LIMIT_REACHED,
         "Accepted=False of a NonAdminBackup; WaitingForTurn=True of a NonAdminRestore",
         Symptom::Waits,

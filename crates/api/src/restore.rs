@@ -75,7 +75,8 @@ pub struct NonAdminRestoreStatus {
     ///
     /// Accepted: whether the restore is allowed. Reasons: RestoreAccepted; InvalidRestoreSpec (refused or waiting, the
     /// message names the field and what would be accepted); PolicyUnavailable (waits until the administrators have
-    /// corrected the policy); HandOverFailed (the API server rejected the Velero Restore, nacre retries);
+    /// corrected the policy); NamespaceNotSeen (waits until nacre sees the namespace);
+    /// HandOverFailed (the API server rejected the Velero Restore, nacre retries);
     /// RequesterNotPermitted (waits until whoever asked has the permission that the message names);
     /// VeleroRestoreNotFound (the Velero Restore is gone and will not run again).
     ///

@@ -116,7 +116,8 @@ pub struct NonAdminScheduleStatus {
     /// people.
     ///
     /// Accepted: whether the schedule runs. Reasons: ScheduleAccepted; InvalidScheduleSpec (the message names the field
-    /// and what would be accepted); PolicyUnavailable (waits until the administrators have corrected the policy).
+    /// and what would be accepted); PolicyUnavailable (waits until the administrators have corrected the policy);
+    /// NamespaceNotSeen (no run is made until nacre sees the namespace).
     ///
     /// RunsOnTime: whether the latest run was made as it was due. Reasons: RunCreated; RunSkipped (the message says
     /// which and why); RunRefused (the latest run is refused or waits, the message is its own).

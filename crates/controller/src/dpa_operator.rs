@@ -173,11 +173,16 @@ impl Keeper {
             info!("OADP's operator {word}");
         }
         let contested = self.reported.values().any(|(_, times)| *times >= LOG_AFTER_TRIES);
-        let mut with_finalizer = None;
-        let mut decision = decide(&self.observed(&seen, None, contested));
+        let (mut with_finalizer, mut copies) = (None, Vec::new());
+        let mut decision = decide(&self.observed(&seen, None, &copies, contested));
         if decision.needs_finalizers {
             with_finalizer = Some(engine::install::with_finalizer(&self.client).await.map_err(looking)?);
-            decision = decide(&self.observed(&seen, with_finalizer.as_deref(), contested));
+            let listed = engine::install::permitted_copies(&self.client, &self.namespace).await;
+            copies = listed.map_err(looking)?.unwrap_or_else(|| {
+                info!("operator: copies of Velero's objects, if any, stay: deploy/velero-view.yaml is not applied");
+                Vec::new()
+            });
+            decision = decide(&self.observed(&seen, with_finalizer.as_deref(), &copies, contested));
         }
         debug!(actions = decision.plan.actions.len(), "decided");
         if let Some(who) = decision.waiting_for {
@@ -190,7 +195,7 @@ impl Keeper {
         if let Err(failure) = self.execute_plan(&decision.plan).await {
             let conflict = failure.status().is_some_and(|status| status.code == 409);
             if !conflict {
-                let observed = self.observed(&seen, with_finalizer.as_deref(), contested);
+                let observed = self.observed(&seen, with_finalizer.as_deref(), &copies, contested);
                 let reported = failed(&observed, &chain(&failure).to_string());
                 self.remember(&reported);
                 // A condition that cannot be written now is written at the next retry.
@@ -206,6 +211,7 @@ impl Keeper {
         &'a self,
         seen: &'a Seen,
         with_finalizer: Option<&'a [planner::Target]>,
+        copies: &'a [planner::Target],
         contested: bool,
     ) -> Observed<'a> {
         Observed {
@@ -214,6 +220,7 @@ impl Keeper {
             elsewhere: &seen.elsewhere,
             found: &seen.found,
             with_finalizer,
+            copies,
             acting: seen.acting(),
             oadp: seen.oadp,
             contested,

@@ -111,6 +111,14 @@ pub async fn copies(client: &Client, namespace: &str) -> Result<Vec<Target>, kub
     Ok(stay.map(|(kind, meta)| Target::of(*kind, meta)).collect())
 }
 
+/// The same; none if they may not be listed, since the permissions for copies were not given.
+pub async fn permitted_copies(client: &Client, namespace: &str) -> Result<Option<Vec<Target>>, kube::Error> {
+    match copies(client, namespace).await {
+        Err(error) if status(&error).is_some_and(|status| status.code == 403) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 /// The objects of these kinds, listed page by page.
 async fn listed(
     client: &Client,

@@ -17,7 +17,7 @@ use crate::backup::{is_next, next_in_line};
 use crate::ownership::{annotation, label};
 use crate::queue::{Queued, Stage};
 use crate::state::State;
-use crate::{Key, dedicated, download, last_good, policy, restore, schedule as schedules, sync};
+use crate::{Key, dedicated, download, last_good, location, policy, restore, schedule as schedules, sync};
 
 /// A backup request: itself, and the restores that wait for it. One that is deleted, or comes to nothing, leaves its
 /// place under the namespace limit to those that wait.
@@ -285,7 +285,8 @@ pub fn storage_location(
     if let (Some(before), Some(after)) = (before, after)
         && only_looked_at(before, after)
     {
-        return Vec::new();
+        let location = location_of(&after.metadata);
+        return location.filter(|key| location::times::are_due_for(view, key, after)).into_iter().collect();
     }
     let mut keys: Vec<_> = location_of(&storage.metadata).into_iter().collect();
     for location in keys.clone() {

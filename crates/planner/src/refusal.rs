@@ -48,9 +48,12 @@ pub fn healed_by(condition: &Condition) -> Option<HealedBy> {
             Some(if refused { HealedBy::Spec } else { HealedBy::Limit })
         }
         // Roles and bindings are objects too.
-        (condition::ACCEPTED, condition::POLICY_UNAVAILABLE | condition::REQUESTER_NOT_PERMITTED) => {
-            Some(HealedBy::OtherObject)
-        }
+        (
+            condition::ACCEPTED,
+            condition::POLICY_UNAVAILABLE
+            | condition::NAMESPACE_NOT_SEEN
+            | condition::REQUESTER_NOT_PERMITTED,
+        ) => Some(HealedBy::OtherObject),
         (condition::ACCEPTED, _) => Some(by_message(&condition.message)),
         _ => Some(HealedBy::Spec),
     }

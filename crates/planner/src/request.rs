@@ -19,13 +19,10 @@ use crate::requester::FRESH;
 use crate::turns::{Place, Turn};
 use crate::{Action, Event, Plan, Refusal, RejectedWrite, Target};
 
-/// Requeue delay until the watch has reported the request's namespace.
+/// Requeue delay until the watch has reported the namespace of a new request.
 const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
-
-/// The plan while the watch has not reported the request's namespace: nobody owns anything yet.
-pub(crate) fn wait_for_namespace() -> Plan {
-    Plan::done().requeue_after(NAMESPACE_RETRY).because("waiting for the watch to report its namespace")
-}
+/// How long the watch on namespaces may be behind the watch on requests.
+const WATCH_DELAY: Duration = Duration::from_secs(30);
 
 /// Whether removing this Velero object takes longer than the request to do so: then the tenant is shown that it is being
 /// deleted. Otherwise it is gone before anybody could look, and the status would be a write for nothing.
@@ -148,6 +145,60 @@ pub(crate) trait Request {
     /// changes.
     fn wait_for_policy(&self) -> Plan {
         self.refuse(condition::POLICY_UNAVAILABLE, &Self::policy_unreadable())
+    }
+
+    /// The watch has not reported the request's namespace: nobody owns anything yet, so nothing is created, deleted or
+    /// released. For a new request the watch may only be late. After that the request reports it.
+    fn wait_for_namespace(&self) -> Plan {
+        let plan = Plan::done();
+        if self.is_new() {
+            let because = "waiting for the watch to report its namespace";
+            return plan.requeue_after(NAMESPACE_RETRY).because(because);
+        }
+        let message = self.namespace_unseen();
+        let write = if self.deletion_requested() {
+            self.deletion_write(&message)
+        } else if self.keeps_status() {
+            None
+        } else {
+            self.refusal_write(condition::NAMESPACE_NOT_SEEN, &message)
+        };
+        let event = write.is_some().then(|| Event::warning(condition::NAMESPACE_NOT_SEEN, &*message));
+        let mut plan = plan.then_if(write).requeue_after(WATCH_DELAY).because(message);
+        plan.events.extend(event);
+        plan
+    }
+
+    /// The request was created so recently that the watch may not have reported its namespace.
+    fn is_new(&self) -> bool {
+        let created = self.object().1.creation_timestamp.as_ref();
+        created.is_none_or(|created| self.now().duration_since(created.0).unsigned_abs() < WATCH_DELAY)
+    }
+
+    /// Somebody asked for the deletion of the request or of what it made.
+    fn deletion_requested(&self) -> bool {
+        self.is_deleting()
+    }
+
+    /// The status of a request whose deletion waits; none for a kind that is deleted without its namespace.
+    fn deletion_write(&self, _message: &str) -> Option<Action> {
+        None
+    }
+
+    /// The status stays as it is while the namespace is not seen: Velero has the request, or it is lost.
+    fn keeps_status(&self) -> bool {
+        self.handed_over_before() || self.lost_before()
+    }
+
+    /// Condition message while the namespace is not seen.
+    fn namespace_unseen(&self) -> String {
+        let namespace = self.object().1.namespace.as_deref().unwrap_or_default();
+        format!(
+            "nacre does not see the namespace {namespace}, so nothing is done about this {noun}; the {noun} goes on by \
+             itself when nacre sees it. Administrators: nacre needs permission to list and watch namespaces; \
+             kubectl nacre doctor shows what is missing",
+            noun = Self::NOUN
+        )
     }
 
     /// Condition message while the policy is unknown.

@@ -17,6 +17,7 @@ struct World {
     elsewhere: Vec<String>,
     found: Vec<Found>,
     with_finalizer: Vec<Target>,
+    copies: Vec<Target>,
     acting: Acting<'static>,
     oadp: bool,
     contested: bool,
@@ -60,6 +61,7 @@ impl World {
             elsewhere: Vec::new(),
             found: Vec::new(),
             with_finalizer: Vec::new(),
+            copies: Vec::new(),
             acting: Acting::Nobody,
             oadp: false,
             contested: false,
@@ -74,6 +76,7 @@ impl World {
             elsewhere: &self.elsewhere,
             found: &self.found,
             with_finalizer,
+            copies: if with_finalizer.is_some() { &self.copies } else { &[] },
             acting: self.acting,
             oadp: self.oadp,
             contested: self.contested,
@@ -142,12 +145,14 @@ impl World {
                 reported.replace('"', "")
             }
             Action::RemoveFinalizer(target, finalizer) => {
-                let one = self.with_finalizer.iter_mut().find(|one| one.name == target.name).unwrap();
+                let all = self.with_finalizer.iter_mut().chain(&mut self.copies);
+                let one = all.into_iter().find(|one| one.name == target.name).unwrap();
                 one.finalizers.retain(|found| found != finalizer);
                 format!("release {}", target.name)
             }
             Action::Delete(target) => {
                 self.found.retain(|one| (one.kind, one.name()) != (target.kind, &*target.name));
+                self.copies.retain(|one| one.name != target.name);
                 format!("delete {}", target.kind.name())
             }
             other => panic!("{other:?}"),
@@ -227,6 +232,34 @@ fn enabling_installs_changing_changes_and_disabling_lets_go_before_it_removes() 
     // And the one that counts if both speak.
     world.edit("dpa", json!({"features": {"nonAdmin": {"enable": true}}, "nonAdmin": {"enable": false}}));
     assert_eq!(world.settle()[0], "scale to 0");
+}
+
+#[test]
+fn copies_of_veleros_objects_go_before_anything_else_and_only_once_nobody_makes_them() {
+    let mut world = World::with(vec![application("velero", "dpa", 1, &on())]);
+    world.with_finalizer = vec![request("daily", &[labels::NAB_FINALIZER])];
+    world.settle();
+    let copy = |kind: Kind, name: &str, finalizers: &[&str]| Target { kind, ..request(name, finalizers) };
+    world.copies = vec![
+        copy(Kind::Backup, "copy", &[]),
+        copy(Kind::Schedule, "nightly", &["theirs/x", labels::VELERO_VIEW_FINALIZER]),
+    ];
+    world.edit("dpa", off());
+    world.acting = Acting::Here("pod x");
+    assert_eq!(world.settle(), ["scale to 0", "wait for pod x"]);
+    world.acting = Acting::Nobody;
+    let steps = world.settle();
+    assert_eq!(steps[..4], ["delete Backup", "release nightly", "delete Schedule", "release daily"]);
+    assert!(world.copies.is_empty() && world.found.is_empty());
+
+    // Another installation keeps them.
+    let mut world = World::with(vec![application("velero", "dpa", 1, &on())]);
+    world.settle();
+    world.copies = vec![copy(Kind::Backup, "copy", &[])];
+    world.edit("dpa", off());
+    world.acting = Acting::Elsewhere("pod y");
+    world.settle();
+    assert!(world.copies.len() == 1 && world.found.is_empty());
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use engine::Retry;
-use engine::install::{at_work, copies, execute_plan, kept, marked, remains, requests, with_finalizer};
+use engine::install::{
+    at_work, copies, execute_plan, kept, marked, permitted_copies, remains, requests, with_finalizer,
+};
 use planner::install::uninstall::{Observed, Scope, decide, helm_release};
 use planner::install::{Settings, place};
 use tokio::time::{Instant, sleep};
@@ -83,11 +85,12 @@ pub(crate) async fn uninstall(
         };
         let working = at_work(client, &settings.namespace).await.context("looking for the program")?;
         let requests = with_finalizer(client).await.context("looking for requests")?;
-        let shown = match copies(client, &settings.namespace).await {
-            // Only where there are copies is there a permission for them.
-            Err(kube::Error::Api(status)) if alone && status.is_forbidden() => Vec::new(),
-            shown => shown.context("looking for copies of Velero's objects")?,
+        let shown = if alone {
+            permitted_copies(client, &settings.namespace).await.map(Option::unwrap_or_default)
+        } else {
+            copies(client, &settings.namespace).await
         };
+        let shown = shown.context("looking for copies of Velero's objects")?;
         let seen = Observed {
             scope,
             found: &found,

@@ -138,6 +138,7 @@ fn held_by<'a>(progress: &RequestProgress<'a>, has_location: bool) -> Option<(&'
     let for_what = match (healed_by(accepted)?, accepted.reason.as_str()) {
         (HealedBy::Limit, _) => "room",
         (_, condition::POLICY_UNAVAILABLE) => "the policy",
+        (_, condition::NAMESPACE_NOT_SEEN) => "its namespace",
         // The only other object that a backup waits for is its location.
         (HealedBy::OtherObject, _) if has_location => "its location",
         _ => "the cluster",

@@ -68,6 +68,51 @@ async fn image(test_cluster: &TestCluster, wanted: &str) -> Result<()> {
     .await
 }
 
+/// Copies of Velero's objects, as the controller makes them: one of each kind.
+async fn copies(test_cluster: &TestCluster) -> Result<()> {
+    let (v1, moved) = ("velero.io/v1", "velero.io/v2alpha1");
+    let pod = json!({"name": "web", "namespace": "shop"});
+    let at = json!({"backupStorageLocation": "default", "operationTimeout": "1m", "sourceNamespace": "shop"});
+    let with = |more: Value| {
+        let mut spec = at.clone();
+        for (name, value) in more.as_object().into_iter().flatten() {
+            spec[name] = value.clone();
+        }
+        spec
+    };
+    let volume = json!({"namespace": "shop", "pv": "pv", "pvc": "files"});
+    let specs = [
+        (v1, "Backup", json!({})),
+        (v1, "Restore", json!({"backupName": "copy"})),
+        (v1, "BackupStorageLocation", json!({"provider": "aws", "objectStorage": {"bucket": "b"}})),
+        (v1, "DeleteBackupRequest", json!({"backupName": "copy"})),
+        (
+            v1,
+            "PodVolumeBackup",
+            json!({"backupStorageLocation": "default", "node": "n", "pod": pod, "repoIdentifier": "r", "volume": "v"}),
+        ),
+        (
+            v1,
+            "PodVolumeRestore",
+            json!({"backupStorageLocation": "default", "pod": pod, "repoIdentifier": "r", "snapshotID": "s",
+                "sourceNamespace": "shop", "volume": "v"}),
+        ),
+        (moved, "DataUpload", with(json!({"snapshotType": "CSI", "sourcePVC": "files"}))),
+        (moved, "DataDownload", with(json!({"snapshotID": "s", "targetVolume": volume}))),
+        (v1, "Schedule", json!({"schedule": "@yearly", "template": {}})),
+    ];
+    let objects = specs.map(|(version, kind, spec)| {
+        let mut metadata =
+            json!({"name": "copy", "namespace": "shop", "labels": {labels::SHOWN: labels::SHOWN_COPY}});
+        if kind == "Schedule" {
+            metadata["finalizers"] = json!([labels::VELERO_VIEW_FINALIZER]);
+        }
+        json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec})
+    });
+    let objects = objects.into_iter().map(serde_json::from_value).collect::<Result<Vec<_>, _>>()?;
+    test_cluster.bed.apply(&objects).await
+}
+
 /// On, changed, and off with requests that are held; nothing is left of it in the end.
 pub(crate) async fn every_right_is_used_and_none_is_missing(
     test_cluster: &TestCluster,
@@ -75,9 +120,11 @@ pub(crate) async fn every_right_is_used_and_none_is_missing(
 ) -> Result<()> {
     let bed = &test_cluster.bed;
     bed.apply_path(&deploy("operator.yaml")).await?;
+    test_cluster.allow_velero_view().await?;
     let user = format!("system:serviceaccount:{VELERO}:nacre-operator");
     bed.wait_allowed(&shop.user, "shop", "create", "oadp.openshift.io", "nonadminbackups").await?;
     bed.wait_allowed(&user, VELERO, "list", "", "pods").await?;
+    bed.wait_allowed(&user, "shop", "delete", "velero.io", "schedules").await?;
     bed.wait_allowed(&user, "", "list", "oadp.openshift.io", "dataprotectionapplications").await?;
     let mark = bed.audit().mark().await?;
     let operator = test_cluster.start_operator().await?;
@@ -96,6 +143,7 @@ pub(crate) async fn every_right_is_used_and_none_is_missing(
     image(test_cluster, "mine:1").await?;
     ask(test_cluster, json!({"nonAdmin": {"enable": true}, "unsupportedOverrides": {"nonAdminControllerImageFqin": "mine:2"}})).await?;
     image(test_cluster, "mine:2").await?;
+    copies(test_cluster).await?;
     ask(test_cluster, json!({"nonAdmin": {"enable": false}})).await?;
     image(test_cluster, "").await?;
     let finalizers = [
@@ -108,7 +156,7 @@ pub(crate) async fn every_right_is_used_and_none_is_missing(
     ensure!(operator.process.terminate(TIMEOUT).await? == Some(0));
     drop(operator);
 
-    let rights = Rights::shipped(&["operator.yaml"], "nacre-operator")?;
+    let rights = Rights::shipped(&["operator.yaml", "velero-view.yaml"], "nacre-operator")?;
     crate::privileges::prove(test_cluster, mark, &user, &[(&rights, &|_| true)]).await?;
 
     // What was applied is deleted, and what it made for itself goes with the rest.

@@ -37,5 +37,6 @@ mod snapshot_classes;
 mod supervision;
 mod tarball;
 mod turns;
+mod unseen_namespace;
 mod velero_fields;
 mod webhook;

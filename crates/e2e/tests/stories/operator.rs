@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use api::{DataProtectionApplication, NonAdminBackup, condition};
+use api::velero::{Backup, Schedule};
+use api::{DataProtectionApplication, NonAdminBackup, condition, labels};
 use bed::eventually;
 use e2e::two_replicas::{created, leads, only_holders_act, sender};
 use e2e::{NACRE, Nacre, TestCluster, VELERO};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::events::v1::Event;
-use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -199,4 +200,43 @@ async fn the_controller_comes_and_goes_as_the_application_says() -> Result<()> {
         both.writes().as_slice().iter().map(|one| sender(one).1.to_owned()).collect();
     ensure!(senders.len() == 2, "both acted, one after the other: {senders:?}");
     only_holders_act(&both)
+}
+
+/// Nobody would keep them true: copies of Velero's objects go with the controller that made them.
+#[tokio::test(flavor = "multi_thread")]
+async fn disabling_removes_copies_of_veleros_objects_from_tenants_namespaces() -> Result<()> {
+    let test_cluster = TestCluster::build_for_operator().await?;
+    test_cluster.allow_velero_view().await?;
+    let _operator = test_cluster.start_operator().await?;
+    ask(&test_cluster, VELERO, json!({"nonAdmin": {"enable": true}})).await?;
+    deployment(&test_cluster, "the Deployment", |one| one.is_some()).await?;
+
+    // As the controller would have made them, and one that a tenant's own Velero has.
+    test_cluster.bed.namespace("shop").await?;
+    let object = |kind: &str, name: &str, metadata: Value, spec: Value| {
+        let mut metadata = metadata;
+        metadata["name"] = json!(name);
+        metadata["namespace"] = json!("shop");
+        json!({"apiVersion": "velero.io/v1", "kind": kind, "metadata": metadata, "spec": spec})
+    };
+    let copy = json!({"labels": {labels::SHOWN: labels::SHOWN_COPY}});
+    let held =
+        json!({"labels": {labels::SHOWN: labels::SHOWN_COPY}, "finalizers": [labels::VELERO_VIEW_FINALIZER]});
+    let objects = [
+        object("Backup", "daily", copy, json!({})),
+        object("Schedule", "nightly", held, json!({"schedule": "@daily", "template": {}})),
+        object("Backup", "foreign", json!({}), json!({})),
+    ];
+    let objects = objects.into_iter().map(serde_json::from_value).collect::<Result<Vec<_>, _>>()?;
+    test_cluster.bed.apply(&objects).await?;
+
+    ask(&test_cluster, VELERO, json!({"nonAdmin": {"enable": false}})).await?;
+    deployment(&test_cluster, "the Deployment to be gone", |one| one.is_none()).await?;
+    let client = test_cluster.bed.client().await?;
+    let backups = Api::<Backup>::namespaced(client.clone(), "shop").list(&ListParams::default()).await?;
+    let names: Vec<_> = backups.items.iter().map(ResourceExt::name_any).collect();
+    ensure!(names == ["foreign"], "{names:?}");
+    let schedules = Api::<Schedule>::namespaced(client, "shop").list(&ListParams::default()).await?;
+    ensure!(schedules.items.is_empty(), "{:?}", schedules.items);
+    Ok(())
 }

@@ -239,8 +239,12 @@ pub(crate) fn is_next(backup: &NonAdminBackup) -> bool {
         None | Some(Phase::New) => true,
         Some(Phase::BackingOff) => accepted.is_some_and(|found| {
             !is_refused(found)
-                && [condition::NAMESPACE_LIMIT_REACHED, condition::POLICY_UNAVAILABLE]
-                    .contains(&found.reason.as_str())
+                && matches!(
+                    found.reason.as_str(),
+                    condition::NAMESPACE_LIMIT_REACHED
+                        | condition::POLICY_UNAVAILABLE
+                        | condition::NAMESPACE_NOT_SEEN
+                )
         }),
         Some(Phase::Created | Phase::Deleting) => false,
     }

@@ -46,7 +46,7 @@ use crate::dedicated::VeleroAccess;
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage, tenant_of};
 use crate::policy::{DeleteBy, RequesterMode};
 use crate::rejected_write;
-use crate::request::{Request, mirrored, wait_for_namespace};
+use crate::request::{Request, mirrored};
 use crate::requester::{self, Access, Identity, LeftOut, Verdict};
 use crate::results::Results;
 use crate::schedule::{self, Marked};
@@ -344,13 +344,21 @@ impl Request for Observed {
     fn is_awaited(&self) -> bool {
         self.awaited
     }
+
+    fn deletion_requested(&self) -> bool {
+        self.is_deleting() || self.spec().delete_backup == Some(true)
+    }
+
+    fn deletion_write(&self, message: &str) -> Option<Action> {
+        status::patch(self, &status::deleting(self, message, None))
+    }
 }
 
 /// Decides what to do about one backup.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
         // The owner of a Velero Backup is unknown yet: neither create nor release one.
-        return wait_for_namespace();
+        return seen.wait_for_namespace();
     }
     if seen.is_deleting() || seen.deletes_data() {
         return delete::decide(seen);

@@ -33,7 +33,7 @@ pub(crate) use velero_view::is_answered;
 pub use velero_view::observe_velero_view;
 
 use crate::ownership::{annotation, label};
-use crate::request::{Request, wait_for_namespace};
+use crate::request::Request;
 use crate::requester::{self, Access, Verdict};
 use crate::results::Results;
 use crate::state::State;
@@ -167,6 +167,11 @@ impl Request for Observed {
     fn now(&self) -> Timestamp {
         self.now
     }
+
+    /// What Velero's own command line asks for has no condition.
+    fn keeps_status(&self) -> bool {
+        self.kind == Kind::DownloadRequest || self.handed_over_before()
+    }
 }
 
 /// Requeue delay while the policy is unknown, of what Velero's own command line asks for: it has no condition.
@@ -195,7 +200,7 @@ pub fn decide(seen: &Observed) -> Plan {
         };
     }
     if seen.namespace.is_none() {
-        return wait_for_namespace();
+        return seen.wait_for_namespace();
     }
     if seen.velero.is_some() {
         return Plan::done().then_if(no_word_left(seen)).because("waiting for Velero to make the link");

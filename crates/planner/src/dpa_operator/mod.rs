@@ -1,9 +1,9 @@
 //! Replaces OADP's operator: a DataProtectionApplication says whether there is a controller, and this installs or
 //! removes it. As OADP's operator, it looks after one namespace, and there is one controller in a cluster.
 //!
-//! Switching off leaves no request stuck: the controller is scaled down, nacre's finalizers are removed, and only then
-//! is it deleted. The Deployment itself is the memory of how far that has come, so whoever is interrupted goes on from
-//! there.
+//! Switching off leaves no request stuck: the controller is scaled down, copies of Velero's objects in tenants'
+//! namespaces and nacre's finalizers are removed, and only then is it deleted. The Deployment itself is the memory of
+//! how far that has come, so whoever is interrupted goes on from there.
 
 mod conditions;
 mod settings;
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::json;
 pub use settings::{enabled, settings};
 
-use crate::install::uninstall::finalizer_removals;
+use crate::install::uninstall::{copy_removals, finalizer_removals};
 use crate::install::{CONTROLLER, Found, Settings, changes, is_ours, program};
 use crate::policy::{Reading, Readings, counts, load};
 use crate::{Action, Event, Object, Plan, Target};
@@ -43,6 +43,8 @@ pub struct Observed<'a> {
     pub found: &'a [Found],
     /// Every request with finalizers; none if they were not listed.
     pub with_finalizer: Option<&'a [Target]>,
+    /// Every copy of a Velero object in a tenant's namespace, listed with them.
+    pub copies: &'a [Target],
     /// Who acts as the controller.
     pub acting: Acting<'a>,
     /// Whether OADP's operator runs in this namespace.
@@ -189,8 +191,8 @@ fn install(seen: &Observed<'_>, settings: &Settings) -> Decision {
     Decision { plan, ..Decision::default() }
 }
 
-/// Scales down, then removes the finalizers, then deletes the installation. If another installation is active, the
-/// finalizers stay.
+/// Scales down, then removes copies of Velero's objects and the finalizers, then deletes the installation. If another
+/// installation is active, both stay.
 fn remove(seen: &Observed<'_>, let_go: bool) -> Decision {
     let Some(deployment) = deployment(seen).filter(|found| is_by_operator(found)) else {
         return Decision::default();
@@ -206,7 +208,8 @@ fn remove(seen: &Observed<'_>, let_go: bool) -> Decision {
         let Some(with_finalizer) = seen.with_finalizer else {
             return Decision { needs_finalizers: true, ..Decision::default() };
         };
-        let actions = finalizer_removals(with_finalizer);
+        let copies = copy_removals(seen.copies);
+        let actions = if copies.is_empty() { finalizer_removals(with_finalizer) } else { copies };
         if !actions.is_empty() {
             return Decision { plan: Plan { actions, ..Plan::default() }, ..Decision::default() };
         }

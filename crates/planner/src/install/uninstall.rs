@@ -63,14 +63,7 @@ pub fn decide(seen: &Observed<'_>) -> Decision {
     if !finalizer_removals.is_empty() {
         return then(finalizer_removals);
     }
-    // Nobody would keep them true.
-    let release = |copy: &Target| {
-        let held = copy.finalizers.iter().any(|finalizer| finalizer == labels::VELERO_VIEW_FINALIZER);
-        held.then(|| Action::RemoveFinalizer(copy.clone(), labels::VELERO_VIEW_FINALIZER))
-    };
-    let copies =
-        seen.copies.iter().flat_map(|copy| release(copy).into_iter().chain([Action::Delete(copy.clone())]));
-    let copies: Vec<_> = copies.collect();
+    let copies = copy_removals(seen.copies);
     if !copies.is_empty() {
         return then(copies);
     }
@@ -161,6 +154,15 @@ fn is_deleting(found: &Found) -> bool {
 
 fn then(actions: Vec<Action>) -> Decision {
     Decision { plan: Plan { actions, ..Plan::default() }, ..Decision::default() }
+}
+
+/// Removes copies of Velero's objects from tenants' namespaces: nobody would keep them true.
+pub fn copy_removals(copies: &[Target]) -> Vec<Action> {
+    let release = |copy: &Target| {
+        let held = copy.finalizers.iter().any(|finalizer| finalizer == labels::VELERO_VIEW_FINALIZER);
+        held.then(|| Action::RemoveFinalizer(copy.clone(), labels::VELERO_VIEW_FINALIZER))
+    };
+    copies.iter().flat_map(|copy| release(copy).into_iter().chain([Action::Delete(copy.clone())])).collect()
 }
 
 /// Removes nacre's finalizers.

@@ -15,7 +15,7 @@ use super::{
     status,
 };
 use crate::rejected_write::{retry_after, since};
-use crate::request::{Request, wait_for_namespace};
+use crate::request::Request;
 use crate::requester::Verdict;
 use crate::view::Credential;
 use crate::{Action, Plan, Policy, Refusal, requester};
@@ -60,7 +60,7 @@ pub fn decide(seen: &Observed) -> Plan {
         return delete::decide(seen);
     }
     if seen.namespace.is_none() {
-        return wait_for_namespace();
+        return seen.wait_for_namespace();
     }
     let Some(policy) = &seen.policy else {
         let mut plan = seen.wait_for_policy();

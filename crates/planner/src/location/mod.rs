@@ -11,7 +11,7 @@
 //! - [`StoragePath`] says whether two locations are in each other's way
 //! - [`fill`] sets what an administrator requires, as `policy::storage` has it
 //! - [`observe`] and [`decide`] are the controller: `generate` holds the objects it creates, `status` the status,
-//!   `conditions` the conditions, `neighbours` the other locations, `delete` the deletion, `import` whether Velero may
+//!   `conditions` the conditions, `times` when Velero's times are shown again, `neighbours` the other locations, `delete` the deletion, `import` whether Velero may
 //!   import backups from the bucket
 //! - [`review`] is what an approver is shown, and what follows from the decision
 //! - [`table`] is what the administrators' guide is made of
@@ -36,6 +36,7 @@ pub mod review;
 mod status;
 mod storage_path;
 pub mod table;
+pub(crate) mod times;
 
 pub(crate) use admit::admit;
 pub use check::{check_credential, check_limit, check_spec};

@@ -1,6 +1,7 @@
 //! What a decision about a tenant's storage location reads.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::velero::{BackupStorageLocation, BackupStorageLocationSpec};
 use api::{
@@ -12,7 +13,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::ObjectMeta;
 
-use super::{delete, generate, neighbours, status};
+use super::{delete, generate, neighbours, status, times};
 use crate::ownership::{made_for, own_name};
 use crate::policy::{Import, NativeSnapshots};
 use crate::rejected_write;
@@ -49,6 +50,8 @@ pub struct Observed {
     pub path_taken: bool,
     /// The backups that are kept in it.
     pub backups: Vec<Arc<NonAdminBackup>>,
+    /// How far the times that it shows may be behind Velero's.
+    pub allowed_lag: Duration,
     /// The last write for this object that the API server rejected.
     pub rejected_write: Option<Arc<RejectedWrite>>,
     /// Velero's version, if it is known.
@@ -115,6 +118,7 @@ pub(crate) fn gather(
         others: if request.is_none() { neighbours::before(view, &location) } else { 0 },
         path_taken: storage.is_none() && neighbours::has_place(view, &location, &stored_as),
         backups: delete::backups(view, &location, &stored_as),
+        allowed_lag: times::allowed_lag(view.number_of_locations(), meta.uid.as_deref()),
         request: request.filter(|request| ours(&request.object.metadata)),
         storage: storage.filter(|storage| ours(&storage.metadata)),
         copy: copy.filter(|copy| ours(&copy.metadata)),

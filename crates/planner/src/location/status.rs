@@ -7,7 +7,7 @@ use api::{NonAdminBackupStorageLocationStatus, Phase, VeleroBackupStorageLocatio
 use super::conditions::{self, ConditionUpdate as Failed};
 use super::credentials::Credential;
 use super::decide::LocationDecision;
-use super::{Observed, generate};
+use super::{Observed, generate, times};
 use crate::policy::Import;
 use crate::request::Request;
 use crate::{Action, Event, Plan, Policy, velero_status};
@@ -116,7 +116,7 @@ fn reason(
 fn mirror(seen: &Observed, status: &mut NonAdminBackupStorageLocationStatus) {
     let before = status.velero_backup_storage_location.take().and_then(|before| before.status);
     let now = seen.storage.as_ref().and_then(|storage| storage.status.clone());
-    refer(seen, status, ignore_time_only_changes(before, now));
+    refer(seen, status, ignore_time_only_changes(seen, before, now));
 }
 
 fn refer(
@@ -132,8 +132,9 @@ fn refer(
     });
 }
 
-/// Velero writes the time of each validation; that alone is not worth a write.
+/// Velero writes the time of each validation; that alone is worth a write only now and then.
 fn ignore_time_only_changes(
+    seen: &Observed,
     before: Option<BackupStorageLocationStatus>,
     now: Option<BackupStorageLocationStatus>,
 ) -> Option<BackupStorageLocationStatus> {
@@ -141,7 +142,8 @@ fn ignore_time_only_changes(
     let mut alike = now.clone();
     alike.last_synced_time.clone_from(&before.last_synced_time);
     alike.last_validation_time.clone_from(&before.last_validation_time);
-    Some(if alike == before { before } else { now })
+    let keep = alike == before && !times::are_due(&before, &now, seen.allowed_lag);
+    Some(if keep { before } else { now })
 }
 
 /// The policy is unknown: shows what Velero has, or that the location waits.

@@ -10,6 +10,10 @@ use crate::{Action, Event, Plan, Target};
 /// The reason for the last step, and for doing nothing after it.
 const GONE: &str = "it is being deleted and Velero has nothing of it: only finalizers of others can keep it";
 
+/// Condition message while Velero works on it.
+const AT_WORK: &str = "Velero is at work on it: volumes are being cancelled, and the Velero Restore is removed when \
+                       Velero has ended it";
+
 /// The Velero Restore is deleted first; Velero's finalizer may keep it until it has cleaned up. While Velero works on it,
 /// its volume operations are cancelled, and it is deleted when Velero has ended it.
 pub(super) fn decide(seen: &Observed) -> Plan {
@@ -22,7 +26,8 @@ pub(super) fn decide(seen: &Observed) -> Plan {
     };
     let at_work = velero.metadata.deletion_timestamp.is_none() && data::is_at_work(seen, velero);
     let lasts = removal_lasts(&velero.metadata, at_work, seen.rejected_write.as_deref());
-    let status = lasts.then(|| status::patch(seen, &status::deleting(seen, velero, at_work))).flatten();
+    let message = if at_work { AT_WORK } else { "the Velero Restore is being removed" };
+    let status = lasts.then(|| status::patch(seen, &status::deleting(seen, message))).flatten();
     let plan = Plan::done().then_if(status);
     let target = Target::of(Kind::Restore, &velero.metadata);
     if at_work || velero.metadata.deletion_timestamp.is_some() {

@@ -33,7 +33,7 @@ pub use unfinished::unfinished;
 use crate::dedicated::VeleroAccess;
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, own_restore_name, storage};
 use crate::rejected_write;
-use crate::request::{Request, mirrored, wait_for_namespace};
+use crate::request::{Request, mirrored};
 use crate::requester::{Access, LeftOut, Verdict};
 use crate::results::Results;
 use crate::state::State;
@@ -229,13 +229,17 @@ impl Request for Observed {
     fn now(&self) -> Timestamp {
         self.now
     }
+
+    fn deletion_write(&self, message: &str) -> Option<Action> {
+        status::patch(self, &status::deleting(self, message))
+    }
 }
 
 /// Decides what to do about one restore.
 pub fn decide(seen: &Observed) -> Plan {
     if seen.namespace.is_none() {
         // The owner of a Velero Restore is unknown yet: neither create nor release one.
-        return wait_for_namespace();
+        return seen.wait_for_namespace();
     }
     if seen.is_deleting() {
         return delete::decide(seen);

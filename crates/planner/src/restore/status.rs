@@ -78,16 +78,13 @@ pub(super) fn refused(seen: &Observed, reason: &'static str, message: &str) -> N
 }
 
 /// Being deleted.
-pub(super) fn deleting(seen: &Observed, velero: &Restore, at_work: bool) -> NonAdminRestoreStatus {
+pub(super) fn deleting(seen: &Observed, message: &str) -> NonAdminRestoreStatus {
     let mut status = seen.status();
     status.phase = Some(Phase::Deleting);
-    mirror(seen, velero, &mut status);
-    velero_has_it(seen, &mut status);
-    let message = if at_work {
-        "Velero is at work on it: volumes are being cancelled, and the Velero Restore is removed when Velero has ended it"
-    } else {
-        "the Velero Restore is being removed"
-    };
+    if let Some(velero) = &seen.velero {
+        mirror(seen, velero, &mut status);
+        velero_has_it(seen, &mut status);
+    }
     find(seen, &mut status, condition::DELETING, true, condition::DELETION_PENDING, message);
     status
 }

@@ -59,7 +59,7 @@ pub(crate) use withdraw::{is_marked, marked, reported};
 
 use crate::ownership::label;
 use crate::rejected_write;
-use crate::request::{Request, wait_for_namespace};
+use crate::request::Request;
 use crate::state::State;
 use crate::view::Seen;
 use crate::{Action, Key, Object, Plan, Policy, Refusal, RejectedWrite, Target};
@@ -283,6 +283,11 @@ impl Request for Observed {
     fn now(&self) -> Timestamp {
         self.now
     }
+
+    /// No run is made, which the schedule has to report.
+    fn keeps_status(&self) -> bool {
+        false
+    }
 }
 
 /// Decides what to do about one schedule.
@@ -292,7 +297,7 @@ pub fn decide(seen: &Observed) -> Plan {
         return seen.drop_finalizer(Plan::done()).because("it is being deleted: its backups stay");
     }
     if seen.namespace.is_none() {
-        return wait_for_namespace();
+        return seen.wait_for_namespace();
     }
     let (Some(policy), Some(times)) = (&seen.policy, &seen.times) else {
         return keep::extend(seen, false, seen.wait_for_policy());

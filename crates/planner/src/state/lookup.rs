@@ -245,6 +245,11 @@ impl State {
         !self.locations.is_empty()
     }
 
+    /// How many storage locations tenants have.
+    pub fn number_of_locations(&self) -> usize {
+        self.locations.len()
+    }
+
     /// Every tenant's storage location.
     pub fn locations(&self) -> Vec<Key> {
         let names = self.locations.names();

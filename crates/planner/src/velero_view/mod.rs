@@ -23,7 +23,8 @@ mod schedule;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Kind, labels};
+use api::velero::BackupStorageLocationStatus;
+use api::{Kind, NonAdminBackupStorageLocation, labels};
 use jiff::Timestamp;
 use kube::core::{DynamicObject, ObjectMeta};
 use serde_json::{Value, json};
@@ -37,7 +38,7 @@ pub(crate) use request::has_its_own_velero;
 
 use crate::ownership::label;
 use crate::state::State;
-use crate::{Action, Event, Key, Object, Plan, Target, merge};
+use crate::{Action, Event, Key, Object, Plan, Target, location, merge};
 
 /// What is copied.
 pub const COPIED: [Kind; 9] = [
@@ -81,6 +82,8 @@ pub struct Observed {
     pub original: Option<Target>,
     /// What it asks for, if it is a copy of nothing.
     pub asked: TenantRequest,
+    /// How far the times that a copied location shows may be behind Velero's.
+    pub allowed_lag: Duration,
     /// The current time, given by the caller.
     pub now: Timestamp,
 }
@@ -98,7 +101,25 @@ pub fn observe(view: &State, key: &Key) -> Option<Observed> {
         _ => TenantRequest::Nothing,
     };
     let original = schedule::original(view, key);
-    Some(Observed { key: key.clone(), found, enabled, desired, original, asked, now: view.now() })
+    let allowed_lag =
+        location::times::allowed_lag(view.number_of_locations(), uid_of_location(view, key).as_deref());
+    Some(Observed {
+        key: key.clone(),
+        found,
+        enabled,
+        desired,
+        original,
+        asked,
+        allowed_lag,
+        now: view.now(),
+    })
+}
+
+/// The uid of the location that this is the copy of, if it is one of a location.
+fn uid_of_location(view: &State, key: &Key) -> Option<String> {
+    let is_location = key.kind == Kind::BackupStorageLocation;
+    let found = is_location.then(|| view.get::<NonAdminBackupStorageLocation>(&key.namespace, &key.name));
+    found.flatten()?.metadata.uid.clone()
 }
 
 impl Observed {
@@ -179,7 +200,7 @@ fn rewrite(seen: &Observed, found: &DynamicObject, wanted: &Value) -> Plan {
         return Plan::done();
     }
     let found_now = comparable(found);
-    let wanted = ignore_time_only_changes(seen.key.kind, &found_now, with_foreign_marks(&found_now, wanted));
+    let wanted = ignore_time_only_changes(seen, &found_now, with_foreign_marks(&found_now, wanted));
     let change = merge::diff(&found_now, &wanted);
     let held = schedule::ensure_held(seen, found);
     Plan::done().then_if(change.map(|change| Action::Patch(target(seen, found), change))).then_if(held)
@@ -224,9 +245,9 @@ fn with_foreign_marks(found: &Value, wanted: &Value) -> Value {
     wanted
 }
 
-/// Velero writes down every minute when it last looked at a location; that alone is not worth a write.
-fn ignore_time_only_changes(kind: Kind, found: &Value, wanted: Value) -> Value {
-    if kind != Kind::BackupStorageLocation {
+/// Velero writes down every minute when it last looked at a location; that alone is worth a write only now and then.
+fn ignore_time_only_changes(seen: &Observed, found: &Value, wanted: Value) -> Value {
+    if seen.key.kind != Kind::BackupStorageLocation {
         return wanted;
     }
     let mut alike = wanted.clone();
@@ -238,7 +259,11 @@ fn ignore_time_only_changes(kind: Kind, found: &Value, wanted: Value) -> Value {
             _ => {}
         }
     }
-    if merge::diff(found, &alike).is_none() { alike } else { wanted }
+    let status =
+        |of: &Value| serde_json::from_value::<BackupStorageLocationStatus>(of["status"].clone()).ok();
+    let due = status(found).zip(status(&wanted));
+    let due = due.is_some_and(|(shown, now)| location::times::are_due(&shown, &now, seen.allowed_lag));
+    if merge::diff(found, &alike).is_none() && !due { alike } else { wanted }
 }
 
 /// Says no, in Velero's own way, where Velero's command line looks.

@@ -10,10 +10,13 @@ use crate::install::{self, UserRole};
 const READ: [&str; 3] = ["get", "list", "watch"];
 /// What nacre itself may do beyond what it always may.
 pub(crate) const EXTRA: &str = "nacre:velero-view";
+/// What `nacre operator` may do.
+const OPERATORS: &str = "nacre:velero-view:operator";
 
 /// All of it, for Velero in this namespace, made part of these user-facing roles.
 pub fn objects(namespace: &str, aggregate_to: &[UserRole]) -> Vec<Object> {
     let mut objects = own(namespace);
+    objects.extend(operators(namespace));
     objects.extend(tenants(aggregate_to));
     objects
 }
@@ -37,13 +40,39 @@ fn own(namespace: &str) -> Vec<Object> {
     let subject = json!({"kind": "ServiceAccount", "name": install::SERVICE_ACCOUNT, "namespace": namespace});
     vec![
         cluster_role(EXTRA, &json!({}), &rules),
-        binding(Kind::ClusterRoleBinding, &json!({"name": EXTRA}), Kind::ClusterRole, &subject),
+        binding(Kind::ClusterRoleBinding, EXTRA, &json!({"name": EXTRA}), Kind::ClusterRole, &subject),
         object(
             Kind::Role,
             &json!({"name": EXTRA, "namespace": namespace}),
             &json!({"rules": in_velero_namespace}),
         ),
-        binding(Kind::RoleBinding, &json!({"name": EXTRA, "namespace": namespace}), Kind::Role, &subject),
+        binding(
+            Kind::RoleBinding,
+            EXTRA,
+            &json!({"name": EXTRA, "namespace": namespace}),
+            Kind::Role,
+            &subject,
+        ),
+    ]
+}
+
+/// What `nacre operator` may do, where it runs: remove copies once the controller is gone that kept them.
+fn operators(namespace: &str) -> [Object; 2] {
+    let rules = json!([
+        rule(Kind::Backup, &COPIED, &["list", "delete"]),
+        // nacre holds copies of schedules.
+        rule(Kind::Schedule, &[Kind::Schedule], &["patch"]),
+    ]);
+    let subject = json!({"kind": "ServiceAccount", "name": install::OPERATOR, "namespace": namespace});
+    [
+        cluster_role(OPERATORS, &json!({}), &rules),
+        binding(
+            Kind::ClusterRoleBinding,
+            OPERATORS,
+            &json!({"name": OPERATORS}),
+            Kind::ClusterRole,
+            &subject,
+        ),
     ]
 }
 
@@ -70,8 +99,8 @@ fn cluster_role(name: &str, labels: &Value, rules: &Value) -> Object {
     object(Kind::ClusterRole, &json!({"name": name, "labels": labels}), &json!({ "rules": rules }))
 }
 
-fn binding(kind: Kind, metadata: &Value, role: Kind, subject: &Value) -> Object {
-    let role = json!({"apiGroup": role.group(), "kind": role.name(), "name": EXTRA});
+fn binding(kind: Kind, name: &str, metadata: &Value, role: Kind, subject: &Value) -> Object {
+    let role = json!({"apiGroup": role.group(), "kind": role.name(), "name": name});
     object(kind, metadata, &json!({"roleRef": role, "subjects": [subject]}))
 }
 

@@ -1,11 +1,13 @@
-//! While the policy is unknown, new requests wait and everything else continues.
+//! While the policy is unknown, or the namespace is not seen, new requests wait.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::velero::{Backup, Restore};
 use api::{Kind, NonAdminBackup, NonAdminRestore, Phase, PodVolumeCounts, condition};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use planner::turns::{Place, Tag};
 use planner::{Action, Plan, Policy, backup, restore};
 use serde_json::{Value, json};
@@ -160,6 +162,83 @@ fn what_velero_has_is_mirrored_all_the_same() {
     seen.velero = Some(Arc::new(velero));
     let text = status(&restore::decide(&seen)).to_string();
     assert!(text.contains("\"Created\"") && text.contains("InProgress"), "{text}");
+}
+
+/// The same backup, made so long ago, in a namespace that the watch has not reported.
+fn unseen(age: Duration, more: &Value) -> backup::Observed {
+    let mut seen = a_backup(&json!({}), Some(Policy::default()));
+    let mut whole = serde_json::to_value(&*seen.backup).unwrap();
+    whole["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+    for (name, value) in more.as_object().unwrap() {
+        whole[name] = value.clone();
+    }
+    seen.backup = Arc::new(serde_json::from_value(whole).unwrap());
+    seen.namespace = None;
+    seen.now = "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + age;
+    seen
+}
+
+const LATE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_namespace_that_is_not_seen_is_reported_once_the_watch_cannot_be_late_any_more() {
+    let plan = backup::decide(&unseen(Duration::from_secs(29), &json!({})));
+    assert!(plan.actions.is_empty() && plan.events.is_empty());
+    let mut seen = unseen(LATE, &json!({}));
+    let plan = backup::decide(&seen);
+    assert_eq!((plan.actions.len(), plan.events.len()), (1, 1));
+    let status = status(&plan);
+    let accepted = &status["status"]["conditions"][0];
+    assert_eq!((&accepted["type"], &accepted["status"]), (&json!("Accepted"), &json!("False")));
+    assert_eq!(accepted["reason"], condition::NAMESPACE_NOT_SEEN);
+    let message = accepted["message"].as_str().unwrap();
+    assert!(message.contains("namespace shop") && message.contains("kubectl nacre doctor"), "{message}");
+
+    // It is written once, and goes when the namespace is seen.
+    seen.backup = unseen(LATE, &status).backup;
+    let plan = backup::decide(&seen);
+    assert!(plan.actions.is_empty() && plan.events.is_empty());
+    seen.namespace = Some(namespace());
+    assert!(creates(&backup::decide(&seen), Kind::Backup));
+}
+
+#[test]
+fn a_namespace_that_is_not_seen_changes_nothing_of_what_velero_may_have() {
+    let held = json!({"metadata": {"name": "one", "namespace": "shop", "uid": "11111111-2222-4333-8444-555555555555",
+        "creationTimestamp": "2026-01-01T00:00:00Z", "finalizers": [api::labels::NAB_FINALIZER]}});
+    // nacre may have ended between the Velero Backup and the status.
+    let plan = backup::decide(&unseen(LATE, &held));
+    assert!(matches!(plan.actions[..], [Action::PatchStatus(..)]), "{:?}", plan.actions);
+    for accepted in [condition::BACKUP_ACCEPTED, condition::VELERO_BACKUP_NOT_FOUND] {
+        let lost = accepted == condition::VELERO_BACKUP_NOT_FOUND;
+        let reported = json!({"status": {
+            "phase": if lost { "BackingOff" } else { "Created" },
+            "conditions": [{"type": "Accepted", "status": if lost { "False" } else { "True" }, "reason": accepted,
+                "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        }});
+        let plan = backup::decide(&unseen(LATE, &reported));
+        assert!(plan.actions.is_empty() && plan.events.is_empty(), "{:?}", plan.actions);
+    }
+}
+
+#[test]
+fn a_deletion_that_waits_for_its_namespace_says_so() {
+    let deleted = json!({"spec": {"backupSpec": {}, "deleteBackup": true}});
+    let plan = backup::decide(&unseen(LATE, &deleted));
+    assert_eq!(plan.actions.len(), 1);
+    let status = status(&plan);
+    assert_eq!(status["status"]["phase"], "Deleting");
+    assert!(status["status"]["conditions"][0]["message"].as_str().unwrap().contains("namespace shop"));
+
+    let mut seen = a_restore(Some(Policy::default()));
+    let mut restore = NonAdminRestore::clone(&seen.restore);
+    restore.metadata.creation_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    restore.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    seen.restore = Arc::new(restore);
+    seen.namespace = None;
+    seen.now = Timestamp::UNIX_EPOCH + LATE;
+    let text = self::status(&restore::decide(&seen)).to_string();
+    assert!(text.contains("DeletionPending") && text.contains("namespace shop"), "{text}");
 }
 
 #[test]

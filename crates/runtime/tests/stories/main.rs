@@ -51,6 +51,7 @@ mod storage;
 mod synced;
 mod ten_policies;
 mod turns;
+mod unseen_namespace;
 mod velero_view;
 mod volume_choice;
 mod volume_data;

@@ -1,7 +1,10 @@
 //! Tenants' own storage: asked for, used, revoked and taken away.
 
+use std::time::Duration;
+
 use api::Kind;
 use insta::assert_snapshot;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::world::manifests::{nab, nab_with, nar, object};
@@ -316,4 +319,39 @@ fn a_refused_location_leaves_its_place_under_the_limit_to_others() {
     );
     world.settle();
     assert!(world.condition("nabsl shop/a-odd", "Accepted").contains("delete one to make room"));
+}
+
+/// Velero looks at a location twice a minute. What is shown of that is not older than ten minutes, and costs few writes.
+#[test]
+fn the_times_of_veleros_looks_are_shown_on_a_budget() {
+    let mut world = world(&["shop"]);
+    let name = available(&mut world, "shop/bucket", "mine");
+    // Writes are counted, and faults repeat some.
+    world.stop_recording();
+    let shown = |world: &World| -> Option<Timestamp> {
+        let status =
+            world.get("nabsl shop/bucket")["status"]["veleroBackupStorageLocation"]["status"].clone();
+        status["lastValidationTime"].as_str()?.parse().ok()
+    };
+    world.settle();
+    let before = world.writes();
+    for half_minutes in 0..240 {
+        let time = if half_minutes % 2 == 0 { "lastValidationTime" } else { "lastSyncedTime" };
+        let now = world.clock();
+        world.edit(&format!("bsl {name}"), json!({"status": {time: now.to_string()}}));
+        world.settle();
+        let behind = shown(&world).map(|shown| now.duration_since(shown).unsigned_abs());
+        assert!(behind.is_some_and(|behind| behind <= Duration::from_mins(11)), "{behind:?}");
+        world.pass(Duration::from_secs(30));
+    }
+    let writes = world.writes() - before;
+    assert!((12..=25).contains(&writes), "{writes} writes in two hours");
+    // What is more than a time is shown at once, with the times.
+    let now = world.clock();
+    world.edit(
+        &format!("bsl {name}"),
+        json!({"status": {"phase": "Unavailable", "lastValidationTime": now.to_string()}}),
+    );
+    world.settle();
+    assert_eq!((shown(&world), world.writes() - before), (Some(now), writes + 1));
 }

@@ -5,6 +5,7 @@ mod keys;
 mod storage;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::{Kind, Phase, condition};
 use serde::Serialize;
@@ -59,6 +60,7 @@ impl Play {
             others: 0,
             path_taken: false,
             backups: Vec::new(),
+            allowed_lag: Duration::from_mins(5),
             rejected_write: None,
             velero_version: Some("v1.18.3".to_owned()),
             access: crate::requester::Access::default(),

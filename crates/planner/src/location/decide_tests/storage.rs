@@ -52,6 +52,12 @@ fn without_approval_it_is_handed_over_at_once() {
     assert!(play.settle().is_empty());
     play.velero_says(&json!({"phase": "Unavailable", "message": "no route"}));
     assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
+    // The times that are shown do not get too old.
+    play.velero_says(&json!({"lastValidationTime": "2026-01-01T00:06:59Z"}));
+    assert!(play.settle().is_empty());
+    play.velero_says(&json!({"lastValidationTime": "2026-01-01T00:07:00Z"}));
+    assert_eq!(play.settle(), ["status NonAdminBackupStorageLocation"]);
+    assert!(play.settle().is_empty());
 }
 
 #[test]
