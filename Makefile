@@ -207,15 +207,16 @@ upgrade: tools node-tools build ## Upgrade from FROM=COMMIT to this release on a
 	tools/previous.sh $(FROM) $(PREVIOUS)
 	NACRE_PREVIOUS=$(PREVIOUS) RUST_TEST_THREADS=1 cargo test --package e2e --test node -- --nocapture upgraded::
 
-# Which older Kubernetes and Velero `make compatibility` runs, and which stories there.
+# Which older Kubernetes and Velero `make compatibility` runs, and what is left out there: stories of what only Kubernetes
+# 1.36 has, policies that change objects.
 KUBERNETES := 1.34.4
 VELERO :=
-OLDER := roundtrip:: drop_in:: downloads:: requester_webhook:: webhook:: policy:: results:: schedules::
+NEWER := --skip siege:: --skip imported:: --skip on_oadp:: $(addprefix --skip requester,:: _exact:: _extra:: _robots:: _rules::)
 .PHONY: compatibility
-compatibility: tools build ## Run stories on an older Kubernetes and Velero from the Go registry, KUBERNETES=1.34.4 VELERO=1.14.0
-	@set -o pipefail; bin=$$(tools/older.sh $(KUBERNETES) $(VELERO) | tail -n 1) && export NACRE_BED_BIN="$$bin" && \
-	  RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --test stories -- $(OLDER)
-	@echo "== The stories passed on Kubernetes $(KUBERNETES)$(if $(VELERO), and Velero $(VELERO))."
+compatibility: tools build ## Run the stories on an older Kubernetes, and with VELERO=1.14.0 a few with that Velero; KUBERNETES=1.34.4
+	@bin=$$(tools/older.sh $(KUBERNETES) $(VELERO)) && export NACRE_BED_BIN="$$bin" RUST_TEST_THREADS=3 && \
+	  cargo test --no-fail-fast --package e2e --test stories -- $(if $(VELERO),roundtrip:: skeleton::,$(NEWER))
+	@echo "== The stories passed on Kubernetes $(KUBERNETES)$(if $(VELERO), with Velero $(VELERO))."
 
 .PHONY: up
 up: tools build ## Start a real cluster with Velero and nacre in the background, in .bed/; with NODE=1 one that runs pods (Linux and root)

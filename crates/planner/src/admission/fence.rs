@@ -128,17 +128,28 @@ pub(super) fn volumes(namespace: &str) -> ValidatingAdmissionPolicy {
 /// A policy that is asked once for each tenant's location, and is concerned if the object goes there. What is there
 /// already and stays as it is, is not looked at again: Velero writes progress as it writes everything.
 pub(super) fn over_locations(name: &'static str, kind: Kind, namespace: &str, field: &str) -> Draft {
+    let (new, old) = (at("object", &["spec"], "{}"), at("oldObject", &["spec"], "{}"));
+    over_operations(name, &["CREATE", "UPDATE"], kind, namespace, field)
+        .only_if("new-or-changed", format!("request.operation == 'CREATE' || ({new}) != ({old})"))
+}
+
+/// The same for these operations, whatever changes.
+pub(super) fn over_operations(
+    name: &'static str,
+    operations: &[&str],
+    kind: Kind,
+    namespace: &str,
+    field: &str,
+) -> Draft {
     let kinds: &[&str] = if kind == Kind::Backup {
         &[Kind::Backup.plural()]
     } else {
         &[Kind::PodVolumeBackup.plural(), Kind::DataUpload.plural()]
     };
     let owner = labels::NABSL_NAMESPACE;
-    let (new, old) = (at("object", &["spec"], "{}"), at("oldObject", &["spec"], "{}"));
-    Draft::over(name, &["CREATE", "UPDATE"], &[(kind.group(), kinds)])
+    Draft::over(name, operations, &[(kind.group(), kinds)])
         .in_namespace(namespace)
         .for_each(Kind::BackupStorageLocation)
-        .only_if("new-or-changed", format!("request.operation == 'CREATE' || ({new}) != ({old})"))
         .with("location", at("object", &["spec", field], "''"))
         .with("marks", at("params", &["metadata", "annotations"], "{}"))
         .with("owner", format!("'{owner}' in variables.marks ? variables.marks['{owner}'] : '(nobody)'"))

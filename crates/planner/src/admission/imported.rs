@@ -6,7 +6,7 @@
 use api::Kind;
 use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, ParamRef};
 
-use super::fence::{LABELS, VELEROS, found, over_locations, own_backup};
+use super::fence::{LABELS, VELEROS, found, over_operations, own_backup};
 use super::of_tenants;
 use crate::vap::{
     Draft,
@@ -15,8 +15,10 @@ use crate::vap::{
 
 /// Both policies: for Backups, and for the volumes in them.
 pub(super) fn policies(namespace: &str) -> [MutatingAdmissionPolicy; 2] {
-    let over =
-        |name, kind, field| over_locations(name, kind, namespace, field).only_if("found", found(namespace));
+    // Only what is created: Velero writes progress all the time, which would be looked at for nothing.
+    let over = |name, kind, field| {
+        over_operations(name, &["CREATE"], kind, namespace, field).only_if("found", found(namespace))
+    };
     let backups = over("nacre-imported-backups", Kind::Backup, "storageLocation");
     // Volume operations that Velero is about to run are created like those it found: they have nothing that is removed.
     let volumes = over("nacre-imported-volumes", Kind::PodVolumeBackup, "backupStorageLocation");
