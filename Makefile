@@ -36,7 +36,7 @@ test: tools check build ## Run every test: unit, property, real API server, end 
 	cargo test --package e2e --no-run
 	cargo test --package e2e --test console --no-run
 	@# Stories mostly wait for Velero and timers, so several test programs run in parallel. The longest come first.
-	@$(MAKE) --no-print-directory --jobs=5 --output-sync=target stories cli-attacks console kubevirt slow units SKIP="$(SKIP_LONG)"
+	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target stories cli-attacks console kubevirt slow units SKIP="$(SKIP_LONG)"
 	@$(IF_NODE) then \
 	  $(MAKE) --no-print-directory node; \
 	else \
@@ -84,7 +84,7 @@ kubevirt:
 CONSOLE := --skip many::
 console: ## Run the tests of the console in a real browser; pictures of its pages are in target/console
 	@if tools/browser.sh || [ "$$CI" = true ]; then \
-	  RUST_TEST_THREADS=3 cargo test --package e2e --test console -- $(CONSOLE); \
+	  cargo test --package e2e --test console -- $(CONSOLE); \
 	else \
 	  echo "== The console was not tested in a browser: there is none."; \
 	fi

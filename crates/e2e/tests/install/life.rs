@@ -144,7 +144,7 @@ async fn uninstalled(bed: &Bed) -> Result<()> {
         "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: nacre, namespace: kube-system}, spec: {}}",
     )
     .await?;
-    let (done, kept) = well(bed, &["uninstall"]).await?;
+    let (done, kept) = well(bed, &["uninstall", "--timeout", "5m"]).await?;
     ensure!(
         done.contains("delete lease/nacre in kube-system")
             && done.contains("delete role/nacre in kube-system"),
@@ -157,13 +157,13 @@ async fn uninstalled(bed: &Bed) -> Result<()> {
     ensure!(kept.contains("1 nonadminbackups of tenants") && kept.contains("the namespace velero"), "{kept}");
     ensure!(backups.get_opt("stuck").await?.is_none(), "the object being deleted is stuck");
     ensure!(backups.get("stays").await?.finalizers() == ["example.com/theirs"]);
-    let (again, _) = well(bed, &["uninstall"]).await?;
+    let (again, _) = well(bed, &["uninstall", "--timeout", "5m"]).await?;
     ensure!(again.contains("nacre is not installed"), "{again}");
 
     // With the definitions, but for the one that is not nacre's.
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     backups.patch("stays", &PatchParams::default(), &free).await?;
-    let (done, _) = well(bed, &["uninstall", "--crds", "--yes"]).await?;
+    let (done, _) = well(bed, &["uninstall", "--crds", "--yes", "--timeout", "5m"]).await?;
     ensure!(done.lines().count() == 6 && !done.contains("dataprotectionapplications"), "{done}");
     let left = Api::<CustomResourceDefinition>::all(bed.client().await?);
     bed::eventually("the definitions to be gone", std::time::Duration::from_mins(2), async || {

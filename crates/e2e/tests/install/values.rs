@@ -143,7 +143,7 @@ async fn requests_are_not_lost_unasked(bed: &Bed) -> Result<()> {
     runs(bed).await?;
     let (_, words) = well(bed, &["uninstall", "--crds", "--dry-run"]).await?;
     ensure!(words.contains(&format!("would be removed with the CRDs: {counted}")), "{words}");
-    let (done, words) = well(bed, &["uninstall", "--crds", "--yes"]).await?;
+    let (done, words) = well(bed, &["uninstall", "--crds", "--yes", "--timeout", "5m"]).await?;
     ensure!(done.contains("delete customresourcedefinition/nonadminbackups"), "{done}");
     ensure!(done.contains("delete configmap/nacre-install-values in backup"), "{done}");
     ensure!(words.contains(&format!("removed with the CRDs: {counted}")), "{words}");
