@@ -84,7 +84,7 @@ kubevirt:
 CONSOLE := --skip many::
 console: ## Run the tests of the console in a real browser; pictures of its pages are in target/console
 	@if tools/browser.sh || [ "$$CI" = true ]; then \
-	  cargo test --package e2e --test console -- $(CONSOLE); \
+	  RUST_TEST_THREADS=4 cargo test --package e2e --test console -- $(CONSOLE); \
 	else \
 	  echo "== The console was not tested in a browser: there is none."; \
 	fi
