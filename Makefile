@@ -190,9 +190,7 @@ node-tools: ## Build the programs of a node (kubelet, containerd), once per mach
 
 .PHONY: node
 node: tools node-tools build ## Test nacre in pods on a real node, with volumes; nothing is left behind (Linux and root; minutes)
-	cargo clippy $(UNITS) --test node -- --deny warnings
 	cargo test $(UNITS) --test node
-	cargo clippy --package e2e --test node -- --deny warnings
 	RUST_TEST_THREADS=3 cargo test --package e2e --test node -- $(SKIP_LONG_NODE)
 
 .PHONY: long-node

@@ -38,6 +38,15 @@ async fn reported(tenant: &Tenant<'_>, name: &str, type_: &str) -> Result<String
         .await
 }
 
+/// Waits until there is no link and says why.
+pub(crate) async fn refused(tenant: &Tenant<'_>, name: &str) -> Result<String> {
+    let is_refused = |request: Option<&NonAdminDownloadRequest>| {
+        let processed = condition::get(&request?.status.as_ref()?.conditions, condition::PROCESSED)?;
+        (processed.status == "False").then(|| processed.message.clone())
+    };
+    tenant.wait("the download to be refused", name, is_refused).await
+}
+
 /// Waits for the link.
 pub(crate) async fn link(tenant: &Tenant<'_>, name: &str) -> Result<String> {
     tenant

@@ -63,7 +63,7 @@ fn merge(change: Value) -> Patch<Value> {
 }
 
 /// The message of the condition about permissions.
-fn left_out(conditions: &[Condition]) -> Option<String> {
+pub(crate) fn left_out(conditions: &[Condition]) -> Option<String> {
     condition::get(conditions, condition::REQUESTER_PERMITTED).map(|found| found.message.clone())
 }
 
@@ -309,7 +309,7 @@ async fn a_location_takes_the_permission_to_read_its_secret(
 }
 
 /// What Velero was told to leave out of a backup.
-async fn excluded(test_cluster: &TestCluster, velero: &str) -> Result<Vec<String>> {
+pub(crate) async fn excluded(test_cluster: &TestCluster, velero: &str) -> Result<Vec<String>> {
     let backup = test_cluster.admin::<Backup>().await?.get(velero).await?;
     Ok(backup.spec.excluded_resources.unwrap_or_default())
 }
@@ -357,11 +357,7 @@ async fn a_copy_holds_what_one_may_read(
 /// E1: eve may not download what she may not read; ada may.
 async fn contents_are_for_those_who_may_read_them(shop: &Tenant<'_>, eve: &Tenant<'_>) -> Result<()> {
     downloads::ask(eve, "all", "BackupContents", "daily").await?;
-    let is_refused = |request: Option<&NonAdminDownloadRequest>| {
-        let processed = condition::get(&request?.status.as_ref()?.conditions, condition::PROCESSED)?;
-        (processed.status == "False").then(|| processed.message.clone())
-    };
-    let refused = eve.wait("the download to be refused", "all", is_refused).await?;
+    let refused = downloads::refused(eve, "all").await?;
     ensure!(refused.contains("\"eve\" may not get and list"), "{refused}");
     ensure!(refused.contains("kubectl create role"), "{refused}");
     downloads::ask(shop, "everything", "BackupContents", "daily").await?;

@@ -2,8 +2,7 @@
 //! commands that rita is told.
 
 use anyhow::{Context, Result, ensure};
-use api::velero::Backup;
-use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, condition};
+use api::{NonAdminBackup, NonAdminRestore};
 use bed::Bed;
 use e2e::{Tenant, TestCluster};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -11,21 +10,20 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use serde_json::{Value, json};
 
 use crate::downloads;
-use crate::requester::{grant, operator};
+use crate::requester::{excluded, grant, left_out, operator};
 use crate::requester_rules::restore_refused;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// The rules to read every kind in a namespace, but for this verb on Secrets.
-async fn reading_all_but(bed: &Bed, verb: &str) -> Result<Value> {
+/// The rules to read every kind in a namespace, but for `list` on Secrets.
+async fn reading_all_but_lists_of_secrets(bed: &Bed) -> Result<Value> {
     let asked = ["api-resources", "--namespaced", "--verbs=list", "-o", "name"];
     let kinds = bed.kubectl(&asked).await?.ok()?;
     let rules = kinds.lines().filter(|kind| *kind != "secrets").map(|kind| {
         let (plural, group) = kind.split_once('.').unwrap_or((kind, ""));
         json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list"]})
     });
-    let other = if verb == "list" { "get" } else { "list" };
-    let secrets = json!({"apiGroups": [""], "resources": ["secrets"], "verbs": [other]});
+    let secrets = json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]});
     Ok(rules.chain([secrets]).collect())
 }
 
@@ -68,7 +66,7 @@ async fn e1_e2_e4_one_permission_makes_the_difference() -> Result<()> {
     let shop = test_cluster.tenant("shop", "ada").await?;
     let rita = operator(&test_cluster, "shop", "rita").await?;
     let sam = operator(&test_cluster, "shop", "sam").await?;
-    grant_both(bed, "reads", reading_all_but(bed, "list").await?).await?;
+    grant_both(bed, "reads", reading_all_but_lists_of_secrets(bed).await?).await?;
     bed.wait_allowed("sam", "shop", "list", "apps", "deployments").await?;
     bed.wait_allowed("rita", "shop", "list", "apps", "deployments").await?;
     shop.create::<Secret>("till", json!({"stringData": {"pin": "1234"}})).await?;
@@ -90,11 +88,7 @@ async fn e1_e2_e4_one_permission_makes_the_difference() -> Result<()> {
 /// What rita is told when she asks for the contents of the backup.
 async fn a_download_is_refused(rita: &Tenant<'_>) -> Result<String> {
     downloads::ask(rita, "hers", "BackupContents", "daily").await?;
-    let is_refused = |request: Option<&NonAdminDownloadRequest>| {
-        let processed = condition::get(&request?.status.as_ref()?.conditions, condition::PROCESSED)?;
-        (processed.status == "False").then(|| processed.message.clone())
-    };
-    let told = rita.wait("the download to be refused", "hers", is_refused).await?;
+    let told = downloads::refused(rita, "hers").await?;
     ensure!(told.contains("\"rita\" may not list secrets in this namespace"), "{told}");
     Ok(told)
 }
@@ -106,20 +100,18 @@ async fn a_copy_lacks_secrets_or_nothing(
     sam: &Tenant<'_>,
 ) -> Result<()> {
     let own = json!({"spec": {"backupSpec": {"storageLocation": "own"}}});
-    let mut left_out = Vec::new();
+    let mut kinds = Vec::new();
     for (who, name) in [(rita, "hers"), (sam, "his")] {
         who.create::<NonAdminBackup>(name, own.clone()).await?;
         ensure!(who.backup_ends(name).await? == "Completed", "{name} did not complete");
-        let velero = test_cluster.admin::<Backup>().await?.get(&who.backup_starts(name).await?).await?;
-        left_out.push(velero.spec.excluded_resources.unwrap_or_default());
+        kinds.push(excluded(test_cluster, &who.backup_starts(name).await?).await?);
     }
-    let [hers, his] = left_out.try_into().ok().context("two backups")?;
+    let [hers, his] = kinds.try_into().ok().context("two backups")?;
     let more: Vec<&String> = hers.iter().filter(|kind| !his.contains(kind)).collect();
     ensure!(more == ["secrets"], "hers: {hers:?}, his: {his:?}");
     let says = async |who: &Tenant<'_>, name: &str| -> Result<Option<String>> {
         let status = who.api::<NonAdminBackup>().get(name).await?.status.context("a status")?;
-        let found = condition::get(&status.conditions, condition::REQUESTER_PERMITTED);
-        Ok(found.map(|found| found.message.clone()))
+        Ok(left_out(&status.conditions))
     };
     let hers = says(rita, "hers").await?.context("what was left out")?;
     ensure!(hers.contains("secrets") && !hers.contains("configmaps"), "{hers}");
