@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use api::{
     NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest, NonAdminBackupStorageLocationStatus,
+    condition,
 };
 use bed::wait_until;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -94,12 +95,22 @@ impl Tenant<'_> {
         bucket: &str,
         secret: &str,
     ) -> Result<NonAdminBackupStorageLocation> {
-        let store = self.bed.store()?;
-        store.make_bucket(bucket)?;
+        self.bring_bucket_at(self.bed.store()?.url(), name, bucket, secret).await
+    }
+
+    /// The same with the store at another address.
+    pub async fn bring_bucket_at(
+        &self,
+        url: &str,
+        name: &str,
+        bucket: &str,
+        secret: &str,
+    ) -> Result<NonAdminBackupStorageLocation> {
+        self.bed.store()?.make_bucket(bucket)?;
         let spec = json!({
             "provider": "aws",
             "objectStorage": {"bucket": bucket},
-            "config": {"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": store.url()},
+            "config": {"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": url},
             "credential": {"name": secret, "key": "cloud"},
         });
         self.create(name, json!({"spec": {"backupStorageLocationSpec": spec}})).await
@@ -117,6 +128,17 @@ impl Tenant<'_> {
         })
         .await
         .with_context(|| format!("location {}/{name}", self.namespace))
+    }
+
+    /// Waits until a location waits for an administrator, and returns the name of the request for approval.
+    pub async fn approval_pending(&self, name: &str) -> Result<String> {
+        let pending = self
+            .location_is("approval to be waited for", name, |status| {
+                condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED)
+                    .is_some_and(|found| found.reason == condition::BSL_SPEC_APPROVAL_PENDING)
+            })
+            .await?;
+        pending.velero_backup_storage_location.and_then(|velero| velero.name).context("a name")
     }
 
     /// Waits until Velero can reach a location.

@@ -1,7 +1,7 @@
 //! Live progress of a real backup: it runs for as long as its bucket accepts nothing.
 
-use anyhow::{Context as _, Result, ensure};
-use api::{NonAdminBackup, NonAdminBackupStorageLocation, condition};
+use anyhow::{Result, ensure};
+use api::NonAdminBackup;
 use e2e::Tenant;
 use serde_json::json;
 
@@ -13,21 +13,9 @@ use crate::gate::Gate;
 async fn gated_location(tenant: &Tenant<'_>) -> Result<Gate> {
     let store = tenant.bed.store()?;
     let gate = Gate::closed(store.url()).await?;
-    store.make_bucket(&tenant.namespace)?;
     tenant.keep_keys("keys", &store.credentials()).await?;
-    let config = json!({"region": bed::REGION, "s3ForcePathStyle": "true", "s3Url": gate.url});
-    let storage = json!({"provider": "aws", "objectStorage": {"bucket": tenant.namespace}, "config": config,
-        "credential": {"name": "keys", "key": "cloud"}});
-    let location = json!({"spec": {"backupStorageLocationSpec": storage}});
-    tenant.create::<NonAdminBackupStorageLocation>("gated", location).await?;
-    let pending = tenant
-        .location_is("approval to be waited for", "gated", |status| {
-            condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED)
-                .is_some_and(|found| found.reason == condition::BSL_SPEC_APPROVAL_PENDING)
-        })
-        .await?;
-    let request = pending.velero_backup_storage_location.and_then(|velero| velero.name);
-    test_cluster().await?.decide(&request.context("a name")?, "approve").await?;
+    tenant.bring_bucket_at(&gate.url, "gated", &tenant.namespace, "keys").await?;
+    test_cluster().await?.decide(&tenant.approval_pending("gated").await?, "approve").await?;
     tenant.location_available("gated").await?;
     Ok(gate)
 }

@@ -301,13 +301,7 @@ async fn a_bucket_is_brought_and_used(test_cluster: &TestCluster, shop: &Tenant<
     let keys = test_cluster.bed.store()?.credentials();
     shop.keep_keys("keys", &keys).await?;
     shop.bring_bucket("bucket", "shop-bucket", "keys").await?;
-    let waiting = shop
-        .location_is("approval to be waited for", "bucket", |status| {
-            condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED)
-                .is_some_and(|found| found.reason == condition::BSL_SPEC_APPROVAL_PENDING)
-        })
-        .await?;
-    let name = waiting.velero_backup_storage_location.and_then(|velero| velero.name).context("a name")?;
+    let name = shop.approval_pending("bucket").await?;
     test_cluster.decide(&name, "approve").await?;
     shop.location_available("bucket").await?;
 
@@ -475,11 +469,7 @@ async fn all_is_taken_over(
     }
     // Another location waits for approval, and approval is switched off.
     shop.bring_bucket("second", "second-bucket", "keys").await?;
-    shop.location_is("approval to be waited for", "second", |status| {
-        condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED)
-            .is_some_and(|found| found.reason == condition::BSL_SPEC_APPROVAL_PENDING)
-    })
-    .await?;
+    shop.approval_pending("second").await?;
     policy(test_cluster, false, false).await?;
     shop.location_available("second").await?;
     for name in ["second", "bucket"] {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use api::{Kind, NonAdminBackup, NonAdminRestore, condition};
+use api::{Kind, NonAdminBackup, NonAdminRestore};
 use bed::{Bed, wait_until};
 use e2e::{Tenant, TestCluster, VELERO};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -32,14 +32,7 @@ pub(crate) async fn tenant_storage(test_cluster: &TestCluster, shop: &Tenant<'_>
     test_cluster.set_policy(POLICY).await?;
     shop.keep_keys("keys", &test_cluster.bed.store()?.credentials()).await?;
     shop.bring_bucket("own", BUCKET, "keys").await?;
-    let pending = shop
-        .location_is("approval to be waited for", "own", |status| {
-            condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED)
-                .is_some_and(|found| found.reason == condition::BSL_SPEC_APPROVAL_PENDING)
-        })
-        .await?;
-    let request = pending.velero_backup_storage_location.and_then(|velero| velero.name);
-    test_cluster.decide(&request.context("a name")?, "approve").await?;
+    test_cluster.decide(&shop.approval_pending("own").await?, "approve").await?;
     shop.location_available("own").await.map(drop)
 }
 

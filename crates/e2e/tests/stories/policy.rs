@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use api::{
     ApprovalDecision, NonAdminBackup, NonAdminBackupStorageLocation, NonAdminBackupStorageLocationRequest,
     Phase, condition, labels,
@@ -83,13 +83,7 @@ async fn pending(shop: &Tenant<'_>, name: &str) -> Result<String> {
         "credential": {"name": "keys", "key": "cloud"}});
     let body = json!({"spec": {"backupStorageLocationSpec": spec}});
     shop.create::<NonAdminBackupStorageLocation>(name, body).await?;
-    let status = shop
-        .location_is("approval to be waited for", name, |status| {
-            condition::get(&status.conditions, condition::CLUSTER_ADMIN_APPROVED)
-                .is_some_and(|found| found.reason == condition::BSL_SPEC_APPROVAL_PENDING)
-        })
-        .await?;
-    status.velero_backup_storage_location.and_then(|velero| velero.name).context("a name")
+    shop.approval_pending(name).await
 }
 
 /// Until `/readyz`, `/metrics` and an Event agree on whether the policy has vanished.
