@@ -156,6 +156,7 @@ image: ## Make the image that ships, without a registry or docker: target/nacre-
 	NACRE_IMAGE=$$(realpath $(IMAGE)) cargo test --quiet $(UNITS) --test layout
 	@echo "== Load it with: podman load --input $(IMAGE)"
 
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # PROFILE, UNTAGGED, TARGETS and OUT reach it by the environment.
 .PHONY: release
 release: ## Make a release of a tagged commit: programs, image, chart, manifests, bundle, documents (UNTAGGED=1 PROFILE=release: only try it)
@@ -165,6 +166,17 @@ release: ## Make a release of a tagged commit: programs, image, chart, manifests
 release-again: ## Make the release a second time at another path, and compare every byte
 	@PROFILE="$(PROFILE)" UNTAGGED="$(UNTAGGED)" TARGETS="$(TARGETS)" tools/release-again.sh
 
+.PHONY: release-try
+release-try: tools node-tools ## Try the release with its files alone: install it in three ways, restore a volume, uninstall (Linux and root; minutes)
+	@cargo build --quiet --package bed
+	@out=$${OUT:-$${CARGO_TARGET_DIR:-target}/release-v$(VERSION)} && \
+	  { [ -f "$$out/SHA256SUMS" ] || { echo "There is no release in $$out: run make release first"; exit 1; }; } && \
+	  tools/release-try.sh "$$out" $${CARGO_TARGET_DIR:-target}/debug/bed
+
+.PHONY: bundle
+bundle: ## Have OLM's own library check the bundle in deploy/olm; part of `make audit`
+	@tools/bundle.sh
+
 .PHONY: gen
 gen: ## Regenerate the files in deploy/ and docs/
 	NACRE_GEN=1 cargo test --quiet $(GENERATED)
@@ -172,8 +184,9 @@ gen: ## Regenerate the files in deploy/ and docs/
 	NACRE_GEN=1 cargo test --quiet --package e2e --test security_table
 
 .PHONY: audit
-audit: ## Licences, unused dependencies, spelling, words, advisories (OFFLINE=1: all but these; installs its tools first)
+audit: ## Licences, unused dependencies, spelling, words, the bundle, advisories (OFFLINE=1: all but these; installs its tools first)
 	tools/words.sh
+	tools/bundle.sh
 	@for tool in cargo-deny cargo-machete typos-cli; do cargo install --quiet --locked $$tool || exit 1; done
 	cargo deny check bans licenses sources
 	cargo machete
@@ -201,20 +214,20 @@ long-node: tools node-tools build image ## Run all stories on a node with the im
 FROM := HEAD~100
 PREVIOUS := $${CARGO_TARGET_DIR:-$(CURDIR)/target}/previous-release
 .PHONY: upgrade
-upgrade: tools node-tools build ## Upgrade from FROM=COMMIT to this release on a node, by the command line, Helm and OADP's way, with requests arriving
+upgrade: tools node-tools build ## Upgrade from FROM=COMMIT to this release and back on a node, by the command line, Helm and OADP's way, with requests arriving
 	tools/previous.sh $(FROM) $(PREVIOUS)
 	NACRE_PREVIOUS=$(PREVIOUS) RUST_TEST_THREADS=1 cargo test --package e2e --test node -- --nocapture upgraded::
 
-# Which older Kubernetes and Velero `make compatibility` runs, and what is left out there: stories of what only Kubernetes
+# Which older Kubernetes (with `KUBERNETES=` the current one) and Velero `make compatibility` runs, and what is left out there: stories of what only Kubernetes
 # 1.36 has, policies that change objects.
 KUBERNETES := 1.34.4
 VELERO :=
 NEWER := --skip siege:: --skip imported:: --skip on_oadp:: $(addprefix --skip requester,:: _exact:: _extra:: _robots:: _rules::)
 .PHONY: compatibility
 compatibility: tools build ## Run the stories on an older Kubernetes, and with VELERO=1.14.0 a few with that Velero; KUBERNETES=1.34.4
-	@bin=$$(tools/older.sh $(KUBERNETES) $(VELERO)) && export NACRE_BED_BIN="$$bin" RUST_TEST_THREADS=3 && \
+	@bin=$$(tools/older.sh "$(KUBERNETES)" "$(VELERO)") && export NACRE_BED_BIN="$$bin" RUST_TEST_THREADS=3 && \
 	  cargo test --no-fail-fast --package e2e --test stories -- $(if $(VELERO),roundtrip:: skeleton::,$(NEWER))
-	@echo "== The stories passed on Kubernetes $(KUBERNETES)$(if $(VELERO), with Velero $(VELERO))."
+	@echo "== The stories passed on $(if $(KUBERNETES),Kubernetes $(KUBERNETES),the current Kubernetes)$(if $(VELERO), with Velero $(VELERO))."
 
 .PHONY: up
 up: tools build ## Start a real cluster with Velero and nacre in the background, in .bed/; with NODE=1 one that runs pods (Linux and root)

@@ -3,14 +3,16 @@
 #
 #   tools/older.sh 1.34.4            the last line of output is a folder for NACRE_BED_BIN
 #   tools/older.sh 1.34.4 1.14.0     with that Velero too
+#   tools/older.sh '' 1.14.0         with that Velero and the current Kubernetes
 #
 # Everything else is what tools/build.sh has built. A version is built once for each machine.
 set -euo pipefail
-kubernetes=${1:?which Kubernetes, like 1.34.4} velero=${2:-}
+kubernetes=${1:-} velero=${2:-}
+[[ -n "$kubernetes$velero" ]] || { echo "which Kubernetes, like 1.34.4, or which Velero?" >&2; exit 1; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 current=$("$here/build.sh")
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/nacre"
-folder="$cache/older-$(basename "$current")-$kubernetes${velero:+-$velero}"
+folder="$cache/older-$(basename "$current")-${kubernetes:-current}${velero:+-$velero}"
 
 say() { echo "tools: $*" >&2; }
 
@@ -48,14 +50,16 @@ if [[ ! -d "$folder" ]]; then
     partial=$(mktemp -d "$cache/partial-older.XXXXXX")
     trap 'rm -rf "$partial"' EXIT
     for program in "$current"/*; do ln -s "$program" "$partial/"; done
-    say "building Kubernetes $kubernetes, about six minutes on two cores"
-    rm "$partial"/{kube-apiserver,kube-controller-manager,kubectl}
-    version="k8s.io/component-base/version"
-    minor=${kubernetes#*.}
-    build "$partial" "-X $version.gitVersion=v$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%.*}" \
-        k8s.io/kubernetes "$kubernetes" kube-apiserver kube-controller-manager kubectl
+    if [[ -n "$kubernetes" ]]; then
+        say "building Kubernetes $kubernetes, about six minutes on two cores"
+        rm "$partial"/{kube-apiserver,kube-controller-manager,kubectl}
+        version="k8s.io/component-base/version"
+        minor=${kubernetes#*.}
+        build "$partial" "-X $version.gitVersion=v$kubernetes -X $version.gitMajor=1 -X $version.gitMinor=${minor%.*}" \
+            k8s.io/kubernetes "$kubernetes" kube-apiserver kube-controller-manager kubectl
+    fi
     if [[ -n "$velero" ]]; then
-        say "building Velero $velero"
+        say "building Velero $velero, about four minutes on two cores"
         rm "$partial/velero"
         framework="sigs.k8s.io/controller-runtime/pkg/metrics" free="DefaultBindAddress=127.0.0.1:0"
         build "$partial" "-X github.com/vmware-tanzu/velero/pkg/buildinfo.Version=v$velero -X $framework.$free -X $framework/server.$free" \

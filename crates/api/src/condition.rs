@@ -183,7 +183,7 @@ pub const LOCATION_SYNC_ERROR: &str = "BackupStorageLocationSyncError";
 
 /// A download is ready.
 pub const SUCCESS: &str = "Success";
-/// nacre reads the list of objects itself.
+/// nacre reads the list of objects, or the log, itself.
 pub const BEING_READ: &str = "BeingRead";
 /// Something is missing; the condition's type says what.
 pub const ERROR: &str = "Error";

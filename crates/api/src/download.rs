@@ -50,21 +50,25 @@ pub struct NonAdminDownloadRequestStatus {
     /// cluster's own storage, where the policy hands out no links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectList>,
+    /// The lines about the namespace, where nacre read Velero's log itself: for BackupLog and RestoreLog, of a backup in the
+    /// cluster's own storage, where the policy hands out no links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogLines>,
     /// How far nacre has got with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// What is known about the download, by type. Each reason is a word for programs, and each message a sentence for
     /// people.
     ///
-    /// Processed: whether there is a link, or the list of objects. Reasons: Success; BeingRead (nacre reads the list);
-    /// ResultsNotReadable; Error (the message says what is missing); PolicyUnavailable (waits until the administrators
+    /// Processed: whether there is a link, the list of objects or the lines of the log. Reasons: Success; BeingRead (nacre
+    /// reads the file); ResultsNotReadable; Error (the message says what is missing); PolicyUnavailable (waits until the administrators
     /// have corrected the policy); NamespaceNotSeen (waits until nacre sees the namespace).
     ///
     /// NonAdminBackupNotAvailable, NonAdminRestoreNotAvailable: True if the backup or restore that the request names is
     /// not there. Reason: Error.
     ///
     /// NonAdminBackupStorageLocationNotUsed: True if the backup is not in the namespace's own storage, and the policy
-    /// allows no downloads from the cluster's. Reason: Error.
+    /// allows no downloads from the cluster's. Reasons: Error; ResultsNotReadable (this CRD has no field for what nacre read).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -90,4 +94,22 @@ pub struct ObjectList {
     /// How many more there are: at most 2000 are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u32>,
+}
+
+/// The most lines of a log that are in a status.
+pub const MOST_LINES: usize = 200;
+
+/// What a log says about the namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LogLines {
+    /// The lines in their order, with time, level, message and object. Addresses in them are replaced, and long ones are
+    /// cut.
+    pub lines: Vec<String>,
+    /// How many more lines about the namespace there are: at most 200 are listed, errors and warnings before others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<u32>,
+    /// How many lines are left out: they are not about the namespace, name another one, or look as if they held a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u32>,
 }

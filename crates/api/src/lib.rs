@@ -36,7 +36,7 @@ pub use backup::{
 pub use claim_status::{ClaimState, ClaimStatus, MOST_CLAIMS};
 pub use counters::{DataMoverCounts, PodVolumeCounts};
 pub use download::{
-    DownloadTarget, MOST_OBJECTS, NonAdminDownloadRequest, NonAdminDownloadRequestSpec,
+    DownloadTarget, LogLines, MOST_LINES, MOST_OBJECTS, NonAdminDownloadRequest, NonAdminDownloadRequestSpec,
     NonAdminDownloadRequestStatus, ObjectList, VeleroDownloadRequest,
 };
 pub use dpa::{

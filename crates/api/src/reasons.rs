@@ -226,10 +226,13 @@ pub const REASONS: &[Reason] = &[
     ),
     reason(
         is::RESULTS_NOT_READABLE,
-        "ResultsRead=False of a NonAdminBackup or NonAdminRestore; Processed=False of a NonAdminDownloadRequest",
+        "ResultsRead=False of a NonAdminBackup or NonAdminRestore; Processed=False or \
+         NonAdminBackupStorageLocationNotUsed=True of a NonAdminDownloadRequest",
         Symptom::DataMissing,
-        "nacre could not read Velero's list of errors and warnings, or of the objects in a backup, from the storage.",
-        "Administrators: nacre's pods need a way to the storage; nacre's log has the reason. The list stays in the storage.",
+        "nacre could not read Velero's list of errors and warnings, the list of the objects in a backup, or a log, from the \
+         storage. Or the CRD of NonAdminDownloadRequest has no field for it.",
+        "Administrators: nacre's pods need a way to the storage; nacre's log has the reason. The file stays in the storage. \
+         If the message names the CRD: install nacre's.",
     ),
     reason(
         is::NOTHING_TO_SHOW,
@@ -552,14 +555,14 @@ pub const REASONS: &[Reason] = &[
         is::SUCCESS,
         "Processed=True of a NonAdminDownloadRequest",
         Symptom::Fine,
-        "The link is in the status, or the list of objects.",
+        "The link is in the status, or the list of objects, or the lines of the log.",
         NOTHING,
     ),
     reason(
         is::BEING_READ,
         "Processed=Unknown of a NonAdminDownloadRequest",
         Symptom::Fine,
-        "nacre reads the list of objects in the backup from the cluster's own storage. That takes seconds.",
+        "nacre reads the list of objects in the backup, or the log, from the cluster's own storage. That takes seconds.",
         NOTHING,
     ),
     reason(

@@ -144,6 +144,26 @@ pub(crate) async fn all<K: Readable>(
     selector: Option<&str>,
     raw: bool,
 ) -> Result<Found<K>> {
+    picked(session, namespace, selector, raw, Some).await
+}
+
+/// Reads all objects of a kind in all namespaces, and keeps what is needed of them: there may be a hundred thousand, and
+/// only one part of them is in memory as a whole.
+pub(crate) async fn everywhere<K: Readable>(
+    session: &Session,
+    needed: impl Fn(K) -> Option<K>,
+) -> Result<Vec<K>> {
+    let found = picked(session, None, None, false, needed).await?;
+    Ok(found.items.into_iter().map(|(object, _)| object).collect())
+}
+
+async fn picked<K: Readable>(
+    session: &Session,
+    namespace: Option<&str>,
+    selector: Option<&str>,
+    raw: bool,
+    needed: impl Fn(K) -> Option<K>,
+) -> Result<Found<K>> {
     let mut found = Found::of(Vec::new());
     let mut limit = Some(AT_ONCE);
     let mut from: Option<String> = None;
@@ -157,8 +177,11 @@ pub(crate) async fn all<K: Readable>(
             text => text?,
         };
         let (part, next) = read_part::<K>(&text, raw)?;
-        found.items.extend(part.items);
-        found.raw.extend(part.raw);
+        let items = part.items.into_iter();
+        found.items.extend(items.filter_map(|(object, unreadable)| Some((needed(object)?, unreadable))));
+        if raw {
+            found.raw.extend(part.raw);
+        }
         from = next;
         if from.is_none() {
             return Ok(found);
@@ -211,17 +234,26 @@ pub(crate) async fn in_parts<K>(api: &kube::Api<K>) -> kube::Result<Vec<K>>
 where
     K: Clone + Debug + DeserializeOwned,
 {
+    in_parts_of(api, |_| true).await
+}
+
+/// The same of those that are wanted; the others are not kept.
+pub(crate) async fn in_parts_of<K>(api: &kube::Api<K>, wanted: impl Fn(&K) -> bool) -> kube::Result<Vec<K>>
+where
+    K: Clone + Debug + DeserializeOwned,
+{
     let mut all = Vec::new();
     let mut params = kube::api::ListParams::default().limit(AT_ONCE);
     loop {
         let part = match api.list(&params).await {
             // It took so long that the API server has forgotten where it was: once more, in one go.
             Err(kube::Error::Api(status)) if status.code == 410 && params.continue_token.is_some() => {
-                return Ok(api.list(&kube::api::ListParams::default()).await?.items);
+                let whole = api.list(&kube::api::ListParams::default()).await?.items;
+                return Ok(whole.into_iter().filter(|object| wanted(object)).collect());
             }
             part => part?,
         };
-        all.extend(part.items);
+        all.extend(part.items.into_iter().filter(|object| wanted(object)));
         match part.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(all),

@@ -115,7 +115,18 @@ impl Table {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.len() == 1
+        self.len() == 0
+    }
+
+    /// How many rows are below the headings.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len().saturating_sub(1)
+    }
+
+    /// The headings, and these rows.
+    pub(crate) fn part(&self, rows: std::ops::Range<usize>) -> Self {
+        let below = self.rows.iter().skip(1).skip(rows.start).take(rows.len());
+        Self { rows: self.rows.iter().take(1).chain(below).cloned().collect(), wide: self.wide }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{Cluster, Executor, Leadership, chain};
-use planner::{Action, Event, Key, Plan, Target, gc, restore, sync};
+use planner::{Action, Event, Key, Plan, Target, backup, gc, restore, sync};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -14,8 +14,8 @@ use crate::metrics::Metrics;
 
 /// How often to check whether a periodic job is due; the policy may change its period at any time.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How often to look for Restores that Velero does not finish.
-const UNFINISHED: Duration = Duration::from_secs(30);
+/// How often to look whether something holds up Velero.
+const BLOCKED: Duration = Duration::from_secs(30);
 /// Maximum number of remembered Events; beyond it, Events may be repeated.
 const MOST_LOGGED: usize = 10_000;
 
@@ -89,24 +89,44 @@ pub(crate) async fn collect(cluster: Arc<Cluster>, executor: Executor, leadershi
     }
 }
 
-/// Ends the Restores from tenants' storage that Velero does not finish.
-pub(crate) async fn end_unfinished(
+/// Keeps one tenant's storage from holding up Velero for all: ends the Restores from it that Velero does not finish, and
+/// sets Velero's queue of backups going again where it stands still.
+pub(crate) async fn unblock_velero(
     cluster: Arc<Cluster>,
     executor: Executor,
     leadership: Leadership,
     metrics: Metrics,
 ) {
     loop {
-        sleep(UNFINISHED).await;
+        sleep(BLOCKED).await;
         leadership.until_leader().await;
-        let Some((target, body)) = restore::unfinished(&cluster.look()) else { continue };
-        let (about, name) = (Key::new(target.kind, &target.namespace, &target.name), target.name.clone());
-        warn!(name, "restore: Velero does not finish it: ending it");
-        match executor.execute(&about, &Plan::done().then(Action::Patch(target, body))).await {
-            Ok(()) => metrics.gave_up(),
-            Err(failure) => {
-                warn!(name, failure = %chain(&failure), "restore: write failed; retrying in 30s");
+        let (unfinished, refused) = {
+            let look = cluster.look();
+            (restore::unfinished(&look), backup::standstill(&look))
+        };
+        if let Some((target, body)) = unfinished {
+            warn!(name = target.name, "restore: Velero does not finish it: ending it");
+            if is_written(&executor, target, body).await {
+                metrics.gave_up();
+            }
+        }
+        if let Some((target, body)) = refused {
+            warn!(
+                name = target.name,
+                "backup: Velero has others in its queue and begins none: making this one ready again"
+            );
+            if is_written(&executor, target, body).await {
+                metrics.restarted_queue();
             }
         }
     }
+}
+
+async fn is_written(executor: &Executor, target: Target, body: Value) -> bool {
+    let (about, name) = (Key::new(target.kind, &target.namespace, &target.name), target.name.clone());
+    let written = executor.execute(&about, &Plan::done().then(Action::Patch(target, body))).await;
+    if let Err(failure) = &written {
+        warn!(name, failure = %chain(failure), "Velero is held up: write failed; retrying in 30s");
+    }
+    written.is_ok()
 }

@@ -95,6 +95,9 @@ impl Collector for Measured {
         });
         let help = "How long the request that waits longest for Velero has been waiting";
         gauges(all, "nacre_queue_wait_seconds", help, waits)?;
+        let idle = measures.idle_since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
+        let help = "How long Velero has had backups in its queue and worked on none";
+        gauge(all, "nacre_velero_idle_seconds", help, idle)?;
         usage(all, &measures.usage)?;
         let help = "Problems of the policy as written; the last valid one stays in effect";
         gauge(all, "nacre_policy_problems", help, problems)?;

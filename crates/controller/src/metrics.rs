@@ -35,6 +35,7 @@ pub(crate) struct Metrics {
     failures: Counter,
     ignored: Counter,
     given_up: Counter,
+    queue_restarted: Counter,
     reviews: Counter,
     rights_changes: Counter,
     can_migrate: Family<[(&'static str, &'static str); 1], Gauge>,
@@ -63,6 +64,7 @@ impl Metrics {
             failures: Counter::default(),
             ignored: Counter::default(),
             given_up: Counter::default(),
+            queue_restarted: Counter::default(),
             reviews: Counter::default(),
             rights_changes: Counter::default(),
             can_migrate: Family::default(),
@@ -81,6 +83,9 @@ impl Metrics {
         registry.register("nacre_ignored_backups", help, metrics.ignored.clone());
         let help = "Restores from tenants' storage that Velero did not finish, and nacre ended";
         registry.register("nacre_restores_given_up", help, metrics.given_up.clone());
+        let help =
+            "How often Velero's queue of backups stood still, and nacre made a refused backup ready again";
+        registry.register("nacre_velero_queue_restarted", help, metrics.queue_restarted.clone());
         let help = "SubjectAccessReviews made to find out what requesters are permitted";
         registry.register("nacre_access_reviews", help, metrics.reviews.clone());
         let help = "Subjects of RBAC that can live-migrate machines, as the leader last read it";
@@ -100,6 +105,11 @@ impl Metrics {
     /// Counts a Restore that Velero did not finish.
     pub(crate) fn gave_up(&self) {
         self.given_up.inc();
+    }
+
+    /// Counts an attempt to set Velero's queue going again.
+    pub(crate) fn restarted_queue(&self) {
+        self.queue_restarted.inc();
     }
 
     /// Counts a SubjectAccessReview.

@@ -177,8 +177,8 @@ fn start_chores(supervisor: &Supervisor, shared: &Shared, everything_seen: bool)
     let (cluster, executor, leadership) = (|| cluster.clone(), || executor.clone(), || leadership.clone());
     supervisor.spawn("sync", chores::synchronise(cluster(), leadership()));
     supervisor.spawn(
-        "unfinished restores",
-        chores::end_unfinished(cluster(), executor(), leadership(), metrics.clone()),
+        "what holds up Velero",
+        chores::unblock_velero(cluster(), executor(), leadership(), metrics.clone()),
     );
     if everything_seen {
         supervisor.spawn("garbage collection", chores::collect(cluster(), executor(), leadership()));
@@ -309,8 +309,10 @@ async fn worker(context: Arc<Shared>) {
             info_span!("reconcile", kind = key.kind.name(), namespace = key.namespace, name = key.name);
         let began = Instant::now();
         // One invalid object must not stop the others, not even through a panic.
-        let outcome = AssertUnwindSafe(reconcile(&context, &key)).catch_unwind().instrument(span).await;
+        let outcome =
+            AssertUnwindSafe(reconcile(&context, &key)).catch_unwind().instrument(span.clone()).await;
         let well = outcome.unwrap_or_else(|_| {
+            span.in_scope(|| error!("the decision panicked: retrying"));
             context.cluster.back_off(&key);
             false
         });
@@ -345,7 +347,8 @@ async fn reconcile(context: &Shared, key: &Key) -> bool {
     if let Retry::Now | Retry::WhenItChanges = failure.retry() {
         debug!(failure = %chain(&failure), "the cached object was out of date");
     } else {
-        error!(failure = %chain(&failure), "write failed; retrying");
+        let delay = outcome.requeue_after.unwrap_or_default();
+        error!(because = %outcome.because, failure = %chain(&failure), "write failed: retrying in {delay:?}");
     }
     false
 }

@@ -43,6 +43,8 @@ struct Line {
     silent: Notify,
     /// The sorts of writes of which the first met a conflict that nobody made, if that is wanted.
     contradicted: Mutex<Option<HashSet<String>>>,
+    /// Which writes are answered late: those with this in their body; and how late.
+    late: Mutex<Option<(String, Duration)>>,
     faults: Faults,
 }
 
@@ -58,6 +60,7 @@ impl FaultProxy {
             about: Mutex::default(),
             silent: Notify::new(),
             contradicted: Mutex::default(),
+            late: Mutex::default(),
             faults: Faults::new(0, 0),
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -110,6 +113,12 @@ impl FaultProxy {
         *self.line.contradicted.lock().unwrap_or_else(PoisonError::into_inner) = Some(HashSet::new());
     }
 
+    /// Answers writes that have this text in their body so much later than the API server has made them.
+    pub fn answer_late(&self, about: &str, delay: Duration) {
+        let late = Some((about.to_owned(), delay));
+        *self.line.late.lock().unwrap_or_else(PoisonError::into_inner) = late;
+    }
+
     /// So many writes go wrong from now on, by this seed, and watches with them until then.
     pub fn disturb(&self, seed: u64, many: u32) {
         self.line.faults.reset(seed, many);
@@ -144,6 +153,12 @@ impl Line {
         };
         // These are made once and read by name anyway.
         kind != "serverstatusrequests" && met.insert(format!("{sort} {namespace} {kind}"))
+    }
+
+    fn delay(&self, body: &[u8]) -> Duration {
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_about = |about: &str| String::from_utf8_lossy(body).contains(about);
+        late.as_ref().filter(|(about, _)| is_about(about)).map_or(Duration::ZERO, |(_, delay)| *delay)
     }
 
     fn is_about(&self, path: &str, body: &[u8]) -> bool {
@@ -189,11 +204,13 @@ async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
     let counts = write && line.is_about(parts.uri.path(), &body);
+    let delay = if write { line.delay(&body) } else { Duration::ZERO };
     let request = kube::client::Body::from(body.to_vec());
     let answer = match line.client.send(Request::from_parts(parts, request)).await {
         Ok(answer) => answer.map(Body::new),
         Err(error) => return (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
     };
+    tokio::time::sleep(delay).await;
     let left = line.left.load(Ordering::SeqCst);
     if counts && left != usize::MAX {
         line.left.store(left.saturating_sub(1), Ordering::SeqCst);

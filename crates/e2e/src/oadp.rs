@@ -35,7 +35,7 @@ const KINDS: [&str; 5] = [
 /// What nacre has and OADP does not.
 const NEW_KINDS: [&str; 1] = ["nonadminschedules"];
 /// Fields of statuses that nacre has and OADP does not. The API server drops what a CRD does not name.
-const NEW_FIELDS: [&str; 3] = ["claims", "claimsNotListed", "results"];
+const NEW_FIELDS: [&str; 5] = ["claims", "claimsNotListed", "results", "objects", "log"];
 /// The same within `queueInfo`.
 const NEW_QUEUE_FIELDS: [&str; 3] = ["estimatedStart", "earliestStart", "latestStart"];
 

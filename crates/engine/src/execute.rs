@@ -91,8 +91,10 @@ impl Executor {
     async fn send_all(&self, flight: &mut Flight) -> Option<Failure> {
         let mut failed = None;
         loop {
+            // Looking at what is there may find nothing, and then the plan goes on: that is no failure.
+            failed = failed.filter(|_| flight.has_failed());
             let request = self.cluster.drive(|runtime, _| runtime.request(flight));
-            let Some(request) = request else { return failed.filter(|_| flight.has_failed()) };
+            let Some(request) = request else { return failed };
             let writes = !matches!(request, Request::Fetch(_));
             if writes {
                 self.writes.count(&flight.about.namespace);
@@ -118,11 +120,8 @@ impl Executor {
                     continue;
                 }
             }
-            if writes {
-                failed = None;
-                if let Some(action) = &action {
-                    self.cluster.degraded().enable(action);
-                }
+            if let Some(action) = &action {
+                self.cluster.degraded().enable(action);
             }
         }
     }

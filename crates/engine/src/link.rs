@@ -1,6 +1,6 @@
 //! Reading what one of Velero's links leads to. No redirect is followed: the link names the storage, and nothing else does.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
 
 use flate2::read::MultiGzDecoder;
@@ -114,31 +114,64 @@ impl Link {
         Ok(config)
     }
 
-    /// The text of a compressed file, which is not larger than this, compressed or not.
-    pub async fn read_compressed(&self, trust: &Trust, most: usize) -> Result<Vec<u8>, LinkError> {
+    /// The bytes of a file, which is not larger than this.
+    pub async fn read(&self, trust: &Trust, most: usize) -> Result<Vec<u8>, LinkError> {
         let mut body = self.open(trust).await?.into_body();
-        let mut compressed = Vec::new();
+        let mut file = Vec::new();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| LinkError::TooLarge(most))?;
             if let Ok(bytes) = frame.into_data() {
-                compressed.extend_from_slice(&bytes);
+                file.extend_from_slice(&bytes);
             }
-            if compressed.len() > most {
+            if file.len() > most {
                 return Err(LinkError::TooLarge(most));
             }
         }
-        inflated(&compressed, most)
+        Ok(file)
     }
 }
 
 /// Uncompressed, if that is not larger than this.
-fn inflated(compressed: &[u8], most: usize) -> Result<Vec<u8>, LinkError> {
+pub(crate) fn inflated(compressed: &[u8], most: usize) -> Result<Vec<u8>, LinkError> {
     let mut text = Vec::new();
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let read = MultiGzDecoder::new(compressed).take(limit).read_to_end(&mut text);
     match read {
         Ok(length) if length <= most => Ok(text),
         _ => Err(LinkError::TooLarge(most)),
+    }
+}
+
+/// Passes on the lines of a compressed text one by one, if it is not larger than this uncompressed. Of a line that is longer
+/// than `longest` nothing is passed on. Returns how many such lines there are.
+pub(crate) fn inflated_lines(
+    compressed: &[u8],
+    most: usize,
+    longest: usize,
+    mut take: impl FnMut(&[u8]),
+) -> Result<usize, LinkError> {
+    let limit = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+    let mut text = BufReader::new(MultiGzDecoder::new(compressed));
+    let (mut total, mut too_long, mut is_begun) = (0, 0, false);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = text.by_ref().take(limit(longest)).read_until(b'\n', &mut line);
+        let read = read.map_err(|_| LinkError::TooLarge(most))?;
+        if read == 0 {
+            return Ok(too_long);
+        }
+        total += read;
+        if total > most {
+            return Err(LinkError::TooLarge(most));
+        }
+        let is_end = read < longest || line.ends_with(b"\n");
+        match (is_begun, is_end) {
+            (false, true) => take(&line),
+            (false, false) => too_long += 1,
+            (true, _) => {}
+        }
+        is_begun = !is_end;
     }
 }
 
@@ -175,7 +208,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
-    use super::{Link, LinkError, Trust, authorities, code, inflated};
+    use super::{Link, LinkError, Trust, authorities, code, inflated, inflated_lines};
 
     fn compressed(text: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -204,9 +237,10 @@ mod tests {
     #[tokio::test]
     async fn a_file_is_read_and_one_that_is_too_large_is_not() {
         let link = Link::new(&answers(ok(&compressed(b"{}"))).await).unwrap();
-        assert_eq!(link.read_compressed(&Trust::System, 100).await.unwrap(), b"{}");
+        let file = link.read(&Trust::System, 100).await.unwrap();
+        assert_eq!(inflated(&file, 100).unwrap(), b"{}");
         let link = Link::new(&answers(ok(&[0; 200])).await).unwrap();
-        assert!(matches!(link.read_compressed(&Trust::System, 100).await, Err(LinkError::TooLarge(100))));
+        assert!(matches!(link.read(&Trust::System, 100).await, Err(LinkError::TooLarge(100))));
     }
 
     #[tokio::test]
@@ -214,7 +248,7 @@ mod tests {
         let target = answers(ok(&compressed(b"{}"))).await;
         let moved = format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
         let link = Link::new(&answers(moved.into_bytes()).await).unwrap();
-        let found = link.read_compressed(&Trust::System, 100).await;
+        let found = link.read(&Trust::System, 100).await;
         assert!(matches!(found, Err(LinkError::Refused { status, .. }) if status == 302), "{found:?}");
     }
 
@@ -242,6 +276,25 @@ mod tests {
         let bomb = compressed(&vec![0; 10_000_000]);
         assert!(bomb.len() < 20_000);
         assert!(matches!(inflated(&bomb, 1_000_000), Err(LinkError::TooLarge(_))));
+    }
+
+    #[test]
+    fn lines_are_passed_on_one_by_one_and_none_that_is_too_long() {
+        let lines = |text: &[u8], most| {
+            let mut lines = Vec::new();
+            let take = |line: &[u8]| lines.push(String::from_utf8_lossy(line).trim_end().to_owned());
+            inflated_lines(&compressed(text), most, 8, take).map(|too_long| (lines, too_long))
+        };
+        let (passed, too_long) =
+            lines(b"one\nsevens.\n\n0123456789012345678901\neight...\nend", 100).unwrap();
+        assert_eq!(passed, ["one", "sevens.", "", "end"]);
+        assert_eq!(too_long, 2);
+        assert!(matches!(lines(&[b'\n'; 101], 100), Err(LinkError::TooLarge(100))));
+        let bomb = compressed(&vec![0; 10_000_000]);
+        let read = inflated_lines(&bomb, 1_000_000, 1000, |_| panic!("nothing is a line"));
+        assert!(matches!(read, Err(LinkError::TooLarge(_))));
+        let torn = compressed(b"one\n");
+        assert!(inflated_lines(&torn[..torn.len() - 4], 100, 8, |_| {}).is_err());
     }
 
     #[test]

@@ -1,28 +1,33 @@
-//! Reads the errors and warnings that Velero reported, and the lists of objects in backups, from the administrators' storage
-//! alone. Which file, and what of it a tenant sees, is decided by `planner::results`.
+//! Reads the errors and warnings that Velero reported, the lists of objects in backups, and logs, from the administrators'
+//! storage alone. Which file, and what of it a tenant sees, is decided by `planner::results`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::velero::{BackupStorageLocation, DownloadRequest, DownloadRequestSpec};
-use api::{DownloadTarget, Kind, labels};
+use api::{DownloadTarget, LogLines, labels};
 use k8s_openapi::ByteString;
 use kube::api::{DeleteParams, PostParams};
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
 use planner::Key;
-use planner::results::{self, Results, ResultsFile};
+use planner::results::{self, Content, NotResults, OwnLines, Results, ResultsFile};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::cluster::Cluster;
 use crate::error::chain;
 use crate::leadership::Leadership;
-use crate::link::{Link, Trust};
+use crate::link::{Link, LinkError, Trust, inflated, inflated_lines};
 
 /// The largest file that is read, compressed or not.
 const MOST_BYTES: usize = 4 << 20;
+/// The largest log, uncompressed. It is never in memory as a whole.
+const MOST_LOG_BYTES: usize = 64 << 20;
+/// The longest line of a log that is looked at.
+const LONGEST_LINE: usize = 64 << 10;
 /// How long reading one file may take, with Velero's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Pause between two looks for Velero's answer.
@@ -88,17 +93,53 @@ async fn read(
 ) -> Result<Results, String> {
     let made = requests.create(&PostParams::default(), &request(file)).await;
     let name = made.map_err(|error| chain(&error).to_string())?.metadata.name.unwrap_or_default();
-    let text = timeout(patience, fetch(requests, &name, file)).await;
+    let compressed = timeout(patience, fetch(requests, &name, file)).await;
     let _ = requests.delete(&name, &DeleteParams::default()).await;
-    let text = text.map_err(|_| "Velero or the storage did not answer".to_owned())??;
-    let look = cluster.look();
-    let read = if key.kind == Kind::NonAdminDownloadRequest {
-        results::read_objects(&text, &key.namespace).map(|read| Results::Objects(Arc::new(read)))
-    } else {
-        let read = results::read(&text, &key.namespace, |name| look.namespace(name).is_some());
-        read.map(|read| Results::Read(Arc::new(read)))
+    let compressed = compressed.map_err(|_| "Velero or the storage did not answer".to_owned())??;
+    let namespace = &key.namespace;
+    let read = match file.content() {
+        Content::Log => {
+            log(cluster, namespace, file, compressed).await?.map(|log| Results::Log(Arc::new(log)))
+        }
+        Content::Objects => {
+            let read = results::read_objects(&text(&compressed)?, namespace);
+            read.map(|read| Results::Objects(Arc::new(read)))
+        }
+        Content::Results => {
+            let text = text(&compressed)?;
+            let look = cluster.look();
+            let read = results::read(&text, namespace, |name| look.namespace(name).is_some());
+            read.map(|read| Results::Read(Arc::new(read)))
+        }
     };
     read.map_err(|_| "the file is not what Velero writes".to_owned())
+}
+
+fn text(compressed: &[u8]) -> Result<Vec<u8>, String> {
+    inflated(compressed, MOST_BYTES).map_err(|error| error.to_string())
+}
+
+/// What a log says about a namespace. It may have hundreds of thousands of lines, so nothing else waits for it.
+async fn log(
+    cluster: &Cluster,
+    namespace: &str,
+    file: &ResultsFile,
+    compressed: Vec<u8>,
+) -> Result<Result<LogLines, NotResults>, String> {
+    let (namespaces, velero) = {
+        let look = cluster.look();
+        let namespaces: BTreeSet<String> = look.namespace_names().into_iter().collect();
+        (namespaces, file.velero_objects(look.admin_namespace()))
+    };
+    let namespace = namespace.to_owned();
+    let read = move || {
+        let mut own = OwnLines::new(&namespace, &velero, |name| namespaces.contains(name));
+        let too_long = inflated_lines(&compressed, MOST_LOG_BYTES, LONGEST_LINE, |line| own.add(line))?;
+        own.leave_out(too_long);
+        Ok::<_, LinkError>(own.finish())
+    };
+    let read = spawn_blocking(read).await.map_err(|error| error.to_string())?;
+    read.map_err(|error| error.to_string())
 }
 
 fn request(file: &ResultsFile) -> DownloadRequest {
@@ -127,7 +168,7 @@ async fn fetch(requests: &Api<DownloadRequest>, name: &str, file: &ResultsFile) 
     };
     let link = Link::new(&url).map_err(|error| error.to_string())?;
     let trust = file.location.as_deref().map_or(Trust::PublicAnd(None), trust);
-    link.read_compressed(&trust, MOST_BYTES).await.map_err(|error| error.to_string())
+    link.read(&trust, MOST_BYTES).await.map_err(|error| error.to_string())
 }
 
 /// What the administrators say about the certificate of their storage.

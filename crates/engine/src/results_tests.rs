@@ -45,7 +45,8 @@ async fn read_from(url: Option<String>) -> (Result<Results, String>, usize) {
     let deleted = Arc::new(AtomicUsize::new(0));
     let server = Linked { url, deleted: deleted.clone() };
     let requests = Api::namespaced(Client::new(server, "velero"), "velero");
-    let file = ResultsFile { kind: "RestoreResults", velero: "back".to_owned(), location: None };
+    let (velero, backup) = ("back".to_owned(), "daily".to_owned());
+    let file = ResultsFile { kind: "RestoreResults", velero, backup, location: None };
     let key = Key::new(Kind::NonAdminRestore, "shop", "back");
     let patience = Duration::from_millis(100);
     let cluster = Cluster::new("velero");

@@ -160,6 +160,10 @@ impl Election {
             }
             Store::Secret => {
                 let free = record.is_none() || ours;
+                if record.is_none() && self.names_another(Store::Secret) {
+                    // Whoever was named there may go by the Lease now.
+                    self.next_try = now;
+                }
                 self.secret.saw(now, record);
                 self.next_look = now + LOOK;
                 self.free_since = free.then_some(sent);
@@ -263,13 +267,21 @@ impl Election {
         }
     }
 
+    /// Whether the last record there was another's.
+    fn names_another(&self, store: Store) -> bool {
+        self.last_holder(store).is_some_and(|holder| holder != self.me)
+    }
+
     /// Whether our name was the last in a record.
     pub fn is_ours(&self, store: Store) -> bool {
-        let candidate = match store {
-            Store::Lease => &self.lease,
-            Store::Secret => &self.secret,
-        };
-        candidate.holder() == Some(&self.me)
+        self.last_holder(store) == Some(&self.me)
+    }
+
+    fn last_holder(&self, store: Store) -> Option<&str> {
+        match store {
+            Store::Lease => self.lease.holder(),
+            Store::Secret => self.secret.holder(),
+        }
     }
 
     /// The version a write replaces; none if the record is to be made.

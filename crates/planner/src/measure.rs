@@ -25,6 +25,8 @@ pub struct Measures {
     pub waiting_since: BTreeMap<(String, Kind), Timestamp>,
     /// The schedules, by namespace and name.
     pub schedules: BTreeMap<(String, String), Scheduled>,
+    /// Since when Velero has had backups in its queue and none at work.
+    pub idle_since: Option<Timestamp>,
     /// What each namespace uses.
     pub usage: BTreeMap<String, Usage>,
 }
@@ -116,6 +118,7 @@ impl Totals {
             last_good: last_good.collect(),
             waiting_since: longest.collect(),
             schedules: self.schedules.clone(),
+            idle_since: None,
             usage: BTreeMap::new(),
         }
     }

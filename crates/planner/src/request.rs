@@ -24,12 +24,20 @@ const NAMESPACE_RETRY: Duration = Duration::from_secs(2);
 /// How long the watch on namespaces may be behind the watch on requests.
 const WATCH_DELAY: Duration = Duration::from_secs(30);
 
+/// How long a request goes on to show that it waits after Velero was given it, unless Velero reports about it. Mostly it does
+/// within a moment, and then one write shows both.
+const FIRST_REPORT: Duration = Duration::from_secs(2);
+
 /// Whether removing this Velero object takes longer than the request to do so: then the tenant is shown that it is being
 /// deleted. Otherwise it is gone before anybody could look, and the status would be a write for nothing.
 pub(crate) fn removal_lasts(velero: &ObjectMeta, at_work: bool, rejected: Option<&RejectedWrite>) -> bool {
     let held = velero.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
     at_work || held || velero.deletion_timestamp.is_some() || rejected.is_some()
 }
+
+/// The reason to write nothing while Velero's first report is waited for.
+pub(crate) const JUST_GIVEN: &str =
+    "Velero was given it a moment ago: its status is shown with what Velero reports first";
 
 /// The reason to show what Velero reports, and to do nothing else.
 pub(crate) fn mirrored(velero: &impl Queued) -> &'static str {
@@ -127,6 +135,22 @@ pub(crate) trait Request {
         };
         let plan = Plan::done().then_if(write).because(because);
         if place == Some(Place::OnHold) { plan } else { plan.with_turn(Turn::Waits) }
+    }
+
+    /// How long Velero's first report is waited for; none if the status is to be written now. A request that shows nothing
+    /// yet never waits for it.
+    fn awaits_first_report(&self, velero: &impl Queued) -> Option<Duration> {
+        let shows_waiting = condition::is_true(self.reported().1, condition::WAITING_FOR_TURN);
+        let made = velero
+            .meta()
+            .creation_timestamp
+            .as_ref()
+            .filter(|_| shows_waiting && !self.handed_over_before())?
+            .0;
+        let age = self.now().duration_since(made);
+        // The clock of the API server may be another one.
+        let is_fresh = age.unsigned_abs() < FIRST_REPORT && velero.phase().is_empty();
+        is_fresh.then(|| FIRST_REPORT.saturating_sub(Duration::try_from(age).unwrap_or_default()))
     }
 
     /// The API server rejects what Velero is to be given: reports that, and retries later.

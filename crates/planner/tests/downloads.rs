@@ -135,8 +135,8 @@ fn own_storage_is_open_and_the_clusters_own_as_far_as_the_policy_says() {
                 let plan = decide(&seen);
                 assert_eq!(made(&plan).is_some(), open || tenants, "{kind} {allowed:?} tenants: {tenants}");
                 if !open && !tenants {
-                    // nacre reads the list of objects itself.
-                    let read = *kind == "BackupResourceList";
+                    // nacre reads the list of objects and the logs itself.
+                    let read = ["BackupResourceList", "BackupLog", "RestoreLog"].contains(kind);
                     let shown = if read { condition::PROCESSED } else { condition::LOCATION_NOT_USED };
                     assert_eq!(reported(&plan).0, shown, "{kind}");
                 }

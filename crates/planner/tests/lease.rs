@@ -263,8 +263,12 @@ fn hear(election: &mut Election, call: &Call, answer: Answer, clock: Duration, f
         (Answer::Found(record), Ask::Look(_)) => election.saw(store, call.sent, clock, record),
         (Answer::Found(record), Ask::Write(..)) => {
             let from = if flaw == Flaw::CountsFromTheAnswer { clock } else { call.sent };
-            let since = if flaw == Flaw::NoGrace { clock.saturating_sub(GRACE) } else { clock };
-            election.wrote(store, from, since, record.unwrap());
+            let is_hasty = flaw == Flaw::NoGrace && store == Store::Secret;
+            let since = if is_hasty { clock.saturating_sub(GRACE) } else { clock };
+            election.wrote(store, from, since, record.clone().unwrap());
+            if is_hasty {
+                election.saw(store, call.sent, clock, record);
+            }
         }
         (Answer::Found(_), Ask::Remove(_)) => election.removed(call.sent, clock),
         (Answer::Beaten, _) => election.beaten(store, clock),
@@ -391,4 +395,19 @@ fn times_that_one_failure_would_break_are_refused() {
 fn the_promise_is_never_shorter_than_the_lease() {
     assert_eq!(Times { duration: Duration::from_millis(1500), ..TIMES }.promise(), 2);
     assert_eq!(TIMES.promise(), 10);
+}
+
+#[test]
+fn a_standby_that_sees_the_secret_go_asks_for_the_lease_before_it_claims_anything() {
+    let at = Duration::from_secs;
+    let mut standby = Election::new("standby", TIMES, true);
+    standby.refused(Store::Lease, at(0));
+    let record = Record { holder: "leader".to_owned(), promised: Some(at(15)), version: "1".to_owned() };
+    standby.saw(Store::Secret, at(0), at(0), Some(record));
+    // The leader may use the Lease now, and has removed the Secret.
+    standby.saw(Store::Secret, at(3), at(3), None);
+    assert_eq!(standby.step(at(3)), Next::Look(Store::Lease));
+    // It is still forbidden: then the Secret is for whoever is first.
+    standby.refused(Store::Lease, at(3));
+    assert_eq!(standby.step(at(3)), Next::Write(Store::Secret));
 }

@@ -347,17 +347,16 @@ impl Runtime {
 
     /// The object goes back to the work queue: settled, with the timer its plan asked for, or to be retried.
     pub fn finish(&mut self, flight: Flight, now: Moment) -> Outcome {
-        let outcome = flight.outcome();
+        let mut outcome = flight.outcome();
         // A turn is free again if nothing came of it, and only then: what has an unknown outcome may be at Velero.
         if outcome.failure.is_some() && !self.unknown.contains_key(&outcome.about) {
             self.turn_decided(&outcome.about, None);
         }
         let failures = self.work.done(&outcome.about, outcome.failure.is_none());
-        let requeue_after = match &outcome.failure {
-            Some(failure) => (self.delay)(failure.retry(), failures),
-            None => outcome.requeue_after,
-        };
-        self.work.set_timer(&outcome.about, requeue_after, now.uptime);
+        if let Some(failure) = &outcome.failure {
+            outcome.requeue_after = (self.delay)(failure.retry(), failures);
+        }
+        self.work.set_timer(&outcome.about, outcome.requeue_after, now.uptime);
         outcome
     }
 }

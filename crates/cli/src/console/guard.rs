@@ -129,6 +129,21 @@ mod tests {
     }
 
     #[test]
+    fn a_page_runs_and_loads_nothing_that_is_not_the_consoles() {
+        let mut headers = HeaderMap::new();
+        protect(&mut headers);
+        let policy = headers["content-security-policy"].to_str().unwrap();
+        let directives: Vec<(&str, &str)> =
+            policy.split(';').filter_map(|one| one.trim().split_once(' ')).collect();
+        assert!(directives.contains(&("default-src", "'none'")), "{policy}");
+        for (name, sources) in directives {
+            assert!(["'self'", "'none'"].contains(&sources), "{name} {sources}");
+        }
+        assert!(policy.contains("base-uri 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert_eq!(headers[header::CACHE_CONTROL], "no-store");
+    }
+
+    #[test]
     fn a_name_that_was_bound_to_the_loopback_address_is_not_ours() {
         let own = Address::Loopback(7000);
         assert!(!refused(&own, &Method::GET, "127.0.0.1:7000", None));

@@ -139,7 +139,7 @@ pub(super) fn headline(title: &str, state: &Cell, word: &str, detail: &str, more
             span.mark aria-hidden="true" { (mark) }
             div {
                 h1 { (title) " " span class={ "tag " (class) } { (word) } }
-                p id="sentence" role="status" { (detail) }
+                p id="sentence" role="status" { (with_times(detail)) }
                 (more)
             }
         }
@@ -196,8 +196,8 @@ pub(super) fn tag(cell: &Cell) -> Markup {
 
 fn cell_text(cell: &Cell) -> Markup {
     html! { @match class(cell.style()) {
-        "plain" => (cell.text()),
-        "quiet" => span.quiet { (cell.text()) },
+        "plain" => (with_times(cell.text())),
+        "quiet" => span.quiet { (with_times(cell.text())) },
         _ => (tag(cell)),
     } }
 }
@@ -221,11 +221,12 @@ pub(super) fn page(page: &Page) -> Markup {
 fn part_of_page(part: &Part) -> Markup {
     match part {
         Part::Lines(lines) => {
-            html! { div.card { @for line in lines { p { (capitalized(&anstream::adapter::strip_str(line).to_string())) } } } }
+            let plain = |line: &String| capitalized(&anstream::adapter::strip_str(line).to_string());
+            html! { div.card { @for line in lines { p { (with_times(&plain(line))) } } } }
         }
         Part::Fields(fields) => html! {
             dl.fields { @for (name, value) in fields {
-                div { dt { (name) } dd { (value_with_time(value)) } }
+                div { dt { (name) } dd { (with_times(value)) } }
             } }
         },
         Part::Section(title, body) => html! { section { h2 { (title) } (body_of_section(title, body)) } },
@@ -234,10 +235,12 @@ fn part_of_page(part: &Part) -> Markup {
 
 fn body_of_section(title: &str, body: &Body) -> Markup {
     let text = anstream::adapter::strip_str(&body.text).to_string();
+    // Commands name what needs attention so.
+    let class = if title == "Attention" { "notice warning" } else { "card" };
     html! {
         @if let Some(found) = &body.table { (table(found, title, |_| None)) }
         @if text.lines().any(is_code) { pre tabindex="0" { (text.trim_end()) } }
-        @else if !text.is_empty() { div.card { @for line in text.lines() { p { (line) } } } }
+        @else if !text.is_empty() { div class=(class) { @for line in text.lines() { p { (with_times(line)) } } } }
     }
 }
 
@@ -254,20 +257,47 @@ fn capitalized(line: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A value that has a time in it shows it in the reader's zone, by the script.
-fn value_with_time(value: &str) -> Markup {
-    const LENGTH: usize = "2026-11-15 12:00:00 UTC".len();
-    let found = value.match_indices(" UTC").find_map(|(at, zone)| {
-        let end = at + zone.len();
-        let start = end.checked_sub(LENGTH)?;
-        let (day, time) = value.get(start..at)?.split_once(' ')?;
-        Some((start, end, format!("{day}T{time}Z").parse::<Timestamp>().ok()?))
-    });
-    html! {
-        @if let Some((start, end, time)) = found {
-            (&value[..start]) time datetime=(time) { (&value[start..end]) } (&value[end..])
-        } @else { (value) }
+/// A text as it is. Each time in it is shown in the reader's zone, by the script.
+pub(super) fn with_times(text: &str) -> Markup {
+    // Each time, and what is before it.
+    let mut pieces: Vec<(&str, Timestamp)> = Vec::new();
+    // What is left of the text, and where to look in there.
+    let (mut rest, mut from) = (text, 0);
+    while let Some(at) = rest[from..].find(|c: char| c.is_ascii_digit()).map(|at| from + at) {
+        let is_within_a_word = rest[..at].ends_with(char::is_alphanumeric);
+        if let Some((length, time)) = time_at(&rest[at..]).filter(|_| !is_within_a_word) {
+            pieces.push((&rest[..at], time));
+            (rest, from) = (&rest[at + length..], 0);
+        } else {
+            let end = rest[at..].find(|c: char| !c.is_alphanumeric());
+            from = end.map_or(rest.len(), |end| at + end);
+        }
     }
+    html! {
+        @for (before, time) in pieces { (before) time datetime=(time) { (in_utc(time)) } }
+        (rest)
+    }
+}
+
+/// The time that a text begins with, and how long it is there: as pages have it (`2026-11-15 12:00:02 UTC`), or as in YAML
+/// (`2026-11-15T12:00:02Z`), which is how messages of nacre have it.
+fn time_at(text: &str) -> Option<(usize, Timestamp)> {
+    const ZONE: &str = " UTC";
+    let shown = ["2026-11-15 12:00:02".len(), "2026-11-15 12:00".len()].into_iter().find_map(|length| {
+        let (time, after) = text.split_at_checked(length)?;
+        let time = after.starts_with(ZONE).then(|| format!("{}Z", time.replacen(' ', "T", 1)))?;
+        Some((length + ZONE.len(), time.parse().ok()?))
+    });
+    let written = || {
+        let end = text.find(|c: char| !c.is_ascii_digit() && !"-:.T".contains(c))?;
+        let time = text[end..].starts_with('Z').then(|| &text[..=end])?;
+        Some((time.len(), time.parse().ok()?))
+    };
+    shown.or_else(written)
+}
+
+fn in_utc(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// A time, and how long ago it was.
@@ -302,18 +332,31 @@ mod tests {
         let text = "whether the administrators have set more: not known\nclaim files";
         let sentences = "<p>whether the administrators have set more: not known</p><p>claim files</p>";
         assert_eq!(shown(text), format!("<div class=\"card\">{sentences}</div>"));
+        let attention = body_of_section("Attention", &"it is not encrypted".into()).into_string();
+        assert_eq!(attention, "<div class=\"notice warning\"><p>it is not encrypted</p></div>");
     }
 
     #[test]
     fn times_can_be_shown_in_the_readers_zone() {
-        let shown = value_with_time("2026-11-15 12:00:02 UTC, 59m ago").into_string();
-        assert_eq!(shown, "<time datetime=\"2026-11-15T12:00:02Z\">2026-11-15 12:00:02 UTC</time>, 59m ago");
-        assert_eq!(
-            value_with_time("naïve text that is long enough").into_string(),
-            "naïve text that is long enough"
-        );
-        let shown = value_with_time("<pending> in UTC (2026-11-15 12:00:02 UTC, 9s ago)").into_string();
         let time = "<time datetime=\"2026-11-15T12:00:02Z\">2026-11-15 12:00:02 UTC</time>";
-        assert_eq!(shown, format!("&lt;pending&gt; in UTC ({time}, 9s ago)"));
+        let shown = |text: &str| with_times(text).into_string();
+        for written in ["2026-11-15 12:00:02 UTC", "2026-11-15T12:00:02Z"] {
+            assert_eq!(shown(written), time);
+            assert_eq!(shown(&format!("{written}, 59m ago")), format!("{time}, 59m ago"));
+            let (text, is) =
+                (format!("<b> in UTC ({written}, {written}: 9)"), format!("({time}, {time}: 9)"));
+            assert_eq!(shown(&text), format!("&lt;b&gt; in UTC {is}"));
+        }
+        assert!(shown("2026-11-15 12:00 UTC").contains("datetime=\"2026-11-15T12:00:00Z\""));
+        for text in [
+            "naïve 2026-11-15 is a day",
+            "2026-13-45T12:00:02Z",
+            "nightly-20261117021400",
+            "9é",
+            "x2026-11-15T12:00:02Z",
+            "",
+        ] {
+            assert_eq!(shown(text), text);
+        }
     }
 }

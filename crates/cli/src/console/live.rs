@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
+use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore, NonAdminSchedule};
 use axum::{
     extract::{Path, Query, State},
     response::sse::{Event, KeepAlive, KeepAliveStream, Sse},
@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     connect::Session,
+    list::Readable,
     live::{ShowsProgress, is_final},
     restore::replace::StoredRecord,
 };
@@ -46,6 +47,8 @@ type Events = Sse<KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>
 pub(super) struct Versions {
     nonadminbackups: Option<String>,
     nonadminrestores: Option<String>,
+    nonadminschedules: Option<String>,
+    nonadminbackupstoragelocations: Option<String>,
 }
 
 /// What changes in a namespace.
@@ -55,6 +58,14 @@ pub(super) async fn namespace(
     Query(from): Query<Versions>,
 ) -> Result<Events, Failed> {
     let session = person.at(&namespace)?;
+    // These pages show nothing else.
+    if from.nonadminschedules.is_some() {
+        return Ok(events(changes::<NonAdminSchedule>(&session, from.nonadminschedules)));
+    }
+    if from.nonadminbackupstoragelocations.is_some() {
+        let version = from.nonadminbackupstoragelocations;
+        return Ok(events(changes::<NonAdminBackupStorageLocation>(&session, version)));
+    }
     let backups = changes::<NonAdminBackup>(&session, from.nonadminbackups);
     let restores = changes::<NonAdminRestore>(&session, from.nonadminrestores);
     Ok(events(stream::select(backups, restores)))
@@ -100,7 +111,7 @@ fn events(stream: impl Stream<Item = Event> + Send + 'static) -> Events {
 }
 
 /// An event for each change after this version, or from now on. Nothing of what is there already is read.
-fn changes<K: ShowsProgress + Send + Sync + 'static>(
+fn changes<K: Readable + Send + Sync + 'static>(
     session: &Session,
     version: Option<String>,
 ) -> impl Stream<Item = Event> + Send + 'static {
@@ -118,7 +129,7 @@ struct Changes<K> {
     events: Option<BoxStream<'static, kube::Result<WatchEvent<PartialObjectMeta<K>>>>>,
 }
 
-impl<K: ShowsProgress + Send + Sync + 'static> Changes<K> {
+impl<K: Readable + Send + Sync + 'static> Changes<K> {
     /// The next change; none if the person may not see them.
     async fn next(&mut self) -> Option<Event> {
         loop {

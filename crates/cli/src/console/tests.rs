@@ -2,6 +2,7 @@
 //! `e2e/tests/console`.
 
 mod admin;
+mod commands;
 mod files;
 mod form;
 mod locations;
@@ -128,7 +129,10 @@ impl ApiServer {
         let writes = method != "GET";
         let is_own = path.contains("/namespaces/shop/");
         if self.is_admin && !is_own && !writes {
-            return (200, self.everywhere(path));
+            return match self.everywhere(path) {
+                Some(found) => (200, found),
+                None => status(404, "NotFound"),
+            };
         }
         if !(is_own || self.is_admin)
             || (writes && self.read_only)
@@ -171,14 +175,15 @@ impl ApiServer {
     }
 
     /// What an administrator reads: an object, or a collection in all namespaces, which is that of the one namespace.
-    fn everywhere(&self, path: &str) -> Value {
+    fn everywhere(&self, path: &str) -> Option<Value> {
         let (before, last) = path.rsplit_once('/').unwrap();
-        if let Some(found) = self.get(before, last) {
-            return found;
+        let is_object = path.split("/namespaces/").nth(1).is_some_and(|rest| rest.matches('/').count() == 2);
+        if is_object || self.get(before, last).is_some() {
+            return self.get(before, last);
         }
         let own = format!("{before}/namespaces/shop/{last}");
         let items = if before.contains("/namespaces/") { self.all(path) } else { self.all(&own) };
-        json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items})
+        Some(json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
     }
 
     /// A collection; the first hundred are followed by more.
@@ -541,6 +546,37 @@ async fn a_value_of_a_form_never_becomes_a_flag() {
         let answer = send(&router, post("/ns/shop/backups", &cookie, &form)).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{field}: {}", answer.text);
     }
+    assert_eq!(server.made(), 0);
+}
+
+#[tokio::test]
+async fn what_would_happen_is_shown_in_tables_and_nothing_is_made() {
+    let server = ApiServer::default();
+    let claim = json!({"metadata": {"name": "files", "namespace": "shop"}, "spec": {"volumeName": "pv"}});
+    server.put("/api/v1/namespaces/shop/persistentvolumeclaims", claim);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let token = csrf(&send(&router, get("/ns/shop/new-backup", &cookie)).await.text);
+    let check = async |fields: &str| {
+        let form = format!("csrf={token}&do=check&{fields}");
+        send(&router, post("/ns/shop/backups", &cookie, &form)).await
+    };
+    let page = check("name=first&ttl=72h").await.text;
+    for words in [
+        "What would happen",
+        "<td data-heading=\"Field\">includedNamespaces</td>",
+        "<td data-heading=\"By\">nacre, always</td>",
+        "<td data-heading=\"Claim\">files</td>",
+        "<td data-heading=\"Asked\">the policy</td>",
+        "kubectl nacre backup create first -n shop --ttl=72h --dry-run=server",
+        "<input type=\"hidden\" name=\"ttl\" value=\"72h\">",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("<pre"), "nothing of it is a terminal's: {page}");
+    // What a tenant writes stays text there, too.
+    let page = check("name=first&selector=app%3Dx&location=%3Cscript%3Ealert(1)%3C/script%3E").await.text;
+    assert!(page.contains("&lt;script&gt;") && !page.contains("<script>"), "{page}");
     assert_eq!(server.made(), 0);
 }
 

@@ -15,7 +15,8 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use api::{
-    DownloadTarget, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, ObjectList, Phase, condition,
+    DownloadTarget, LogLines, NonAdminDownloadRequest, NonAdminDownloadRequestSpec, ObjectList, Phase,
+    condition,
 };
 use kube::{
     api::{DeleteParams, PostParams},
@@ -72,16 +73,35 @@ impl Fetching {
         }
         let used = async |answer| match answer {
             Answer::Link(url) => used(self.link(session, kind, name, &url).await?).await,
-            Answer::Objects(_) => bail!("nacre answered with a list of objects"),
+            Answer::Objects(_) | Answer::Log(_) => bail!(NO_LINK),
         };
         self.with_answer(session, kind, name, used).await
     }
 
-    /// The link to a file of this kind itself, for whoever follows it elsewhere. None if somebody pressed Ctrl-C.
-    pub(crate) async fn url(&self, session: &Session, kind: &str, name: &str) -> Result<Option<String>> {
+    /// A log of this kind: has `used` follow the link to it, or returns the lines that nacre has read. None if somebody
+    /// pressed Ctrl-C.
+    pub(crate) async fn log(
+        &self,
+        session: &Session,
+        kind: &str,
+        name: &str,
+        used: impl AsyncFnOnce(Link) -> Result<()>,
+    ) -> Result<Option<Option<LogLines>>> {
         let used = async |answer| match answer {
-            Answer::Link(url) => Ok(url),
-            Answer::Objects(_) => bail!("nacre answered with a list of objects"),
+            Answer::Link(url) => used(self.link(session, kind, name, &url).await?).await.map(|()| None),
+            Answer::Log(log) => Ok(Some(log)),
+            Answer::Objects(_) => bail!(NO_LINK),
+        };
+        self.with_answer(session, kind, name, used).await
+    }
+
+    /// The link to a file of this kind itself, for whoever follows it elsewhere, or the lines of a log that nacre has read.
+    /// None if somebody pressed Ctrl-C.
+    pub(crate) async fn given(&self, session: &Session, kind: &str, name: &str) -> Result<Option<Given>> {
+        let used = async |answer| match answer {
+            Answer::Link(url) => Ok(Given::Link(url)),
+            Answer::Log(log) => Ok(Given::Log(log)),
+            Answer::Objects(_) => bail!(NO_LINK),
         };
         self.with_answer(session, kind, name, used).await
     }
@@ -102,6 +122,7 @@ impl Fetching {
                 let names = list.names.iter().map(|(kind, names)| (kind.clone(), placed(names))).collect();
                 Ok(Objects { names, not_listed: list.not_listed.unwrap_or_default() })
             }
+            Answer::Log(_) => bail!("nacre answered with the lines of a log"),
         };
         self.with_answer(session, kind, name, used).await
     }
@@ -196,6 +217,15 @@ fn not_followed(kind: &str) -> anyhow::Error {
     )
 }
 
+/// Whoever wants a file gets a link to it, or a reason.
+const NO_LINK: &str = "nacre answered with something else than a link";
+
+/// What can be handed on: a link, or lines of a log.
+pub(crate) enum Given {
+    Link(String),
+    Log(LogLines),
+}
+
 /// What nacre answers.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
@@ -203,6 +233,8 @@ enum Answer {
     Link(String),
     /// The objects in a backup, which nacre has read from the administrators' storage.
     Objects(ObjectList),
+    /// The lines of a log that are about the namespace, likewise.
+    Log(LogLines),
 }
 
 /// The objects in a backup.
@@ -234,11 +266,12 @@ fn answer(request: &NonAdminDownloadRequest) -> Option<Result<Answer, String>> {
     let status = request.status.as_ref()?;
     if condition::is_true(&status.conditions, condition::PROCESSED) {
         let velero = status.velero.as_ref()?.status.as_ref()?;
-        return match (&velero.download_url, &status.objects) {
-            (Some(url), _) => Some(Ok(Answer::Link(url.clone()))),
-            (None, Some(objects)) => Some(Ok(Answer::Objects(objects.clone()))),
+        return match (&velero.download_url, &status.objects, &status.log) {
+            (Some(url), ..) => Some(Ok(Answer::Link(url.clone()))),
+            (None, Some(objects), _) => Some(Ok(Answer::Objects(objects.clone()))),
+            (None, None, Some(log)) => Some(Ok(Answer::Log(log.clone()))),
             // A CRD of another make drops what it does not know.
-            (None, None) => Some(Err(format!(
+            (None, None, None) => Some(Err(format!(
                 "{} cannot be fetched: this cluster's CRD of NonAdminDownloadRequest has no field for it",
                 thing(&request.spec.target.kind)
             ))),
@@ -307,6 +340,10 @@ mod tests {
         let Some(Ok(Answer::Objects(objects))) = reported(list.clone()) else { panic!("it is there") };
         assert_eq!(objects.names["v1/Secret"], ["a"]);
         list["objects"] = Value::Null;
+        list["log"] = json!({"lines": ["level=info msg=a"], "leftOut": 3});
+        let Some(Ok(Answer::Log(log))) = reported(list.clone()) else { panic!("it is there") };
+        assert_eq!((log.lines.len(), log.left_out), (1, Some(3)));
+        list["log"] = Value::Null;
         let Some(Err(why)) = reported(list) else { panic!("it would wait for ever") };
         assert!(why.contains("CRD"), "{why}");
         let reading = one("Processed", "Unknown", "nacre reads the list");

@@ -28,10 +28,13 @@ use crate::{
     allowed::{self, Allowed, Source},
     changes::{self, Change, Known, changes},
     connect::Session,
+    describe::page::Page,
     list,
     output::{Outcome, print, remark},
     preview::{PreviewResult, World, of_backup, of_location, of_restore},
-    resources, whoami, wrap,
+    resources,
+    table::Cell,
+    whoami, wrap,
 };
 use manifest::Manifest;
 pub(crate) use restore::{RestoreVerdict, verdict_of_restore};
@@ -173,8 +176,31 @@ pub(crate) async fn run(session: &Session, args: &Explain) -> Result<Outcome> {
     Ok(Outcome::attention_if(answers.iter().any(Explanation::needs_attention)))
 }
 
-/// What would become of a backup that is not made yet, in the words of `explain`, and whether that needs attention.
-pub(crate) async fn of_new_backup(session: &Session, backup: NonAdminBackup) -> Result<(String, bool)> {
+/// What would become of a request that is not made yet, for a page.
+pub(crate) struct Explained {
+    /// In one sentence.
+    pub(crate) sentence: Cell,
+    /// Why it would not simply pass, and whose rule that is.
+    pub(crate) reasons: Vec<String>,
+    /// What would be missing, although it passes.
+    pub(crate) warnings: Vec<String>,
+    /// The rest.
+    pub(crate) page: Page,
+}
+
+impl From<&Explanation> for Explained {
+    fn from(answer: &Explanation) -> Self {
+        Self {
+            sentence: show::sentence(answer),
+            reasons: show::reasons(answer),
+            warnings: show::warnings(answer),
+            page: show::parts(answer),
+        }
+    }
+}
+
+/// What would become of a backup that is not made yet.
+pub(crate) async fn of_new_backup(session: &Session, backup: NonAdminBackup) -> Result<Explained> {
     of_new(session, &Manifest::Backup(Box::new(backup))).await
 }
 
@@ -182,11 +208,11 @@ pub(crate) async fn of_new_backup(session: &Session, backup: NonAdminBackup) -> 
 pub(crate) async fn of_new_location(
     session: &Session,
     location: NonAdminBackupStorageLocation,
-) -> Result<(String, bool)> {
+) -> Result<Explained> {
     of_new(session, &Manifest::Location(Box::new(location))).await
 }
 
-async fn of_new(session: &Session, manifest: &Manifest) -> Result<(String, bool)> {
+async fn of_new(session: &Session, manifest: &Manifest) -> Result<Explained> {
     let (world, allowed) = world_of(session, manifest).await?;
     let answer = explain(&world, manifest, allowed.source);
     let answer = with_permissions(session, &world, manifest, answer).await?;
@@ -194,9 +220,7 @@ async fn of_new(session: &Session, manifest: &Manifest) -> Result<(String, bool)
         Source::Unreadable => server::ask(session, manifest).await?,
         Source::File | Source::Cluster => None,
     };
-    let answer = answer.checked_by(api_server);
-    let text = anstream::adapter::strip_str(&show::page(&answer)).to_string();
-    Ok((text, answer.needs_attention()))
+    Ok(Explained::from(&answer.checked_by(api_server)))
 }
 
 /// Adds what the caller would not get of it for lack of permissions.
@@ -266,6 +290,13 @@ impl Explanation {
         if unchecked && matches!(self.verdict, "passes" | "needsApproval") {
             self.verdict = "unknown";
         }
+        for (field, value) in api_server.iter().flat_map(|answer| &answer.set) {
+            // The policy sets it, whatever the request or nacre alone would make of it.
+            self.changes.retain(|change| change.field != *field);
+            let by = "the administrators' policy".to_owned();
+            self.changes.push(Change { field: field.clone(), value: Value::from(value.as_str()), by });
+        }
+        self.changes.sort_by(|one, other| one.field.cmp(&other.field));
         self.api_server = api_server;
         self
     }

@@ -3,19 +3,23 @@
 use anyhow::Result;
 use api::{NonAdminBackup, NonAdminBackupSpec, velero::BackupSpec};
 use kube::{api::PostParams, core::ObjectMeta};
+use planner::backup::fixed;
 use serde::Serialize;
 
 use super::manifest::Manifest;
-use crate::{connect::Session, list::Readable};
+use crate::{connect::Session, list::Readable, warnings};
 
 /// What the API server says.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct ServerAnswer {
     /// Why it would reject the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) denied: Option<String>,
     /// Whether nacre's webhook had a say.
     pub(super) webhook: bool,
+    /// Fields that the administrators set, and to what, as the webhook warns of them: whoever asks may not read the policy.
+    #[serde(skip)]
+    pub(super) set: Vec<(String, String)>,
 }
 
 /// Asks the API server; none about an object that cannot even be read.
@@ -35,14 +39,36 @@ pub(super) async fn ask(session: &Session, manifest: &Manifest) -> Result<Option
         status: None,
     };
     let webhook = dry_run(session, probe).await?.is_some_and(|why| why.contains("webhook"));
-    Ok(Some(ServerAnswer { denied, webhook }))
+    let set = match manifest {
+        Manifest::Backup(object) if denied.is_none() => set(session, object.as_ref().clone()).await?,
+        _ => Vec::new(),
+    };
+    Ok(Some(ServerAnswer { denied, webhook, set }))
+}
+
+/// Fields of a backup that the administrators set.
+async fn set(session: &Session, backup: NonAdminBackup) -> Result<Vec<(String, String)>> {
+    let warnings = warnings::of_dry_run(session, &as_new(backup)).await?;
+    let read = warnings.iter().filter_map(|warning| fixed::read(warning));
+    Ok(read.map(|(field, value)| (field.to_owned(), value.to_owned())).collect())
 }
 
 /// Why the API server would reject an object, if it would.
-async fn dry_run<K: Readable>(session: &Session, mut object: K) -> Result<Option<String>> {
+async fn dry_run<K: Readable>(session: &Session, object: K) -> Result<Option<String>> {
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    match session.api::<K>().create(&params, &as_new(object)).await {
+        Ok(_) => Ok(None),
+        Err(kube::Error::Api(status)) if status.code != 401 && status.code < 500 => {
+            Ok(Some(status.message.clone()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The same under a new name: its own may be taken, by the very object that is asked about.
+fn as_new<K: Readable>(mut object: K) -> K {
     let meta = object.meta();
     let name = meta.name.clone().or_else(|| meta.generate_name.clone()).unwrap_or_default();
-    // As a new one: the name may be taken, by the very object that is asked about.
     let stem: String = name.chars().take(200).collect();
     *object.meta_mut() = ObjectMeta {
         generate_name: Some(format!("{}-", stem.trim_end_matches(['-', '.']))),
@@ -50,12 +76,5 @@ async fn dry_run<K: Readable>(session: &Session, mut object: K) -> Result<Option
         annotations: meta.annotations.clone(),
         ..ObjectMeta::default()
     };
-    let params = PostParams { dry_run: true, ..PostParams::default() };
-    match session.api::<K>().create(&params, &object).await {
-        Ok(_) => Ok(None),
-        Err(kube::Error::Api(status)) if status.code != 401 && status.code < 500 => {
-            Ok(Some(status.message.clone()))
-        }
-        Err(error) => Err(error.into()),
-    }
+    object
 }

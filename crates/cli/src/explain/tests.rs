@@ -112,13 +112,26 @@ fn without_policy_and_webhook_the_answer_is_unknown() {
     let answer = |source, denied: Option<&str>, webhook| {
         let denied = denied.map(str::to_owned);
         let answer = explain(&shop(Policy::default()), &manifest, source);
-        let answer = answer.checked_by(Some(server::ServerAnswer { denied, webhook }));
+        let answer = answer.checked_by(Some(server::ServerAnswer { denied, webhook, set: Vec::new() }));
         (answer.verdict, answer.needs_attention())
     };
     assert_eq!(answer(Source::Unreadable, None, false), ("unknown", true));
     assert_eq!(answer(Source::Unreadable, None, true), ("passes", false));
     assert_eq!(answer(Source::Unreadable, Some("no"), false), ("passes", true));
     assert_eq!(answer(Source::Cluster, None, false), ("passes", false));
+}
+
+#[test]
+fn what_the_administrators_set_is_known_by_a_dry_run() {
+    let manifest = Manifest::Backup(Box::new(backup(&json!({"ttl": "72h"}))));
+    let set = vec![("ttl".to_owned(), "48h".to_owned())];
+    let said = server::ServerAnswer { denied: None, webhook: true, set };
+    let answer = explain(&shop(Policy::default()), &manifest, Source::Unreadable).checked_by(Some(said));
+    let text = page(&answer);
+    assert!(text.contains("  ttl                  48h"), "{text}");
+    assert!(text.contains("the administrators' policy\n"), "{text}");
+    let parts = show::parts(&answer).to_string();
+    assert!(parts.contains("ttl") && parts.contains("48h"), "{parts}");
 }
 
 #[test]

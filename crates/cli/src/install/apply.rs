@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use api::Kind;
 use engine::Retry;
 use engine::install::{execute_plan, found, marked, rehearse, unserved, velero};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
-use planner::install::{CONTROLLER, Observed, Settings, Values, decide, place, settle};
+use planner::install::{CONTROLLER, Found, Observed, Settings, Values, decide, place, settle};
 use tokio::time::{Instant, sleep};
 
 use super::changes::{InstallChanges, changes};
@@ -49,7 +50,7 @@ pub(crate) struct Install {
     #[arg(long, conflicts_with = "dry_run")]
     render: bool,
 
-    /// Wait until the Deployment is available.
+    /// Wait until the Deployment is available and the API server can verify the webhook.
     #[arg(long)]
     wait: bool,
 
@@ -174,7 +175,7 @@ fn show(session: &Session, answer: &InstallChanges) -> Result<()> {
     print(session.format, answer, || answer.table(&nothing), || answer.names())
 }
 
-/// Waits until as many pods as asked for are available.
+/// Waits until as many pods as asked for are available, and the API server can verify the webhook.
 async fn running(session: &Session, settings: &Settings, patience: Duration) -> Result<()> {
     let deployments = Api::<Deployment>::namespaced(session.client.clone(), &settings.namespace);
     let deadline = Instant::now() + patience;
@@ -185,16 +186,59 @@ async fn running(session: &Session, settings: &Settings, patience: Duration) -> 
         let current = status.observed_generation >= found.metadata.generation;
         let (updated, available) =
             (status.updated_replicas.unwrap_or_default(), status.available_replicas.unwrap_or_default());
-        if current && updated >= wanted && available >= wanted {
+        let all_run = current && updated >= wanted && available >= wanted;
+        // The leader writes the authority of its certificate. Without pods nobody does.
+        let webhooks = if all_run && wanted > 0 { marked(&session.client).await? } else { Vec::new() };
+        let unverified = without_authority(&webhooks);
+        if all_run && unverified.is_none() {
             return Ok(());
         }
         if Instant::now() > deadline {
+            let missing = unverified.map_or_else(
+                || format!("{available} of {wanted} pods are available"),
+                |name| format!("nacre has not written the caBundle of the {name}"),
+            );
             bail!(
-                "installed, but not running in time: {available} of {wanted} pods are available; see \
-                 `kubectl describe deployment {CONTROLLER} -n {}`",
+                "installed, but not running in time: {missing}; see `kubectl describe deployment {CONTROLLER} -n {}`",
                 settings.namespace
             );
         }
         sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// A webhook of nacre's that the API server cannot verify yet.
+fn without_authority(found: &[Found]) -> Option<String> {
+    let is_webhook =
+        |kind| matches!(kind, Kind::ValidatingWebhookConfiguration | Kind::MutatingWebhookConfiguration);
+    let lacks_it = |one: &&Found| {
+        let webhooks = one.body["webhooks"].as_array().into_iter().flatten();
+        webhooks.into_iter().any(|webhook| webhook["clientConfig"]["caBundle"].is_null())
+    };
+    let webhooks = found.iter().filter(|one| is_webhook(one.kind));
+    webhooks.filter(lacks_it).map(|one| format!("{} {}", one.kind.name(), one.name())).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_webhook_without_an_authority_is_waited_for() {
+        let webhook = |kind, name: &str, config| {
+            let body = json!({"metadata": {"name": name}, "webhooks": [{"clientConfig": config}]});
+            Found::of(kind, &body)
+        };
+        let validating = |config| webhook(Kind::ValidatingWebhookConfiguration, "nacre", config);
+        let recorder = |config| webhook(Kind::MutatingWebhookConfiguration, "nacre-requester", config);
+        let (with, without) = (json!({"caBundle": "Y2E="}), json!({"service": {}}));
+        assert_eq!(without_authority(&[]), None);
+        assert_eq!(without_authority(&[validating(with.clone()), recorder(with.clone())]), None);
+        let waits = without_authority(&[validating(without.clone()), recorder(with.clone())]);
+        assert_eq!(waits.as_deref(), Some("ValidatingWebhookConfiguration nacre"));
+        let waits = without_authority(&[validating(with), recorder(without)]);
+        assert_eq!(waits.as_deref(), Some("MutatingWebhookConfiguration nacre-requester"));
     }
 }

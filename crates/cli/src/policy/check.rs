@@ -14,6 +14,7 @@ use crate::{
     connect::Session,
     output::{Format, Outcome, lines, print, remark},
     style,
+    table::{Cell, Table},
     text::{count, printable},
 };
 
@@ -117,10 +118,19 @@ fn show(args: &Check, text: &str, format: Format, trial: Option<&Trial>) -> Resu
     Ok(if errors > 0 { Outcome::Failed } else { Outcome::attention_if(warnings > 0) })
 }
 
-/// What is wrong with a policy, in the words of the command.
-pub(crate) fn problems(name: &str, text: &str) -> (String, bool) {
+/// What is wrong with a policy, and whether it would count.
+pub(crate) fn look(text: &str) -> (Table, bool) {
     let examined = examine(text);
-    (anstream::adapter::strip_str(&page(name, &examined)).to_string(), examined.policies.is_some())
+    let mut table = Table::new(&["LINE", "FIELD", "PROBLEM", "WHAT"]);
+    for problem in &examined.problems {
+        let severity = match problem.severity {
+            Severity::Error => Cell::painted(style::BAD, "error"),
+            Severity::Warning => Cell::painted(style::WARNING, "warning"),
+        };
+        let line = problem.position.map(|position| position.line);
+        table.row([line.into(), problem.path.as_str().into(), severity, problem.message.as_str().into()]);
+    }
+    (table, examined.policies.is_some())
 }
 
 fn page(name: &str, examined: &Examined) -> String {

@@ -1,6 +1,7 @@
 //! Trying a policy on all requests of the cluster.
 
 use anyhow::{Context as _, Result, bail};
+use api::{NonAdminBackup, NonAdminBackupStorageLocation, NonAdminRestore};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
@@ -12,7 +13,7 @@ use planner::{
 use crate::{
     allowed,
     connect::Session,
-    list::{self, Readable},
+    list,
     table::{Cell, Table},
 };
 
@@ -37,10 +38,14 @@ pub(crate) async fn look(session: &Session, text: &str) -> Result<Trial> {
     let spaces: Api<Namespace> = Api::all(session.client.clone());
     let (spaces, backups, restores, locations, schedules) = tokio::try_join!(
         async { Ok(list::in_parts(&spaces).await?) },
-        all(session),
-        all(session),
-        all(session),
-        all(session),
+        // What became of them does not matter.
+        list::everywhere(session, |backup| Some(NonAdminBackup { status: None, ..backup })),
+        list::everywhere(session, |restore| Some(NonAdminRestore { status: None, ..restore })),
+        list::everywhere(session, |location| Some(NonAdminBackupStorageLocation {
+            status: None,
+            ..location
+        })),
+        list::everywhere(session, Some),
     )
     .context("reading all requests, which is for administrators")?;
     let seen = Observed {
@@ -59,11 +64,6 @@ pub(crate) async fn look(session: &Session, text: &str) -> Result<Trial> {
 pub(crate) async fn text_in_force(session: &Session) -> String {
     let map = session.in_velero_namespace::<ConfigMap>().get_opt(CONFIG_MAP).await.ok().flatten();
     map.and_then(|map| map.data?.remove(KEY)).unwrap_or_default()
-}
-
-async fn all<K: Readable>(session: &Session) -> Result<Vec<K>> {
-    let found = list::all::<K>(session, None, None, false).await?;
-    Ok(found.items.into_iter().map(|(object, _)| object).collect())
 }
 
 /// The result in one sentence.

@@ -4,8 +4,9 @@ use anyhow::{Context as _, Result};
 use api::velero::{Backup, Restore};
 use api::{NonAdminBackup, NonAdminRestore, labels};
 use jiff::Timestamp;
+use planner::queue::{Queued as _, Stage};
 
-use super::order::{Entry, State, entries};
+use super::order::{Entry, State, entries, is_held_back};
 use crate::{
     connect::Session,
     list,
@@ -48,15 +49,16 @@ pub(crate) async fn look(session: &Session) -> Result<(Vec<Entry>, Table)> {
 async fn read(session: &Session, given: Option<&str>) -> Result<Vec<Entry>> {
     let (veleros_backups, veleros_restores) =
         (session.in_velero_namespace::<Backup>(), session.in_velero_namespace::<Restore>());
-    let (backups, restores) =
-        tokio::try_join!(list::in_parts(&veleros_backups), list::in_parts(&veleros_restores))
-            .context("the queue is for administrators, who can read Velero's objects")?;
+    // Most of what there is has ended, and is not kept.
+    let (backups, restores) = tokio::try_join!(
+        list::in_parts_of(&veleros_backups, |backup| backup.stage() != Stage::Finished),
+        list::in_parts_of(&veleros_restores, |restore| restore.stage() != Stage::Finished),
+    )
+    .context("the queue is for administrators, who can read Velero's objects")?;
     let (asked_backups, asked_restores) = tokio::try_join!(
-        list::all::<NonAdminBackup>(session, None, None, false),
-        list::all::<NonAdminRestore>(session, None, None, false),
+        list::everywhere(session, |backup: NonAdminBackup| is_held_back(&backup).then_some(backup)),
+        list::everywhere(session, |restore: NonAdminRestore| is_held_back(&restore).then_some(restore)),
     )?;
-    let asked_backups: Vec<_> = asked_backups.items.into_iter().map(|(object, _)| object).collect();
-    let asked_restores: Vec<_> = asked_restores.items.into_iter().map(|(object, _)| object).collect();
     let mut rows = entries("backup", (labels::NAB_NAMESPACE, labels::NAB_NAME), &backups, &asked_backups);
     rows.extend(entries("restore", (labels::NAR_NAMESPACE, labels::NAR_NAME), &restores, &asked_restores));
     rows.retain(|row| given.is_none_or(|given| row.namespace.as_deref() == Some(given)));

@@ -63,7 +63,8 @@ fn head(schedule: &NonAdminSchedule, now: Timestamp) -> Vec<(&'static str, Strin
     if let Some(confirmation) = &status.confirmation {
         let asked = planner::requester::of(&schedule.metadata);
         let by = asked.user().unwrap_or("somebody unknown");
-        head.push(("Asked by", format!("{by}, to be confirmed until {}", confirmation.until.0)));
+        let until = moment(confirmation.until.0, now);
+        head.push(("Asked by", format!("{by}, to be confirmed until {until}")));
     }
     head.push(("Keeps", kept(schedule)));
     head.push(("Last good", good.unwrap_or_else(|| "none".to_owned())));

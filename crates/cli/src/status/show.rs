@@ -164,6 +164,8 @@ fn newest_first(found: &[Line]) -> Vec<Line> {
 fn mixed(line: &Line) -> Style {
     match (line.good, line.status.as_str()) {
         (true, _) => style::GOOD,
+        // It goes on, and somebody has to do something about it.
+        (false, "Unconfirmed") => style::WARNING,
         (false, "New" | "Queued" | "InProgress" | "Checking" | "Pending" | "Waiting") => style::BUSY,
         (false, _) => style::BAD,
     }
@@ -226,6 +228,25 @@ mod tests {
         let summary = Summary::of("shop", backups, &[], &Known::default(), held_back, limits, now);
         let text = anstream::adapter::strip_str(&page(&summary, now)).to_string();
         format!("{text}attention: {}\n", summary.needs_attention())
+    }
+
+    #[test]
+    fn a_schedule_that_is_to_be_confirmed_is_no_failure() {
+        let line = |status: &str, good| Line {
+            name: "nightly".to_owned(),
+            status: status.to_owned(),
+            told: String::new(),
+            waits_for: None,
+            not_good: None,
+            ended: None,
+            expires: None,
+            good,
+        };
+        let styles = [("Enabled", true), ("Unconfirmed", false), ("Refused", false)];
+        assert_eq!(
+            styles.map(|(status, good)| mixed(&line(status, good))),
+            [style::GOOD, style::WARNING, style::BAD]
+        );
     }
 
     #[test]

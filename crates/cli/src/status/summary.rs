@@ -11,6 +11,7 @@ use planner::{
 use serde::Serialize;
 
 use crate::{
+    describe::page::moment,
     location::{known::Known, state::LocationState},
     preview::World,
     progress::{End, RequestProgress, State},
@@ -316,7 +317,8 @@ fn scheduled(schedule: &NonAdminSchedule, now: Timestamp) -> Line {
         |type_: &str| condition::get(&status.conditions, type_).is_none_or(|found| found.status == "True");
     let confirm = status.confirmation.as_ref().filter(|_| !fine(condition::REQUESTER_CONFIRMED));
     let confirm = confirm.map(|found| {
-        format!("; to be confirmed until {}: kubectl nacre schedule confirm {name}", found.until.0)
+        let until = moment(found.until.0, now);
+        format!("; to be confirmed until {until}: kubectl nacre schedule confirm {name}")
     });
     Line {
         status: schedule::word(schedule).to_owned(),

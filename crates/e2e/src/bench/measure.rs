@@ -10,7 +10,7 @@ use api::{NonAdminBackup, NonAdminRestore};
 use super::results::{Load, Record, Results, Who};
 use crate::load::{
     Contender, Cost, Destination, LoadKind, Meter, People, Reached, SHOPS, Ticker, at_rest, bring, burst,
-    delete, drain, finished_backups, in_order, make_namespaces, raw, restart, sample, turns,
+    delete, drain, finished_backups, in_order, make_namespaces, raw, restart, sample, settle, turns,
 };
 use crate::{Nacre, TestCluster};
 
@@ -67,14 +67,27 @@ impl Bench {
         self.over((who, Load::Drain, n), reached, meter).await?;
         running.process.kill().await?;
 
-        let (running, took, cost) = restart(contender, &test_cluster, self.timeout).await?;
-        let done = usize::from(took.is_some());
-        let reached = Reached { done, of: 1, took: took.unwrap_or(self.timeout) };
-        self.add((who, Load::Restart, n), reached, cost)?;
+        let running = self.restart(who, contender, n, &test_cluster).await?;
 
         let mut meter = Meter::start(&test_cluster, &running).await?;
         let reached = delete::<NonAdminBackup>(&mut meter, n, self.timeout).await?;
         self.over((who, Load::Delete, n), reached, meter).await
+    }
+
+    /// A restart with backups of thousands of namespaces that ended before, and nothing else: to make so many through the
+    /// controller takes hours.
+    pub async fn settled(&mut self, who: Who, contender: &Contender, n: usize) -> Result<()> {
+        let test_cluster = self.test_cluster(who, contender, n, "settled backups").await?;
+        let running = contender.start(&test_cluster).await?;
+        let wanted = sample::<NonAdminBackup>(&test_cluster.bed).await?;
+        running.process.kill().await?;
+        settle(&test_cluster.bed, &wanted, n).await?;
+        say("   They are written; it starts.");
+        // What the first start still changes is not of a settled cluster.
+        let (running, _, cost) = restart(contender, &test_cluster, self.timeout).await?;
+        say(&format!("   The first start wrote {} times.", cost.total()));
+        running.process.kill().await?;
+        self.restart(who, contender, n, &test_cluster).await.map(drop)
     }
 
     /// Backups in turn, with a Velero that ends them at once.
@@ -157,6 +170,20 @@ impl Bench {
         let rest = at_rest(&test_cluster, &running, AT_REST, self.timeout).await?;
         let reached = Reached { done: 1, of: 1, took: rest.watched };
         self.add((who, Load::AtRest, LOCATIONS), reached, rest.cost)
+    }
+
+    async fn restart(
+        &mut self,
+        who: Who,
+        contender: &Contender,
+        n: usize,
+        test_cluster: &TestCluster,
+    ) -> Result<Nacre> {
+        let (running, took, cost) = restart(contender, test_cluster, self.timeout).await?;
+        let done = usize::from(took.is_some());
+        let reached = Reached { done, of: 1, took: took.unwrap_or(self.timeout) };
+        self.add((who, Load::Restart, n), reached, cost)?;
+        Ok(running)
     }
 
     async fn test_cluster(

@@ -14,6 +14,9 @@ use e2e::load::Contender;
 /// measured compared with the bare client, until it is as close as promised.
 const ATTEMPTS: usize = 3;
 
+/// From so many on, only a restart with all of them settled is measured.
+const SETTLED: usize = 100_000;
+
 /// Puts nacre under load on real clusters, and says what that costs.
 #[derive(Parser)]
 struct Args {
@@ -91,6 +94,11 @@ async fn measure(args: &Args, docs: &Path) -> Result<Results> {
     let peers: Vec<_> =
         peers.into_iter().filter_map(|(who, path)| Some((who, Contender::Peer(path.clone()?)))).collect();
     for &n in &args.sizes {
+        if n >= SETTLED {
+            bench.settled(Who::Nacre, &Contender::Nacre, n).await?;
+            write(&bench.results, docs)?;
+            continue;
+        }
         nacre(&mut bench, n).await?;
         write(&bench.results, docs)?;
         for (who, peer) in peers.iter().filter(|_| n <= args.peer_up_to) {
@@ -100,6 +108,9 @@ async fn measure(args: &Args, docs: &Path) -> Result<Results> {
             note(&mut bench, *who, &format!("{n} restores"), restores);
             write(&bench.results, docs)?;
         }
+    }
+    if args.sizes.iter().all(|n| *n >= SETTLED) {
+        return Ok(bench.results);
     }
     bench.locations(Who::Nacre, &Contender::Nacre).await?;
     for (who, peer) in &peers {

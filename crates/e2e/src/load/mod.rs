@@ -10,6 +10,7 @@ mod people;
 pub mod raw;
 mod requests;
 mod restart;
+mod settled;
 mod ticks;
 mod turns;
 
@@ -27,6 +28,7 @@ pub use meter::{Cost, Meter, Reached};
 pub use people::{Destination, People};
 pub use requests::{burst, delete};
 pub use restart::restart;
+pub use settled::settle;
 pub use ticks::Ticker;
 pub use turns::turns;
 

@@ -2,7 +2,10 @@
 
 use anyhow::{Result, ensure};
 use api::velero::{Backup, DownloadRequest};
-use api::{Kind, NonAdminBackup, NonAdminDownloadRequest, Phase, condition, labels};
+use api::{
+    Kind, NonAdminBackup, NonAdminDownloadRequest, NonAdminDownloadRequestStatus, Phase, condition, labels,
+};
+use e2e::Tenant;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
@@ -16,7 +19,7 @@ pub(crate) async fn e1_contents_of_the_clusters_own_storage(attack_cluster: &Att
     mallory.create::<ConfigMap>("mine", json!({})).await?;
     mallory.back_up("own").await?;
     ensure!(mallory.backup_ends("own").await? == "Completed", "the backup did not complete");
-    for kind in ["BackupContents", "BackupLog"] {
+    for kind in ["BackupContents", "BackupResults"] {
         let name = kind.to_ascii_lowercase();
         let target = json!({"spec": {"target": {"kind": kind, "name": "own"}}});
         mallory.create::<NonAdminDownloadRequest>(&name, target).await?;
@@ -28,26 +31,36 @@ pub(crate) async fn e1_contents_of_the_clusters_own_storage(attack_cluster: &Att
             })
             .await?;
     }
-    // nacre reads the list of objects itself, and publishes the namespace's own and nothing else.
-    let target = json!({"spec": {"target": {"kind": "BackupResourceList", "name": "own"}}});
-    mallory.create::<NonAdminDownloadRequest>("list", target).await?;
-    let published = mallory
-        .wait("the list", "list", |request: Option<&NonAdminDownloadRequest>| {
-            let status = request?.status.as_ref()?;
-            condition::is_true(&status.conditions, condition::PROCESSED).then(|| status.clone())
-        })
-        .await?;
-    let link = published.velero.as_ref().and_then(|velero| velero.status.as_ref()?.download_url.as_ref());
-    ensure!(link.is_none(), "{published:#?}");
-    let names = published.objects.unwrap_or_default().names;
+    // nacre reads the list of objects and the log itself, and publishes what is about the namespace and nothing else.
+    let list = read_by_nacre(&mallory, "BackupResourceList").await?;
+    let names = list.objects.unwrap_or_default().names;
     ensure!(names.get("v1/ConfigMap").is_some_and(|names| names.contains(&"mine".to_owned())), "{names:?}");
     ensure!(!names.contains_key("v1/Namespace"), "it is not in the namespace: {names:?}");
+    let log = read_by_nacre(&mallory, "BackupLog").await?.log.unwrap_or_default();
+    ensure!(log.lines.iter().any(|line| line.contains("name=mine")), "{log:#?}");
+    ensure!(!log.lines.iter().any(|line| line.contains("velero/") || line.contains("://")), "{log:#?}");
     let links =
         attack_cluster.test_cluster.admin::<DownloadRequest>().await?.list(&ListParams::default()).await?;
     let mine =
         |link: &DownloadRequest| link.annotations().get(labels::NADR_NAMESPACE) == Some(&mallory.namespace);
     ensure!(!links.iter().any(mine), "a link was asked for");
     Ok(())
+}
+
+/// What nacre publishes of a file of the backup `own`; never with a link.
+async fn read_by_nacre(mallory: &Tenant<'_>, kind: &str) -> Result<NonAdminDownloadRequestStatus> {
+    let name = format!("{}-read", kind.to_ascii_lowercase());
+    let target = json!({"spec": {"target": {"kind": kind, "name": "own"}}});
+    mallory.create::<NonAdminDownloadRequest>(&name, target).await?;
+    let published = mallory
+        .wait("what nacre reads", &name, |request: Option<&NonAdminDownloadRequest>| {
+            let status = request?.status.as_ref()?;
+            condition::is_true(&status.conditions, condition::PROCESSED).then(|| status.clone())
+        })
+        .await?;
+    let link = published.velero.as_ref().and_then(|velero| velero.status.as_ref()?.download_url.as_ref());
+    ensure!(link.is_none(), "{published:#?}");
+    Ok(published)
 }
 
 /// E3: `ttl: 1s`, below the policy's minimum, so that the backup expires at once

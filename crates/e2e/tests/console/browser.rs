@@ -12,6 +12,9 @@ use tokio::net::TcpStream;
 
 /// How long a page may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// Keys, by the protocol.
+const TAB: char = '\u{e004}';
+const ENTER: char = '\u{e007}';
 /// The key of an element's identifier, by the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -154,6 +157,44 @@ impl Browser<'_> {
     pub(crate) async fn write(&self, selector: &str, text: &str) -> Result<()> {
         let element = self.find(selector).await?;
         self.ask("POST", &format!("/element/{element}/value"), Some(json!({ "text": text }))).await.map(drop)
+    }
+
+    /// Presses a key: a character, or one of the protocol's own.
+    async fn press(&self, key: char) -> Result<()> {
+        let strokes = ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key.to_string()}));
+        let keyboard = json!({"type": "key", "id": "keyboard", "actions": strokes});
+        self.ask("POST", "/actions", Some(json!({"actions": [keyboard]}))).await.map(drop)
+    }
+
+    /// Goes on from one element to the next with the key Tab until this one has the focus, which must be seen.
+    pub(crate) async fn tabs_to(&self, selector: &str) -> Result<()> {
+        let found = format!(
+            "const [here, at] = [document.activeElement, document.querySelector({})];
+             return here !== at ? null : getComputedStyle(here).outlineStyle",
+            json!(selector)
+        );
+        for _ in 0..60 {
+            self.press(TAB).await?;
+            let outline = self.script(&found).await?;
+            if !outline.is_null() {
+                ensure!(outline != "none", "nobody sees that {selector} has the focus");
+                return Ok(());
+            }
+        }
+        bail!("{selector} cannot be reached with the keyboard at {}", self.url().await?)
+    }
+
+    /// Does what the element that has the focus is for.
+    pub(crate) async fn enter(&self) -> Result<()> {
+        self.press(ENTER).await
+    }
+
+    /// Writes where the focus is.
+    pub(crate) async fn types(&self, text: &str) -> Result<()> {
+        for letter in text.chars() {
+            self.press(letter).await?;
+        }
+        Ok(())
     }
 
     /// What the page says.

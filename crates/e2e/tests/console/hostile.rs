@@ -167,6 +167,12 @@ async fn text_of_tenants_is_text_for_everybody() -> Result<()> {
     his.sees("would refuse ").await?;
     is_harmless(&his, "a policy that is tried", true).await?;
 
+    // What would happen repeats what somebody wrote.
+    let written = EVIL.replace('\'', "%27").replace('=', "%3D").replace(' ', "%20");
+    theirs.open(&owner.page(&format!("{namespace}/new-backup?name=loud&resources={written}"))).await?;
+    theirs.click("button[value=check]").await?;
+    is_harmless(&theirs, "what would happen", true).await?;
+
     // Markup would be noticed.
     for markup in [EVIL, "<b>"] {
         his.open(&admin.page("/admin/usage")).await?;

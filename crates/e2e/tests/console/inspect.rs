@@ -35,6 +35,7 @@ impl Browser<'_> {
 
     /// Whether people who use a keyboard or a screen reader can use the page: axe-core has nothing serious to say. Without
     /// axe-core, which tools/browser.sh fetches, this cannot be checked.
+    /// Colours are looked at for dark and light.
     async fn is_accessible(&self) -> Result<()> {
         let file = target().join("axe/package/axe.min.js");
         if !file.is_file() {
@@ -42,13 +43,16 @@ impl Browser<'_> {
             return Ok(());
         }
         self.script(&std::fs::read_to_string(file)?).await?;
-        let script = "const done = arguments[arguments.length - 1];
-            axe.run(document, {resultTypes: ['violations']}).then((found) => done(found.violations
+        let script = "const [rules, done] = arguments;
+            axe.run(document, {resultTypes: ['violations'], ...rules}).then((found) => done(found.violations
                 .filter((one) => ['serious', 'critical'].includes(one.impact))
                 .map((one) => one.id + ': ' + one.nodes.map((node) => node.html).join(' | '))));";
-        let body = json!({"script": script, "args": []});
-        let found = self.ask("POST", "/execute/async", Some(body)).await?;
-        ensure!(found == json!([]), "at {}: {found:#}", self.url().await?);
+        for (scheme, rules) in [("dark", json!({"runOnly": ["color-contrast"]})), ("light", json!({}))] {
+            self.colours(scheme).await?;
+            let body = json!({"script": script, "args": [rules]});
+            let found = self.ask("POST", "/execute/async", Some(body)).await?;
+            ensure!(found == json!([]), "{scheme}, at {}: {found:#}", self.url().await?);
+        }
         Ok(())
     }
 

@@ -36,13 +36,26 @@ async fn busy(tenant: &Tenant<'_>) -> Result<()> {
     velero["progress"] = json!({"totalItems": 118, "itemsBackedUp": 118});
     good["claims"] = json!([{"name": "database", "state": "Saved", "bytes": 734_003_200}]);
     play::<NonAdminBackup>(tenant, "nightly-20261117021400", good).await?;
-    let spec = json!({"schedule": "14 2 * * *", "timeZone": "UTC", "template": {"backupSpec": {}}, "retention": {"keepDaily": 7}});
+    let spec = json!({"schedule": "14 2 * * *", "timeZone": "Europe/Berlin", "template": {"backupSpec": {}}, "retention": {"keepDaily": 7}});
     tenant.create::<NonAdminSchedule>("nightly", json!({ "spec": spec })).await?;
     let next = now + SignedDuration::from_hours(15);
-    let status = json!({"phase": "Created", "nextRun": next, "lastGoodBackup": "nightly-20261117021400", "lastGoodTime": hours(9)});
+    let mut status = json!({"phase": "Created", "nextRun": next, "lastGoodBackup": "nightly-20261117021400", "lastGoodTime": hours(9)});
+    let until = now + SignedDuration::from_hours(10 * 24);
+    status["confirmation"] = json!({"generation": 1, "time": hours(80 * 24), "until": until});
+    let mut due = condition("RequesterConfirmed", "False", "ConfirmationDue");
+    due[0]["message"] = json!(format!("\"ada\" asks for the runs, which has to be confirmed until {until}"));
+    status["conditions"] = due;
     play::<NonAdminSchedule>(tenant, "nightly", status).await?;
     tenant.back_up("before-upgrade").await?;
     play::<NonAdminBackup>(tenant, "before-upgrade", running(40)).await?;
+    tenant.back_up("after-upgrade").await?;
+    let minutes = |minutes: i64| now + SignedDuration::from_secs(minutes * 60 + 30);
+    let turn = json!({"estimatedQueuePosition": 3, "estimatedStart": minutes(12), "earliestStart": minutes(8),
+        "latestStart": minutes(20)});
+    let conditions = [("Accepted", "BackupAccepted"), ("WaitingForTurn", "OthersFirst")]
+        .map(|(type_, reason)| condition(type_, "True", reason)[0].clone());
+    let status = json!({"phase": "New", "queueInfo": turn, "conditions": conditions});
+    play::<NonAdminBackup>(tenant, "after-upgrade", status).await?;
     tenant.back_up("for-ever").await?;
     let mut refused = condition("Accepted", "False", "InvalidBackupSpec");
     refused[0]["message"] = json!("spec.backupSpec.ttl: the policy allows backups to be kept at most 720h");
@@ -62,6 +75,8 @@ async fn one_look_answers_and_progress_is_live() -> Result<()> {
         "There is a good backup, but claim uploads is not in it",
         "nightly-20261117021400, 9h ago",
         "before-upgrade: 40 of 120 items",
+        "after-upgrade: starts in about 1",
+        "; 2 ahead of you",
         "for-ever: spec.backupSpec.ttl: the policy allows",
         "nightly: next run in ",
         "NOT in the last good backup: it is newer",
@@ -76,15 +91,23 @@ async fn one_look_answers_and_progress_is_live() -> Result<()> {
 
     // Each time is that of the reader's clock, also on the part of a page that an update has brought.
     times::reads_elsewhere(&browser).await?;
-    for (path, least) in [("", 0), ("/restore", 1), ("/backups/nightly-20261117021400", 4), ("/backups", 3)] {
+    let pages = [
+        ("", 1),
+        ("/restore", 1),
+        ("/backups/nightly-20261117021400", 4),
+        // Besides the next run: until when it is to be confirmed, as a field and in a condition. The calendar names its zone.
+        ("/schedules/nightly", 3),
+        ("/backups", 4),
+    ];
+    for (path, least) in pages {
         browser.open(&console.page(&format!("/ns/shop{path}"))).await?;
-        browser.sees("nightly-20261117021400").await?;
+        browser.sees("nightly").await?;
         let times = times::are_the_readers(&browser).await.with_context(|| format!("on {path:?}"))?;
         ensure!(times >= least, "{path}: {times}");
     }
     play::<NonAdminBackup>(tenant, "before-upgrade", running(50)).await?;
     browser.sees("50 of 120 items").await?;
-    ensure!(times::are_the_readers(&browser).await? >= 3, "times are missing");
+    ensure!(times::are_the_readers(&browser).await? >= 4, "times are missing");
     times::reads_at_home(&browser).await?;
     browser.open(&console.page("/ns/shop")).await?;
 

@@ -26,14 +26,22 @@ async fn a_schedule_is_created_paused_and_deleted() -> Result<()> {
     browser.click("button[value=create]").await?;
     browser.finds(&console.page("/ns/browser-timed/schedules/nightly"), "Enabled").await?;
     browser.inspect("52-schedule").await?;
+    // The page shows what nacre makes of a button, without being loaded again.
     browser.click("button[value=pause]").await?;
-    browser.finds(&console.page("/ns/browser-timed/schedules/nightly"), "Paused").await?;
+    browser.sees("Paused").await?;
     browser.click("button[value=resume]").await?;
-    browser.finds(&console.page("/ns/browser-timed/schedules/nightly"), "Enabled").await?;
+    browser.sees("Enabled").await?;
     browser.click("details.delete summary").await?;
     browser.write("#confirm", "nightly").await?;
     browser.click("button[value=delete]").await?;
     browser.sees("Nothing is backed up by itself in this namespace").await?;
     ensure!(dora.api::<NonAdminSchedule>().get_opt("nightly").await?.is_none(), "it is gone");
-    Ok(())
+
+    // She signs out in another window. The page finds out as soon as it has to connect again, and says so.
+    let script = "const form = document.querySelector(\"form[action='/logout']\");
+        return fetch('/logout', {method: 'POST', body: new URLSearchParams(new FormData(form))})
+            .then((answer) => { source.close(); follow(); return answer.status; })";
+    let status = browser.script(script).await?;
+    ensure!(status == 401, "{status}");
+    browser.sees("Open the link that kubectl nacre console printed").await
 }

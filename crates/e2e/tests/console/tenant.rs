@@ -21,16 +21,26 @@ async fn from_the_first_look_to_restored() -> Result<()> {
     ensure!(!browser.url().await?.contains("code="), "{}", browser.url().await?);
     browser.inspect("1-not-safe").await?;
 
-    // What would happen, then a backup, whose progress is seen without loading the page again.
-    browser.click("a[href$='/new-backup']").await?;
+    // What would happen, then a backup, whose progress is seen without loading the page again. A keyboard is enough.
+    browser.tabs_to("main a[href$='/new-backup']").await?;
+    browser.enter().await?;
     browser.sees("Back up namespace browser-shop").await?;
     browser.sees("csiSnapshotTimeout: 12m").await?;
     browser.inspect("2-new-backup").await?;
-    browser.write("#name", "first").await?;
-    browser.click("button[value=check]").await?;
+    browser.tabs_to("#name").await?;
+    browser.types("first").await?;
+    browser.tabs_to("button[value=check]").await?;
+    browser.enter().await?;
     browser.sees("What would happen").await?;
+    // The administrators' field, and the answer of nacre's webhook, since she may not read the policy.
+    browser.sees("This backup would pass.").await?;
+    browser.sees("nacre's webhook was asked").await?;
+    browser.sees("csiSnapshotTimeout").await?;
+    let parts = "return [document.querySelectorAll('main table').length > 0, document.querySelectorAll('main pre').length]";
+    ensure!(browser.script(parts).await? == json!([true, 0]), "it is not a page: {}", browser.text().await?);
     browser.inspect("3-what-would-happen").await?;
-    browser.click("button[value=create]").await?;
+    browser.tabs_to("button[value=create]").await?;
+    browser.enter().await?;
     browser.sees("first").await?;
     browser.script("window.stayed = true").await?;
     browser.sees("Completed").await?;

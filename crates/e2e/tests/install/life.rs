@@ -34,6 +34,7 @@ pub(crate) async fn well(bed: &Bed, args: &[&str]) -> Result<(String, String)> {
     Ok((answer, remarks))
 }
 
+/// H6
 #[tokio::test(flavor = "multi_thread")]
 async fn from_an_empty_cluster_and_back() -> Result<()> {
     let bed = Bed::builder().start().await?;

@@ -32,7 +32,7 @@ pub(crate) async fn with_a_fast_velero(many: usize) -> Result<f64> {
         cost.cpu_seconds,
     );
     ensure!(cost.conflicts == 0, "{:#?}", cost.writes);
-    // Held back, handed over, created, ended; and positions of those that wait.
-    ensure!(cost.total() <= many * 4 + 300, "{} writes: {:#?}", cost.total(), cost.writes);
+    // Held back, handed over, ended; and positions of those that wait.
+    ensure!(cost.total() <= many * 3 + 300, "{} writes: {:#?}", cost.total(), cost.writes);
     Ok(ratio)
 }

@@ -1,5 +1,5 @@
-//! An upgrade from the release before, in each of the ways in which nacre is installed, while requests arrive all the
-//! time: none is lost and none is doubled. Each on a node of its own. Part of `make long`.
+//! An upgrade from the release before, and back to it, in each of the ways in which nacre is installed, while requests arrive
+//! all the time: none is lost and none is doubled. Each on a node of its own. Part of `make long`.
 //!
 //! The release before is that of `NACRE_PREVIOUS` (`make upgrade FROM=COMMIT`), else this one under another name.
 
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use bed::eventually;
-use e2e::{NodeCluster, Release, VELERO};
+use e2e::{NodeCluster, NodeTenant, Release, VELERO};
+use kube::ResourceExt;
 use serde_json::json;
 
 use crate::arriving::{each_is_created_once, meanwhile};
@@ -21,9 +22,14 @@ trait Way {
     const WITH_ADMISSION: bool = true;
 
     async fn install(&self, cluster: &NodeCluster, release: &Release, is_first: bool) -> Result<()>;
+
+    /// Goes back to a release that was installed before.
+    async fn go_back(&self, cluster: &NodeCluster, release: &Release) -> Result<()> {
+        self.install(cluster, release, false).await
+    }
 }
 
-/// Installs the release before, and upgrades to this one.
+/// Installs the release before, upgrades to this one, and goes back.
 async fn upgraded<W: Way>(way: &W, namespace: &str) -> Result<()> {
     if !NodeCluster::can_run()? {
         return Ok(());
@@ -31,27 +37,59 @@ async fn upgraded<W: Way>(way: &W, namespace: &str) -> Result<()> {
     let cluster = NodeCluster::start_without_nacre().await?;
     let (previous, this) = (cluster.previous_release().await?, cluster.this_release()?);
     way.install(&cluster, &previous, true).await?;
-    let before = all_run(&cluster, &previous.image).await?;
+    all_run(&cluster, &previous.image).await?;
     let tenant = cluster.tenant(namespace, "uma").await?;
     tenant.request_backup("before").await?;
     tenant.backup_created("before", PATIENCE).await?;
-
-    let upgrade = async {
-        way.install(&cluster, &this, false).await?;
-        all_run(&cluster, &this.image).await
-    };
-    let (mut requested, after) = meanwhile(&tenant, upgrade).await?;
-    ensure!(after.iter().all(|pod| !before.contains(pod)), "the old pods are still there: {after:?}");
-    ensure!(requested.len() > 5, "only {} requests arrived meanwhile", requested.len());
     let from = if previous.is_other { "another release" } else { "the same program under another name" };
+
+    let upgrade = way.install(&cluster, &this, false);
+    let mut requested = replaced(&cluster, &tenant, upgrade, &this).await?;
     say(&format!("{namespace}: upgraded from {from}, {} requests arrived meanwhile", requested.len()))?;
     requested.insert(0, "before".to_owned());
     each_is_created_once(&tenant, &requested).await?;
     // Who may bring storage is for administrators to say.
-    cluster.set_policy("storageLocations: { requireApproval: true }").await?;
-    let code = i32::from(!W::WITH_ADMISSION);
-    let page =
-        eventually("doctor", PATIENCE, async || cluster.cli(&["doctor"]).await?.with_code(code)).await?;
+    let policy = "storageLocations: { requireApproval: true }";
+    cluster.set_policy(policy).await?;
+    doctor_finds_crds_current::<W>(&cluster, &this).await?;
+
+    // In another namespace: names of requests begin from the start again.
+    let later = cluster.tenant(&format!("{namespace}-back"), "uma").await?;
+    let arrived = replaced(&cluster, &later, way.go_back(&cluster, &previous), &previous).await?;
+    say(&format!("{namespace}: back to {from}, {} requests arrived meanwhile", arrived.len()))?;
+    each_is_created_once(&later, &arrived).await?;
+    // What the newer release stored is what the older one finds.
+    each_is_created_once(&tenant, &requested).await?;
+    let kept = ["get", "configmap", "nacre-policy", "-n", VELERO, "-o", "jsonpath={.data.policy\\.yaml}"];
+    ensure!(cluster.site.kubectl(&kept).await?.ok()? == policy, "the policy did not stay");
+    doctor_finds_crds_current::<W>(&cluster, &previous).await
+}
+
+/// Replaces the release that runs while requests arrive, and returns their names.
+async fn replaced(
+    cluster: &NodeCluster,
+    tenant: &NodeTenant<'_>,
+    change: impl Future<Output = Result<()>>,
+    to: &Release,
+) -> Result<Vec<String>> {
+    let before: Vec<_> = cluster.nacre_pods().await?.iter().map(ResourceExt::name_any).collect();
+    let (requested, after) = meanwhile(tenant, async {
+        change.await?;
+        all_run(cluster, &to.image).await
+    })
+    .await?;
+    ensure!(after.iter().all(|pod| !before.contains(pod)), "the old pods are still there: {after:?}");
+    ensure!(requested.len() > 5, "only {} requests arrived meanwhile", requested.len());
+    Ok(requested)
+}
+
+/// The release's own doctor finds its own CRDs.
+async fn doctor_finds_crds_current<W: Way>(cluster: &NodeCluster, release: &Release) -> Result<()> {
+    let (code, admin) = (i32::from(!W::WITH_ADMISSION), cluster.site.kubeconfig());
+    let page = eventually("doctor", PATIENCE, async || {
+        cluster.site.run_as(&admin, &release.command_line, &["doctor"]).await?.with_code(code)
+    })
+    .await?;
     ensure!(page.contains("CRDs are there and current"), "{page}");
     Ok(())
 }
@@ -81,8 +119,8 @@ impl Way for CommandLine {
 }
 
 #[tokio::test]
-async fn an_upgrade_by_the_command_line_loses_and_doubles_no_request() -> Result<()> {
-    upgraded(&CommandLine, "by-command").await
+async fn an_upgrade_by_the_command_line_and_back_loses_and_doubles_no_request() -> Result<()> {
+    Box::pin(upgraded(&CommandLine, "by-command")).await
 }
 
 struct Helm;
@@ -100,6 +138,13 @@ impl Way for Helm {
         let args = [verb, &rest].concat();
         cluster.site.run_as(&cluster.site.kubeconfig(), "helm", &args).await?.ok().map(drop)
     }
+
+    async fn go_back(&self, cluster: &NodeCluster, release: &Release) -> Result<()> {
+        let args = ["rollback", "nacre", "-n", VELERO, "--wait", "--timeout", "4m"];
+        cluster.site.run_as(&cluster.site.kubeconfig(), "helm", &args).await?.ok()?;
+        // The newer program needs the newer CRDs as long as it runs.
+        apply_crds(cluster, release).await
+    }
 }
 
 async fn apply_crds(cluster: &NodeCluster, release: &Release) -> Result<()> {
@@ -109,8 +154,8 @@ async fn apply_crds(cluster: &NodeCluster, release: &Release) -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_upgrade_by_the_chart_loses_and_doubles_no_request() -> Result<()> {
-    upgraded(&Helm, "by-chart").await
+async fn an_upgrade_by_the_chart_and_back_loses_and_doubles_no_request() -> Result<()> {
+    Box::pin(upgraded(&Helm, "by-chart")).await
 }
 
 /// `nacre operator` in place of OADP's, with the image named in the DataProtectionApplication.
@@ -121,6 +166,19 @@ impl Way for Oadp {
 
     async fn install(&self, cluster: &NodeCluster, release: &Release, _is_first: bool) -> Result<()> {
         apply_crds(cluster, release).await?;
+        self.run(cluster, release).await
+    }
+
+    async fn go_back(&self, cluster: &NodeCluster, release: &Release) -> Result<()> {
+        self.run(cluster, release).await?;
+        all_run(cluster, &release.image).await?;
+        apply_crds(cluster, release).await
+    }
+}
+
+impl Oadp {
+    /// Runs the operator of a release, and has it run the controller.
+    async fn run(&self, cluster: &NodeCluster, release: &Release) -> Result<()> {
         let operator = std::fs::read_to_string(release.deploy.join("operator.yaml"))?;
         cluster.site.node()?.apply_yaml(&with_image(&operator, &release.image)).await?;
         let application = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
@@ -141,6 +199,6 @@ pub(crate) fn with_image(operator: &str, image: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_upgrade_the_way_of_oadp_loses_and_doubles_no_request() -> Result<()> {
+async fn an_upgrade_the_way_of_oadp_and_back_loses_and_doubles_no_request() -> Result<()> {
     Box::pin(upgraded(&Oadp, "by-operator")).await
 }

@@ -6,5 +6,6 @@ mod location;
 mod native_snapshots;
 mod rejected_writes;
 mod rotation;
+mod standstill;
 mod takeover;
 mod velero_view;

@@ -28,7 +28,7 @@ pub(crate) async fn ask(
 }
 
 /// Waits until a request has this condition, and returns what it says.
-async fn reported(tenant: &Tenant<'_>, name: &str, type_: &str) -> Result<String> {
+pub(crate) async fn reported(tenant: &Tenant<'_>, name: &str, type_: &str) -> Result<String> {
     tenant
         .wait(type_, name, |request: Option<&NonAdminDownloadRequest>| {
             let status = request?.status.as_ref()?;
@@ -86,15 +86,15 @@ async fn a_link_leads_to_the_bytes_in_the_bucket_and_only_for_the_owner() -> Res
     let requests = Api::<DownloadRequest>::namespaced(test_cluster.bed.client().await?, VELERO);
 
     // Asked for before there is anything, it waits and says for what.
-    ask(&shop, "log", "BackupLog", "daily").await?;
-    let waits = reported(&shop, "log", condition::BACKUP_NOT_AVAILABLE).await?;
+    ask(&shop, "first", "BackupResults", "daily").await?;
+    let waits = reported(&shop, "first", condition::BACKUP_NOT_AVAILABLE).await?;
     assert!(waits.contains("there is no NonAdminBackup \"daily\""), "{waits}");
     shop.create::<ConfigMap>("prices", json!({"data": {"tea": "3"}})).await?;
     shop.back_up("daily").await?;
     assert_eq!(shop.backup_ends("daily").await?, "Completed");
 
     // The cluster's own storage is closed unless the policy opens it; then the same request goes on by itself.
-    let closed = reported(&shop, "log", condition::LOCATION_NOT_USED).await?;
+    let closed = reported(&shop, "first", condition::LOCATION_NOT_USED).await?;
     assert!(closed.contains("ask the administrators"), "{closed}");
     assert!(requests.list(&ListParams::default()).await?.items.is_empty());
     test_cluster
@@ -104,6 +104,9 @@ async fn a_link_leads_to_the_bytes_in_the_bucket_and_only_for_the_owner() -> Res
              data: {policy.yaml: 'downloads: {platformStorage: logs}'}}",
         )
         .await?;
+    link(&shop, "first").await?;
+    shop.delete::<NonAdminDownloadRequest>("first").await?;
+    ask(&shop, "log", "BackupLog", "daily").await?;
     let url = link(&shop, "log").await?;
     let backup = shop.api::<NonAdminBackup>().get("daily").await?;
     let velero = backup.status.and_then(|status| status.velero_backup?.name).context("a reference")?;

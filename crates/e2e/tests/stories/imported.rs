@@ -32,8 +32,9 @@ fn plant(fenced: &Fenced, name: &str, change: impl Fn(&mut Value)) -> Result<()>
     Ok(std::fs::write(folder.join("velero-backup.json"), backup.to_string())?)
 }
 
-/// Volumes of a planted backup: one that is over, and one as Velero creates those that it is about to run.
-fn plant_volumes(fenced: &Fenced, backup: &str, name: &str) -> Result<()> {
+/// Volumes of a planted backup, of a pod in this namespace: one that is over, and one as Velero creates those that it is
+/// about to run.
+fn plant_volumes(fenced: &Fenced, backup: &str, name: &str, namespace: &str) -> Result<()> {
     let volume = |name: String, status: Value| {
         json!({"apiVersion": "velero.io/v1", "kind": "PodVolumeBackup",
         "metadata": {"name": name, "finalizers": ["x.example/y"],
@@ -41,7 +42,7 @@ fn plant_volumes(fenced: &Fenced, backup: &str, name: &str) -> Result<()> {
             "ownerReferences": [
                 {"apiVersion": "velero.io/v1", "kind": "Backup", "name": backup, "uid": "old"},
                 {"apiVersion": "v1", "kind": "Namespace", "name": "victim", "uid": "u"}]},
-        "spec": {"node": "n", "pod": {"kind": "Pod", "namespace": "shop", "name": "till"}, "volume": "data",
+        "spec": {"node": "n", "pod": {"kind": "Pod", "namespace": namespace, "name": "till"}, "volume": "data",
             "backupStorageLocation": "x", "repoIdentifier": "r"}, "status": status})
     };
     let volumes = json!([
@@ -136,9 +137,11 @@ async fn refusal_is_counted(fenced: &Fenced) -> Result<()> {
 }
 
 /// H2
+/// A2
 /// A4
+/// A6
 #[tokio::test(flavor = "multi_thread")]
-async fn h2_a4_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result<()> {
+async fn h2_a2_a4_a6_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result<()> {
     let fenced = Fenced::prepare(Bed::builder().with_idle_velero(), &[]).await?;
     stripping_is_there(&fenced).await?;
     // As a schedule of the Go controller's made it, honestly or not; and one that claims to be somebody else's.
@@ -150,9 +153,10 @@ async fn h2_a4_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result
         backup["metadata"]["ownerReferences"] =
             json!([{"apiVersion": "v1", "kind": "Namespace", "name": "victim", "uid": "u"}]);
     })?;
-    plant_volumes(&fenced, &scheduled, "stripped")?;
+    plant_volumes(&fenced, &scheduled, "stripped", "shop")?;
     plant(&fenced, foreign, |_| ())?;
     plant(&fenced, &shaped("z-control"), |_| ())?;
+    plant_volumes(&fenced, &shaped("z-control"), "stolen", "victim")?;
     look(&fenced, &shaped("z-control")).await?;
     let backups = fenced.cluster.bed.velero_api("Backup").await?;
     let imported = backups.get(&scheduled).await.context("the rest of it is honest")?;
@@ -170,6 +174,9 @@ async fn h2_a4_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result
     ensure!(backups.get_opt(foreign).await?.is_none(), "a name is nothing to strip");
     refusal_is_counted(&fenced).await?;
     let volumes = fenced.cluster.bed.velero_api("PodVolumeBackup").await?;
+    for name in ["stolen", "stolen-new"] {
+        ensure!(volumes.get_opt(name).await?.is_none(), "Velero was given a volume of the victim's");
+    }
     for name in ["stripped", "stripped-new"] {
         let volume = volumes.get(name).await?;
         ensure!(volume.finalizers().is_empty(), "{:?}", volume.metadata);
@@ -189,7 +196,7 @@ async fn h2_a4_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result
         backup["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly");
     })?;
     plant(&fenced, &shaped("z-again"), |_| ())?;
-    plant_volumes(&fenced, &shaped("z-again"), "refused")?;
+    plant_volumes(&fenced, &shaped("z-again"), "refused", "shop")?;
     look(&fenced, &shaped("z-again")).await?;
     ensure!(backups.get_opt(&again).await?.is_none(), "it kept the label of a schedule");
     for name in ["refused", "refused-new"] {
@@ -202,7 +209,11 @@ async fn h2_a4_what_velero_imports_from_a_tenants_bucket_is_stripped() -> Result
     plant(&fenced, &bare, |backup| {
         backup["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly");
     })?;
+    plant_volumes(&fenced, &bare, "loot", "victim")?;
     let imported = look(&fenced, &bare).await?;
     assert_eq!(imported.labels()["velero.io/schedule-name"], "nightly", "the forgery is a good one");
+    backups.get(foreign).await.context("it lies in the bucket as before")?;
+    let loot = volumes.get("loot").await.context("a volume of the victim's")?;
+    assert_eq!(loot.data["spec"]["pod"]["namespace"], "victim");
     Ok(())
 }

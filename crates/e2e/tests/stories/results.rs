@@ -1,19 +1,21 @@
 //! What Velero reported about a restore from the cluster's own storage is the tenant's to read, without any link to that
 //! storage.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use api::velero::DownloadRequest;
-use api::{NonAdminBackup, NonAdminRestore, condition};
+use api::{LogLines, NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, condition};
 use bed::eventually;
-use e2e::{TestCluster, VELERO};
+use e2e::{Tenant, TestCluster, VELERO};
+use flate2::{Compression, write::GzEncoder};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 
-use crate::forged;
+use crate::{downloads, forged};
 
 const TIMEOUT: Duration = Duration::from_mins(2);
 
@@ -59,6 +61,75 @@ async fn warnings_of_a_restore_are_shown_to_the_tenant_and_no_link_is_left() -> 
         Ok(())
     })
     .await
+}
+
+/// Waits until nacre has read a log, and returns what it shows of it.
+async fn log(tenant: &Tenant<'_>, name: &str, kind: &str, of: &str) -> Result<LogLines> {
+    downloads::ask(tenant, name, kind, of).await?;
+    let status = tenant
+        .wait("the log", name, |request: Option<&NonAdminDownloadRequest>| {
+            let status = request?.status.as_ref()?;
+            condition::is_true(&status.conditions, condition::PROCESSED).then(|| status.clone())
+        })
+        .await?;
+    let link = status.velero.and_then(|velero| velero.status?.download_url);
+    ensure!(link.is_none(), "there is a link");
+    status.log.context("the lines of the log")
+}
+
+/// Without any policy the owner of a namespace reads the log of its backups and restores, and nothing of anybody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_are_shown_to_the_tenant_without_any_policy_and_name_nobody_else() -> Result<()> {
+    let test_cluster = TestCluster::build().await?;
+    let _nacre = test_cluster.start_nacre().await?;
+    let shop = test_cluster.tenant("shop", "ada").await?;
+    let rival = test_cluster.tenant("rival", "bob").await?;
+    for tenant in [&shop, &rival] {
+        tenant
+            .create::<ConfigMap>(&format!("{}-prices", tenant.namespace), json!({"data": {"tea": "3"}}))
+            .await?;
+        tenant.back_up("daily").await?;
+        ensure!(tenant.backup_ends("daily").await? == "Completed");
+    }
+    // The log of shop's backup now has a line about somebody else, and one with a key, as if a plugin had written them.
+    let backup = shop.api::<NonAdminBackup>().get("daily").await?;
+    let velero = backup.status.and_then(|status| status.velero_backup?.name).context("a reference")?;
+    let stored = test_cluster.bed.store()?.path(bed::BUCKET, &format!("backups/{velero}/{velero}-logs.gz"));
+    let mut file = std::fs::read(&stored)?;
+    let planted = format!(
+        "time=\"2026-11-18T07:00:00Z\" level=error msg=\"planted\" backup={VELERO}/{velero} namespace=rival name=x\n\
+         time=\"2026-11-18T07:00:00Z\" level=error msg=\"planted: denied in rival/x\" backup={VELERO}/{velero}\n\
+         time=\"2026-11-18T07:00:00Z\" level=error msg=\"planted: AKIAIOSFODNN7EXAMPLE\" backup={VELERO}/{velero}\n\
+         time=\"2026-11-18T07:00:00Z\" level=error msg=\"no answer from https://s3.internal/x?X-Amz-Signature=0\" \
+         backup={VELERO}/{velero}\n"
+    );
+    file.extend(compressed(planted.as_bytes())?);
+    std::fs::write(&stored, file)?;
+
+    shop.restore("back", "daily").await?;
+    ensure!(shop.restore_ends("back").await? == "Completed");
+    for (name, kind, of) in [("log", "BackupLog", "daily"), ("how", "RestoreLog", "back")] {
+        let log = log(&shop, name, kind, of).await?;
+        let text = log.lines.join("\n");
+        ensure!(text.contains("name=shop-prices") && text.contains("level=info"), "{log:#?}");
+        for other in ["rival", "planted", "AKIA", "://", VELERO] {
+            ensure!(!text.replace(&velero, "").contains(other), "{other}: {text}");
+        }
+        ensure!(log.lines.len() > 5 && log.lines.len() <= api::MOST_LINES, "{log:#?}");
+        ensure!(kind == "RestoreLog" || text.contains("no answer from <address>"), "{log:#?}");
+        ensure!(kind == "RestoreLog" || log.left_out.is_some_and(|many| many >= 3), "{log:#?}");
+    }
+    // Nobody reads the log of somebody else's.
+    downloads::ask(&rival, "theft", "BackupLog", &velero).await?;
+    let gets = downloads::reported(&rival, "theft", condition::BACKUP_NOT_AVAILABLE).await?;
+    ensure!(gets.contains("there is no NonAdminBackup"), "{gets}");
+    Ok(())
+}
+
+fn compressed(text: &[u8]) -> Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text)?;
+    Ok(encoder.finish()?)
 }
 
 /// What nacre's modifier takes off objects leaves no trace on those that had nothing of it: Velero compares each with

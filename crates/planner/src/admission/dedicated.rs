@@ -130,12 +130,36 @@ mod tests {
         for resource in cluster_wide {
             let ask = by_velero(json!({"metadata": {}}), resource).inside("", "");
             assert!(!passes(&ask), "{resource:?}");
+            // The planted weakness: with these demands switched off it would be created.
+            let demands: &[&str] = match resource {
+                ("", "namespaces") => {
+                    &["nor deletes namespaces", "nothing without a namespace", "do not come back"]
+                }
+                ("", "persistentvolumes") => &["creates no PersistentVolumes"],
+                ("storage.k8s.io", _) => &["nothing without a namespace"],
+                _ => &["nothing without a namespace", "gives nobody permissions"],
+            };
+            assert!(
+                ask.is_refused_only_by(&objects("velero"), demands),
+                "{:?}",
+                ask.unmet(&objects("velero"))
+            );
             assert!(passes(&ask.by("ann")), "of others nothing is demanded");
         }
         for resource in
             [("rbac.authorization.k8s.io", "rolebindings"), ("oadp.openshift.io", "nonadminbackups")]
         {
-            assert!(!passes(&by_velero(json!({"metadata": {}}), resource)), "{resource:?}");
+            let ask = by_velero(json!({"metadata": {}}), resource);
+            assert!(!passes(&ask), "{resource:?}");
+            let demands: &[&str] = match resource.1 {
+                "rolebindings" => &["gives nobody permissions"],
+                _ => &["do not come back"],
+            };
+            assert!(
+                ask.is_refused_only_by(&objects("velero"), demands),
+                "{:?}",
+                ask.unmet(&objects("velero"))
+            );
         }
     }
 

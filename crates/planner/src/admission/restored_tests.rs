@@ -204,7 +204,9 @@ fn a16_tokens_do_not_come_back_from_storage_that_a_tenant_can_write_to() {
     let policy = restored::objects("velero");
     let secret = |kind: Value, from| passes(&policy, from, &json!({"type": kind}), ("", "secrets"));
     for token in ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"] {
-        assert!(!secret(json!(token), RestoredFrom::TenantStorage), "{token}");
+        let forged = restored(RestoredFrom::TenantStorage, &json!({"type": token}));
+        let forged = Ask::create(forged).by(VELERO).of("", "secrets").inside("shop", SHOP);
+        assert!(forged.is_refused_only_by(&policy, &["Kubernetes' own credentials"]), "{token}");
         assert!(
             secret(json!(token), RestoredFrom::PlatformStorage),
             "Velero saved it and can empty it: {token}"
@@ -273,7 +275,7 @@ fn h1_a_disk_in_another_namespace_is_a_source_only_if_the_namespace_could_have_i
     for from in RestoredFrom::ALL {
         for ((group, plural), object) in with_source("victim") {
             let ask = Ask::create(restored(from, &object)).by(VELERO).of(group, plural).inside("shop", SHOP);
-            assert!(!ask.passes(&policy), "{ask:?}");
+            assert!(ask.is_refused_only_by(&policy, &["takes no disk from another namespace"]), "{ask:?}");
             assert!(ask.holding(sources::MAY_CLONE).passes(&policy));
         }
         for (kind, object) in with_source("shop") {
@@ -411,6 +413,10 @@ fn everywhere(spec: &Value) -> Vec<((&'static str, &'static str), Value)> {
 fn a15_pods_and_what_makes_them_come_back_from_tenant_storage_at_baseline() {
     let policy = baseline::pods("velero");
     for spec in hostile() {
+        // The planted weakness: with the one demand that it is refused for switched off, the pod would come back.
+        let pod = restored(RestoredFrom::TenantStorage, &json!({"spec": spec}));
+        let pod = Ask::create(pod).by(VELERO).of("", "pods").inside("shop", SHOP);
+        assert_eq!(pod.unmet(&policy).len(), 1, "{spec}");
         for (kind, object) in everywhere(&spec) {
             assert!(!passes(&policy, RestoredFrom::TenantStorage, &object, kind), "{object}");
             assert!(

@@ -39,16 +39,23 @@ fn plain() -> Value {
     json!({ "metadata": { "name": "daily" }, "spec": { "backupSpec": {} } })
 }
 
+/// What a forger changes of an object.
+type Change = fn(&mut Value);
+
 fn edited(object: &Value, change: impl FnOnce(&mut Value)) -> Value {
     let mut edited = object.clone();
     change(&mut edited);
     edited
 }
 
+/// D1
+/// D2
+/// D4
 #[test]
-fn reserved_marks_are_neither_added_nor_changed_nor_removed_by_tenants() {
+fn d1_d2_d4_reserved_marks_are_neither_added_nor_changed_nor_removed_by_tenants() {
     let policy = marks::reserved();
     for map in ["labels", "annotations"] {
+        let demand = format!("{map} that begin with");
         for key in RESERVED {
             let marked = edited(&plain(), |object| object["metadata"][map] = json!({ key: "x" }));
             let other = edited(&plain(), |object| object["metadata"][map] = json!({ key: "y" }));
@@ -58,7 +65,7 @@ fn reserved_marks_are_neither_added_nor_changed_nor_removed_by_tenants() {
                 Ask::update(marked.clone(), other),
                 Ask::update(marked.clone(), plain()),
             ] {
-                assert!(!ask.passes(&policy), "{ask:?}");
+                assert!(ask.is_refused_only_by(&policy, &[&demand]), "{ask:?}");
                 assert!(ask.holding(MAY_WRITE_STATUS).passes(&policy), "{map} {key}");
             }
         }
@@ -191,22 +198,30 @@ fn backup(spec: &Value) -> Value {
     backup
 }
 
+/// Of a backup in a tenant's storage: what it may cover, and that it is not run if it was found there.
+const COVERS: &str = "covers that tenant's namespace and no other";
+const WITHOUT_CLUSTER: &str = "covers no cluster-scoped resources";
+const NEVER_RUN: &str = "is never run";
+
 #[test]
-fn a_backup_in_a_tenants_storage_covers_that_tenant_whoever_asks() {
+fn a1_a_backup_in_a_tenants_storage_covers_that_tenant_whoever_asks() {
     let policy = fence::backups("velero");
     let own = backup(&json!({ "includedNamespaces": ["evil"] }));
     let wide = [
-        json!({}),
-        json!({ "includedNamespaces": null }),
-        json!({ "includedNamespaces": [] }),
-        json!({ "includedNamespaces": ["*"] }),
-        json!({ "includedNamespaces": ["shop"] }),
-        json!({ "includedNamespaces": ["evil", "shop"] }),
-        json!({ "includedNamespaces": ["ev*"] }),
-        json!({ "includedNamespaces": ["evil"], "includeClusterResources": true }),
-        json!({ "includedNamespaces": ["evil"], "includedClusterScopedResources": ["secrets"] }),
+        (COVERS, json!({})),
+        (COVERS, json!({ "includedNamespaces": null })),
+        (COVERS, json!({ "includedNamespaces": [] })),
+        (COVERS, json!({ "includedNamespaces": ["*"] })),
+        (COVERS, json!({ "includedNamespaces": ["shop"] })),
+        (COVERS, json!({ "includedNamespaces": ["evil", "shop"] })),
+        (COVERS, json!({ "includedNamespaces": ["ev*"] })),
+        (WITHOUT_CLUSTER, json!({ "includedNamespaces": ["evil"], "includeClusterResources": true })),
+        (
+            WITHOUT_CLUSTER,
+            json!({ "includedNamespaces": ["evil"], "includedClusterScopedResources": ["secrets"] }),
+        ),
     ];
-    for spec in wide {
+    for (demand, spec) in wide {
         let wide = backup(&spec);
         let elsewhere = edited(&wide, |object| object["spec"]["storageLocation"] = json!("default"));
         let done = edited(&wide, |object| object["status"] = json!({ "phase": "Completed" }));
@@ -215,7 +230,7 @@ fn a_backup_in_a_tenants_storage_covers_that_tenant_whoever_asks() {
             assert!(!ask.passes(&policy), "{ask:?}");
         }
         let ask = Ask::update(own.clone(), wide.clone()).given(&location(Some("evil")));
-        assert!(!ask.passes(&policy), "{ask:?}");
+        assert!(ask.is_refused_only_by(&policy, &[demand]), "{ask:?}");
         let moved = Ask::update(elsewhere.clone(), wide.clone()).given(&location(Some("evil")));
         assert!(!moved.passes(&policy), "{moved:?}");
         assert!(Ask::create(elsewhere).given(&location(Some("evil"))).passes(&policy));
@@ -230,7 +245,7 @@ fn a_backup_in_a_tenants_storage_covers_that_tenant_whoever_asks() {
 }
 
 #[test]
-fn a_backup_that_velero_found_in_a_tenants_storage_is_over() {
+fn a1_a_backup_that_velero_found_in_a_tenants_storage_is_over() {
     let policy = fence::backups("velero");
     let found = |phase: Value| {
         let mut found = imported();
@@ -243,10 +258,21 @@ fn a_backup_that_velero_found_in_a_tenants_storage_is_over() {
     for phase in
         [json!("New"), json!(""), json!(null), json!("Queued"), json!("ReadyToStart"), json!("InProgress")]
     {
-        assert!(!found(phase.clone()).by(VELERO).passes(&policy), "{phase}");
+        assert!(found(phase.clone()).by(VELERO).is_refused_only_by(&policy, &[NEVER_RUN]), "{phase}");
         assert!(found(phase.clone()).by(NACRE).passes(&policy), "{phase}");
         assert!(found(phase).by("root").passes(&policy));
     }
+    // The planted weakness: with these three switched off, and no fewer, a backup of the whole cluster would run.
+    let greedy = edited(&imported(), |object| {
+        object["spec"]["includedNamespaces"] = json!(["*"]);
+        object["spec"]["includeClusterResources"] = json!(true);
+        object["status"] = json!({ "phase": "New" });
+    });
+    let ask = Ask::create(greedy).by(VELERO).given(&location(Some("evil")));
+    for demand in [COVERS, WITHOUT_CLUSTER, NEVER_RUN] {
+        assert!(!ask.is_refused_only_by(&policy, &[demand]), "{demand}");
+    }
+    assert!(ask.is_refused_only_by(&policy, &[COVERS, WITHOUT_CLUSTER, NEVER_RUN]));
 }
 
 /// What nacre once made for a tenant, as Velero finds it in the bucket.
@@ -265,39 +291,42 @@ fn imported() -> Value {
 #[test]
 fn h2_a6_a_backup_that_velero_found_in_a_tenants_storage_has_only_what_nacre_gave_it() {
     let policy = fence::backups("velero");
-    let hostile: [fn(&mut Value); 8] = [
-        |object| object["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly"),
-        |object| object["metadata"]["labels"]["team"] = json!("a"),
-        |object| object["metadata"]["finalizers"] = json!(["x.example/y"]),
-        |object| object["metadata"]["ownerReferences"] = json!([{ "kind": "Schedule", "name": "nightly" }]),
-        |object| {
-            drop(
-                object["metadata"]["labels"]
-                    .as_object_mut()
-                    .unwrap()
-                    .remove("openshift.io/oadp-nab-origin-nacuuid"),
-            );
-        },
-        |object| object["metadata"]["labels"]["openshift.io/oadp-nab-origin-nacuuid"] = json!("shop-daily"),
-        |object| object["metadata"]["name"] = json!("nightly-20300101"),
-        |object| {
+    let (labels, bare) = ("has no labels but those", "has neither finalizers nor owners");
+    let named = "has a name that nacre gave it";
+    let hostile: [(&str, Change); 8] = [
+        (labels, |object| object["metadata"]["labels"]["velero.io/schedule-name"] = json!("nightly")),
+        (labels, |object| object["metadata"]["labels"]["team"] = json!("a")),
+        (bare, |object| object["metadata"]["finalizers"] = json!(["x.example/y"])),
+        (bare, |object| {
+            object["metadata"]["ownerReferences"] = json!([{ "kind": "Schedule", "name": "nightly" }]);
+        }),
+        (named, |object| {
+            let labels = object["metadata"]["labels"].as_object_mut().unwrap();
+            labels.remove("openshift.io/oadp-nab-origin-nacuuid");
+        }),
+        (named, |object| {
+            object["metadata"]["labels"]["openshift.io/oadp-nab-origin-nacuuid"] = json!("shop-daily");
+        }),
+        (named, |object| object["metadata"]["name"] = json!("nightly-20300101")),
+        (named, |object| {
             let name = "shop-daily-0b8d1a52-3c0f-4d8e-9f4e-1c2b3a4d5e6f";
             object["metadata"]["name"] = json!(name);
             object["metadata"]["labels"]["openshift.io/oadp-nab-origin-nacuuid"] = json!(name);
-        },
+        }),
     ];
-    for change in hostile {
+    for (demand, change) in hostile {
         let ask = Ask::create(edited(&imported(), change)).given(&location(Some("evil")));
-        assert!(!ask.clone().by(VELERO).passes(&policy), "{ask:?}");
+        assert!(ask.clone().by(VELERO).is_refused_only_by(&policy, &[demand]), "{ask:?}");
         assert!(ask.by("root").passes(&policy), "it was not found");
     }
     assert!(Ask::create(imported()).by(VELERO).given(&location(Some("evil"))).passes(&policy));
 }
 
+/// A2
 /// A4
 /// H8
 #[test]
-fn a4_h8_volumes_that_go_into_a_tenants_storage_are_that_tenants() {
+fn a2_a4_h8_volumes_that_go_into_a_tenants_storage_are_that_tenants() {
     let policy = fence::volumes("velero");
     let volume = |spec: Value| {
         let labels = json!({ "velero.io/backup-uid": "u" });
@@ -313,7 +342,8 @@ fn a4_h8_volumes_that_go_into_a_tenants_storage_are_that_tenants() {
         let by_name = edited(&volume(fine), |object| {
             object["metadata"]["labels"] = json!({ "velero.io/backup-name": "somebody-elses" });
         });
-        assert!(!Ask::create(by_name).by(VELERO).given(&location(Some("evil"))).passes(&policy), "H8");
+        let by_name = Ask::create(by_name).by(VELERO).given(&location(Some("evil")));
+        assert!(by_name.is_refused_only_by(&policy, &["says by uid which backup"]), "H8");
     }
     for hostile in [
         json!({ "pod": { "namespace": "shop", "name": "p" } }),
@@ -323,7 +353,10 @@ fn a4_h8_volumes_that_go_into_a_tenants_storage_are_that_tenants() {
         json!({}),
     ] {
         let ask = Ask::create(volume(hostile.clone())).by(VELERO).given(&location(Some("evil")));
-        assert!(!ask.passes(&policy), "{ask:?}");
+        assert!(
+            ask.is_refused_only_by(&policy, &["comes from volumes in that tenant's namespace"]),
+            "{ask:?}"
+        );
         let fine = volume(json!({ "pod": { "namespace": "evil" } }));
         assert!(!Ask::update(fine, volume(hostile.clone())).given(&location(Some("evil"))).passes(&policy));
         let elsewhere = edited(&volume(hostile), |object| {
@@ -434,18 +467,19 @@ fn b8_no_part_of_a_request_is_without_a_limit() {
     let hook = |words: &[&str]| json!([{"name": "h", "pre": [{"exec": {"command": words}}]}]);
     let long = "x".repeat(5000);
     let labels: serde_json::Map<_, _> = (0..65).map(|number| (format!("l{number}"), json!("x"))).collect();
+    // Each with what alone refuses it: with that demand switched off, it would be stored.
     let backups = [
-        json!({"includedResources": many(200), "excludedResources": many(57)}),
-        json!({"includedResources": [long]}),
-        json!({"orderedResources": {"pods": long}}),
-        json!({"orLabelSelectors": vec![json!({}); 33]}),
-        json!({"labelSelector": {"matchLabels": labels.clone()}}),
-        json!({"hooks": {"resources": vec![json!({"name": "h"}); 33]}}),
-        json!({"hooks": {"resources": hook(&[&long])}}),
+        ("lists of namespaces", json!({"includedResources": many(200), "excludedResources": many(57)})),
+        ("lists of namespaces", json!({"includedResources": [long]})),
+        ("orderedResources", json!({"orderedResources": {"pods": long}})),
+        ("label selectors", json!({"orLabelSelectors": vec![json!({}); 33]})),
+        ("label selectors", json!({"labelSelector": {"matchLabels": labels.clone()}})),
+        ("hooks.resources", json!({"hooks": {"resources": vec![json!({"name": "h"}); 33]}})),
+        ("arguments have at most", json!({"hooks": {"resources": hook(&[&long])}})),
     ];
-    for backup in backups {
+    for (demand, backup) in backups {
         let large = spec("backupSpec", backup.clone());
-        assert!(!Ask::create(large.clone()).passes(&sizes::backups()), "{backup}");
+        assert!(Ask::create(large.clone()).is_refused_only_by(&sizes::backups(), &[demand]), "{backup}");
         assert!(!Ask::update(spec("backupSpec", json!({})), large.clone()).passes(&sizes::backups()));
         assert!(
             Ask::update(large.clone(), large).passes(&sizes::backups()),
@@ -461,22 +495,28 @@ fn b8_no_part_of_a_request_is_without_a_limit() {
 
     let init =
         json!({"hooks": {"resources": [{"name": "h", "postHooks": [{"init": {"initContainers": [long]}}]}]}});
-    for restore in [init, json!({"namespaceMapping": {"a": long}}), json!({"includedResources": many(257)})] {
-        assert!(!Ask::create(spec("restoreSpec", restore.clone())).passes(&sizes::restores()), "{restore}");
+    for (demand, restore) in [
+        ("init containers", init),
+        ("namespaceMapping", json!({"namespaceMapping": {"a": long}})),
+        ("lists of namespaces", json!({"includedResources": many(257)})),
+    ] {
+        let ask = Ask::create(spec("restoreSpec", restore.clone()));
+        assert!(ask.is_refused_only_by(&sizes::restores(), &[demand]), "{restore}");
     }
     let exec =
         json!({"hooks": {"resources": [{"name": "h", "postHooks": [{"exec": {"command": ["true"]}}]}]}});
     assert!(Ask::create(spec("restoreSpec", exec)).passes(&sizes::restores()));
 
     let large = json!({"objectStorage": {"bucket": "b", "caCert": "x".repeat(50_000)}});
-    assert!(!Ask::create(spec("backupStorageLocationSpec", large)).passes(&sizes::locations()));
+    let large = Ask::create(spec("backupStorageLocationSpec", large));
+    assert!(large.is_refused_only_by(&sizes::locations(), &["caCert"]));
     let fine = json!({"objectStorage": {"bucket": "b", "caCert": "eA=="}, "config": {"region": "x"}});
     assert!(Ask::create(spec("backupStorageLocationSpec", fine)).passes(&sizes::locations()));
 
     let labelled = edited(&plain(), |object| object["metadata"]["labels"] = json!(labels));
     let held = edited(&plain(), |object| object["metadata"]["finalizers"] = json!(vec!["x.example/y"; 65]));
-    for large in [labelled, held] {
-        assert!(!Ask::create(large.clone()).passes(&sizes::metadata()));
+    for (demand, large) in [("metadata.labels", labelled), ("metadata.finalizers", held)] {
+        assert!(Ask::create(large.clone()).is_refused_only_by(&sizes::metadata(), &[demand]));
         assert!(!Ask::update(plain(), large.clone()).passes(&sizes::metadata()));
         let changed = edited(&large, |object| object["spec"]["deleteBackup"] = json!(true));
         assert!(Ask::update(large, changed).passes(&sizes::metadata()), "what is stored can be deleted");

@@ -146,12 +146,11 @@ fn delete_data(seen: &Observed, velero: &Backup) -> Plan {
     plan.actions.extend(delete_restores(seen));
     plan = plan.because(message);
     if let Some(ask) = &ask {
-        let by = requester::of_deletion(seen.meta());
-        plan.events.extend(by.user().map(|user| {
-            let note = format!("Velero was asked to delete the backup with its data, asked for by {user:?}");
-            Event::normal(requester::DELETION_REQUESTED, note)
-        }));
-        return plan.then(Action::Create(Object::of(Kind::DeleteBackupRequest, ask)));
+        let asked = requester::of_deletion(seen.meta()).asked();
+        let note = format!("Velero was asked to delete the backup with its data, {asked}");
+        return plan
+            .with_event(Event::normal(requester::DELETION_REQUESTED, note))
+            .then(Action::Create(Object::of(Kind::DeleteBackupRequest, ask)));
     }
     if asking {
         return plan;

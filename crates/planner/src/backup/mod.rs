@@ -15,6 +15,7 @@ mod limits;
 mod not_restorable;
 mod not_saved;
 mod restore_helper;
+mod standstill;
 mod status;
 mod volumes;
 
@@ -36,6 +37,7 @@ pub use check::check_spec;
 pub(crate) use check::closed_namespace;
 pub use not_restorable::not_restorable;
 pub use restore_helper::pods_without_user;
+pub use standstill::standstill;
 pub(crate) use volumes::is_own_policy;
 pub use volumes::{SnapshotClasses, VOLUME_POLICY, VolumeFacts, VolumeMethod, volume_method};
 
@@ -46,7 +48,7 @@ use crate::dedicated::VeleroAccess;
 use crate::ownership::{Storage, annotation, label, made_for, own_name, owns_backup, storage, tenant_of};
 use crate::policy::{DeleteBy, RequesterMode};
 use crate::rejected_write;
-use crate::request::{Request, mirrored};
+use crate::request::{JUST_GIVEN, Request, mirrored};
 use crate::requester::{self, Access, Identity, LeftOut, Verdict};
 use crate::results::Results;
 use crate::schedule::{self, Marked};
@@ -105,6 +107,8 @@ pub struct Observed {
     pub publish_position: bool,
     /// Whether it is its turn to be handed over; none once the Velero object exists.
     pub turn: Option<Place>,
+    /// Whether Velero was given it, though its status does not show it yet.
+    pub was_given: bool,
     /// The other backups of this namespace, where their number is limited.
     pub others: Others,
     /// Whether it is a run of a schedule whose status is yet to say that it was made.
@@ -187,6 +191,9 @@ pub(crate) fn gather(
         position: velero.as_deref().map_or(0, |velero| view.backup_queue().position(velero)),
         publish_position: true,
         turn: velero.is_none().then(|| view.place_in_queue(Kind::NonAdminBackup, &backup.metadata)),
+        was_given: view
+            .turns(Kind::NonAdminBackup)
+            .was_given(&Key::of(Kind::NonAdminBackup, &backup.metadata)),
         others: policy
             .as_deref()
             .filter(|_| velero.is_none())
@@ -370,7 +377,7 @@ pub fn decide(seen: &Observed) -> Plan {
         // The status stays as it is until the storage is back, or the backup is gone.
         return Plan::done().because("its BackupStorageLocation does not exist at the moment");
     }
-    if seen.handed_over_before() || seen.lost_before() || seen.synced() {
+    if seen.handed_over_before() || seen.was_given || seen.lost_before() || seen.synced() {
         return lost(seen);
     }
     if let Some(squatter) = &seen.squatter {
@@ -429,12 +436,16 @@ fn create(seen: &Observed, velero: &Backup) -> Plan {
 
 /// The Velero Backup exists: mirrors its status, and ensures the finalizer.
 fn mirror(seen: &Observed, velero: &Backup) -> Plan {
-    let status = status::mirrored(seen, velero);
     let mut plan = seen.ensure_finalizer(Plan::done());
     for withdrawn in delete::not_begun(seen) {
         plan = plan.then(Action::Delete(Target::of(Kind::DeleteBackupRequest, &withdrawn.metadata)));
     }
-    plan = plan.then_if(generate::stamp(seen, velero)).then_if(status::patch(seen, &status));
+    plan = plan.then_if(generate::stamp(seen, velero));
+    if let Some(wait) = seen.awaits_first_report(velero) {
+        return plan.requeue_after(wait).because(JUST_GIVEN);
+    }
+    let status = status::mirrored(seen, velero);
+    plan = plan.then_if(status::patch(seen, &status));
     plan.events.extend(status::news(seen, velero, &status));
     let plan = seen.cancelling(velero, false).add_to(plan, seen.rejected_write.as_deref());
     plan.because(mirrored(velero))

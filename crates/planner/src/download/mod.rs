@@ -28,7 +28,9 @@ pub use leftover::{Leftover, decide_leftover, observe_leftover};
 pub(crate) use leftover::{origin, orphaned};
 use target::Way;
 pub use target::{Behind, Sought};
-pub(crate) use target::{OBJECTS, concerns_backups, concerns_restores, is_list, seek};
+pub(crate) use target::{
+    OBJECTS, READ_BY_NACRE, concerns_backups, concerns_restores, is_read_by_nacre, seek,
+};
 pub(crate) use velero_view::is_answered;
 pub use velero_view::observe_velero_view;
 
@@ -129,8 +131,16 @@ impl Observed {
     /// Whether nacre has answered it by what it read. What Velero's own command line asks for has a status that anybody may
     /// have written.
     fn was_read(&self) -> bool {
-        is_list(self.kind, &self.request.spec.target)
+        is_read_by_nacre(self.kind, &self.request.spec.target)
             && condition::is_true(self.reported().1, condition::PROCESSED)
+    }
+
+    /// Whether what nacre read is not in the status that it wrote: a CRD of another make drops what it does not know.
+    fn was_dropped(&self) -> bool {
+        let status = self.status();
+        let answer = status.velero.and_then(|velero| velero.status);
+        let has_link = self.velero.is_some() || answer.is_some_and(|answer| answer.download_url.is_some());
+        self.was_read() && !has_link && status.objects.is_none() && status.log.is_none()
     }
 
     /// Until when the answer is kept, as far as anybody has said.
@@ -177,7 +187,7 @@ impl Request for Observed {
 /// Requeue delay while the policy is unknown, of what Velero's own command line asks for: it has no condition.
 const POLICY_RETRY: Duration = Duration::from_secs(2);
 
-/// How long a list of objects is kept for whoever asked.
+/// How long what nacre read is kept for whoever asked.
 const KEPT: Duration = Duration::from_mins(10);
 
 /// Decides what to do about one download.
@@ -190,6 +200,10 @@ pub fn decide(seen: &Observed) -> Plan {
         // One that was not answered is its owner's, and stays.
         let link = is_answered.then(|| Action::Delete(seen.target()));
         return plan.then_if(velero_removal(seen)).then_if(link);
+    }
+    if seen.was_dropped() {
+        let plan = Plan::done().because("the CRD has no field for what nacre read: there is nothing to show");
+        return plan.then_if(status::patch(seen, &status::dropped(seen)));
     }
     if let Some(expires) = seen.expires() {
         return if expires <= seen.now {
@@ -233,32 +247,40 @@ fn until(now: Timestamp, then: Timestamp) -> Duration {
 
 /// nacre reads the file itself, and publishes what it says.
 fn read(seen: &Observed) -> Plan {
-    let given_up = condition::get(seen.reported().1, condition::PROCESSED)
-        .is_some_and(|found| found.reason == condition::RESULTS_NOT_READABLE);
-    let (status, why) = match &seen.results {
-        _ if given_up => return Plan::done().because("the list of objects could not be read"),
-        Some(Results::Objects(objects)) => (status::listed(seen, objects), "the list of objects was read"),
-        Some(Results::Read(_) | Results::NotReadable) => {
-            (status::not_readable(seen), "the list of objects could not be read")
-        }
-        None => (status::being_read(seen), "nacre reads the list of objects"),
-    };
-    let plan = Plan::done().then_if(status::patch(seen, &status)).because(why);
-    match &status.objects {
-        Some(_) => plan.requeue_after(KEPT),
-        None => plan,
+    if seen.reported().1.iter().any(|found| found.reason == condition::RESULTS_NOT_READABLE) {
+        return Plan::done().because("the file could not be read");
     }
+    let wants_objects = seen.request.spec.target.kind == OBJECTS;
+    let (status, why) = match &seen.results {
+        None => {
+            let plan = Plan::done().then_if(status::patch(seen, &status::being_read(seen)));
+            return plan.because("nacre reads the file");
+        }
+        Some(Results::Objects(objects)) if wants_objects => {
+            let objects = Some(objects.as_ref().clone());
+            (NonAdminDownloadRequestStatus { objects, ..status::read(seen) }, "the list of objects was read")
+        }
+        Some(Results::Log(log)) if !wants_objects => {
+            let log = Some(log.as_ref().clone());
+            (NonAdminDownloadRequestStatus { log, ..status::read(seen) }, "the log was read")
+        }
+        Some(_) => {
+            let plan = Plan::done().then_if(status::patch(seen, &status::not_readable(seen)));
+            return plan.because("the file could not be read");
+        }
+    };
+    // The answer of the API server shows whether the CRD has a field for it.
+    Plan::done().then_if(status::patch(seen, &status)).again_at_once().because(why)
 }
 
 /// Creates the Velero DownloadRequest, and clears the old condition.
 fn create(seen: &Observed, name: &str) -> Plan {
-    let mut plan = Plan::done()
-        .then(Action::Create(Object::of(Kind::DownloadRequest, &generate::download_request(seen, name))));
-    plan.events.extend(seen.access.identity.user().map(|user| {
-        let note = format!("Velero was asked for the link, asked for by {user:?}");
-        Event::normal(requester::DOWNLOAD_REQUESTED, note)
-    }));
-    plan.then_if(no_word_left(seen)).because("it passed every check: Velero is asked for the link")
+    let note = format!("Velero was asked for the link, {}", seen.access.identity.asked());
+    Plan::done()
+        .then(Action::Create(Object::of(Kind::DownloadRequest, &generate::download_request(seen, name))))
+        .with_event(Event::normal(requester::DOWNLOAD_REQUESTED, note))
+        .then_if(no_word_left(seen))
+        .because("it passed every check: Velero is asked for the link")
 }
 
 /// The Velero DownloadRequest exists: clears the condition that reported what it waited for.

@@ -2,11 +2,11 @@
 
 use api::condition::{self, Finding, Status};
 use api::velero::DownloadRequestStatus;
-use api::{Kind, NonAdminDownloadRequestStatus, ObjectList, Phase, VeleroDownloadRequest};
+use api::{Kind, NonAdminDownloadRequestStatus, Phase, VeleroDownloadRequest};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{KEPT, Observed, velero_view};
+use super::{KEPT, OBJECTS, Observed, target, velero_view};
 use crate::{Action, velero_status};
 
 /// Velero was asked, and nothing is in the way any more.
@@ -22,39 +22,47 @@ pub(super) fn processed(seen: &Observed, answer: DownloadRequestStatus) -> NonAd
     status
 }
 
-/// nacre is about to read the list of objects.
+/// What nacre reads.
+fn file(seen: &Observed) -> &'static str {
+    match seen.request.spec.target.kind.as_str() {
+        OBJECTS => "the list of objects in the backup",
+        _ => "the log",
+    }
+}
+
+/// nacre is about to read the file.
 pub(super) fn being_read(seen: &Observed) -> NonAdminDownloadRequestStatus {
-    let mut status = only(
-        seen,
-        condition::PROCESSED,
-        Status::Unknown,
-        condition::BEING_READ,
-        "nacre reads the list of objects in the backup",
-    );
+    let message = format!("nacre reads {}", file(seen));
+    let mut status = only(seen, condition::PROCESSED, Status::Unknown, condition::BEING_READ, &message);
     status.phase = Some(Phase::New);
     status
 }
 
-/// The list of objects is there, for as long as a link would be.
-pub(super) fn listed(seen: &Observed, objects: &ObjectList) -> NonAdminDownloadRequestStatus {
+/// What nacre has read is there, for as long as a link would be.
+pub(super) fn read(seen: &Observed) -> NonAdminDownloadRequestStatus {
     let expires = Timestamp::from_second((seen.now + KEPT).as_second()).unwrap_or(seen.now);
-    let mut status = processed(
-        seen,
-        DownloadRequestStatus {
-            phase: Some("Processed".to_owned()),
-            download_url: None,
-            expiration: Some(Time(expires)),
-        },
-    );
-    status.objects = Some(objects.clone());
-    status
+    let answer = DownloadRequestStatus {
+        phase: Some("Processed".to_owned()),
+        download_url: None,
+        expiration: Some(Time(expires)),
+    };
+    processed(seen, answer)
 }
 
-/// The list of objects could not be read.
+/// The file could not be read.
 pub(super) fn not_readable(seen: &Observed) -> NonAdminDownloadRequestStatus {
+    let message = format!("{} could not be read; the administrators find out why in nacre's log", file(seen));
+    refused(seen, condition::PROCESSED, condition::RESULTS_NOT_READABLE, &message)
+}
+
+/// What was read is not in the status: there is no more than the policy hands out, as if nacre had not read it.
+pub(super) fn dropped(seen: &Observed) -> NonAdminDownloadRequestStatus {
+    let closed = target::closed(&seen.request.spec.target.kind);
     let message =
-        "the list of objects in the backup could not be read; the administrators find out why in nacre's log";
-    refused(seen, condition::PROCESSED, condition::RESULTS_NOT_READABLE, message)
+        format!("{closed}. nacre would show {}, but this cluster's CRD has no field for it", file(seen));
+    let mut status = refused(seen, condition::LOCATION_NOT_USED, condition::RESULTS_NOT_READABLE, &message);
+    status.velero = None;
+    status
 }
 
 /// Refused, or waiting for something.

@@ -65,6 +65,9 @@ const CONTENTS: &str = "BackupContents";
 /// The list of the objects in a backup.
 pub(crate) const OBJECTS: &str = "BackupResourceList";
 
+/// The files of which nacre publishes what is about the namespace, where there is no link.
+pub(crate) const READ_BY_NACRE: [&str; 3] = [OBJECTS, "BackupLog", "RestoreLog"];
+
 /// The contents are for those who may read every kind in them; logs and results are for whoever may make the request.
 pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
     let (Sought::Backup(Some(behind)), true) =
@@ -76,9 +79,9 @@ pub(super) fn permitted(seen: &Observed, policy: &Policy) -> Verdict {
     requester::contents(&seen.access, &backup.spec, policy)
 }
 
-/// Whether a request is for a list of objects, which nacre may read. Velero's own command line takes nothing but a link.
-pub(crate) fn is_list(kind: Kind, target: &DownloadTarget) -> bool {
-    kind == Kind::NonAdminDownloadRequest && target.kind == OBJECTS
+/// Whether nacre may read the file of a request itself. Velero's own command line takes nothing but a link.
+pub(crate) fn is_read_by_nacre(kind: Kind, target: &DownloadTarget) -> bool {
+    kind == Kind::NonAdminDownloadRequest && READ_BY_NACRE.contains(&target.kind.as_str())
 }
 
 /// Follows a target through the tenant's own requests to what is the namespace's own, and no further.
@@ -134,6 +137,14 @@ fn no_such_file(kind: &str) -> String {
     format!("spec.target.kind: {kind:?} is not a kind of file")
 }
 
+/// There is no link to a file of this kind, and nothing in its place.
+pub(super) fn closed(kind: &str) -> String {
+    format!(
+        "spec.target.kind: {kind} of a backup in the cluster's own storage cannot be downloaded; \
+         keep backups in a NonAdminBackupStorageLocation, or ask the administrators to allow it"
+    )
+}
+
 /// How a request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way<'a> {
@@ -184,16 +195,9 @@ pub(super) fn resolve<'a>(seen: &'a Observed, policy: &Policy) -> Result<Way<'a>
         Storage::Platform if policy.downloads.platform_storage >= needed(&target.kind) => {
             Ok(Way::Link(velero))
         }
-        // A link leads into the administrators' storage; the names of the namespace's own objects do not.
-        Storage::Platform if is_list(seen.kind, target) => Ok(Way::Read),
-        Storage::Platform => {
-            let message = format!(
-                "spec.target.kind: {} of a backup in the cluster's own storage cannot be downloaded; \
-                 keep backups in a NonAdminBackupStorageLocation, or ask the administrators to allow it",
-                target.kind
-            );
-            Err((condition::LOCATION_NOT_USED, message))
-        }
+        // A link leads into the administrators' storage; what is said about the namespace's own objects does not.
+        Storage::Platform if is_read_by_nacre(seen.kind, target) => Ok(Way::Read),
+        Storage::Platform => Err((condition::LOCATION_NOT_USED, closed(&target.kind))),
         Storage::Unknown => wait(format!(
             "the storage location of {request} {name:?} is not there; the link comes when it is back"
         )),

@@ -89,6 +89,32 @@ mod tests {
         }
     }
 
+    /// Where a path leads, as Velero cleans it.
+    fn cleaned(path: &str) -> String {
+        let mut parts: Vec<&str> = Vec::new();
+        for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+            if part == ".." {
+                parts.pop();
+            } else {
+                parts.push(part);
+            }
+        }
+        parts.join("/")
+    }
+
+    /// C9
+    #[test]
+    fn c9_without_the_objection_such_a_prefix_would_lead_to_somebody_elses_folder() {
+        for prefix in ["../victim/velero", "a/../../victim", "./.././victim"] {
+            assert!(objection(prefix).is_some(), "{prefix}");
+            assert!(
+                cleaned(&stored("evil", Some(prefix))).starts_with("victim"),
+                "the planted weakness: {prefix}"
+            );
+        }
+        assert_eq!(cleaned(&stored("evil", Some("a/b"))), "evil/a/b");
+    }
+
     #[test]
     fn buckets_have_plain_names() {
         for bucket in ["abc", "my.bucket-1", "My_Bucket", "0ab"] {

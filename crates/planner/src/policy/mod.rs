@@ -246,10 +246,10 @@ pub struct DownloadPolicy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Downloads {
-    /// Nothing.
+    /// Nothing. nacre shows errors and warnings, and the lines of logs that are about the namespace.
     #[default]
     None,
-    /// Logs, results and the list of objects.
+    /// Logs, results and the list of objects, whole.
     Logs,
     /// The contents as well.
     All,

@@ -71,4 +71,16 @@ impl Identity {
             Self::Unrecorded | Self::Unreadable | Self::Policy => None,
         }
     }
+
+    /// Who asked, for the message of an Event.
+    pub(crate) fn asked(&self) -> String {
+        match self {
+            Self::Known(requester) => format!("asked for by {:?}", requester.user),
+            Self::Policy => {
+                "as the administrators' policy or the retention of its schedule wants it".to_owned()
+            }
+            Self::Unrecorded => "and it was not recorded who asked".to_owned(),
+            Self::Unreadable => "and the record of who asked cannot be read".to_owned(),
+        }
+    }
 }

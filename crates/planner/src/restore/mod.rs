@@ -33,7 +33,7 @@ pub use unfinished::unfinished;
 use crate::dedicated::VeleroAccess;
 use crate::ownership::{Storage, annotation, made_for, made_in, own_name, own_restore_name, storage};
 use crate::rejected_write;
-use crate::request::{Request, mirrored};
+use crate::request::{JUST_GIVEN, Request, mirrored};
 use crate::requester::{Access, LeftOut, Verdict};
 use crate::results::Results;
 use crate::state::State;
@@ -77,6 +77,8 @@ pub struct Observed {
     pub publish_position: bool,
     /// Whether it is its turn to be handed over; none once the Velero object exists.
     pub turn: Option<Place>,
+    /// Whether Velero was given it, though its status does not show it yet.
+    pub was_given: bool,
     /// The last write for this object that the API server rejected.
     pub rejected_write: Option<Arc<RejectedWrite>>,
     /// What was read of the errors and warnings that Velero reported, if it is not published yet.
@@ -143,6 +145,9 @@ pub(crate) fn gather(
         position: velero.as_deref().map_or(0, |velero| view.restore_queue().position(velero)),
         publish_position: true,
         turn: velero.is_none().then(|| view.place_in_queue(Kind::NonAdminRestore, &restore.metadata)),
+        was_given: view
+            .turns(Kind::NonAdminRestore)
+            .was_given(&Key::of(Kind::NonAdminRestore, &restore.metadata)),
         source_volumes: source
             .as_deref()
             .and_then(|source| source.metadata.name.as_deref())
@@ -247,7 +252,7 @@ pub fn decide(seen: &Observed) -> Plan {
     if let Some(velero) = &seen.velero {
         return mirror(seen, velero);
     }
-    if seen.handed_over_before() || seen.lost_before() {
+    if seen.handed_over_before() || seen.was_given || seen.lost_before() {
         let message = "the Velero Restore is gone and does not run again; create a new NonAdminRestore";
         return seen.refuse(condition::VELERO_RESTORE_NOT_FOUND, message);
     }
@@ -309,6 +314,9 @@ fn mirror(seen: &Observed, velero: &Restore) -> Plan {
     let mut plan = seen.ensure_finalizer(Plan::done());
     if annotation(&velero.metadata, labels::ORIGIN_UID).is_none() {
         plan = plan.then(generate::stamp(seen, velero));
+    }
+    if let Some(wait) = seen.awaits_first_report(velero) {
+        return plan.requeue_after(wait).because(JUST_GIVEN);
     }
     let outcome = data::outcome(seen, velero);
     if let Some(wait) = data::may_be_late(seen, velero, outcome.as_ref()) {

@@ -1,12 +1,13 @@
-//! The errors and warnings that Velero reported about a backup or a restore, and the objects in a backup, for its owner to
-//! read.
+//! The errors and warnings that Velero reported about a backup or a restore, its log, and the objects in a backup, for its
+//! owner to read.
 //!
-//! Velero keeps them as a file next to the backup. A link to a file in the administrators' storage is nothing to hand
-//! out, so for that storage nacre reads the file itself, and publishes what it says ([`read()`]) in the request's status:
-//! bounded in size, and without the names of other namespaces ([`redact`]). nacre never connects to an endpoint that a
+//! Velero keeps them as files next to the backup. A link to a file in the administrators' storage is nothing to hand
+//! out, so for that storage nacre reads the file itself, and publishes what it says ([`read()`], [`OwnLines`]) in the
+//! request's status: bounded in size, and without the names of other namespaces ([`redact`]). nacre never connects to an endpoint that a
 //! tenant chose: there the tenant's own command line reads the file.
 
 mod grouped;
+mod log;
 mod read;
 mod redact;
 
@@ -16,31 +17,62 @@ use std::time::Duration;
 use api::condition::{self, Finding, Status};
 use api::velero::BackupStorageLocation;
 use api::{
-    DownloadTarget, Kind, NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, ObjectList, VeleroResults,
+    DownloadTarget, Kind, LogLines, NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore, ObjectList,
+    VeleroResults,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::download::{OBJECTS, Sought, is_list, seek};
+use crate::download::{OBJECTS, READ_BY_NACRE, Sought, is_read_by_nacre, seek};
 use crate::ownership::{Storage, storage};
 use crate::queue::{Stage, stage};
 use crate::{Event, Key, State};
 
 pub use grouped::grouped;
+pub use log::OwnLines;
 pub use read::{NotResults, read, read_objects};
 
 /// How long after its end the errors and warnings of a backup or restore are of interest, if they were not read by then.
 const OF_INTEREST: Duration = Duration::from_hours(1);
 
-/// Where Velero keeps the errors and warnings of one request.
+/// What is in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Errors and warnings.
+    Results,
+    /// The list of the objects in a backup.
+    Objects,
+    /// A log.
+    Log,
+}
+
+/// Where Velero keeps the errors and warnings of one request, or what a tenant asked for.
 #[derive(Clone, Debug)]
 pub struct ResultsFile {
     /// Velero's kind of download.
     pub kind: &'static str,
     /// The Velero Backup or Restore.
     pub velero: String,
+    /// The Velero Backup that a Restore is made from; of a Backup itself.
+    pub backup: String,
     /// The administrators' location; none if Velero's default one was not named.
     pub location: Option<Arc<BackupStorageLocation>>,
+}
+
+impl ResultsFile {
+    /// What is in it.
+    pub fn content(&self) -> Content {
+        match self.kind {
+            OBJECTS => Content::Objects,
+            kind if READ_BY_NACRE.contains(&kind) => Content::Log,
+            _ => Content::Results,
+        }
+    }
+
+    /// What Velero has for it, as the lines of its log name them.
+    pub fn velero_objects(&self, admin_namespace: &str) -> [String; 2] {
+        [&self.velero, &self.backup].map(|name| format!("{admin_namespace}/{name}"))
+    }
 }
 
 /// What became of reading them.
@@ -50,6 +82,8 @@ pub enum Results {
     Read(Arc<VeleroResults>),
     /// The list of objects in a backup was read, for a NonAdminDownloadRequest.
     Objects(Arc<ObjectList>),
+    /// A log was read, for a NonAdminDownloadRequest.
+    Log(Arc<LogLines>),
     /// They could not be read; why is in nacre's log, since it may name the administrators' storage.
     NotReadable,
 }
@@ -62,7 +96,8 @@ pub fn file(view: &State, key: &Key) -> Option<ResultsFile> {
         Kind::NonAdminRestore => ("RestoreResults", key.name.clone()),
         Kind::NonAdminDownloadRequest => {
             let request = view.get::<NonAdminDownloadRequest>(&key.namespace, &key.name)?;
-            (OBJECTS, request.spec.target.name.clone())
+            let target = &request.spec.target;
+            (READ_BY_NACRE.into_iter().find(|kind| *kind == target.kind)?, target.name.clone())
         }
         _ => return None,
     };
@@ -74,8 +109,11 @@ pub fn file(view: &State, key: &Key) -> Option<ResultsFile> {
     let (velero, stage, _) = behind.velero?;
     let backup = behind.backup?;
     let platform = storage(&backup, behind.velero_location.as_deref()) == Storage::Platform;
-    let over = stage == Stage::Finished || (kind == OBJECTS && stage == Stage::Finalizing);
-    (platform && over).then_some(ResultsFile { kind, velero, location: behind.velero_location })
+    // What tenants ask for is stored before Velero finalizes; the results are not complete before the end.
+    let is_asked_for = key.kind == Kind::NonAdminDownloadRequest;
+    let over = stage == Stage::Finished || (is_asked_for && stage == Stage::Finalizing);
+    let backup = backup.metadata.name.clone().unwrap_or_default();
+    (platform && over).then_some(ResultsFile { kind, velero, backup, location: behind.velero_location })
 }
 
 /// What decides whether there is something to read about a request.
@@ -99,12 +137,12 @@ impl Ended<'_> {
     }
 }
 
-/// Whether nacre said that it reads the list of objects for this request.
-pub(crate) fn objects_are_unread(request: &NonAdminDownloadRequest) -> bool {
+/// Whether nacre said that it reads the file for this request.
+pub(crate) fn download_is_unread(request: &NonAdminDownloadRequest) -> bool {
     let conditions = request.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let reported = condition::get(conditions, condition::PROCESSED);
     request.metadata.deletion_timestamp.is_none()
-        && is_list(Kind::NonAdminDownloadRequest, &request.spec.target)
+        && is_read_by_nacre(Kind::NonAdminDownloadRequest, &request.spec.target)
         && reported.is_some_and(|reported| reported.reason == condition::BEING_READ)
 }
 
@@ -147,7 +185,7 @@ pub(crate) fn report(
 ) {
     let (status, reason, message) = match results {
         Results::Read(read) => (Status::True, reason(read), summary(read)),
-        Results::NotReadable | Results::Objects(_) => (
+        Results::NotReadable | Results::Objects(_) | Results::Log(_) => (
             Status::False,
             condition::RESULTS_NOT_READABLE,
             "Velero's list of errors and warnings could not be read; the administrators find out why in nacre's log"

@@ -78,10 +78,15 @@ fn shown(mut places: Places, namespace: &str, is_other: &impl Fn(&str) -> bool) 
 }
 
 /// On one line, without what a terminal would obey, and not too long.
-fn shortened(line: &str) -> String {
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
+pub(super) fn shortened(line: &str) -> String {
+    let clean = |c: char| if c.is_control() || is_format(c) { ' ' } else { c };
     match line.char_indices().nth(LONGEST) {
         None => line.chars().map(clean).collect(),
         Some((end, _)) => line[..end].chars().map(clean).chain("...".chars()).collect(),
     }
+}
+
+/// Characters that are not seen and change what is: directions, joiners, line separators.
+const fn is_format(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -30,6 +30,17 @@ pub(super) fn redacted(message: &str, is_other: &impl Fn(&str) -> bool) -> Strin
     out + rest
 }
 
+/// Whether a message names another namespace where it can only be a namespace.
+pub(super) fn names_another(message: &str, is_other: &impl Fn(&str) -> bool) -> bool {
+    redacted(message, is_other).contains(NAMESPACE)
+}
+
+/// The words of a message, each of which could be the name of a namespace.
+pub(super) fn words(message: &str) -> impl Iterator<Item = &str> {
+    let words = message.split(|c| !is_name_character(c));
+    words.flat_map(|word| [word.trim_end_matches('.')].into_iter().chain(word.split('.')))
+}
+
 const fn is_name_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '.')
 }
@@ -61,12 +72,14 @@ fn ends_in_uid(word: &str) -> bool {
 }
 
 /// Links may hold keys, and say where the administrators' storage is.
-fn without_addresses(message: &str) -> String {
+pub(super) fn without_addresses(message: &str) -> String {
     let mut out = String::with_capacity(message.len());
     let mut rest = message;
-    while let Some(at) = [rest.find("http://"), rest.find("https://")].into_iter().flatten().min() {
+    while let Some(at) = rest.find("://") {
+        let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let begin = rest[..at].trim_end_matches(is_scheme).len();
         let end = rest[at..].find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>'));
-        out.push_str(&rest[..at]);
+        out.push_str(&rest[..begin]);
         out.push_str(ADDRESS);
         rest = &rest[end.map_or(rest.len(), |length| at + length)..];
     }
@@ -118,5 +131,6 @@ mod tests {
             of_shop("Get \"https://s3.internal:9000/b/k?X-Amz-Signature=secret\": timeout"),
             "Get \"<address>\": timeout"
         );
+        assert_eq!(of_shop("repository s3://bucket/shop, HTTP://host"), "repository <address> <address>");
     }
 }

@@ -3,10 +3,10 @@
 use api::condition;
 use serde_json::{Value, json};
 
-use super::{NotResults, Results, news, read, report};
+use super::{Content, NotResults, Results, news, read, report};
 use crate::state::{Moment, RawObject, Update};
 use crate::{Action, Key, State};
-use api::{Kind, VeleroResults};
+use api::{Kind, LogLines, VeleroResults};
 
 const BACKUP_UID: &str = "11111111-0000-4000-8000-000000000001";
 
@@ -149,10 +149,15 @@ fn put(state: &mut State, kind: Kind, object: &Value) {
 
 /// A request for the list of objects in the backup, with this status.
 fn wants_list(state: &mut State, name: &str, version: u32, status: &Value) -> Key {
+    wants("BackupResourceList", state, name, version, status)
+}
+
+/// A request for a file of the backup, with this status.
+fn wants(kind: &str, state: &mut State, name: &str, version: u32, status: &Value) -> Key {
     let (namespace, name) = name.split_once('/').unwrap();
     let object = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminDownloadRequest",
         "metadata": {"name": name, "namespace": namespace, "uid": name, "resourceVersion": version.to_string()},
-        "spec": {"target": {"kind": "BackupResourceList", "name": "daily"}}, "status": status});
+        "spec": {"target": {"kind": kind, "name": "daily"}}, "status": status});
     put(state, Kind::NonAdminDownloadRequest, &object);
     Key::new(Kind::NonAdminDownloadRequest, namespace, name)
 }
@@ -204,6 +209,65 @@ fn the_objects_of_a_backup_in_the_clusters_own_storage_are_listed_without_a_link
     assert_eq!(given_up["conditions"][0]["reason"], "ResultsNotReadable");
     wants_list(&mut state, "shop/list", 5, &given_up);
     assert!(next(&state).is_empty(), "it is not tried again and again");
+}
+
+/// The same for the log.
+#[test]
+fn the_lines_of_a_log_in_the_clusters_own_storage_are_shown_without_a_link() {
+    let (mut state, _) = after_a_backup("2026-11-16T10:00:00Z", &location(false));
+    state.set_policy(Some(std::sync::Arc::default()));
+    let key = wants("BackupLog", &mut state, "shop/list", 1, &json!({}));
+    let reading = next_status(&state, &json!({}));
+    assert_eq!(reading["conditions"][0]["message"], "nacre reads the log");
+    wants("BackupLog", &mut state, "shop/list", 2, &reading);
+    let file = super::file(&state, &key).unwrap();
+    let name = api::velero_name("shop", "daily", BACKUP_UID);
+    assert_eq!((file.kind, file.content()), ("BackupLog", Content::Log));
+    assert_eq!(file.velero_objects("velero"), [format!("velero/{name}"), format!("velero/{name}")]);
+
+    let log = LogLines { lines: vec!["level=info msg=a".to_owned()], not_listed: None, left_out: Some(2) };
+    state.set_results(&key, Results::Log(log.into()));
+    let plan = crate::download::decide(&crate::download::observe(&state, "shop", "list").unwrap());
+    assert_eq!(
+        plan.delay(),
+        Some(std::time::Duration::ZERO),
+        "whether the CRD has the field is seen at once"
+    );
+    let shown = next_status(&state, &reading);
+    assert_eq!(shown["log"], json!({"lines": ["level=info msg=a"], "leftOut": 2}));
+    wants("BackupLog", &mut state, "shop/list", 3, &shown);
+    assert!(state.unread_results("").is_empty() && next(&state).is_empty(), "it is published");
+    state.set_now("2026-11-16T12:30:00Z".parse().unwrap());
+    assert!(matches!(next(&state)[..], [Action::Delete(_)]), "it is kept for minutes");
+
+    // What was read for another target is not its answer.
+    wants_list(&mut state, "shop/list", 4, &reading);
+    state.set_results(&key, Results::Log(LogLines::default().into()));
+    assert_eq!(next_status(&state, &reading)["conditions"][0]["reason"], "ResultsNotReadable");
+}
+
+/// OADP's own CRDs have no field for it: then there is what there was before, and nothing is read again and again.
+#[test]
+fn where_the_crd_drops_what_was_read_the_request_is_refused() {
+    let (mut state, _) = after_a_backup("2026-11-16T10:00:00Z", &location(false));
+    state.set_policy(Some(std::sync::Arc::default()));
+    for (version, kind, field) in [(1, "BackupLog", "log"), (4, "BackupResourceList", "objects")] {
+        let processed = json!([{"type": "Processed", "status": "True", "reason": "Success", "message": "",
+            "lastTransitionTime": "2026-11-16T11:59:00Z"}]);
+        let velero = json!({"status": {"phase": "Processed", "expiration": "2026-11-16T12:10:00Z"}});
+        let mut status = json!({"phase": "Created", "conditions": processed, "velero": velero, field: {"lines": [], "names": {}}});
+        wants(kind, &mut state, "shop/list", version, &status);
+        assert!(next(&state).is_empty(), "{kind}: it is there");
+        status[field] = Value::Null;
+        wants(kind, &mut state, "shop/list", version + 1, &status);
+        let refused = next_status(&state, &status);
+        let reported = &refused["conditions"][0];
+        assert_eq!(reported["type"], condition::LOCATION_NOT_USED);
+        assert_eq!(reported["reason"], condition::RESULTS_NOT_READABLE);
+        assert!(reported["message"].as_str().unwrap().contains("CRD has no field"), "{reported}");
+        wants(kind, &mut state, "shop/list", version + 2, &refused);
+        assert!(state.unread_results("").is_empty() && next(&state).is_empty(), "{kind}: it stays so");
+    }
 }
 
 /// Somebody who asks for a thousand lists keeps nobody else from having one.

@@ -74,7 +74,7 @@ impl State {
         let Some(object) = after.or(before) else { return };
         let key = Key::of(Kind::NonAdminDownloadRequest, &object.metadata);
         self.note_phase(&key, after.is_some(), after.and_then(|request| request.status.as_ref()?.phase));
-        self.note_objects_of(&key, after);
+        self.note_results_of_download(&key, after);
     }
 
     pub(super) fn index_schedule(
@@ -127,6 +127,7 @@ impl State {
             self.stored_in.shift(&name, &storage(before), &storage(after));
         }
         note(&mut self.backup_queue, self.velero_backups.source(), before, after);
+        self.note_standstill(before, after);
         self.note_backup_job(before, after);
         if let Some(velero) = after.or(before) {
             self.place_referring(velero);

@@ -15,7 +15,7 @@ impl State {
                 why_not_good(&backup, &storage, self.now()).is_none()
             })
         });
-        Measures { usage: self.all_usage(), ..measures }
+        Measures { usage: self.all_usage(), idle_since: self.standstill().since(), ..measures }
     }
 
     /// Whether a namespace is known to be deleted; never while namespaces cannot be listed.

@@ -17,6 +17,7 @@ mod raw_object;
 mod rejected;
 mod results;
 mod reviews;
+mod standstill;
 mod store;
 pub(crate) mod turns;
 mod usage;
@@ -181,6 +182,7 @@ pub struct State {
     /// When volume operations that are not over last changed.
     volume_notes: HashMap<Key, VolumeNote>,
     finalizing: finalizing::Finalizing,
+    standstill: standstill::Standstill,
     /// The names of restore requests by namespace and name of the backup.
     restores_from: Index<String>,
     /// The names of backup requests by namespace and schedule.
@@ -267,6 +269,7 @@ impl State {
             volumes: Index::default(),
             volume_notes: HashMap::new(),
             finalizing: finalizing::Finalizing::default(),
+            standstill: standstill::Standstill::default(),
             restores_from: Index::default(),
             runs: Index::default(),
             schedules_stored_in: SharedIndex::default(),

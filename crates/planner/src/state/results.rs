@@ -4,7 +4,7 @@ use api::{NonAdminBackup, NonAdminDownloadRequest, NonAdminRestore};
 
 use super::State;
 use crate::Key;
-use crate::results::{Results, backup_is_unread, objects_are_unread, restore_is_unread};
+use crate::results::{Results, backup_is_unread, download_is_unread, restore_is_unread};
 
 impl State {
     pub(super) fn note_results_of_backup(&mut self, key: &Key, backup: Option<&NonAdminBackup>) {
@@ -17,8 +17,8 @@ impl State {
         self.note_results(key, unread);
     }
 
-    pub(super) fn note_objects_of(&mut self, key: &Key, request: Option<&NonAdminDownloadRequest>) {
-        self.note_results(key, request.is_some_and(objects_are_unread));
+    pub(super) fn note_results_of_download(&mut self, key: &Key, request: Option<&NonAdminDownloadRequest>) {
+        self.note_results(key, request.is_some_and(download_is_unread));
     }
 
     fn note_results(&mut self, key: &Key, unread: bool) {

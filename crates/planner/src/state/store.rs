@@ -233,7 +233,8 @@ impl<K: Resource + Serialize + DeserializeOwned> Store<K> {
 
     /// Takes the reply to a delete of ours that says the object is gone.
     pub(crate) fn deleted(&mut self, meta: &ObjectMeta) -> Option<Change<K>> {
-        self.deleted.extend(meta.uid.clone());
+        // If the watch was faster, nothing more will be reported about it.
+        self.deleted.extend(meta.uid.clone().filter(|uid| !self.gone.0.contains(uid)));
         self.remove(meta)
     }
 

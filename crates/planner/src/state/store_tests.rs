@@ -77,6 +77,15 @@ fn what_we_deleted_does_not_come_back_by_an_older_event() {
 }
 
 #[test]
+fn a_deletion_that_the_watch_reports_before_the_answer_is_not_remembered() {
+    let mut store = Backups::default();
+    observed(&mut store, &meta("a", 1));
+    assert!(store.observed_gone(&meta("a", 2), SOON).is_some());
+    assert!(store.deleted(&meta("a", 1)).is_none());
+    assert!(store.deleted.is_empty(), "the watch has nothing more to report about it");
+}
+
+#[test]
 fn the_answer_to_a_write_that_comes_after_the_end_brings_nothing_back() {
     let mut store = Store::default();
     observed(&mut store, &meta("a", 1));

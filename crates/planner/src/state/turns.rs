@@ -6,6 +6,7 @@ use api::velero::{Backup, BackupStorageLocation, Restore};
 use api::{Kind, NonAdminBackup, NonAdminRestore, Phase, condition, labels};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Resource;
 use kube::core::ObjectMeta;
 
 use super::State;
@@ -38,25 +39,31 @@ pub(crate) fn said(meta: &ObjectMeta) -> Option<Said> {
 }
 
 /// Whether the request may wait for its turn, as far as it shows itself.
-fn may_wait(meta: &ObjectMeta, phase: Option<Phase>, conditions: &[Condition]) -> bool {
-    meta.deletion_timestamp.is_none()
-        && matches!(phase, None | Some(Phase::New))
-        && !condition::is_true(conditions, condition::QUEUED)
-        && said(meta) != Some(Said::Hold)
+fn may_wait(meta: &ObjectMeta, is_undecided: bool) -> bool {
+    meta.deletion_timestamp.is_none() && is_undecided && said(meta) != Some(Said::Hold)
+}
+
+/// Whether the status shows neither that Velero was given the request nor why it is not.
+fn is_undecided(phase: Option<Phase>, conditions: &[Condition]) -> bool {
+    matches!(phase, None | Some(Phase::New)) && !condition::is_true(conditions, condition::QUEUED)
+}
+
+fn backup_is_undecided(request: &NonAdminBackup) -> bool {
+    request.status.as_ref().is_none_or(|status| is_undecided(status.phase, &status.conditions))
+}
+
+fn restore_is_undecided(request: &NonAdminRestore) -> bool {
+    request.status.as_ref().is_none_or(|status| is_undecided(status.phase, &status.conditions))
 }
 
 fn backup_may_wait(request: &NonAdminBackup) -> bool {
-    let status = request.status.as_ref();
-    let conditions = status.map_or(&[][..], |status| &status.conditions);
-    may_wait(&request.metadata, status.and_then(|status| status.phase), conditions)
+    may_wait(&request.metadata, backup_is_undecided(request))
         && request.spec.delete_backup != Some(true)
         && label(&request.metadata, labels::SYNCED_FROM).is_none()
 }
 
 fn restore_may_wait(request: &NonAdminRestore) -> bool {
-    let status = request.status.as_ref();
-    let conditions = status.map_or(&[][..], |status| &status.conditions);
-    may_wait(&request.metadata, status.and_then(|status| status.phase), conditions)
+    may_wait(&request.metadata, restore_is_undecided(request))
 }
 
 fn is_restore(kind: Kind) -> bool {
@@ -144,6 +151,7 @@ impl State {
         after: Option<&NonAdminBackup>,
     ) {
         let Some(object) = after.or(before) else { return };
+        self.note_shown(Kind::NonAdminBackup, (before, after), backup_is_undecided);
         let exists = |request: &NonAdminBackup| {
             let names = backup::references(request);
             names.iter().any(|name| self.velero_backups.contains(&self.admin_namespace, name))
@@ -158,9 +166,24 @@ impl State {
         after: Option<&NonAdminRestore>,
     ) {
         let Some(object) = after.or(before) else { return };
+        self.note_shown(Kind::NonAdminRestore, (before, after), restore_is_undecided);
         let waits =
             after.filter(|request| restore_may_wait(request) && restore::velero_of(self, request).is_none());
         self.note_turn(Kind::NonAdminRestore, &object.metadata, waits.map(|request| &request.metadata));
+    }
+
+    /// A request that shows what became of it, is another one now or is gone no longer has to be remembered as given.
+    fn note_shown<K: Resource>(
+        &mut self,
+        kind: Kind,
+        (before, after): (Option<&K>, Option<&K>),
+        is_undecided: fn(&K) -> bool,
+    ) {
+        let Some(object) = after.or(before) else { return };
+        let is_same = |request: &&K| before.is_none_or(|before| before.meta().uid == request.meta().uid);
+        if after.filter(is_same).is_none_or(|request| !is_undecided(request)) {
+            self.turns_mut(kind).note_shown(&Key::of(kind, object.meta()));
+        }
     }
 
     fn note_turn(&mut self, kind: Kind, meta: &ObjectMeta, waits: Option<&ObjectMeta>) {

@@ -168,6 +168,8 @@ pub struct Turns {
     unfinished: HashMap<Uid, usize>,
     /// Turns that were taken and whose Velero object was not seen yet, by request.
     on_the_way: BTreeMap<Key, (String, Waiter)>,
+    /// Requests that Velero was given and that do not show it yet.
+    given: HashSet<Key>,
     durations: Durations,
     forecast: Forecast,
     changes: u64,
@@ -227,7 +229,8 @@ impl Turns {
 
     /// A Velero object changed; none if it is gone.
     pub fn note_job(&mut self, name: &str, job: Option<Job>) {
-        self.on_the_way.retain(|_, (made, _)| made != name);
+        let arrived = self.on_the_way.extract_if(.., |_, (made, _)| made == name);
+        self.given.extend(arrived.filter(|_| job.is_some()).map(|(key, _)| key));
         let counts = |progress: Progress| matches!(progress, Progress::Queued | Progress::Running);
         let has_enough = self.of.len() >= self.workers;
         let before = self.jobs.remove(name);
@@ -479,6 +482,17 @@ impl Turns {
     /// Whether a request was given its turn, and its Velero object was not seen yet.
     pub fn is_on_the_way(&self, key: &Key) -> bool {
         self.on_the_way.contains_key(key)
+    }
+
+    /// Whether Velero was given a request that does not show it yet. It is not given it again, also if the Velero object is
+    /// gone by now.
+    pub fn was_given(&self, key: &Key) -> bool {
+        self.given.contains(key)
+    }
+
+    /// A request shows that Velero was given it, or is gone.
+    pub fn note_shown(&mut self, key: &Key) {
+        self.given.remove(key);
     }
 
     /// Whether a request waits for its turn.

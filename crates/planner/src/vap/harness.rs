@@ -106,20 +106,45 @@ impl Ask {
 
     /// Whether the policy lets the request pass.
     pub(crate) fn passes(&self, policy: &ValidatingAdmissionPolicy) -> bool {
+        let Some(words) = self.words(policy) else { return true };
+        let mut demands = policy.spec.iter().flat_map(|spec| spec.validations.iter().flatten());
+        demands.all(|one| self.is_true(&one.expression, &words, true))
+    }
+
+    /// Whether the policy refuses the request for these demands alone, by words of their messages. All demands have to be
+    /// met, so with these switched off the request would pass, and with any one of them left it would not: the attack is a
+    /// good one, and nothing but these stands in its way.
+    pub(crate) fn is_refused_only_by(&self, policy: &ValidatingAdmissionPolicy, demands: &[&str]) -> bool {
+        let unmet = self.unmet(policy);
+        let says = |message: &String, words: &&str| message.contains(*words);
+        unmet.iter().all(|message| demands.iter().any(|words| says(message, words)))
+            && demands.iter().all(|words| unmet.iter().any(|message| says(message, words)))
+    }
+
+    /// The messages of the demands that the request does not meet; none if the policy is not about it.
+    pub(crate) fn unmet(&self, policy: &ValidatingAdmissionPolicy) -> Vec<String> {
         let spec = policy.spec.clone().unwrap();
+        let Some(words) = self.words(policy) else { return Vec::new() };
+        let demands = spec.validations.into_iter().flatten();
+        let unmet = demands.filter(|one| !self.is_true(&one.expression, &words, true));
+        unmet.map(|one| one.message.unwrap_or_default()).collect()
+    }
+
+    /// The variables of a policy; none if the policy is not about the request.
+    fn words(&self, policy: &ValidatingAdmissionPolicy) -> Option<HashMap<String, Answer>> {
+        let spec = policy.spec.as_ref().unwrap();
         let no_words = HashMap::new();
         // In match conditions the API server knows no namespace.
-        let applies =
-            spec.match_conditions.iter().flatten().all(|one| self.is_true(&one.expression, &no_words, false));
-        if !applies {
-            return true;
+        let mut conditions = spec.match_conditions.iter().flatten();
+        if !conditions.all(|one| self.is_true(&one.expression, &no_words, false)) {
+            return None;
         }
         let mut words = HashMap::new();
         for variable in spec.variables.iter().flatten() {
             let value = self.answer(&variable.expression, &words, true);
             words.insert(variable.name.clone(), value);
         }
-        spec.validations.iter().flatten().all(|one| self.is_true(&one.expression, &words, true))
+        Some(words)
     }
 
     fn is_true(&self, expression: &str, words: &HashMap<String, Answer>, with_namespace: bool) -> bool {

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use api::Kind;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use planner::Object;
 use planner::install::{CONTROLLER, Part, SERVICE_ACCOUNT, Settings};
 use serde_json::{Value, json};
@@ -16,6 +17,8 @@ use super::olm_format::problems;
 pub(crate) const PACKAGE: &str = "nacre";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const CHANNEL: &str = "alpha";
+/// What catalogs show. Without one, OLM's library does not accept the bundle for OperatorHub.
+const ICON: &str = include_str!("../../../../docs/icon.svg");
 /// OLM gives it another: it installs everything into the namespace of the subscription.
 const NAMESPACE: &str = "__namespace__";
 /// Files of the bundle, by their path in it.
@@ -123,7 +126,7 @@ fn service_version(controller: &[Object], settings: &Settings) -> Value {
             "maintainers": [{"name": "nacre", "email": "maintainers@nacre.dev"}],
             "provider": {"name": "nacre", "url": "https://nacre.dev"},
             "links": [{"name": "nacre", "url": "https://nacre.dev"}],
-            "icon": [],
+            "icon": [{"mediatype": "image/svg+xml", "base64data": STANDARD.encode(ICON)}],
             // Requests are in all namespaces. Only so does OLM not aggregate roles of its own, which would let viewers read
             // download links.
             "installModes": [

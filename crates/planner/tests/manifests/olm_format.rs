@@ -72,7 +72,7 @@ fn of_version(csv: &Value, found: &mut Complaints) {
         found
             .unless(!spec[field].as_str().unwrap_or_default().is_empty(), format!("spec.{field} is missing"));
     }
-    for field in ["keywords", "maintainers", "links"] {
+    for field in ["keywords", "maintainers", "links", "icon"] {
         let is_there = spec[field].as_array().is_some_and(|list| !list.is_empty());
         found.unless(is_there, format!("spec.{field} is missing"));
     }

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::accepted::{self, Made, Source};
+use crate::arbitrary::OWN;
 use crate::{arbitrary, lint};
 
 /// Enough to meet every field in company of every other.
@@ -73,8 +74,10 @@ fn unchecked(field: &str, spec: &Value, decide: impl FnOnce(&Value) -> Option<Ma
     Some(made)
 }
 
+/// B5
+/// B6
 #[test]
-fn a_field_of_a_restore_that_nobody_looks_at_is_found() {
+fn b5_b6_a_field_of_a_restore_that_nobody_looks_at_is_found() {
     for field in [
         "scheduleName",
         "includedNamespaces",
@@ -97,8 +100,11 @@ fn a_field_of_a_restore_that_nobody_looks_at_is_found() {
     }
 }
 
+/// B2
+/// B5
+/// B6
 #[test]
-fn a_field_of_a_backup_that_nobody_looks_at_is_found() {
+fn b2_b5_b6_a_field_of_a_backup_that_nobody_looks_at_is_found() {
     for field in [
         "includedNamespaces",
         "excludedNamespaces",
@@ -119,6 +125,27 @@ fn a_field_of_a_backup_that_nobody_looks_at_is_found() {
         let found = backups(|spec, enforced| unchecked(field, spec, |rest| accepted::backup(rest, enforced)));
         assert!(found.is_err(), "{field} was passed on and nothing was found");
     }
+}
+
+/// B1
+#[test]
+fn b1_an_init_hook_that_is_passed_on_is_found() {
+    let found = restores(|spec, enforced, source| {
+        let hooks = spec["hooks"]["resources"].as_array().into_iter().flatten();
+        let commands = hooks.filter_map(|hook| hook["postHooks"].as_array()).flatten();
+        let init: Vec<&Value> = commands.filter(|command| !command["init"].is_null()).collect();
+        let mut rest = spec.clone();
+        rest.as_object_mut()?.remove("hooks");
+        let mut made = accepted::restore(&rest, enforced, source)?;
+        if !init.is_empty() {
+            // Everything else about it is as it should be.
+            made.object["spec"]["hooks"] =
+                json!({"resources": [{"name": "x", "includedNamespaces": [OWN], "postHooks": init}]});
+        }
+        Some(made)
+    });
+    let found = found.expect_err("nobody noticed");
+    assert!(found.contains("an init hook"), "{found}");
 }
 
 #[test]

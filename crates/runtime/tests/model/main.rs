@@ -104,5 +104,5 @@ fn one_backup_at_a_time() {
 
 #[test]
 fn short_backups_where_the_policy_says_nothing() {
-    all_is_well(setups::turns_of_short_jobs(), [900, 900]);
+    all_is_well(setups::turns_of_short_jobs(), [10_000, 10_000]);
 }

@@ -57,6 +57,7 @@ fn deleting_with_data_goes_through_velero() {
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
     create DeleteBackupRequest velero/shop-daily-<1>-1
+    event Normal DeletionRequested: Velero was asked to delete the backup with its data, and it was not recorded who asked
     ");
     assert!(world.has("nab shop/daily"), "the request goes when the Backup is gone, not before");
     let request = world.velero_begins_deleting();
@@ -121,6 +122,7 @@ fn restores_from_it_go_too_and_others_stay() {
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
     delete NonAdminRestore shop/from-daily
     create DeleteBackupRequest velero/shop-daily-<1>-1
+    event Normal DeletionRequested: Velero was asked to delete the backup with its data, and it was not recorded who asked
     delete Restore velero/shop-from-d-p-<r1>
     release NonAdminRestore shop/from-daily
     event Normal RestoreDeleted: the restore is gone
@@ -170,6 +172,7 @@ fn both_at_once_delete_the_data() {
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
     create DeleteBackupRequest velero/shop-daily-<1>-1
+    event Normal DeletionRequested: Velero was asked to delete the backup with its data, and it was not recorded who asked
     ");
     world.velero_deletes();
     assert_snapshot!(world.trace(), @r"
@@ -308,6 +311,7 @@ fn a_request_that_lost_its_finalizer_and_is_held_by_somebody_else_is_deleted_wit
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
     create DeleteBackupRequest velero/shop-daily-<1>-1
+    event Normal DeletionRequested: Velero was asked to delete the backup with its data, and it was not recorded who asked
     ");
     world.velero_deletes();
     world.settle();

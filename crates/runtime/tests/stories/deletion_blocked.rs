@@ -49,6 +49,7 @@ fn a_backup_that_still_runs() {
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed 1/2 request=unseen
     create DeleteBackupRequest velero/shop-daily-<1>-1
+    event Normal DeletionRequested: Velero was asked to delete the backup with its data, and it was not recorded who asked
     ");
     ends_well(&mut world);
 }
@@ -65,6 +66,7 @@ fn a_location_that_is_read_only_for_a_while() {
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
     create DeleteBackupRequest velero/shop-daily-<1>-1
+    event Normal DeletionRequested: Velero was asked to delete the backup with its data, and it was not recorded who asked
     ");
     ends_well(&mut world);
 }
@@ -195,6 +197,7 @@ fn a_refusal_for_a_reason_nobody_could_see() {
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Deleting request=unseen
     create DeleteBackupRequest velero/shop-daily-<1>-2
+    event Normal DeletionRequested: Velero was asked to delete the backup with its data, and it was not recorded who asked
     ");
     ends_well(&mut world);
 }

@@ -79,16 +79,58 @@ fn the_clusters_own_storage_opens_with_the_policy() {
     let mut world = World::with(&["shop"]);
     world.apply(nab("shop/daily"));
     completes(&mut world, "shop-daily-<1>");
-    world.apply(nadr("shop/log", "BackupLog", "daily"));
+    world.apply(nadr("shop/how", "BackupResults", "daily"));
     world.apply(nadr("shop/all", "BackupContents", "daily"));
     world.settle();
     assert!(world.names(Kind::DownloadRequest).is_empty());
     world.policy(|policy| policy.downloads.platform_storage = Downloads::Logs);
     world.settle();
-    assert_eq!(world.get(&only(&world))["spec"]["target"]["kind"], "BackupLog");
+    assert_eq!(world.get(&only(&world))["spec"]["target"]["kind"], "BackupResults");
     world.policy(|policy| policy.downloads.platform_storage = Downloads::All);
     world.settle();
     assert_eq!(world.names(Kind::DownloadRequest).len(), 2);
+}
+
+/// Without any policy: no link, and what the log says about the namespace.
+#[test]
+fn logs_in_the_clusters_own_storage_are_read_by_nacre() {
+    let mut world = World::with(&["shop", "office"]);
+    world.apply(nab("shop/daily"));
+    completes(&mut world, "shop-daily-<1>");
+    world.apply(nar("shop/again", "daily"));
+    completes(&mut world, "shop-again-p-<r1>");
+    for (request, kind, of, field) in
+        [("log", "BackupLog", "daily", "backup"), ("how", "RestoreLog", "again", "restore")]
+    {
+        world.apply(nadr(&format!("shop/{request}"), kind, of));
+        world.settle();
+        let request = format!("nadr shop/{request}");
+        assert_eq!(world.condition(&request, "Processed"), "Unknown/BeingRead: nacre reads the log");
+        let velero = world.velero_name(&format!("{} shop/{of}", if of == "daily" { "nab" } else { "nar" }));
+        let log = format!(
+            "level=info msg=one name=prices namespace=shop\nlevel=info msg=two name=plans namespace=office\n\
+             level=warning msg=three {field}=velero/{velero}\nlevel=warning msg=four {field}=velero/other\n"
+        );
+        world.nacre_reads_log(&request, &log);
+        world.settle();
+        let status = world.get(&request)["status"].clone();
+        let lines = ["level=info msg=one namespace=shop name=prices", "level=warning msg=three"];
+        assert_eq!(status["log"], json!({"lines": lines, "leftOut": 2}));
+        assert_eq!(
+            (&status["phase"], &status["conditions"][0]["status"]),
+            (&json!("Created"), &json!("True"))
+        );
+        assert!(world.names(Kind::DownloadRequest).is_empty(), "nobody gets a link");
+    }
+    // It is silent until its time is over, and then it goes.
+    world.trace();
+    world.pass(Duration::from_mins(9));
+    assert_eq!(world.trace(), "");
+    world.pass(Duration::from_mins(2));
+    assert_snapshot!(world.trace(), @r"
+    delete NonAdminDownloadRequest shop/how
+    delete NonAdminDownloadRequest shop/log
+    ");
 }
 
 #[test]

@@ -179,6 +179,7 @@ fn two_requests_for_one_backup_do_not_fight() {
     assert_snapshot!(world.trace(), @r"
     status NonAdminBackup victim/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
     create DeleteBackupRequest velero/victim-daily-<1>-1
+    event Normal DeletionRequested: Velero was asked to delete the backup with its data, and it was not recorded who asked
     ");
     world.velero_deletes();
     world.settle();

@@ -111,8 +111,9 @@ fn x6_a_restore_that_velero_does_not_finish_is_ended() {
     assert_snapshot!(world.get("nar shop/twice")["status"]["veleroRestore"]["status"]["failureReason"], @r#""ended by nacre: Velero did not finish it within 30m, which the policy allows (restore.fromTenantStorage.finalizeTimeout); what was restored before is there""#);
 }
 
+/// X6
 #[test]
-fn a_restore_is_left_to_velero_from_the_administrators_storage_and_where_the_policy_sets_no_limit() {
+fn x6_a_restore_is_left_to_velero_from_the_administrators_storage_and_where_the_policy_sets_no_limit() {
     let mut world = World::with(&["shop"]);
     world.apply(nab("shop/daily"));
     world.settle();

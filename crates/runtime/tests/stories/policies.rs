@@ -114,6 +114,11 @@ fn b2_hooks_can_be_forbidden() {
     world.policy(|policy| policy.backup.forbid_hooks = true);
     world.apply(nab_with("shop/daily", json!({"hooks": {"resources": [{"name": "flush"}]}})));
     assert_snapshot!(accepted(&mut world), @"False/InvalidBackupSpec: spec.backupSpec.hooks: the administrator does not allow hooks; leave the field out");
+    // The planted weakness: where the policy allows hooks, the same one reaches Velero.
+    let mut lax = World::with(&["shop"]);
+    lax.apply(nab_with("shop/daily", json!({"hooks": {"resources": [{"name": "flush"}]}})));
+    lax.settle();
+    assert_eq!(lax.get("backup shop-daily-<1>")["spec"]["hooks"]["resources"][0]["name"], "flush");
     world.apply(nab_with("shop/daily", json!({"hooks": {"resources": []}})));
     assert_snapshot!(accepted(&mut world), @"True/BackupAccepted: the backup is allowed");
 

@@ -282,7 +282,7 @@ fn restores_beyond_the_limit_at_a_time_wait_and_others_pass() {
         world.settle();
         assert_eq!(given(&world)[1], "New", "its volumes are still being restored");
         world.velero_completes(&velero);
-        world.settle();
+        world.pass(Duration::from_secs(2));
         assert_eq!(given(&world), ["Created"; 3], "{in_flight:?}");
         assert_eq!(world.condition("nar shop/s", "WaitingForTurn"), "/: ");
     }

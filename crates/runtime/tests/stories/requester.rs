@@ -496,6 +496,17 @@ fn anybody_who_may_delete_the_request_may_delete_the_data_unless_the_policy_says
 }
 
 #[test]
+fn a_deletion_has_an_event_although_nobody_recorded_who_asked() {
+    let mut world = completed();
+    world.trace();
+    world.edit("nab shop/daily", json!({"spec": {"deleteBackup": true}}));
+    let trace = world.trace();
+    let event = "event Normal DeletionRequested: Velero was asked to delete the backup with its data, and it was not \
+                 recorded who asked";
+    assert!(trace.contains(event), "{trace}");
+}
+
+#[test]
 fn an_event_says_who_asked_and_what_was_left_out() {
     let mut world = completed();
     world.may("eve", EDIT);

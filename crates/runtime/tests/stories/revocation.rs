@@ -192,3 +192,23 @@ fn f7_after_a_day_without_nacre_everything_starts_once() {
         "a second time changes nothing"
     );
 }
+
+#[test]
+fn f7_with_neither_limit_nor_queue_everything_would_start_at_once() {
+    let started = |limited: bool| {
+        let mut world = World::with(&["shop"]);
+        world.stop_recording();
+        world.hand_over_at_once();
+        if limited {
+            world.policy(|policy| policy.backup.max_active_per_namespace = Some(2));
+        }
+        for number in 0..20 {
+            world.apply(nab(&format!("shop/b{number:02}")));
+        }
+        world.jump(Duration::from_hours(24));
+        world.restart();
+        world.settle();
+        world.names(Kind::Backup).len()
+    };
+    assert_eq!((started(true), started(false)), (2, 20), "the second is the planted weakness");
+}

@@ -215,10 +215,10 @@ fn nine_everything_in_the_open() {
     world.apply(nab("shop/daily"));
     world.settle();
     finish(&mut world, "nab shop/daily");
-    let target = json!({"spec": {"target": {"kind": "BackupLog", "name": "daily"}}});
-    world.apply(object(Kind::NonAdminDownloadRequest, "shop/log", target));
+    let target = json!({"spec": {"target": {"kind": "BackupResults", "name": "daily"}}});
+    world.apply(object(Kind::NonAdminDownloadRequest, "shop/how", target));
     world.settle();
-    nine.shows(0, &world, "nadr shop/log", "NonAdminBackupStorageLocationNotUsed");
+    nine.shows(0, &world, "nadr shop/how", "NonAdminBackupStorageLocationNotUsed");
     nine.apply(&mut world);
     assert_eq!(world.names(Kind::DownloadRequest).len(), 1, "Velero makes a link");
     let copies = world.names(Kind::Backup).into_iter().filter(|name| name.starts_with("shop/")).count();

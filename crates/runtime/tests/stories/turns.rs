@@ -110,11 +110,60 @@ fn what_waits_is_accepted_and_not_queued_and_costs_one_write_more() {
     event Normal BackupStarted: Velero has started the backup
     hold NonAdminBackup shop/c
     create Backup velero/shop-c-<3>
-    status NonAdminBackup shop/c Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=2
-    event Normal BackupScheduled: Velero was given the backup as shop-c-<3>
     status NonAdminBackup shop/a Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=0 velero=Completed
     event Normal BackupCompleted: the backup is complete
     ");
+}
+
+/// `shop/c` waits, and its turn comes.
+fn turn_of_c_comes() -> World {
+    let mut world = World::with(&["shop"]);
+    ask(&mut world, &FLOOD[..3]);
+    let name = world.velero_name("nab shop/a");
+    world.velero_starts(&name);
+    world.velero_completes(&name);
+    world.trace();
+    world.settle();
+    assert_eq!(handed_over(&world), ["shop-a", "shop-b", "shop-c"]);
+    world
+}
+
+fn writes_about_c(trace: &str) -> String {
+    let lines = trace.lines().filter(|line| line.contains("shop/c") && line.starts_with("status"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn one_write_shows_that_velero_was_given_it_and_what_velero_reports_a_moment_later() {
+    let mut world = turn_of_c_comes();
+    let name = world.velero_name("nab shop/c");
+    world.velero_starts(&name);
+    world.settle();
+    assert_snapshot!(writes_about_c(&world.trace()), @"status NonAdminBackup shop/c Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=1 velero=InProgress");
+}
+
+#[test]
+fn a_request_shows_that_velero_was_given_it_although_velero_is_silent() {
+    let mut world = turn_of_c_comes();
+    assert_eq!(writes_about_c(&world.trace()), "");
+    world.pass(Duration::from_secs(2));
+    assert_snapshot!(writes_about_c(&world.trace()), @"status NonAdminBackup shop/c Created Accepted=True/BackupAccepted Queued=True/BackupScheduled queue=2");
+}
+
+#[test]
+fn velero_is_not_given_a_request_again_that_never_showed_that_it_was() {
+    let mut world = turn_of_c_comes();
+    let name = world.velero_name("nab shop/c");
+    world.delete(&format!("backup {name}"));
+    world.settle();
+    world.pass(Duration::from_mins(1));
+    assert_eq!(handed_over(&world), ["shop-a", "shop-b", "shop-c"]);
+    assert!(world.condition("nab shop/c", "Accepted").contains("is not made again"), "{}", world.trace());
+    // Another request of this name is another one.
+    world.delete("nab shop/c");
+    world.settle();
+    ask(&mut world, &["shop/c"]);
+    assert_eq!(handed_over(&world), ["shop-a", "shop-b", "shop-c", "shop-c"]);
 }
 
 #[test]
@@ -521,7 +570,7 @@ fn an_estimate_that_the_crd_drops_is_not_written_again() {
         let dropped = json!({"estimatedStart": null, "earliestStart": null, "latestStart": null});
         world.forge_status(request, json!({"queueInfo": dropped}));
     }
-    world.settle();
+    world.pass(Duration::from_secs(2));
     let before = world.writes();
     world.pass(Duration::from_hours(3));
     world.refresh_positions();

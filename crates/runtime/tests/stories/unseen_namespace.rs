@@ -63,10 +63,7 @@ fn every_kind_of_request_reports_it_once_and_goes_on_by_itself() {
     True/ScheduleAccepted: the schedule is allowed
     False/BslSpecValidation: spec.backupStorageLocationSpec.credential: is missing; name a Secret of this namespace and the key in it
     ");
-    assert_eq!(
-        world.get("nadr shop/log")["status"]["conditions"][0]["type"],
-        "NonAdminBackupStorageLocationNotUsed"
-    );
+    assert_eq!(world.condition("nadr shop/log", "Processed"), "Unknown/BeingRead: nacre reads the log");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use api::Kind;
 use jiff::Timestamp;
+use planner::results::{self, OwnLines, Results};
 use planner::state::Moment;
 use planner::{Key, Policy, State};
 use serde_json::{Value, json};
@@ -109,6 +110,21 @@ impl World {
     /// nacre reads that Velero has a VolumeSnapshotLocation, or none.
     pub(crate) fn velero_takes_native_snapshots(&mut self, takes: bool) {
         let affected = self.nacre.runtime.state.set_takes_native_snapshots(takes);
+        self.nacre.runtime.work.enqueue(affected);
+    }
+
+    /// nacre has read this log for a request. Reading is nothing that a replay knows of.
+    pub(crate) fn nacre_reads_log(&mut self, request: &str, log: &str) {
+        self.stop_recording();
+        let key = self.found(request);
+        let state = &mut self.nacre.runtime.state;
+        assert_eq!(state.unread_results(""), std::slice::from_ref(&key));
+        let file = results::file(state, &key).expect("a file that nacre may read");
+        let velero = file.velero_objects(ADMIN);
+        let mut own = OwnLines::new(&key.namespace, &velero, |name| state.namespace(name).is_some());
+        log.lines().for_each(|line| own.add(line.as_bytes()));
+        let read = own.finish().expect("a log");
+        let affected = state.set_results(&key, Results::Log(read.into()));
         self.nacre.runtime.work.enqueue(affected);
     }
 

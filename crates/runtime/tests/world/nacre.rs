@@ -291,6 +291,14 @@ impl World {
         Some(short(&unfinished.0.name))
     }
 
+    /// The chore that sets Velero's queue of backups going again. Returns which one it made ready.
+    pub(crate) fn restart_queue(&mut self) -> Option<String> {
+        self.nacre.runtime.state.set_now(self.now);
+        let refused = planner::backup::standstill(&self.nacre.runtime.state)?;
+        self.patch_all(std::slice::from_ref(&refused));
+        Some(short(&refused.0.name))
+    }
+
     fn patch_all(&mut self, patches: &[(planner::Target, serde_json::Value)]) -> usize {
         for (target, body) in patches {
             let object = format!("{} {}/{}", target.kind.name(), target.namespace, target.name);

@@ -26,6 +26,8 @@ const ENDLESS: usize = 20_000;
 const FAULTS: u32 = 4;
 /// How many short requeues there may be before nacre counts as idle.
 const MOMENTS: u32 = 3;
+/// By then everything that waits for a first report of Velero shows that Velero has it.
+const MOMENT: Duration = Duration::from_secs(3);
 
 /// The recorded operations from outside. A copy of a world has none.
 #[derive(Default)]
@@ -109,7 +111,7 @@ impl Drop for World {
             return;
         }
         let mut calm = self.clone();
-        calm.rest();
+        calm.rest_for(MOMENT);
         let expected = (end(&calm), calm.made_for.clone());
         let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
         let single = number("NACRE_FAULT_SEED");
@@ -162,7 +164,7 @@ impl Player {
                 }
             }
         }
-        self.rest()
+        self.rest_for(MOMENT)
     }
 
     fn perform(&mut self, op: &Op) -> Result<(), String> {

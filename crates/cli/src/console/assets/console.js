@@ -97,6 +97,8 @@ function follow() {
   source.addEventListener("open", () => { if (opened) refresh(); opened = true; });
   // There is nothing more to come, or not for this person: without this the browser would ask for ever.
   source.addEventListener("over", () => { source.close(); refresh(); });
+  // The browser connects again by itself, unless the server refuses: then the page says why, such as that the session is over.
+  source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) refresh(); });
   source.addEventListener("progress", (event) => {
     const { sentence, done, total } = JSON.parse(event.data);
     const text = document.querySelector("#sentence");

@@ -1,11 +1,14 @@
 //! The administrators' pages. Whether somebody is one, the API server decides.
 
 use anyhow::{Result, anyhow};
-use axum::{extract::Path, response::Response};
+use axum::{
+    extract::{Path, Query},
+    response::Response,
+};
 use maud::{Markup, html};
 use planner::location::review::Word;
 
-use super::{Failed, Place, Refused, framed, object_name, quoted, see};
+use super::{Cursor, Failed, Place, Refused, framed, next_page, object_name, quoted, see};
 use crate::{
     console::{
         html::{page, table, table_with_actions},
@@ -19,6 +22,9 @@ use crate::{
     usage,
 };
 
+/// So many requests are named that another policy would refuse.
+const REFUSED: usize = 500;
+
 async fn show(person: &Person, title: &str, here: &str, command: &str, main: &Markup) -> Response {
     framed(person, place(title, here, command), &html! { h1 { (title) } (main) }).await
 }
@@ -27,24 +33,45 @@ fn place<'a>(title: &'a str, here: &'a str, command: &str) -> Place<'a> {
     Place { title, namespace: None, admin: Some(here), command: command.to_owned() }
 }
 
-fn rows(found: &Table, label: &str, nothing: &str) -> Markup {
-    html! {
-        @if found.is_empty() { div.card { p { (nothing) } } }
-        @else { (table(found, label, |_| None)) }
+/// A table of the whole cluster, a page at a time.
+struct Paged<'a> {
+    found: &'a Table,
+    label: &'a str,
+    /// What is shown if there is nothing.
+    nothing: &'a str,
+    /// Which of the administrators' pages it is.
+    here: &'a str,
+    from: &'a Cursor,
+}
+
+impl Paged<'_> {
+    /// With links, and what can be done about each row, if anything.
+    fn show(&self, link: impl Fn(&[Cell]) -> Option<(usize, String)>, actions: &[Markup]) -> Markup {
+        let rows = self.from.rows();
+        let actions = &actions[rows.start.min(actions.len())..rows.end.min(actions.len())];
+        let remaining = self.found.len().saturating_sub(rows.end);
+        html! {
+            @if self.found.is_empty() { div.card { p { (self.nothing) } } }
+            @else { (table_with_actions(&self.found.part(rows), self.label, link, actions)) }
+            @if remaining > 0 {
+                @let to = format!("/admin/{}?{}", self.here, self.from.next_rows());
+                (next_page(&to, u64::try_from(remaining).unwrap_or(u64::MAX)))
+            }
+        }
     }
 }
 
-pub(in crate::console) async fn requests(person: Person) -> Result<Response, Failed> {
+pub(in crate::console) async fn requests(
+    person: Person,
+    Query(from): Query<Cursor>,
+) -> Result<Response, Failed> {
     let found = Box::pin(request::list::look(&person.session)).await?;
-    let main = html! {
-        @if found.is_empty() { div.card { p { "No namespace asks for storage of its own." } } }
-        @else {
-            (table(&found, "Requests for storage", |row| {
-                let (namespace, location) = (row.first()?.text(), row.get(1)?.text());
-                Some((1, format!("/admin/requests/{namespace}/{location}")))
-            }))
-        }
+    let link = |row: &[Cell]| {
+        let (namespace, location) = (row.first()?.text(), row.get(1)?.text());
+        Some((1, format!("/admin/requests/{namespace}/{location}")))
     };
+    let (label, nothing) = ("Requests for storage", "No namespace asks for storage of its own.");
+    let main = Paged { found: &found, label, nothing, here: "requests", from: &from }.show(link, &[]);
     Ok(show(&person, "Requests for storage", "requests", "kubectl nacre request list", &main).await)
 }
 
@@ -115,14 +142,18 @@ pub(in crate::console) async fn decide(
     match Box::pin(decide::one(&person.session, &name, word, version, reason)).await {
         Ok(()) => Ok(see(&back)),
         Err(error) => {
-            let command = format!("kubectl nacre request {verb} {name} --resource-version {version}");
+            let reason = reason.map(|reason| format!(" --reason {}", quoted(reason))).unwrap_or_default();
+            let command = format!("kubectl nacre request {verb} {name} --resource-version {version}{reason}");
             let refused = Refused { title: "Nothing was decided", back: &back, command: &command };
             refused.show(person, place(&name, "requests", ""), &error).await
         }
     }
 }
 
-pub(in crate::console) async fn queue(person: Person) -> Result<Response, Failed> {
+pub(in crate::console) async fn queue(
+    person: Person,
+    Query(from): Query<Cursor>,
+) -> Result<Response, Failed> {
     let session = &person.session;
     let (found, backups, restores) = tokio::join!(
         Box::pin(queue::list::look(session)),
@@ -143,13 +174,15 @@ pub(in crate::console) async fn queue(person: Person) -> Result<Response, Failed
         let (kind, namespace, name) = (row.first()?.text(), row.get(2)?.text(), row.get(3)?.text());
         (namespace != "-").then(|| (3, format!("/ns/{namespace}/{kind}s/{name}")))
     };
+    let nothing = "Nothing runs or waits.";
+    let shown = Paged { found: &found, label: "Queue", nothing, here: "queue", from: &from };
+    let shown = shown.show(link, &buttons);
     let main = html! {
-        @if entries.is_empty() { div.card { p { "Nothing runs or waits." } } }
-        @else if buttons.is_empty() { (table(&found, "Queue", link)) }
+        @if buttons.is_empty() { (shown) }
         @else {
             form method="post" action="/admin/queue" {
                 input type="hidden" name="csrf" value=(person.csrf);
-                (table_with_actions(&found, "Queue", link, &buttons))
+                (shown)
                 label for="reason" { "Reason " span.hint { "the owners of the namespace see it in an Event" } }
                 input type="text" id="reason" name="reason" autocomplete="off";
             }
@@ -196,9 +229,13 @@ fn kind_of(kind: &str) -> Option<queue::mark::Kind> {
     }
 }
 
-pub(in crate::console) async fn usage(person: Person) -> Result<Response, Failed> {
+pub(in crate::console) async fn usage(
+    person: Person,
+    Query(from): Query<Cursor>,
+) -> Result<Response, Failed> {
     let found = Box::pin(usage::look(&person.session)).await?;
-    let main = rows(&found, "Usage by namespace", "No namespace uses anything.");
+    let (label, nothing) = ("Usage by namespace", "No namespace uses anything.");
+    let main = Paged { found: &found, label, nothing, here: "usage", from: &from }.show(|_| None, &[]);
     Ok(show(&person, "Usage", "usage", "kubectl nacre usage -A --sort-by bytes", &main).await)
 }
 
@@ -229,7 +266,7 @@ fn trial_form(person: &Person, text: &str) -> Markup {
 pub(in crate::console) async fn try_policy(posted: Posted) -> Result<Response, Failed> {
     let person = &posted.person;
     let text = posted.text("policy");
-    let (problems, usable) = policy::check::problems("the policy", text);
+    let (problems, usable) = policy::check::look(text);
     let title = "Another policy";
     let tried = if usable { Some(Box::pin(policy::trial::look(&person.session, text)).await?) } else { None };
     let main = html! {
@@ -240,11 +277,19 @@ pub(in crate::console) async fn try_policy(posted: Posted) -> Result<Response, F
             Some(trial) if trial.newly_refused() == 0 => p.notice.good { "This policy " (policy::trial::sentence(trial)) ": none that is accepted now." },
             Some(trial) => p.notice.warning { "This policy " (policy::trial::sentence(trial)) "." },
         }
-        section { h2 { "Check" } pre tabindex="0" { (problems.trim_end()) } }
+        @if !problems.is_empty() {
+            section { h2 { "Problems of its text" } (table(&problems, "Problems of its text", |_| None)) }
+        }
         @if let Some(trial) = &tried {
             @let found = policy::trial::table(trial);
             @if !found.is_empty() {
-                section { h2 { "Would be refused" } (table(&found, "Would be refused", |_| None)) }
+                section {
+                    h2 { "Would be refused" }
+                    (table(&found.part(0..REFUSED), "Would be refused", |_| None))
+                    @if found.len() > REFUSED {
+                        p.hint { "These are the first " (REFUSED) " of " (found.len()) ". The command below lists all of them." }
+                    }
+                }
             }
             p.hint { "As if each were sent now. What is finished stays as it is; limits on numbers are not counted." }
         }
@@ -255,12 +300,17 @@ pub(in crate::console) async fn try_policy(posted: Posted) -> Result<Response, F
 }
 
 /// Who can start, change or delete a migration, and how they come to that.
-pub(in crate::console) async fn migration(person: Person) -> Result<Response, Failed> {
+pub(in crate::console) async fn migration(
+    person: Person,
+    Query(from): Query<Cursor>,
+) -> Result<Response, Failed> {
     let (found, remarks) = Box::pin(live_migration::who_can::look(&person.session)).await?;
+    let (label, nothing) = ("Who can migrate", "Nobody can migrate.");
+    let shown = Paged { found: &found, label, nothing, here: "migration", from: &from }.show(|_| None, &[]);
     let main = html! {
         p.lead { "Everybody who can start, change or delete a live migration of a virtual machine, and every step of the way there." }
         @for remark in &remarks { p.notice.warning { (remark) } }
-        (rows(&found, "Who can migrate", "Nobody can migrate."))
+        (shown)
     };
     Ok(show(&person, "Who can migrate", "migration", "kubectl nacre migration who-can -A -o wide", &main)
         .await)

@@ -11,17 +11,18 @@ use maud::{Markup, html};
 use planner::backup::fixed;
 
 use super::{
-    Cursor, Failed, Place, Refused, again, files, flags, framed, given, in_shell, live_link, more,
-    newest_first, object_name, quoted, see, storage, what_would_happen,
+    Cursor, Failed, List, NewObject, Place, files, flags, framed, given, object_name, storage,
+    what_would_happen,
 };
 use crate::{
     backup,
     connect::Session,
     console::{
-        html::{self, ago, class, page},
+        html::{self, ago, class, page, with_times},
         person::{Person, Posted, may},
     },
     describe, explain,
+    list::Found,
     live::{Moment, ShowsProgress},
     location::known::Known,
     progress::{End, RequestProgress, State},
@@ -30,39 +31,40 @@ use crate::{
     warnings,
 };
 
+const LIST: List = List {
+    path: "/backups",
+    title: "Backups",
+    command: ("backup get", ""),
+    new: ("/new-backup", "Back up now"),
+    nothing: "There are no backups in this namespace yet.",
+    first: "The first one takes a minute",
+};
+
 pub(in crate::console) async fn list(
     person: Person,
     Path(namespace): Path<String>,
     Query(from): Query<Cursor>,
 ) -> Result<Response, Failed> {
-    let session = person.at(&namespace)?;
-    let (found, can) = tokio::join!(
-        newest_first::<NonAdminBackup>(&session, &from),
-        may(&session, "create", "nonadminbackups", &namespace),
-    );
-    let found = found?;
-    let now = Timestamp::now();
-    let items = &found.found.items;
-    let watch = from.is_first().then(|| live_link::<NonAdminBackup>(&namespace, &found.version));
-    let main = html! {
-        div id="live" data-watch=[watch] {
-            h1 { "Backups" }
-            @if can { div.actions { a.button href={ "/ns/" (namespace) "/new-backup" } { "Back up now" } } }
-            @if items.is_empty() {
-                div.card { p { "There are no backups in this namespace yet." }
-                    @if can { p { "The first one takes a minute: press " b { "Back up now" } "." } } }
-            }
-            ol.timeline {
-                @for (backup, unreadable) in items {
-                    (entry(&namespace, backup, unreadable.as_deref(), now, &format!("/ns/{namespace}/backups/")))
-                }
-            }
-            (more(&namespace, "/backups", &found))
-        }
+    let time_line = |found: &Found<NonAdminBackup>| {
+        time_line(&namespace, found, Timestamp::now(), &format!("/ns/{namespace}/backups/"))
     };
-    let command = format!("kubectl nacre backup get -n {namespace}");
-    let place = Place::of(&namespace, "/backups", "Backups", command);
-    Ok(framed(&person, place, &main).await)
+    LIST.show(&person, &namespace, &from, time_line).await
+}
+
+/// Backups, the newest first; `link` is where each leads.
+pub(super) fn time_line(
+    namespace: &str,
+    found: &Found<NonAdminBackup>,
+    now: Timestamp,
+    link: &str,
+) -> Markup {
+    html! {
+        ol.timeline {
+            @for (backup, unreadable) in &found.items {
+                (entry(namespace, backup, unreadable.as_deref(), now, link))
+            }
+        }
+    }
 }
 
 /// Whether there is something in a backup to be restored.
@@ -71,7 +73,7 @@ pub(super) fn is_restorable(progress: &RequestProgress<'_>) -> bool {
 }
 
 /// One backup on the time line.
-pub(super) fn entry(
+fn entry(
     namespace: &str,
     backup: &NonAdminBackup,
     unreadable: Option<&str>,
@@ -94,7 +96,7 @@ pub(super) fn entry(
                         span.quiet { "in " a href={ "/ns/" (namespace) "/locations/" (location) } { (location) } }
                     }
                 }
-                p { (unreadable.map_or_else(|| progress.detail(), str::to_owned)) }
+                p { (with_times(&unreadable.map_or_else(|| progress.detail(), str::to_owned))) }
             }
         }
     }
@@ -133,8 +135,12 @@ pub(in crate::console) async fn show(
         div id="live" data-watch=[watch] {
             p.crumbs { a href={ "/ns/" (namespace) "/backups" } { "Backups" } }
             (headline(name, &progress, &moment))
-            @if can && restorable {
-                div.actions { a.button href={ "/ns/" (namespace) "/restore/" (name) } { "Restore from this backup" } }
+            @if restorable {
+                div.actions {
+                    @let to = format!("/ns/{namespace}/restore/{name}");
+                    @if can { a.button href=(to) { "Restore from this backup" } }
+                    @else { a.button.second href=(to) { "See what is in it" } }
+                }
             }
             (page(&seen.page))
             @if can_download && restorable {
@@ -256,34 +262,27 @@ pub(in crate::console) async fn create(
     Path(namespace): Path<String>,
     posted: Posted,
 ) -> Result<Response, Failed> {
-    let person = &posted.person;
-    let session = person.at(&namespace)?;
+    let session = posted.person.at(&namespace)?;
     let flags = flags(posted.fields(), &FIELDS);
     let name = match posted.text("name") {
         "" => generated("backup", Timestamp::now()),
         name => name.to_owned(),
     };
-    let command = format!("kubectl nacre backup create {} -n {namespace}{}", quoted(&name), in_shell(&flags));
-    let back = posted.back(&format!("/ns/{namespace}/new-backup"));
-    let refused = Refused { title: "This backup was not created", back: &back, command: &command };
-    let place = || Place::of(&namespace, "/backups", "Back up", String::new());
-    let prepared = match backup::prepared(&session, name, &flags).await {
+    let new = NewObject::of(
+        &posted,
+        &namespace,
+        ("backup", "/backups"),
+        ("Back up", "/new-backup"),
+        (&name, &flags),
+    );
+    let prepared = match backup::prepared(&session, name.clone(), &flags).await {
         Ok(prepared) => prepared,
-        Err(error) => return refused.show(person, place(), &error).await,
+        Err(error) => return new.refused(&error).await,
     };
-    if posted.text("do") == "check" {
+    if new.is_check() {
         let explained = Box::pin(explain::of_new_backup(&session, prepared)).await?;
-        let again = again(&posted, &format!("/ns/{namespace}/backups"), "Back up", &back);
-        let passes = "This backup would pass. Fields that nacre or the administrators set are shown as such.";
-        let main = what_would_happen("backup", passes, &explained, &again);
-        let command = format!("{command} --dry-run=server");
-        return Ok(framed(person, Place { title: "What would happen", command, ..place() }, &main).await);
+        return Ok(new.checked(&what_would_happen(&explained), "Back up").await);
     }
-    match session.api::<NonAdminBackup>().create(&PostParams::default(), &prepared).await {
-        Ok(made) => {
-            let name = made.metadata.name.unwrap_or_default();
-            Ok(see(&format!("/ns/{namespace}/backups/{name}")))
-        }
-        Err(error) => refused.show(person, place(), &error.into()).await,
-    }
+    let made = session.api::<NonAdminBackup>().create(&PostParams::default(), &prepared).await;
+    new.created(made.map_err(Into::into)).await
 }

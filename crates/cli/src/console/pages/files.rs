@@ -24,7 +24,7 @@ use crate::{
         person::{Person, Posted, may_write_status},
         serve::{Console, Storage},
     },
-    download::Fetching,
+    download::{Fetching, Given, logs},
     list,
     location::known::Known,
 };
@@ -102,6 +102,12 @@ async fn send(
             let headers = [(header::CONTENT_TYPE, "application/gzip"), (header::CONTENT_DISPOSITION, &file)];
             Ok((headers, body).into_response())
         }
+        Ok(File::Text(text)) => {
+            let file = format!("attachment; filename=\"{name}-log.txt\"");
+            let headers =
+                [(header::CONTENT_TYPE, "text/plain; charset=utf-8"), (header::CONTENT_DISPOSITION, &file)];
+            Ok((headers, text).into_response())
+        }
         Ok(File::Link(url)) => {
             let main = html! {
                 h1 { (kind.1) " of " (name) }
@@ -139,6 +145,7 @@ fn command(kind: &str, name: &str, namespace: &str) -> String {
 /// What the browser gets.
 enum File {
     Bytes(Body),
+    Text(String),
     Link(String),
 }
 
@@ -150,7 +157,14 @@ async fn fetched(
     backup: Option<&str>,
 ) -> Fetched<File> {
     let passes_through = is_from_administrators(session, backup).await?;
-    let url = Fetching::default().url(session, kind, name).await?.context("it was interrupted; try again")?;
+    let given = Fetching::default().given(session, kind, name).await?;
+    let url = match given.context("it was interrupted; try again")? {
+        Given::Link(url) => url,
+        Given::Log(log) => {
+            let about = logs::about(&log, &session.namespace);
+            return Ok(File::Text(format!("# {about}\n{}", logs::text(&log))));
+        }
+    };
     if !url.starts_with("https://") && !url.starts_with("http://") {
         bail!("the answer is no link");
     }

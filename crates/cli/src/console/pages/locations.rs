@@ -5,17 +5,12 @@ use axum::{
     extract::{Path, Query},
     response::Response,
 };
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    ResourceExt as _,
-    api::{ListParams, PostParams},
-};
+use kube::api::{ListParams, PostParams};
 use maud::{Markup, html};
 
-use super::{
-    Cursor, Failed, List, Place, Refused, again, flags, framed, given, in_shell, object_name, quoted, see,
-    what_would_happen,
-};
+use super::{Cursor, Failed, List, NewObject, Place, flags, framed, given, object_name, what_would_happen};
 use crate::{
     connect::Session,
     console::{
@@ -37,27 +32,24 @@ const FIELDS: [(&str, &str); 6] = [
     ("mode", "--access-mode"),
 ];
 
+const LIST: List = List {
+    path: "/locations",
+    title: "Storage",
+    command: ("location get", ""),
+    new: ("/new-location", "Bring a bucket"),
+    nothing: "This namespace has no storage of its own: its backups are in the cluster's.",
+    first: "",
+};
+
 pub(in crate::console) async fn list(
     person: Person,
     Path(namespace): Path<String>,
     Query(from): Query<Cursor>,
 ) -> Result<Response, Failed> {
-    let session = person.at(&namespace)?;
-    let can = may(&session, "create", "nonadminbackupstoragelocations", &namespace).await;
-    let list = List {
-        path: "/locations",
-        title: "Storage",
-        command: format!("kubectl nacre location get -n {namespace}"),
-        actions: html! {
-            @if can { div.actions { a.button href={ "/ns/" (namespace) "/new-location" } { "Bring a bucket" } } }
-        },
-        nothing: html! {
-            p { "This namespace has no storage of its own: its backups are in the cluster's." }
-        },
-        is_live: false,
-        format: Format::Table,
+    let table = |found: &_| {
+        LIST.table(&namespace, &location::get::table(found, Format::Table, false, Timestamp::now()))
     };
-    list.show::<NonAdminBackupStorageLocation>(&person, &session, &from, location::get::table).await
+    LIST.show::<NonAdminBackupStorageLocation>(&person, &namespace, &from, table).await
 }
 
 pub(in crate::console) async fn show(
@@ -85,10 +77,14 @@ fn approval(name: &str, state: LocationState<'_>) -> Markup {
     headline(name, &state.cell(), state.word(), &state.detail(), &html! {})
 }
 
-/// The names of Secrets; none if the person may not list them. Their data is not asked for.
+/// More names than these are not offered: the name is written instead.
+const SECRETS: u32 = 500;
+
+/// The names of Secrets; none if the person may not list them, or there are too many. Their data is not asked for.
 async fn secrets(session: &Session) -> Option<Vec<String>> {
-    let found = session.api::<Secret>().list_metadata(&ListParams::default()).await.ok()?;
-    Some(found.items.iter().map(kube::ResourceExt::name_any).collect())
+    let found = session.api::<Secret>().list_metadata(&ListParams::default().limit(SECRETS)).await.ok()?;
+    let is_whole = found.metadata.continue_.is_none_or(|token| token.is_empty());
+    is_whole.then(|| found.items.iter().map(kube::ResourceExt::name_any).collect())
 }
 
 pub(in crate::console) async fn form(
@@ -139,7 +135,10 @@ pub(in crate::console) async fn form(
                 }
                 label for="key" { "Key " span.hint { "in the Secret" } }
                 input type="text" id="key" name="key" value=(key) required autocomplete="off" spellcheck="false";
-                p.hint { "The console names the Secret and reads nothing of it. To make one: " code { "kubectl create secret generic bucket-key --from-file=cloud=./credentials -n " (namespace) } }
+                p.hint {
+                    "The console names the Secret. Only \"Show what would happen\" reads it, as you, to see whether nacre could use "
+                    "it; what is in it is neither shown nor kept. To make one: " code { "kubectl create secret generic bucket-key --from-file=cloud=./credentials -n " (namespace) }
+                }
                 label for="mode" { "Access" }
                 select id="mode" name="mode" {
                     option value="" { "ReadWrite" }
@@ -164,29 +163,26 @@ pub(in crate::console) async fn create(
     Path(namespace): Path<String>,
     posted: Posted,
 ) -> Result<Response, Failed> {
-    let person = &posted.person;
-    let session = person.at(&namespace)?;
+    let session = posted.person.at(&namespace)?;
     let mut flags = flags(posted.fields(), &FIELDS);
     flags.push(format!("--credential={}={}", posted.text("secret"), posted.text("key")));
     let name = posted.text("name");
-    let command =
-        format!("kubectl nacre location create {} -n {namespace}{}", quoted(name), in_shell(&flags));
-    let back = posted.back(&format!("/ns/{namespace}/new-location"));
-    let place = || Place::of(&namespace, "/locations", "Bring a bucket", String::new());
-    let refused = Refused { title: "This location was not created", back: &back, command: &command };
+    let new = NewObject::of(
+        &posted,
+        &namespace,
+        ("location", "/locations"),
+        ("Bring a bucket", "/new-location"),
+        (name, &flags),
+    );
     let prepared = match location::prepared(name, &flags) {
         Ok(prepared) => prepared,
-        Err(error) => return refused.show(person, place(), &error).await,
+        Err(error) => return new.refused(&error).await,
     };
-    if posted.text("do") == "check" {
+    if new.is_check() {
         let explained = Box::pin(explain::of_new_location(&session, prepared)).await?;
-        let again = again(&posted, &format!("/ns/{namespace}/locations"), "Ask for it", &back);
-        let main = what_would_happen("location", "This location would pass.", &explained, &again);
-        let command = format!("{command} --dry-run=server");
-        return Ok(framed(person, Place { command, ..place() }, &main).await);
+        return Ok(new.checked(&what_would_happen(&explained), "Ask for it").await);
     }
-    match session.api::<NonAdminBackupStorageLocation>().create(&PostParams::default(), &prepared).await {
-        Ok(made) => Ok(see(&format!("/ns/{namespace}/locations/{}", made.name_any()))),
-        Err(error) => refused.show(person, place(), &error.into()).await,
-    }
+    let api = session.api::<NonAdminBackupStorageLocation>();
+    let made = api.create(&PostParams::default(), &prepared).await;
+    new.created(made.map_err(Into::into)).await
 }

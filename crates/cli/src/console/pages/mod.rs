@@ -12,26 +12,28 @@ pub(super) mod restore;
 pub(super) mod schedules;
 pub(super) mod sign;
 
+use std::ops::Range;
+
 use anyhow::Error;
 use api::NonAdminBackupStorageLocation;
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Redirect, Response},
 };
-use jiff::Timestamp;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 pub(super) use sign::page as sign_in;
 
 use super::{
-    html::{Frame, table as rows},
+    html::{Frame, class, page, table as rows, with_times},
     person::{Person, Posted, may, user},
 };
 use crate::{
     connect::Session,
+    explain::Explained,
     list::{self, Found, Readable},
-    output::{Format, in_words},
+    output::in_words,
     table::Table,
 };
 
@@ -145,47 +147,60 @@ impl<'a> Place<'a> {
     }
 }
 
-/// One page of a kind as a table, with links to each.
-pub(super) struct List<'a> {
+/// The page with one kind of a namespace.
+pub(super) struct List {
     /// The path below the namespace, which is also the tab.
-    pub(super) path: &'a str,
-    pub(super) title: &'a str,
-    pub(super) command: String,
-    /// What can be done here.
-    pub(super) actions: Markup,
+    pub(super) path: &'static str,
+    pub(super) title: &'static str,
+    /// What the command has after `kubectl nacre` and the namespace.
+    pub(super) command: (&'static str, &'static str),
+    /// Where a new one is made, and the words on the button.
+    pub(super) new: (&'static str, &'static str),
     /// What is shown if there is none.
-    pub(super) nothing: Markup,
-    /// Whether the page follows what happens.
-    pub(super) is_live: bool,
-    pub(super) format: Format,
+    pub(super) nothing: &'static str,
+    /// And what a new one would be good for.
+    pub(super) first: &'static str,
 }
 
-impl List<'_> {
+impl List {
+    /// Shows one page of it; `body` is what is there.
     pub(super) async fn show<K: Readable>(
-        self,
+        &self,
         person: &Person,
-        session: &Session,
+        namespace: &str,
         from: &Cursor,
-        table: impl FnOnce(&Found<K>, Format, bool, Timestamp) -> Table,
+        body: impl FnOnce(&Found<K>) -> Markup,
     ) -> Result<Response, Failed> {
-        let namespace = session.namespace.as_str();
-        let found = newest_first::<K>(session, from).await?;
-        let shown = table(&found.found, self.format, false, Timestamp::now());
-        let watch = (self.is_live && from.is_first()).then(|| live_link::<K>(namespace, &found.version));
+        let session = person.at(namespace)?;
+        let resource = K::plural(&());
+        let (found, can) =
+            tokio::join!(newest_first::<K>(&session, from), may(&session, "create", &resource, namespace));
+        let found = found?;
+        let watch = from.is_first().then(|| live_link::<K>(namespace, &found.version));
+        let (to, button) = self.new;
         let main = html! {
             div id="live" data-watch=[watch] {
                 h1 { (self.title) }
-                (self.actions)
-                @if shown.is_empty() { div.card { (self.nothing) } }
-                @else {
-                    (rows(&shown, self.title, |row| {
-                        Some((0, format!("/ns/{namespace}{}/{}", self.path, row.first()?.text())))
-                    }))
-                }
+                @if can { div.actions { a.button href={ "/ns/" (namespace) (to) } { (button) } } }
+                @if found.found.items.is_empty() {
+                    div.card {
+                        p { (self.nothing) }
+                        @if can && !self.first.is_empty() { p { (self.first) ": press " b { (button) } "." } }
+                    }
+                } @else { (body(&found.found)) }
                 (more(namespace, self.path, &found))
             }
         };
-        Ok(framed(person, Place::of(namespace, self.path, self.title, self.command), &main).await)
+        let (verb, more) = self.command;
+        let command = format!("kubectl nacre {verb} -n {namespace}{more}");
+        Ok(framed(person, Place::of(namespace, self.path, self.title, command), &main).await)
+    }
+
+    /// A table with a link to each.
+    pub(super) fn table(&self, namespace: &str, shown: &Table) -> Markup {
+        rows(shown, self.title, |row| {
+            Some((0, format!("/ns/{namespace}{}/{}", self.path, row.first()?.text())))
+        })
     }
 }
 
@@ -201,6 +216,18 @@ impl Cursor {
     /// Where a list goes on; none at its start.
     fn token(&self) -> Option<&str> {
         self.from.as_deref().filter(|token| !token.is_empty())
+    }
+
+    /// The parameter that leads to the rows after those.
+    pub(super) fn next_rows(&self) -> String {
+        format!("page={}", self.page.unwrap_or_default().saturating_add(1))
+    }
+
+    /// Which rows of a list that is read whole are on the page.
+    pub(super) fn rows(&self) -> Range<usize> {
+        let per_page = usize::from(PER_PAGE);
+        let before = self.page.unwrap_or_default().saturating_mul(per_page);
+        before..before.saturating_add(per_page)
     }
 
     pub(super) fn is_first(&self) -> bool {
@@ -250,15 +277,12 @@ pub(super) async fn newest_first_of<K: Readable>(
     };
     all.newest_first();
     all.items.retain(|(object, _)| wanted(object));
-    let number = from.page.unwrap_or_default();
-    let per_page = usize::from(PER_PAGE);
-    let (before, after) =
-        (number.saturating_mul(per_page), number.saturating_add(1).saturating_mul(per_page));
-    let remaining = all.items.len().saturating_sub(after);
-    all.items = all.items.into_iter().skip(before).take(per_page).collect();
+    let rows = from.rows();
+    let remaining = all.items.len().saturating_sub(rows.end);
+    all.items = all.items.into_iter().skip(rows.start).take(rows.len()).collect();
     Ok(Shown {
         found: all,
-        next: (remaining > 0).then(|| format!("page={}", number + 1)),
+        next: (remaining > 0).then(|| from.next_rows()),
         remaining: u64::try_from(remaining).unwrap_or(u64::MAX),
         by_name: false,
         version,
@@ -276,41 +300,100 @@ pub(super) fn more<K>(namespace: &str, path: &str, shown: &Shown<K>) -> Markup {
         @if shown.by_name {
             p.hint { "There are more than " (MOST) ", so pages are in the order of names; the newest on a page comes first." }
         }
-        @if let Some(next) = &shown.next {
-            nav.actions aria-label="Pages" {
-                a.button.second rel="next" href={ "/ns/" (namespace) (path) "?" (next) } { "Next page" }
-                span.hint { (shown.remaining) " more" }
-            }
+        @if let Some(next) = &shown.next { (next_page(&format!("/ns/{namespace}{path}?{next}"), shown.remaining)) }
+    }
+}
+
+pub(super) fn next_page(to: &str, remaining: u64) -> Markup {
+    html! {
+        nav.actions aria-label="Pages" {
+            a.button.second rel="next" href=(to) { "Next page" }
+            span.hint { (remaining) " more" }
         }
     }
 }
 
-/// What would become of a request, as `explain` has it: `passes` says that it would pass.
-pub(super) fn what_would_happen(
-    what: &str,
-    passes: &str,
-    explained: &(String, bool),
-    again: &Markup,
-) -> Markup {
-    let (text, attention) = explained;
+/// What would become of a request, as `explain` has it.
+pub(super) fn what_would_happen(explained: &Explained) -> Markup {
     html! {
         h1 { "What would happen" }
-        @if *attention { p.notice.warning { "This " (what) " would not simply pass: see below." } }
-        @else { p.notice.good { (passes) } }
-        section { pre tabindex="0" { (text.trim_end()) } }
-        (again)
+        div class={ "notice " (class(explained.sentence.style())) } {
+            p { b { (explained.sentence.text()) } }
+            @for line in &explained.reasons { p { (with_times(line)) } }
+        }
+        @for line in &explained.warnings { p.notice.warning { b { "Warning: " } (line) } }
+        (page(&explained.page))
     }
 }
 
-/// The form that was looked at: to send it, or to change it.
-pub(super) fn again(posted: &Posted, path: &str, send: &str, back: &str) -> Markup {
-    html! {
-        form method="post" action=(path) {
-            (posted.again())
-            div.actions {
-                button name="do" value="create" { (send) }
-                a.button.second href=(back) { "Change it" }
+/// A form that asks for a new object, and the command that does the same.
+pub(super) struct NewObject<'a> {
+    posted: &'a Posted,
+    namespace: &'a str,
+    /// The tab of its kind.
+    tab: &'static str,
+    title: &'static str,
+    /// What it is called.
+    noun: &'static str,
+    /// The page with the form, with what was filled in.
+    back: String,
+    command: String,
+}
+
+impl<'a> NewObject<'a> {
+    /// `form` is where it can be changed.
+    pub(super) fn of(
+        posted: &'a Posted,
+        namespace: &'a str,
+        (noun, tab): (&'static str, &'static str),
+        (title, form): (&'static str, &str),
+        (name, flags): (&str, &[String]),
+    ) -> Self {
+        let back = posted.back(&format!("/ns/{namespace}{form}"));
+        let command =
+            format!("kubectl nacre {noun} create {} -n {namespace}{}", quoted(name), in_shell(flags));
+        Self { posted, namespace, tab, title, noun, back, command }
+    }
+
+    /// Whether somebody only wants to see what would happen.
+    pub(super) fn is_check(&self) -> bool {
+        self.posted.text("do") == "check"
+    }
+
+    fn place(&self, title: &'a str, command: String) -> Place<'a> {
+        Place::of(self.namespace, self.tab, title, command)
+    }
+
+    pub(super) async fn refused(&self, error: &Error) -> Result<Response, Failed> {
+        let title = format!("This {} was not created", self.noun);
+        let refused = Refused { title: &title, back: &self.back, command: &self.command };
+        refused.show(&self.posted.person, self.place(self.title, String::new()), error).await
+    }
+
+    /// What would happen, and the form again: to send it by this button, or to change it.
+    pub(super) async fn checked(&self, what: &Markup, send: &str) -> Response {
+        let main = html! {
+            (what)
+            form method="post" action={ "/ns/" (self.namespace) (self.tab) } {
+                (self.posted.again())
+                div.actions {
+                    button name="do" value="create" { (send) }
+                    a.button.second href=(self.back) { "Change it" }
+                }
             }
+        };
+        let place = self.place("What would happen", format!("{} --dry-run=server", self.command));
+        framed(&self.posted.person, place, &main).await
+    }
+
+    /// The page of what was made, or why it was not.
+    pub(super) async fn created<K: Readable>(&self, made: anyhow::Result<K>) -> Result<Response, Failed> {
+        match made {
+            Ok(made) => {
+                let name = made.meta().name.as_deref().unwrap_or_default();
+                Ok(see(&format!("/ns/{}{}/{name}", self.namespace, self.tab)))
+            }
+            Err(error) => self.refused(&error).await,
         }
     }
 }
@@ -432,7 +515,7 @@ impl Refused<'_> {
                 span.mark aria-hidden="true" { "!" }
                 div {
                     h1 { (self.title) }
-                    @for line in in_words(error).lines() { p { (line) } }
+                    @for line in in_words(error).lines() { p { (with_times(line)) } }
                     p { a href=(self.back) { "Go back and change it" } }
                 }
             }

@@ -9,7 +9,7 @@ use planner::{last_good::ClaimSafety, volumes::size};
 use super::{Failed, MOST, Place, framed, live_link};
 use crate::{
     console::{
-        html::{class, table},
+        html::{class, table, with_times},
         person::{Person, may},
     },
     list,
@@ -89,8 +89,8 @@ fn verdict(summary: &Summary, now: Timestamp) -> Markup {
             span.mark aria-hidden="true" { (mark) }
             div {
                 h1 { (title) }
-                @for problem in summary.problems.iter().skip(1) { p { "Also, " (problem.told) "." } }
-                @for entry in told.iter().flat_map(|row| &row.entries) { p { "Last good backup: " (entry.text) } }
+                @for problem in summary.problems.iter().skip(1) { p { "Also, " (with_times(&problem.told)) "." } }
+                @for entry in told.iter().flat_map(|row| &row.entries) { p { "Last good backup: " (with_times(&entry.text)) } }
                 @if let Some(good) = &summary.last_good {
                     p { a href={ "/ns/" (summary.namespace) "/backups/" (good.name) } { "See backup " (good.name) } }
                 }
@@ -126,7 +126,7 @@ fn line(namespace: &str, row: &str, entry: &Entry) -> Markup {
     };
     html! { p {
         @if let Some(name) = &entry.object { a href={ "/ns/" (namespace) "/" (folder) "/" (name) } { (name) } ": " }
-        span class={ "text " (class(entry.style)) } { (entry.text) }
+        span class={ "text " (class(entry.style)) } { (with_times(&entry.text)) }
         (entry.after)
     } }
 }

@@ -16,16 +16,17 @@ use super::{
     Failed, Place, Refused,
     chosen::{Choice, changed_notice},
     flags, framed, in_shell, object_name,
-    restore::FIELDS,
+    restore::{FIELDS, in_short},
     see,
 };
 use crate::{
     console::{
-        html::page,
+        html::{page, with_times},
         person::{Person, Posted, may},
         replacing::Stage,
         serve::Console,
     },
+    describe::page::Part,
     output::Outcome,
     restore::replace::{Prepared, Replacement, StoredRecord, drive, prepared},
 };
@@ -141,8 +142,12 @@ fn plan(
     let claims: BTreeSet<String> = known.chain(chosen.iter().cloned()).collect();
     let offered = claims.iter().map(|claim| (claim.as_str(), chosen.contains(claim)));
     let given = |name| choice.given(name);
+    // What would become of it is said in one look, as for every restore.
+    let mut rest = replacement.preview.page();
+    rest.parts.retain(|part| !matches!(part, Part::Lines(_)));
     html! {
-        (page(&replacement.preview.page()))
+        (in_short(&replacement.preview))
+        (page(&rest))
         form method=(if can { "post" } else { "get" }) action={ "/ns/" (namespace) "/replace/" (backup) } {
             (choice.hidden("claim", offered, &CARRIED))
             div.card {
@@ -214,11 +219,11 @@ fn under_way(
                 span.mark aria-hidden="true" { (mark) }
                 div {
                     h1 { "Replacing from " (backup) }
-                    p role="status" { (words) }
+                    p role="status" { (with_times(words)) }
                     @if is_working { progress aria-label="Progress" {} }
                 }
             }
-            section { h2 { "Where it stands" } pre tabindex="0" { (stands.join("\n")) } }
+            section { h2 { "Where it stands" } div.card { @for line in stands { p { (with_times(line)) } } } }
             @if can && !is_working {
                 form.card method="post" action=(path) {
                     input type="hidden" name="csrf" value=(person.csrf);
@@ -242,7 +247,7 @@ fn over(namespace: &str, backup: &str, outcome: Outcome, lines: &[String]) -> Ma
             p.crumbs { a href={ "/ns/" (namespace) "/restores" } { "Restores" } }
             div class={ "card verdict " (class) } {
                 span.mark aria-hidden="true" { (mark) }
-                div { h1 { (title) } @for line in lines { p { (line) } } }
+                div { h1 { (title) } @for line in lines { p { (with_times(line)) } } }
             }
             div.actions {
                 a.button.second href={ "/ns/" (namespace) "/replace/" (backup) "?again=yes" } { "Replace again" }

@@ -12,7 +12,7 @@ use planner::restore_preview::VolumeEffect;
 
 use super::{
     Cursor, Failed, List, Place, Refused,
-    backup::{entry, headline, is_restorable},
+    backup::{headline, is_restorable, time_line},
     chosen::{Choice, changed_notice},
     files, flags, framed, in_shell, more, newest_first_of, object_name, see,
 };
@@ -47,25 +47,24 @@ const KNOWN: [&str; 4] = ["resource", "selector", "existing", "volumes"];
 /// With so many objects, the kinds are not opened by themselves.
 const OPEN: usize = 30;
 
+const LIST: List = List {
+    path: "/restores",
+    title: "Restores",
+    command: ("restore get", ""),
+    new: ("/restore", "Restore"),
+    nothing: "Nothing was restored in this namespace yet.",
+    first: "",
+};
+
 pub(in crate::console) async fn list(
     person: Person,
     Path(namespace): Path<String>,
     Query(from): Query<Cursor>,
 ) -> Result<Response, Failed> {
-    let session = person.at(&namespace)?;
-    let can = may(&session, "create", "nonadminrestores", &namespace).await;
-    let list = List {
-        path: "/restores",
-        title: "Restores",
-        command: format!("kubectl nacre restore get -n {namespace}"),
-        actions: html! {
-            @if can { div.actions { a.button href={ "/ns/" (namespace) "/restore" } { "Restore" } } }
-        },
-        nothing: html! { p { "Nothing was restored in this namespace yet." } },
-        is_live: true,
-        format: Format::Table,
+    let table = |found: &_| {
+        LIST.table(&namespace, &restore::get::table(found, Format::Table, false, Timestamp::now()))
     };
-    list.show::<NonAdminRestore>(&person, &session, &from, restore::get::table).await
+    LIST.show::<NonAdminRestore>(&person, &namespace, &from, table).await
 }
 
 fn steps(here: usize) -> Markup {
@@ -84,7 +83,6 @@ pub(in crate::console) async fn choose(
     let session = person.at(&namespace)?;
     let wanted = |backup: &NonAdminBackup| is_restorable(&RequestProgress::from(backup));
     let found = newest_first_of(&session, &from, wanted).await?;
-    let now = Timestamp::now();
     let main = html! {
         h1 { "Restore namespace " (namespace) }
         (steps(0))
@@ -95,11 +93,7 @@ pub(in crate::console) async fn choose(
                 p { a href={ "/ns/" (namespace) "/backups" } { "See all backups" } }
             }
         }
-        ol.timeline {
-            @for (backup, unreadable) in &found.found.items {
-                (entry(&namespace, backup, unreadable.as_deref(), now, &format!("/ns/{namespace}/restore/")))
-            }
-        }
+        (time_line(&namespace, &found.found, Timestamp::now(), &format!("/ns/{namespace}/restore/")))
         (more(&namespace, "/restore", &found))
     };
     let command = format!("kubectl nacre restore create -n {namespace}");
@@ -170,7 +164,7 @@ pub(in crate::console) async fn preview(
 }
 
 /// What would become of it, in one look.
-fn in_short(seen: &RestorePreview) -> Markup {
+pub(super) fn in_short(seen: &RestorePreview) -> Markup {
     let (words, counts) = seen.in_short();
     let (class, sentence) = match seen.verdict {
         "passes" => ("good", format!("This restore {words}.")),

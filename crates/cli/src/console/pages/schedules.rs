@@ -6,13 +6,13 @@ use axum::{
     extract::{Path, Query},
     response::Response,
 };
-use jiff::civil::Weekday;
+use jiff::{Timestamp, civil::Weekday};
 use kube::api::PostParams;
 use maud::{Markup, html};
 
 use super::{
-    Cursor, Failed, List, Place, Refused, again, flags, framed, given, in_shell, object_name, quoted, see,
-    storage,
+    Cursor, Failed, List, NewObject, Place, Refused, flags, framed, given, live_link, object_name, quoted,
+    see, storage,
 };
 use crate::{
     connect::Session,
@@ -57,28 +57,24 @@ const USUAL: [(&str, &str); 5] = [
 /// A day with more runs than these shows their number.
 const RUNS: usize = 3;
 
+const LIST: List = List {
+    path: "/schedules",
+    title: "Schedules",
+    command: ("schedule get", " -o wide"),
+    new: ("/new-schedule", "New schedule"),
+    nothing: "Nothing is backed up by itself in this namespace.",
+    first: "A schedule makes backups at set times and keeps as many as you choose",
+};
+
 pub(in crate::console) async fn list(
     person: Person,
     Path(namespace): Path<String>,
     Query(from): Query<Cursor>,
 ) -> Result<Response, Failed> {
-    let session = person.at(&namespace)?;
-    let can = may(&session, "create", "nonadminschedules", &namespace).await;
-    let list = List {
-        path: "/schedules",
-        title: "Schedules",
-        command: format!("kubectl nacre schedule get -n {namespace} -o wide"),
-        actions: html! {
-            @if can { div.actions { a.button href={ "/ns/" (namespace) "/new-schedule" } { "New schedule" } } }
-        },
-        nothing: html! {
-            p { "Nothing is backed up by itself in this namespace." }
-            @if can { p { "A schedule makes backups at set times and keeps as many as you choose: press " b { "New schedule" } "." } }
-        },
-        is_live: false,
-        format: Format::Wide,
+    let table = |found: &_| {
+        LIST.table(&namespace, &schedule::get::table(found, Format::Wide, false, Timestamp::now()))
     };
-    list.show::<NonAdminSchedule>(&person, &session, &from, schedule::get::table).await
+    LIST.show::<NonAdminSchedule>(&person, &namespace, &from, table).await
 }
 
 pub(in crate::console) async fn show(
@@ -95,22 +91,25 @@ pub(in crate::console) async fn show(
         may(&session, "create", "nonadminbackups", &namespace),
         may(&session, "delete", "nonadminschedules", &namespace),
     );
+    let version = found.metadata.resource_version.as_deref().unwrap_or_default();
     let is_paused = found.spec.paused == Some(true);
     let is_unconfirmed = schedule::word(&found) == "Unconfirmed";
     let action = format!("/ns/{namespace}/schedules/{name}");
     let main = html! {
         p.crumbs { a href={ "/ns/" (namespace) "/schedules" } { "Schedules" } }
-        h1 { (name) }
-        @if can_change || can_run {
-            form.actions method="post" action=(action) {
-                input type="hidden" name="csrf" value=(person.csrf);
-                @if can_run { button name="do" value="run" { "Back up now" } }
-                @if can_change && is_unconfirmed { button name="do" value="confirm" { "Confirm" } }
-                @if can_change && is_paused { button.second name="do" value="resume" { "Resume" } }
-                @if can_change && !is_paused { button.second name="do" value="pause" { "Pause" } }
+        div id="live" data-watch=(live_link::<NonAdminSchedule>(&namespace, version)) {
+            h1 { (name) }
+            @if can_change || can_run {
+                form.actions method="post" action=(action) {
+                    input type="hidden" name="csrf" value=(person.csrf);
+                    @if can_run { button name="do" value="run" { "Back up now" } }
+                    @if can_change && is_unconfirmed { button name="do" value="confirm" { "Confirm" } }
+                    @if can_change && is_paused { button.second name="do" value="resume" { "Resume" } }
+                    @if can_change && !is_paused { button.second name="do" value="pause" { "Pause" } }
+                }
             }
+            (page(&describe::parts(&found)))
         }
-        (page(&describe::parts(&found)))
         @match &ahead {
             Ok(ahead) => (calendar(ahead)),
             Err(error) => section { h2 { "In 30 days" } p.notice.warning { (in_words(error)) } },
@@ -286,39 +285,30 @@ pub(in crate::console) async fn create(
     Path(namespace): Path<String>,
     posted: Posted,
 ) -> Result<Response, Failed> {
-    let person = &posted.person;
-    let session = person.at(&namespace)?;
+    let session = posted.person.at(&namespace)?;
     let flags = flags(posted.fields(), &FIELDS);
     let name = posted.text("name");
-    let command =
-        format!("kubectl nacre schedule create {} -n {namespace}{}", quoted(name), in_shell(&flags));
-    let back = posted.back(&format!("/ns/{namespace}/new-schedule"));
-    let place = || Place::of(&namespace, "/schedules", "New schedule", String::new());
-    let refused = Refused { title: "This schedule was not created", back: &back, command: &command };
-    let api = session.api::<NonAdminSchedule>();
-    let is_check = posted.text("do") == "check";
+    let new = NewObject::of(
+        &posted,
+        &namespace,
+        ("schedule", "/schedules"),
+        ("New schedule", "/new-schedule"),
+        (name, &flags),
+    );
     let sent = async {
         let wanted = schedule::prepared(&session, name, &flags)?;
-        let params = PostParams { dry_run: is_check, ..PostParams::default() };
-        anyhow::Ok(api.create(&params, &wanted).await?)
+        let params = PostParams { dry_run: new.is_check(), ..PostParams::default() };
+        anyhow::Ok(session.api::<NonAdminSchedule>().create(&params, &wanted).await?)
     };
-    let made = match sent.await {
-        Ok(made) => made,
-        Err(error) => return refused.show(person, place(), &error).await,
-    };
-    let made_name = made.metadata.name.clone().unwrap_or_default();
-    if !is_check {
-        return Ok(see(&format!("/ns/{namespace}/schedules/{made_name}")));
-    }
-    let ahead = Box::pin(preview::calendar(&session, &made)).await?;
-    let main = html! {
-        h1 { "Schedule " (made_name) ", before it is created" }
+    let made = sent.await;
+    let (true, Ok(wanted)) = (new.is_check(), &made) else { return new.created(made).await };
+    let ahead = Box::pin(preview::calendar(&session, wanted)).await?;
+    let what = html! {
+        h1 { "Schedule " (name) ", before it is created" }
         p.notice.good { "The API server would accept this schedule." }
         (calendar(&ahead))
-        (again(&posted, &format!("/ns/{namespace}/schedules"), "Create", &back))
     };
-    let command = format!("{command} --dry-run=server");
-    Ok(framed(person, Place { command, ..place() }, &main).await)
+    Ok(new.checked(&what, "Create").await)
 }
 
 pub(in crate::console) async fn act(

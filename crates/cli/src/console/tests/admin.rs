@@ -26,11 +26,14 @@ const REQUESTS: &str =
 const REQUEST: &str = "/admin/requests/shop/mine";
 
 /// A namespace that asks for storage, with a text in every field that it can set.
-fn with_request(text: &str) -> ApiServer {
+pub(super) fn with_request(text: &str) -> ApiServer {
     let spec = json!({"provider": "aws", "objectStorage": {"bucket": text, "prefix": text}, "config": {"region": text}});
     let asked = json!({"name": "mine", "namespace": "shop", "nacuuid": "shop-mine", "requestedSpec": spec});
     let annotations = json!({"openshift.io/oadp-nabsl-origin-name": "mine", "openshift.io/oadp-nabsl-origin-namespace": "shop"});
     let server = cluster();
+    let policy = json!({"metadata": {"name": planner::policy::CONFIG_MAP, "namespace": "velero"},
+        "data": {planner::policy::KEY: "storageLocations: { requireApproval: true }"}});
+    server.put("/api/v1/namespaces/velero/configmaps", policy);
     server.put(
         REQUESTS,
         json!({"metadata": {"name": "shop-mine", "namespace": "velero", "resourceVersion": "7", "annotations": annotations},
@@ -116,7 +119,9 @@ async fn text_of_tenants_never_becomes_markup_for_administrators() {
     let router = on_laptop(&server);
     let cookie = enter(&router).await;
     for path in ["requests", "requests/shop/mine", "queue", "usage", "policy", "doctor", "migration"] {
-        let page = send(&router, get(&format!("/admin/{path}"), &cookie)).await.text;
+        let answer = send(&router, get(&format!("/admin/{path}"), &cookie)).await;
+        let page = answer.text;
+        assert_eq!(answer.status, StatusCode::OK, "{path}: {page}");
         assert!(!page.contains("<script>") && !page.contains("<img src=x"), "{path}: {page}");
     }
     let page = send(&router, get(REQUEST, &cookie)).await.text;
@@ -162,6 +167,26 @@ async fn what_waits_is_promoted_held_and_released() {
 }
 
 #[tokio::test]
+async fn a_long_queue_is_shown_page_by_page() {
+    let server = cluster();
+    for number in 0..150 {
+        server.put(&format!("{OWN}nonadminbackups"), waiting(&format!("more-{number:03}"), &json!({}), None));
+    }
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let first = send(&router, get("/admin/queue", &cookie)).await.text;
+    let second = send(&router, get("/admin/queue?page=1", &cookie)).await.text;
+    assert!(first.contains("/admin/queue?page=1\"") && first.contains("52 more"), "{first}");
+    assert!(!second.contains("Next page"), "{second}");
+    let (rows, buttons) = ("<td data-heading=\"Kind\">", "value=\"promote backup shop/more-");
+    assert_eq!((first.matches(rows).count(), second.matches(rows).count()), (100, 52));
+    // Each row has its own buttons, on the second page too.
+    let row = second.split("<tr>").find(|row| row.contains(">more-149<")).unwrap();
+    assert!(row.contains("promote backup shop/more-149\""), "{row}");
+    assert_eq!(first.matches(buttons).count() + second.matches(buttons).count(), 150);
+}
+
+#[tokio::test]
 async fn who_may_not_change_the_queue_gets_no_button() {
     let server = ApiServer { read_only: true, ..cluster() };
     let router = on_laptop(&server);
@@ -190,6 +215,7 @@ async fn another_policy_is_tried_on_all_requests_and_not_applied() {
     assert!(page.contains("would refuse 0 of 2 requests: none that is accepted now"), "{page}");
     let page = try_it(&format!("backup: {{ tll: 1 }} # {EVIL}")).await;
     assert!(page.contains("there is no such field") && page.contains("would not count"), "{page}");
+    assert!(page.contains("<td data-heading=\"Field\">backup.tll</td>") && !page.contains("<pre"), "{page}");
     assert!(!page.contains("<script>"), "{page}");
     let calls = server.calls.lock().unwrap();
     assert!(!calls.iter().any(|call| call.starts_with("PATCH") || call.starts_with("PUT")), "{calls:?}");

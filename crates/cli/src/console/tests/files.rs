@@ -75,6 +75,27 @@ async fn files_of_the_administrators_storage_are_passed_through() {
     assert_eq!(press(&on_laptop(&server), "RestoreLog").await.unwrap().status, StatusCode::NOT_FOUND);
 }
 
+/// The policy hands out no links: nacre has read the log, and the console connects to nothing.
+#[tokio::test]
+async fn the_lines_about_the_namespace_are_a_file_too() {
+    let (url, seen) = storage("Content-Length: 5", b"hello".to_vec()).await;
+    let mut server = cluster(&url, None);
+    if let Some(status) = &mut server.download {
+        status["velero"]["status"]["downloadURL"] = Value::Null;
+        status["log"] = json!({"lines": ["level=info msg=done"], "leftOut": 3});
+    }
+    let answer = press(&on_laptop(&server), "BackupLog").await.unwrap();
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+    assert!(
+        answer.text.starts_with("# this is the line of the log about namespace shop; 3 about"),
+        "{}",
+        answer.text
+    );
+    assert!(answer.text.ends_with("\nlevel=info msg=done\n"), "{}", answer.text);
+    assert_eq!(answer.headers[header::CONTENT_DISPOSITION], "attachment; filename=\"daily-log.txt\"");
+    assert_eq!(seen.load(Ordering::Relaxed), 0, "nobody connected");
+}
+
 #[tokio::test]
 async fn a_file_that_is_too_large_is_refused_or_cut_off() {
     let (url, _) = storage("Content-Length: 999999999999", b"x".to_vec()).await;

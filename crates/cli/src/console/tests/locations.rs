@@ -13,7 +13,7 @@ fn with_secret() -> ApiServer {
 }
 
 #[tokio::test]
-async fn a_secret_is_chosen_by_name_and_nothing_of_it_is_read() {
+async fn a_secret_is_chosen_by_name_and_nothing_of_it_is_shown() {
     let server = with_secret();
     let router = on_laptop(&server);
     let cookie = enter(&router).await;
@@ -23,8 +23,18 @@ async fn a_secret_is_chosen_by_name_and_nothing_of_it_is_read() {
         "{page}"
     );
     assert!(!page.contains("c2VjcmV0") && !page.contains("secret-value"), "{page}");
+    let calls = server.calls.lock().unwrap().clone();
+    assert!(!calls.iter().any(|call| call.contains("/secrets/")), "only their names were listed: {calls:?}");
     let token = csrf(&page);
     let form = "name=mine&provider=aws&bucket=backups&region=here&secret=bucket-key&key=cloud&config=s3Url%3Dhttps://s3.example.com&mode=";
+    let checked =
+        send(&router, post("/ns/shop/locations", &cookie, &format!("csrf={token}&do=check&{form}"))).await;
+    assert!(checked.text.contains("What would happen") && !checked.text.contains("<pre"), "{}", checked.text);
+    assert!(!checked.text.contains("secret-value") && !checked.text.contains("c2VjcmV0"), "{}", checked.text);
+    assert_eq!(server.made(), 0, "it was only looked at");
+    let reads_secret = |call: &String| call.contains("/secrets/");
+    assert!(server.calls.lock().unwrap().iter().any(reads_secret), "whether nacre could use it was checked");
+    server.calls.lock().unwrap().clear();
     let answer =
         send(&router, post("/ns/shop/locations", &cookie, &format!("csrf={token}&do=create&{form}"))).await;
     assert_eq!(answer.headers[header::LOCATION], "/ns/shop/locations/mine", "{}", answer.text);
@@ -35,7 +45,7 @@ async fn a_secret_is_chosen_by_name_and_nothing_of_it_is_read() {
         "config": {"region": "here", "s3Url": "https://s3.example.com"}, "credential": {"name": "bucket-key", "key": "cloud"}})
     );
     let calls = server.calls.lock().unwrap().clone();
-    assert!(!calls.iter().any(|call| call.contains("/secrets/")), "only their names were listed: {calls:?}");
+    assert!(!calls.iter().any(reads_secret), "it was only named: {calls:?}");
 
     // No value becomes a flag: no file of the console's machine can be named.
     for fields in ["secret=bucket-key", "name=other&secret=bucket-key&key=", "name=--cacert=/etc/passwd"] {

@@ -100,6 +100,33 @@ async fn buttons_pause_resume_run_and_delete() {
 }
 
 #[tokio::test]
+async fn until_when_it_is_to_be_confirmed_is_shown_as_a_time() {
+    let server = with_schedule(false);
+    let mut schedule = server.get(&schedules(), "nightly").unwrap();
+    let until = "2026-12-01T08:30:00Z";
+    schedule["metadata"]["resourceVersion"] = json!("17");
+    schedule["status"]["confirmation"] =
+        json!({"generation": 1, "time": "2026-11-01T00:00:00Z", "until": until});
+    schedule["status"]["conditions"] = json!([{"type": "RequesterConfirmed", "status": "False", "reason": "ConfirmationDue",
+        "message": format!("\"ann\" asks for the runs, which has to be confirmed until {until}: run it"),
+        "lastTransitionTime": "2026-11-15T12:00:01Z"}]);
+    server.put(&schedules(), schedule);
+    let router = on_laptop(&server);
+    let cookie = enter(&router).await;
+    let time = "until <time datetime=\"2026-12-01T08:30:00Z\">2026-12-01 08:30:00 UTC</time>";
+    // As a field and in the condition's message.
+    let page = send(&router, get(PAGE, &cookie)).await.text;
+    assert_eq!(page.matches(time).count(), 2, "{page}");
+    assert!(page.contains("value=\"confirm\""), "{page}");
+    let overview = send(&router, get("/ns/shop", &cookie)).await.text;
+    assert!(overview.contains(time) && !overview.contains(&format!("until {until}")), "{overview}");
+    // The page follows what nacre makes of a button.
+    assert!(page.contains("data-watch=\"/ns/shop/live?nonadminschedules=17\""), "{page}");
+    let list = send(&router, get("/ns/shop/schedules", &cookie)).await.text;
+    assert!(list.contains("data-watch=\"/ns/shop/live?nonadminschedules=1\""), "{list}");
+}
+
+#[tokio::test]
 async fn a_viewer_sees_the_calendar_and_no_button() {
     let router = on_laptop(&with_schedule(true));
     let cookie = enter(&router).await;

@@ -180,7 +180,13 @@ async fn a_stream_that_is_forbidden_says_that_it_is_over() {
     let server = ApiServer::with(vec![backup("daily", "")]);
     let router = on_laptop(&server);
     let cookie = enter(&router).await;
-    for path in ["/ns/bank/live", "/ns/bank/live?nonadminbackups=7", "/ns/bank/backups/daily/live"] {
+    for path in [
+        "/ns/bank/live",
+        "/ns/bank/live?nonadminbackups=7",
+        "/ns/bank/live?nonadminschedules=7",
+        "/ns/bank/live?nonadminbackupstoragelocations=7",
+        "/ns/bank/backups/daily/live",
+    ] {
         // It ends by itself: a browser that is not told would connect again for ever.
         let answer = send(&router, get(path, &cookie)).await;
         assert!(answer.text.trim_end().ends_with("event: over\ndata: {}"), "{path}: {:?}", answer.text);

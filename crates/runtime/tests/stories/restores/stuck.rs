@@ -87,6 +87,22 @@ fn h14_a_pod_that_never_receives_its_data_holds_nobody_up() {
     }
 }
 
+/// H14
+#[test]
+fn h14_where_nothing_is_cancelled_everybody_would_wait_for_a_pod_that_is_gone() {
+    let cancelled = |pod_gone: Option<&str>| {
+        let mut world = restoring();
+        if let Some(time) = pod_gone {
+            world.policy(|policy| policy.volumes.pod_gone = time.into());
+        }
+        world.delete("Pod shop/db");
+        world.pass(Duration::from_hours(3));
+        volume(&world, RESTORE)["spec"]["cancel"] == json!(true)
+    };
+    assert!(cancelled(None));
+    assert!(!cancelled(Some("0")), "the planted weakness");
+}
+
 #[test]
 fn what_waits_in_the_queue_of_a_node_is_left_alone() {
     let mut world = restoring();

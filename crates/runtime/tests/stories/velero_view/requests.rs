@@ -109,6 +109,7 @@ fn velero_backup_delete_deletes_the_data() {
     delete DeleteBackupRequest shop/daily-abcde
     status NonAdminBackup shop/daily Deleting Accepted=True/BackupAccepted Queued=True/BackupScheduled Deleting=True/DeletionPending(the backup and its data are being deleted) queue=0 velero=Completed request=unseen
     create DeleteBackupRequest velero/shop-daily-<1>-1
+    event Normal DeletionRequested: Velero was asked to delete the backup with its data, and it was not recorded who asked
     create DeleteBackupRequest shop/shop-daily-<1>-1
     ");
     // What Velero makes of it is shown where `velero backup describe` looks for it.
@@ -152,7 +153,10 @@ fn a_download_asked_for_with_velero_is_answered() {
     ");
     world.policy(|policy| policy.downloads.platform_storage = Downloads::Logs);
     world.apply(object(Kind::DownloadRequest, "shop/open", ask("BackupLog")));
-    assert_snapshot!(brief(&mut world), @"create DownloadRequest velero/nadr-<10:2>");
+    assert_snapshot!(brief(&mut world), @r"
+    create DownloadRequest velero/nadr-<10:2>
+    event Normal DownloadRequested: Velero was asked for the link, and it was not recorded who asked
+    ");
     let uid = world.get("dr shop/open")["metadata"]["uid"].as_str().unwrap().to_owned();
     let velero = format!("dr nadr-{uid}");
     let expiration = "2026-01-01T00:10:00Z";
