@@ -67,6 +67,12 @@ pub const NADR_NAME: &str = "openshift.io/oadp-nadr-origin-name";
 /// And where it lives.
 pub const NADR_NAMESPACE: &str = "openshift.io/oadp-nadr-origin-namespace";
 
+/// On a Velero Backup of a name that is gone, and under which Velero still counts one as ready. Velero refuses it, forgets
+/// the name, and nacre deletes it.
+pub const STANDS_IN: &str = "nacre.dev/stands-in";
+/// On a Velero Backup that Velero overlooked: when nacre last wrote to it, so that Velero looks at it.
+pub const WOKEN: &str = "nacre.dev/woken-at";
+
 /// The uid of the non-admin object an object in the administrators' namespace was made for.
 pub const ORIGIN_UID: &str = "nacre.dev/origin-uid";
 /// The uid of its namespace: a namespace that was deleted and re-created is a different owner.

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{Cluster, Executor, Leadership, chain};
-use planner::{Action, Event, Key, Plan, Target, backup, gc, restore, sync};
-use serde_json::Value;
+use planner::{Action, Event, Key, Plan, backup, gc, restore, sync};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
@@ -100,33 +99,38 @@ pub(crate) async fn unblock_velero(
     loop {
         sleep(BLOCKED).await;
         leadership.until_leader().await;
-        let (unfinished, refused) = {
+        let (unfinished, blocking) = {
             let look = cluster.look();
             (restore::unfinished(&look), backup::standstill(&look))
         };
         if let Some((target, body)) = unfinished {
+            let about = Key::new(target.kind, &target.namespace, &target.name);
             warn!(name = target.name, "restore: Velero does not finish it: ending it");
-            if is_written(&executor, target, body).await {
+            if is_written(&executor, &about, Action::Patch(target, body)).await {
                 metrics.gave_up();
             }
         }
-        if let Some((target, body)) = refused {
-            warn!(
-                name = target.name,
-                "backup: Velero has others in its queue and begins none: making this one ready again"
-            );
-            if is_written(&executor, target, body).await {
+        if let Some((name, action)) = blocking {
+            let about = Key::new(Kind::Backup, cluster.look().admin_namespace(), &name);
+            // What stands in for a backup that is gone is made before, and deleted afterwards.
+            let is_try = matches!(action, Action::Patch(..));
+            if is_try {
+                warn!(
+                    name,
+                    "backup: Velero has others in its queue and begins none: making it look at this one"
+                );
+            }
+            if is_written(&executor, &about, action).await && is_try {
                 metrics.restarted_queue();
             }
         }
     }
 }
 
-async fn is_written(executor: &Executor, target: Target, body: Value) -> bool {
-    let (about, name) = (Key::new(target.kind, &target.namespace, &target.name), target.name.clone());
-    let written = executor.execute(&about, &Plan::done().then(Action::Patch(target, body))).await;
+async fn is_written(executor: &Executor, about: &Key, action: Action) -> bool {
+    let written = executor.execute(about, &Plan::done().then(action)).await;
     if let Err(failure) = &written {
-        warn!(name, failure = %chain(failure), "Velero is held up: write failed; retrying in 30s");
+        warn!(name = about.name, failure = %chain(failure), "Velero is held up: write failed; retrying in 30s");
     }
     written.is_ok()
 }

@@ -41,8 +41,8 @@ impl Bench {
         let drained = raw::drain::<NonAdminBackup>(&test_cluster.bed, n).await?;
         self.took(Load::Burst, n, created);
         self.took(Load::Drain, n, drained);
-        self.took(Load::Turns, n, created + drained);
         self.took(Load::Delete, n, raw::delete::<NonAdminBackup>(&test_cluster.bed, n).await?);
+        self.took(Load::Turns, n, raw::in_turn::<NonAdminBackup>(&test_cluster.bed, &wanted, n).await?);
         drop((running, test_cluster));
 
         let test_cluster = self.test_cluster(who, nacre, n, "restores").await?;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use bed::Bed;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{LoadKind, Sample, done, each, make_namespaces, namespace, numbered};
 use crate::VELERO;
@@ -43,9 +43,7 @@ pub async fn create<K: LoadKind>(bed: &Bed, sample: &Sample, many: usize) -> Res
         let name = made.meta().name.clone().context("a name")?;
         let held = json!({"metadata": {"finalizers": ["nacre.dev/raw"]}});
         requests.patch(&name, &PatchParams::default(), &Patch::Merge(held)).await?;
-        let mut velero = sample.velero.clone();
-        velero["metadata"]["name"] = json!(object(number));
-        objects.create(&PostParams::default(), &serde_json::from_value(velero)?).await?;
+        objects.create(&PostParams::default(), &serde_json::from_value(sample.numbered(number))?).await?;
         let status = json!({"status": sample.status});
         requests.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
         Ok(())
@@ -56,12 +54,40 @@ pub async fn create<K: LoadKind>(bed: &Bed, sample: &Sample, many: usize) -> Res
 /// Two writes for each: Velero's status, and the same in the request.
 pub async fn drain<K: LoadKind>(bed: &Bed, many: usize) -> Result<Duration> {
     timed::<K, _>(bed, many, |number, requests, objects| async move {
-        let said = Patch::Merge(json!({ "status": done() }));
-        objects.patch(&object(number), &PatchParams::default(), &said).await?;
-        let shown =
-            json!({"status": {"queueInfo": {"estimatedQueuePosition": 0}, K::SHOWN: {"status": done()}}});
-        requests.patch_status(&numbered(number), &PatchParams::default(), &Patch::Merge(shown)).await?;
-        Ok(())
+        end::<K>(number, &requests, &objects).await
+    })
+    .await
+}
+
+async fn end<K: LoadKind>(number: usize, requests: &Api<K>, objects: &Api<K::Velero>) -> Result<()> {
+    let said = Patch::Merge(json!({ "status": done() }));
+    objects.patch(&object(number), &PatchParams::default(), &said).await?;
+    let shown = json!({"status": {"queueInfo": {"estimatedQueuePosition": 0}, K::SHOWN: {"status": done()}}});
+    requests.patch_status(&numbered(number), &PatchParams::default(), &Patch::Merge(shown)).await?;
+    Ok(())
+}
+
+impl Sample {
+    /// Velero's object under a name of its own.
+    fn numbered(&self, number: usize) -> Value {
+        let mut velero = self.velero.clone();
+        velero["metadata"]["name"] = json!(object(number));
+        velero
+    }
+}
+
+/// What one costs that waits for its turn, where the API server puts the finalizer on. Five writes for each: submit, the
+/// status that it waits, Velero's object, Velero's status, and the status that shows both.
+pub async fn in_turn<K: LoadKind>(bed: &Bed, sample: &Sample, many: usize) -> Result<Duration> {
+    make_namespaces(bed, SERIES).await?;
+    timed::<K, _>(bed, many, |number, requests, objects| async move {
+        let request = K::request(&numbered(number), number)?;
+        let made = requests.create(&PostParams::default(), &request).await?;
+        let name = made.meta().name.clone().context("a name")?;
+        let status = json!({"status": sample.status});
+        requests.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
+        objects.create(&PostParams::default(), &serde_json::from_value(sample.numbered(number))?).await?;
+        end::<K>(number, &requests, &objects).await
     })
     .await
 }

@@ -13,8 +13,7 @@ pub(crate) async fn with_a_fast_velero(many: usize) -> Result<f64> {
     let nacre = test_cluster.start_nacre().await?;
     let sample = sample::<NonAdminBackup>(&test_cluster.bed).await?;
     nacre.process.kill().await?;
-    let bare = raw::create::<NonAdminBackup>(&test_cluster.bed, &sample, many).await?
-        + raw::drain::<NonAdminBackup>(&test_cluster.bed, many).await?;
+    let bare = raw::in_turn::<NonAdminBackup>(&test_cluster.bed, &sample, many).await?;
     raw::delete::<NonAdminBackup>(&test_cluster.bed, many).await?;
     test_cluster.queue_by_default().await?;
     // As it is installed: the API server records who asks, and puts the finalizer on.

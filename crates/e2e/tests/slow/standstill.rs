@@ -7,6 +7,7 @@ use api::NonAdminBackup;
 use bed::eventually;
 use e2e::{FaultProxy, TestCluster, VELERO};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
 use serde_json::json;
 
 use crate::location::{OPEN, reference};
@@ -14,7 +15,7 @@ use crate::location::{OPEN, reference};
 /// Velero hears so much later that a backup is ready that it has refused it by then.
 const LATE: Duration = Duration::from_secs(5);
 /// Longer than it takes nacre and Velero to look at the queue again.
-const TIMEOUT: Duration = Duration::from_mins(6);
+const TIMEOUT: Duration = Duration::from_mins(8);
 
 /// X7: own bucket: a backup that Velero refuses at the moment it begins with it, so that Velero begins with nobody's any more
 #[tokio::test(flavor = "multi_thread")]
@@ -43,22 +44,35 @@ async fn x7_a_backup_that_velero_refuses_holds_up_nobody_elses_for_long() -> Res
     test_cluster.bed.velero_start().await?;
     let refused = |found: Option<&NonAdminBackup>| is_in(found, "FailedValidation").then_some(());
     shop.wait("Velero to refuse it", "bad", refused).await?;
+    // Its owner deletes it, so that there is nothing left that Velero could look at.
+    shop.delete::<NonAdminBackup>("bad").await?;
+    shop.gone::<NonAdminBackup>("bad").await?;
 
     // From now on Velero begins with nothing, though it looks at its queue once a minute.
     office.back_up("good").await?;
     let idle = async || nacre.metric("nacre_velero_idle_seconds").await;
+    let good = async || office.api::<NonAdminBackup>().get("good").await;
     let idle_for_long = async || {
-        let seconds = idle().await?;
-        ensure!(seconds > 90.0, "Velero is idle for {seconds} seconds");
+        let (seconds, good) = (idle().await?, good().await?);
+        ensure!(seconds > 70.0 && is_in(Some(&good), "Queued"), "idle for {seconds} seconds: {good:?}");
         Ok(())
     };
     eventually("Velero to be idle for longer than that", TIMEOUT, idle_for_long).await?;
-    let good = async || office.api::<NonAdminBackup>().get("good").await;
-    ensure!(is_in(Some(&good().await?), "Queued"), "{:?}", good().await?);
 
-    // nacre makes Velero look at the first one again.
-    let is_complete = |found: Option<&NonAdminBackup>| is_in(found, "Completed").then_some(());
-    office.wait("Velero to complete the other tenant's backup", "good", is_complete).await?;
+    // nacre makes Velero look at another one in its place.
+    let is_complete = async || {
+        let good = good().await?;
+        ensure!(is_in(Some(&good), "Completed"), "{good:?}");
+        Ok(())
+    };
+    eventually("Velero to complete the other tenant's backup", TIMEOUT, is_complete).await?;
+    let backups = test_cluster.bed.velero_api("Backup").await?;
+    let only_one_is_left = async || {
+        let left = backups.list_metadata(&ListParams::default()).await?;
+        ensure!(left.items.len() == 1, "{left:?}");
+        Ok(())
+    };
+    eventually("nacre to delete what stood in for the backup", TIMEOUT, only_one_is_left).await?;
     let restarted = nacre.metric("nacre_velero_queue_restarted_total").await?;
     ensure!((1.0..2.0).contains(&restarted), "Velero's queue was restarted {restarted} times");
     ensure!(idle().await? <= 0.0, "Velero still counts as idle");

@@ -153,8 +153,8 @@ async fn all_workers_of_velero_are_kept_busy() -> Result<()> {
         started_twice.len()
     );
     let mut ended_well = phases.iter().filter(|(name, _)| !started_twice.contains(*name));
-    ensure!(ended_well.all(|(_, phase)| phase == "Completed"), "{phases:?}");
-    ensure!(started_twice.len() <= EACH, "Velero started most of them twice: {started_twice:?}");
+    ensure!(ended_well.all(|(_, phase)| phase == "Completed"), "{history:?}");
+    ensure!(started_twice.len() <= EACH, "Velero started most of them twice: {started_twice:?}, {history:?}");
     ensure!(busiest == 3, "at most {busiest} were at work");
     // One more than there are workers, and eight more while backups are over in a moment, as these are.
     ensure!(most <= 4 + 8, "{most} were at Velero at a time");

@@ -377,7 +377,7 @@ pub fn decide(seen: &Observed) -> Plan {
         // The status stays as it is until the storage is back, or the backup is gone.
         return Plan::done().because("its BackupStorageLocation does not exist at the moment");
     }
-    if seen.handed_over_before() || seen.was_given || seen.lost_before() || seen.synced() {
+    if seen.handed_over_before() || seen.lost_before() || seen.synced() {
         return lost(seen);
     }
     if let Some(squatter) = &seen.squatter {
@@ -385,6 +385,9 @@ pub fn decide(seen: &Observed) -> Plan {
         return Plan::done().then(Action::DeleteUnchanged(squatter.clone())).again_at_once().because(
             "a backup that Velero found in another tenant's storage has the name of this one and goes",
         );
+    }
+    if seen.was_given {
+        return lost(seen);
     }
     let Some(policy) = &seen.policy else {
         return seen.wait_for_policy();

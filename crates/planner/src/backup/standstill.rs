@@ -1,31 +1,97 @@
 //! A queue of Velero that stands still.
 //!
 //! Velero notes a backup as ready after it has made it ready. If it refuses the backup in between, since its storage is not
-//! available, the note stays for ever and takes the place of a worker: with one worker no backup of anybody begins until
-//! Velero is restarted (velero-io/velero#10519, up to 1.18.3). Whoever owns the storage can bring that about. Velero drops
-//! the note when it is made to look at that very backup once more. It refuses it again, by the errors that it wrote down.
+//! available, or if the backup is deleted in between, the note stays for ever and takes the place of a worker: with one
+//! worker no backup of anybody begins until Velero is restarted (velero-io/velero#10519, up to 1.18.3). Whoever owns the
+//! storage can bring that about. Velero drops the note when it is made to look at a backup of that very name once more and
+//! refuses it, by the errors that are written down in it. If the backup is gone, another one stands in for it.
+//!
+//! The other way round, a backup that is ready when Velero starts is overlooked, until somebody writes to it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::Kind;
-use api::velero::Backup;
-use serde_json::{Value, json};
+use api::velero::{Backup, BackupSpec, BackupStatus, BackupStorageLocation};
+use api::{Kind, labels};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::ObjectMeta;
+use serde_json::json;
 
-use crate::Target;
+use crate::plan::Object;
 use crate::state::State;
+use crate::state::standstill::{READY, REFUSED};
 use crate::volumes::time_left;
+use crate::{Action, Target};
 
 /// So long Velero itself may need: it looks at its queue once a minute.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// So many are tried, the newest first. After that it is something else, and the alert says so.
 const TRIES: usize = 8;
 
-/// The Velero Backup to make ready again where Velero's queue stands still, and the write that does it. Velero's Backups
-/// have no status subresource.
-pub fn standstill(view: &State) -> Option<(Target, Value)> {
+/// The write that sets Velero's queue going again, where it stands still although Velero runs, and the name it is about.
+pub fn standstill(view: &State) -> Option<(String, Action)> {
     let queue = view.standstill();
-    time_left(queue.since()?, PATIENCE, view.now()).is_none().then_some(())?;
-    let name = queue.untried().filter(|_| queue.tries() < TRIES)?;
-    let velero = view.admin::<Backup>(name)?;
-    Some((Target::of(Kind::Backup, &velero.metadata), json!({"status": {"phase": "ReadyToStart"}})))
+    if let Some(name) = queue.spent_stand_in() {
+        return Some((name.to_owned(), Action::Delete(target(view, name)?)));
+    }
+    let untouched = queue.untouched_since()?;
+    let has_had_its_time = |since| time_left(since, PATIENCE, view.now()).is_none() && is_alive(view, since);
+    if let Some((name, since)) = queue.overlooked() {
+        let woken = json!({"metadata": {"annotations": {labels::WOKEN: view.now().to_string()}}});
+        return has_had_its_time(since)
+            .then_some(())
+            .and_then(|()| Some((name.to_owned(), Action::Patch(target(view, name)?, woken))));
+    }
+    if !has_had_its_time(untouched) || queue.tries() >= TRIES {
+        return None;
+    }
+    if let Some(name) = queue.untried() {
+        // Velero's Backups have no status subresource.
+        return Some((
+            name.to_owned(),
+            Action::Patch(target(view, name)?, json!({"status": {"phase": READY}})),
+        ));
+    }
+    let name = queue.untried_gone()?;
+    let stand_in = stand_in(name, view.admin_namespace());
+    Some((name.to_owned(), Action::Create(Object::of(Kind::Backup, &stand_in))))
+}
+
+fn target(view: &State, name: &str) -> Option<Target> {
+    view.admin::<Backup>(name).map(|velero| Target::of(Kind::Backup, &velero.metadata))
+}
+
+/// Whether Velero has looked at a storage location since: it does that by itself, once a minute by default.
+fn is_alive(view: &State, since: Timestamp) -> bool {
+    let locations = view.all::<BackupStorageLocation>();
+    let mut looks = locations.iter().filter_map(|found| found.status.as_ref()?.last_validation_time.as_ref());
+    looks.any(|look| look.0 > since)
+}
+
+/// Velero refuses it by the error that is written down in it. If it did not, it would find nothing to save.
+fn stand_in(name: &str, admin_namespace: &str) -> Backup {
+    let nothing = BTreeMap::from([(labels::STANDS_IN.to_owned(), "nothing".to_owned())]);
+    Backup {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(admin_namespace.to_owned()),
+            labels: Some([(labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_VALUE.to_owned())].into()),
+            annotations: Some([(labels::STANDS_IN.to_owned(), name.to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        spec: BackupSpec {
+            included_namespaces: Some(vec![admin_namespace.to_owned()]),
+            include_cluster_resources: Some(false),
+            label_selector: Some(LabelSelector { match_labels: Some(nothing), ..LabelSelector::default() }),
+            ..BackupSpec::default()
+        },
+        status: Some(BackupStatus {
+            phase: Some(REFUSED.to_owned()),
+            validation_errors: Some(vec![
+                "it stands in for a backup that was deleted, so that Velero forgets that one; nacre deletes it".to_owned(),
+            ]),
+            ..BackupStatus::default()
+        }),
+    }
 }

@@ -17,7 +17,7 @@ mod raw_object;
 mod rejected;
 mod results;
 mod reviews;
-mod standstill;
+pub(crate) mod standstill;
 mod store;
 pub(crate) mod turns;
 mod usage;

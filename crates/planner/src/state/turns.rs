@@ -180,7 +180,7 @@ impl State {
         is_undecided: fn(&K) -> bool,
     ) {
         let Some(object) = after.or(before) else { return };
-        let is_same = |request: &&K| before.is_none_or(|before| before.meta().uid == request.meta().uid);
+        let is_same = |request: &&K| before.is_some_and(|before| before.meta().uid == request.meta().uid);
         if after.filter(is_same).is_none_or(|request| !is_undecided(request)) {
             self.turns_mut(kind).note_shown(&Key::of(kind, object.meta()));
         }
@@ -275,11 +275,25 @@ impl State {
             let progress = self.progress(velero, after.is_none());
             let made = velero.meta().creation_timestamp.as_ref().map(|time| time.0);
             let since = velero.started().or(made);
-            self.turns_mut(kind).note_job(&name, Some(Job { uid, tag, is_trusted, progress, since }));
+            let request = is_trusted.then(|| self.request_of(kind, velero.meta())).flatten();
+            let job = Job { uid, request, tag, is_trusted, progress, since };
+            self.turns_mut(kind).note_job(&name, Some(job));
         }
         if after.is_none() {
             self.turns_mut(kind).note_job(&name, None);
         }
+    }
+
+    /// The request that a Velero object was made for: it is there, and is no other one of the same name.
+    fn request_of(&self, kind: Kind, velero: &ObjectMeta) -> Option<Key> {
+        let (kind, namespace, name) = if is_restore(kind) {
+            (Kind::NonAdminRestore, labels::NAR_NAMESPACE, labels::NAR_NAME)
+        } else {
+            (Kind::NonAdminBackup, labels::NAB_NAMESPACE, labels::NAB_NAME)
+        };
+        let key = Key::new(kind, annotation(velero, namespace)?, annotation(velero, name)?);
+        let uid = annotation(velero, labels::ORIGIN_UID)?;
+        self.meta_of(&key).filter(|request| request.uid.as_deref() == Some(uid)).map(|_| key)
     }
 
     fn progress(&self, velero: &impl Queued, is_gone: bool) -> Progress {
@@ -325,3 +339,7 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "turns_tests.rs"]
+mod tests;

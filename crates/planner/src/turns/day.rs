@@ -117,6 +117,7 @@ fn simulate(
     let mut in_second_half = false;
     let job = |number: usize, tag: Tag, progress: Progress, since: u64| Job {
         uid: Some(waiter(number, &all[number]).uid),
+        request: None,
         tag: Some(tag),
         is_trusted: true,
         progress,

@@ -92,6 +92,7 @@ mod tests {
         let tag = Tag { priority: 3, start, weight: 100, charged: 0 };
         Job {
             uid: Some(Uid::from(uid)),
+            request: None,
             tag: Some(tag),
             is_trusted: true,
             progress: Progress::Ended(Some((0, 60_000))),

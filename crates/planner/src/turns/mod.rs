@@ -57,6 +57,8 @@ pub struct Waiter {
 pub struct Job {
     /// The namespace it is for; none if an administrator made it.
     pub uid: Option<Uid>,
+    /// The request it was made for, if that is there and this can be believed.
+    pub request: Option<Key>,
     /// Its turn, if nacre gave it one and this can be believed.
     pub tag: Option<Tag>,
     /// Whether only administrators, Velero and nacre can have written it: then its start moves the virtual time, and how
@@ -230,7 +232,8 @@ impl Turns {
     /// A Velero object changed; none if it is gone.
     pub fn note_job(&mut self, name: &str, job: Option<Job>) {
         let arrived = self.on_the_way.extract_if(.., |_, (made, _)| made == name);
-        self.given.extend(arrived.filter(|_| job.is_some()).map(|(key, _)| key));
+        let request = job.as_ref().and_then(|job| job.request.as_ref());
+        self.given.extend(arrived.map(|(key, _)| key).filter(|key| Some(key) == request));
         let counts = |progress: Progress| matches!(progress, Progress::Queued | Progress::Running);
         let has_enough = self.of.len() >= self.workers;
         let before = self.jobs.remove(name);
@@ -238,7 +241,7 @@ impl Turns {
             self.count(uid.as_ref(), *progress, false);
             add(&mut self.unfinished, uid.as_ref(), false);
         }
-        let Some(Job { uid, tag, is_trusted, progress, since }) = job else {
+        let Some(Job { uid, tag, is_trusted, progress, since, .. }) = job else {
             self.at_work.remove(name);
             self.unstarted_since = self.unstarted_since.filter(|_| self.queued > 0);
             self.changes += u64::from(before.is_some());

@@ -63,6 +63,7 @@ impl Bench {
         let (_, namespace, tag) = self.handed.iter().rev().find(|(made, ..)| made == name).unwrap();
         Job {
             uid: Some(Uid::from(namespace.as_str())),
+            request: None,
             tag: Some(*tag),
             is_trusted: true,
             progress,
@@ -244,7 +245,14 @@ fn one_at_the_front_goes_first_and_pays_all_the_same() {
 fn whatever_claims_to_run_beyond_the_workers_holds_up_nobody() {
     let mut bench = Bench::new(2);
     for name in ["forged-1", "forged-2", "forged-3"] {
-        let job = Job { uid: None, tag: None, is_trusted: false, progress: Progress::Running, since: None };
+        let job = Job {
+            uid: None,
+            request: None,
+            tag: None,
+            is_trusted: false,
+            progress: Progress::Running,
+            since: None,
+        };
         bench.turns.note_job(name, Some(job));
     }
     bench.ask("a");
@@ -258,6 +266,7 @@ fn a_tag_that_a_tenant_forged_moves_nobody_elses_time() {
     let tag = Tag { priority: 0, start: 1 << 52, weight: 100, charged: 0 };
     let job = Job {
         uid: Some(Uid::from("evil")),
+        request: None,
         tag: Some(tag),
         is_trusted: false,
         progress: Progress::Ended(Some((0, 1000))),
@@ -475,7 +484,14 @@ fn velero_is_seen_to_have_more_workers_and_gets_more() {
     bench.capacity = Capacity::of(bench.turns.workers(), None);
     bench.hand_over();
     assert_eq!((bench.turns.workers(), bench.at_velero.len()), (3, 4));
-    let forged = Job { uid: None, tag: None, is_trusted: false, progress: Progress::Running, since: None };
+    let forged = Job {
+        uid: None,
+        request: None,
+        tag: None,
+        is_trusted: false,
+        progress: Progress::Running,
+        since: None,
+    };
     bench.turns.note_job("forged", Some(forged));
     assert_eq!(bench.turns.workers(), 3, "nobody makes nacre believe in more");
 }

@@ -291,12 +291,28 @@ impl World {
         Some(short(&unfinished.0.name))
     }
 
-    /// The chore that sets Velero's queue of backups going again. Returns which one it made ready.
+    /// Since when Velero has been idle, as the metric has it.
+    pub(crate) fn idle_since(&self) -> Option<jiff::Timestamp> {
+        self.nacre.runtime.state.measures().idle_since
+    }
+
+    /// The chore that sets Velero's queue of backups going again. Returns which one it is about.
     pub(crate) fn restart_queue(&mut self) -> Option<String> {
         self.nacre.runtime.state.set_now(self.now);
-        let refused = planner::backup::standstill(&self.nacre.runtime.state)?;
-        self.patch_all(std::slice::from_ref(&refused));
-        Some(short(&refused.0.name))
+        let (name, action) = planner::backup::standstill(&self.nacre.runtime.state)?;
+        match action {
+            Action::Patch(target, body) => drop(self.patch_all(&[(target, body)])),
+            Action::Create(object) => {
+                self.apply(object.body);
+                self.settle();
+            }
+            Action::Delete(_) => {
+                self.delete(&format!("backup {}", short(&name)));
+                self.settle();
+            }
+            other => panic!("{other:?}"),
+        }
+        Some(short(&name))
     }
 
     fn patch_all(&mut self, patches: &[(planner::Target, serde_json::Value)]) -> usize {

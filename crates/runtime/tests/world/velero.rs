@@ -99,6 +99,13 @@ impl World {
         self.merge(&key, &json!({"status": {"phase": "FailedValidation", "validationErrors": [error]}}));
     }
 
+    /// Velero looks at a storage location, as it does once a minute for as long as it runs.
+    pub(crate) fn velero_looks_at(&mut self, location: &str) {
+        let now = self.now.to_string();
+        self.edit(&format!("bsl velero/{location}"), json!({"status": {"lastValidationTime": now}}));
+        self.settle();
+    }
+
     /// Velero is in some other phase.
     pub(crate) fn velero_says(&mut self, name: &str, status: Value) {
         let key = self.velero_object(name);
