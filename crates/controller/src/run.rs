@@ -110,7 +110,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     info!("controller: all caches are synced");
 
     // Leader election starts only now, since a leader starts writing at once.
-    let mut election = tokio::spawn(engine::run_election(lease_client, lease_config, leadership.clone()));
+    let election = engine::run_election(lease_client, lease_config, leadership.clone());
+    let election = supervisor.spawn("leader election", election);
 
     // Every replica answers the webhook, leader or not.
     if args.webhook_bind_address.is_some() {
@@ -142,7 +143,13 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         .spawn("credentials", engine::watch_credentials(client.clone(), cluster.clone(), leadership.clone()));
     supervisor.spawn(
         "Velero view",
-        engine::run_velero_view(client.clone(), executor.clone(), cluster.clone(), leadership.clone()),
+        engine::run_velero_view(
+            client.clone(),
+            executor.clone(),
+            cluster.clone(),
+            leadership.clone(),
+            supervisor.clone(),
+        ),
     );
     poll(&supervisor, &client, &namespace, &cluster);
     let reviewed = context.metrics.clone();
@@ -161,7 +168,6 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         stop = stop_signal() => stop,
         // Nothing more is written over what may be out of date; the standby takes over.
         ended = supervisor.ended() => Err(ended.into()),
-        ended = &mut election => bail!("task \"leader election\" ended: {ended:?}"),
     };
     info!("stopping");
     leadership.close();
