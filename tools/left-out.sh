@@ -16,7 +16,7 @@ count=0
 for left_out in "$@"; do
   if [[ $left_out == *"--test node"* && $missing == *node* ]]; then continue; fi
   # shellcheck disable=SC2086 # words of their own
-  listed=$(cargo test --quiet $left_out --list --format terse)
+  listed=$(cargo test --quiet $left_out --list)
   found=$(grep -c ': test$' <<<"$listed" || true)
   if [ "$found" = 0 ]; then
     echo "== FAILURE: no test is left out by: $left_out (the lists ONLY_CI_... of the Makefile)" >&2
