@@ -141,16 +141,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     supervisor.spawn("queue positions", queue::keep_fresh(cluster.clone(), leadership.clone()));
     supervisor
         .spawn("credentials", engine::watch_credentials(client.clone(), cluster.clone(), leadership.clone()));
-    supervisor.spawn(
-        "Velero view",
-        engine::run_velero_view(
-            client.clone(),
-            executor.clone(),
-            cluster.clone(),
-            leadership.clone(),
-            supervisor.clone(),
-        ),
-    );
+    keep_velero_view(&supervisor, &client, &context);
     poll(&supervisor, &client, &namespace, &cluster);
     let reviewed = context.metrics.clone();
     supervisor
@@ -175,6 +166,15 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         warn!("writes in flight did not finish; the lease is left to run out");
     }
     outcome
+}
+
+/// Shows Velero's objects in the namespaces that want it. Its watches come and go, under the same supervisor.
+fn keep_velero_view(supervisor: &Supervisor, client: &Client, shared: &Shared) {
+    let Shared { cluster, executor, leadership, .. } = shared;
+    let (client, executor) = (client.clone(), executor.clone());
+    let view =
+        engine::run_velero_view(client, executor, cluster.clone(), leadership.clone(), supervisor.clone());
+    supervisor.spawn("Velero view", view);
 }
 
 /// Starts what is done periodically. Without having seen everything, nothing is deleted for a missing owner.
