@@ -30,23 +30,37 @@ demo: tools ## Show a tenant's volume lost and brought back on a real cluster, w
 cast: ## Run the demo, and draw what its ransomware story printed as docs/ransomware.svg
 	@set -o pipefail; $(MAKE) --no-print-directory demo | tee /dev/stderr | tools/cast.sh "== Ransomware" "== bob" > docs/ransomware.svg
 
+# Without CI=true, `make test` leaves out the slowest stories (ONLY_CI_... below) and what measures.
+BRIEF := $(if $(filter true,$(CI)),,yes)
 .PHONY: test
-test: tools check build ## Run every test: unit, property, real API server, end to end (long stories shortened)
+test: tools lint build ## Run every test but the slowest: unit, property, real API server, end to end; with CI=true these too
 	cargo test $(UNITS) --no-run
 	cargo test --package e2e --no-run
 	cargo test --package e2e --test console --no-run
 	@# Stories mostly wait for Velero and timers, so several test programs run in parallel. The longest come first.
-	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target stories cli-attacks console kubevirt slow units SKIP="$(SKIP_LONG)"
+	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target stories cli-attacks console kubevirt slow units \
+	  SKIP="$(SKIP_LONG)$(if $(BRIEF), $(ONLY_CI_SLOW))" \
+	  $(if $(BRIEF),SKIP_STORIES="$(ONLY_CI_STORIES)" SKIP_KUBEVIRT="$(ONLY_CI_KUBEVIRT)")
 	@$(IF_NODE) then \
-	  $(MAKE) --no-print-directory node; \
+	  $(MAKE) --no-print-directory node $(if $(BRIEF),SKIP_NODE="$(ONLY_CI_NODE)" SKIP_BED="$(ONLY_CI_BED)"); \
 	else \
 	  echo "== The tests with a node were not run: they need Linux and root."; \
 	fi
-	@# Alone, and one at a time, since they measure.
-	cargo test --package e2e --test live_migration -- quick
-	RUST_TEST_THREADS=1 cargo test --no-fail-fast --package e2e --test load --test speed -- --nocapture
-	@$(MAKE) --no-print-directory console CONSOLE="--nocapture many::"
+ifdef BRIEF
+	@tools/left-out.sh $(LEFT_OUT)
+else
+	@$(MAKE) --no-print-directory measured
 	@echo "== All tests passed."
+endif
+
+# What is left out without CI=true, as arguments of `cargo test`.
+LEFT_OUT = "--package e2e --test stories -- $(call named,$(ONLY_CI_STORIES))" \
+  "--package e2e --test live_migration --test install -- $(call named,$(ONLY_CI_KUBEVIRT))" \
+  "--package e2e --test slow -- $(call named,$(ONLY_CI_SLOW))" \
+  "--package e2e --test node -- $(call named,$(ONLY_CI_NODE))" \
+  "$(UNITS) --test node -- $(call named,$(ONLY_CI_BED))" \
+  "--package e2e --test load --test speed --" "--package e2e --test console -- many::"
+named = $(filter-out --skip,$(1))
 
 .PHONY: long
 long: tools build ## Run the long stories at full size (half an hour)
@@ -63,8 +77,15 @@ long: tools build ## Run the long stories at full size (half an hour)
 # in memory, by the runtime's stories.
 SKIP_LONG := --skip rotation:: --skip takeover::
 SKIP_LONG_NODE := --skip choices:: --skip console:: --skip damaged:: --skip demo:: --skip disturbed:: --skip fenced:: --skip flood:: --skip given_up:: --skip hooks:: --skip interrupted:: --skip other_installs:: --skip own_bucket:: --skip replaced:: --skip upgraded:: --skip verify:: --skip volumes::
+# Only `CI=true make test` runs these, since they take the most time. By module, or by a test's name: a new story runs
+# unless it is listed here. `make stories`, `make slow` and so on run them all. docs/security.md marks them.
+ONLY_CI_STORIES := --skip every_minute --skip admission:: --skip bomb:: --skip csi:: --skip dedicated:: --skip demo:: --skip downloads:: --skip drop_in:: --skip fence:: --skip forged:: --skip imported:: --skip killed:: --skip on_oadp:: --skip operator:: --skip relocated:: --skip requester:: --skip requester_exact:: --skip requester_extra:: --skip requester_robots:: --skip requester_rules:: --skip requester_webhook:: --skip results:: --skip siege:: --skip snapshot_classes:: --skip turns::
+ONLY_CI_KUBEVIRT := --skip guard:: --skip upgrade:: --skip who_can:: --skip privileges:: --skip privileges_of_live_migration:: --skip privileges_of_operator:: --skip privileges_of_view:: --skip values::
+ONLY_CI_SLOW := --skip location:: --skip native_snapshots:: --skip rejected_writes:: --skip standstill:: --skip velero_view::
+ONLY_CI_NODE := --skip overwritten:: --skip stuck:: --skip a_claim_that_no_pod_mounts --skip a_claim_whose_volume_is_a_folder
+ONLY_CI_BED := --skip bytes_in_a_volume --skip kept_in_the_background
 # Parts of `test` and `long`: they mostly wait, so they run in parallel.
-.PHONY: units stories slow kubevirt cli-attacks console
+.PHONY: units stories slow kubevirt cli-attacks console measured
 units:
 	@# Completion is tested in the real shells.
 	@tools/packages.sh zsh fish || [ "$$CI" != true ]
@@ -74,12 +95,13 @@ stories: build ## Run the tenants' stories in the cluster of KUBECONFIG=FILE, wi
 	tools/stories.sh $(KUBECONFIG) $(NAME)
 else
 stories:
-	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --lib --test stories
+	cargo test --package e2e --lib
+	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --test stories -- $(SKIP_STORIES)
 endif
 slow:
 	RUST_TEST_THREADS=2 cargo test --package e2e --test slow -- $(SKIP)
 kubevirt:
-	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --test live_migration --test install -- --skip quick
+	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --test live_migration --test install -- --skip quick $(SKIP_KUBEVIRT)
 # Which of them: the one that measures runs alone.
 CONSOLE := --skip many::
 console: ## Run the tests of the console in a real browser; pictures of its pages are in target/console
@@ -91,6 +113,11 @@ console: ## Run the tests of the console in a real browser; pictures of its page
 cli-attacks:
 	RUST_TEST_THREADS=3 cargo test --no-fail-fast --package e2e --test cli --test faults --test security_table
 	cargo test --package e2e --test attacks
+measured:
+	@# Alone, and one at a time, since they measure.
+	cargo test --package e2e --test live_migration -- quick
+	RUST_TEST_THREADS=1 cargo test --no-fail-fast --package e2e --test load --test speed -- --nocapture
+	@$(MAKE) --no-print-directory console CONSOLE="--nocapture many::"
 
 # How many requests `make bench` makes. PEER, PEER_FAST, PEER_UP_TO, LIMIT and NOTE reach it by the environment.
 N := 100 1000 10000
@@ -126,8 +153,12 @@ mutants: ## Change planner and runtime in every small way and see which change n
 	@cargo install --quiet --locked cargo-mutants
 	cargo mutants --package planner --package runtime --config .cargo/mutants.toml
 
-.PHONY: check
-check: ## Formatting, lints, each crate by itself, generated files
+.PHONY: check lint
+check: lint ## Formatting, lints, each crate by itself, generated files
+	cargo test --quiet $(GENERATED)
+	cargo test --quiet $(REFERENCE)
+# Without the generated files, whose tests are among the unit tests of `make test`.
+lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 	@# Tests that need a browser or a node are not among all targets.
@@ -136,8 +167,6 @@ check: ## Formatting, lints, each crate by itself, generated files
 	@for crate in $(CRATES); do \
 	  echo "== $$crate, alone"; cargo check --quiet --package $$crate || exit 1; \
 	done
-	cargo test --quiet $(GENERATED)
-	cargo test --quiet $(REFERENCE)
 
 .PHONY: build
 build: ## Build both programs as they ship
@@ -203,8 +232,8 @@ node-tools: ## Build the programs of a node (kubelet, containerd), once per mach
 
 .PHONY: node
 node: tools node-tools build ## Test nacre in pods on a real node, with volumes; nothing is left behind (Linux and root; minutes)
-	cargo test $(UNITS) --test node
-	RUST_TEST_THREADS=3 cargo test --package e2e --test node -- $(SKIP_LONG_NODE)
+	cargo test $(UNITS) --test node -- $(SKIP_BED)
+	RUST_TEST_THREADS=3 cargo test --package e2e --test node -- $(SKIP_LONG_NODE) $(SKIP_NODE)
 
 .PHONY: long-node
 long-node: tools node-tools build image ## Run all stories on a node with the image that ships; part of `make long`

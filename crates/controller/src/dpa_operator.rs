@@ -80,7 +80,8 @@ pub(crate) async fn run(args: Args, image: Option<String>) -> Result<()> {
         .await?;
 
     info!(namespace, version = env!("CARGO_PKG_VERSION"), "operator: watching DataProtectionApplications");
-    let mut election = tokio::spawn(engine::run_election(lease_client, lease_config, leadership.clone()));
+    let election = engine::run_election(lease_client, lease_config, leadership.clone());
+    let election = supervisor.spawn("leader election", election);
     let keeper = Keeper {
         recorder: EventRecorder::start(client.clone(), hostname(), degraded, &supervisor),
         lookout: Lookout::new(client.clone(), &namespace, times),
@@ -94,7 +95,6 @@ pub(crate) async fn run(args: Args, image: Option<String>) -> Result<()> {
     let outcome = tokio::select! {
         stop = stop_signal() => stop,
         ended = supervisor.ended() => Err(ended.into()),
-        ended = &mut election => bail!("task \"leader election\" ended: {ended:?}"),
     };
     info!("stopping");
     leadership.close();

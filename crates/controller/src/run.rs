@@ -110,7 +110,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     info!("controller: all caches are synced");
 
     // Leader election starts only now, since a leader starts writing at once.
-    let mut election = tokio::spawn(engine::run_election(lease_client, lease_config, leadership.clone()));
+    let election = engine::run_election(lease_client, lease_config, leadership.clone());
+    let election = supervisor.spawn("leader election", election);
 
     // Every replica answers the webhook, leader or not.
     if args.webhook_bind_address.is_some() {
@@ -140,10 +141,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     supervisor.spawn("queue positions", queue::keep_fresh(cluster.clone(), leadership.clone()));
     supervisor
         .spawn("credentials", engine::watch_credentials(client.clone(), cluster.clone(), leadership.clone()));
-    supervisor.spawn(
-        "Velero view",
-        engine::run_velero_view(client.clone(), executor.clone(), cluster.clone(), leadership.clone()),
-    );
+    keep_velero_view(&supervisor, &client, &context);
     poll(&supervisor, &client, &namespace, &cluster);
     let reviewed = context.metrics.clone();
     supervisor
@@ -161,7 +159,6 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         stop = stop_signal() => stop,
         // Nothing more is written over what may be out of date; the standby takes over.
         ended = supervisor.ended() => Err(ended.into()),
-        ended = &mut election => bail!("task \"leader election\" ended: {ended:?}"),
     };
     info!("stopping");
     leadership.close();
@@ -169,6 +166,15 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         warn!("writes in flight did not finish; the lease is left to run out");
     }
     outcome
+}
+
+/// Shows Velero's objects in the namespaces that want it. Its watches come and go, under the same supervisor.
+fn keep_velero_view(supervisor: &Supervisor, client: &Client, shared: &Shared) {
+    let Shared { cluster, executor, leadership, .. } = shared;
+    let (client, executor) = (client.clone(), executor.clone());
+    let view =
+        engine::run_velero_view(client, executor, cluster.clone(), leadership.clone(), supervisor.clone());
+    supervisor.spawn("Velero view", view);
 }
 
 /// Starts what is done periodically. Without having seen everything, nothing is deleted for a missing owner.

@@ -6,6 +6,8 @@
 //! - `/// only: make siege`: nothing;
 //! - `/// in make test: 200 of 1000 objects`: less than `make long` does. A test that uses `at_length` has such a line.
 //!
+//! What `make test` leaves out is read from the Makefile.
+//!
 //! `NACRE_GEN=1 cargo test --package e2e --test security_table` writes the table; without it, this fails if the page is
 //! not current.
 
@@ -19,10 +21,42 @@ const BEGIN: &str = "<!-- scenarios: made by `make gen` of the tests -->";
 const END: &str = "<!-- end of the scenarios -->";
 
 /// Test programs that `make test` does not run.
-const OTHER_PROGRAMS: [&str; 2] = ["e2e/tests/load/long.rs", "e2e/tests/outages/main.rs"];
+const OTHER_PROGRAMS: [(&str, &str); 2] = [("load", "long::"), ("outages", "main::")];
 
-/// Variables of the Makefile with what `make test` leaves to `make long`, and the folders of these modules.
-const SKIPPED: [(&str, &str); 2] = [("SKIP_LONG", "slow"), ("SKIP_LONG_NODE", "node")];
+/// Variables of the Makefile with what `make test` leaves out, the folder of these tests, and what runs them.
+const SKIPPED: [(&str, &str, &str); 7] = [
+    ("SKIP_LONG", "slow", LONG),
+    ("SKIP_LONG_NODE", "node", LONG),
+    ("ONLY_CI_STORIES", "stories", ONLY_CI),
+    ("ONLY_CI_KUBEVIRT", "live_migration", ONLY_CI),
+    ("ONLY_CI_KUBEVIRT", "install", ONLY_CI),
+    ("ONLY_CI_SLOW", "slow", ONLY_CI),
+    ("ONLY_CI_NODE", "node", ONLY_CI),
+];
+const LONG: &str = "make long";
+const ONLY_CI: &str = "CI=true make test";
+
+/// Tests that `make test` leaves out: a program, a module or a part of a test's name, and what runs them.
+struct LeftOut {
+    folder: String,
+    name: String,
+    runs_with: &'static str,
+}
+
+impl LeftOut {
+    fn new(folder: &str, name: &str, runs_with: &'static str) -> Self {
+        Self { folder: format!("e2e/tests/{folder}/"), name: name.to_owned(), runs_with }
+    }
+
+    /// Whether it means this test of this file.
+    fn has(&self, path: &str, test: &str) -> bool {
+        let Some((_, file)) = path.rsplit_once(&self.folder) else { return false };
+        match self.name.strip_suffix("::") {
+            Some(module) => file == format!("{module}.rs") || file.starts_with(&format!("{module}/")),
+            None => test.contains(&self.name),
+        }
+    }
+}
 
 /// Scenarios without a test: what is tried, and why there is none.
 const WITHOUT_TEST: [(Id, &str, &str); 1] = [(
@@ -107,21 +141,20 @@ fn named_inside(test: &str) -> impl Iterator<Item = Id> {
     test.split('_').map_while(id)
 }
 
-/// The test files that `make test` leaves to `make long`.
-fn long_files(makefile: &str) -> Result<Vec<String>> {
-    let mut files: Vec<String> = OTHER_PROGRAMS.map(str::to_owned).to_vec();
-    for (variable, folder) in SKIPPED {
+/// What `make test` leaves out.
+fn left_out(makefile: &str) -> Result<Vec<LeftOut>> {
+    let mut left_out: Vec<_> = OTHER_PROGRAMS.map(|(folder, name)| LeftOut::new(folder, name, LONG)).into();
+    for (variable, folder, runs_with) in SKIPPED {
         let line = makefile.lines().find_map(|line| line.strip_prefix(variable)?.strip_prefix(" := "));
-        let modules = line.with_context(|| format!("the Makefile has no {variable}"))?.split_whitespace();
-        let modules = modules.filter_map(|word| word.strip_suffix("::"));
-        files.extend(modules.map(|module| format!("e2e/tests/{folder}/{module}.rs")));
+        let words = line.with_context(|| format!("the Makefile has no {variable}"))?.split_whitespace();
+        left_out
+            .extend(words.filter(|word| *word != "--skip").map(|name| LeftOut::new(folder, name, runs_with)));
     }
-    Ok(files)
+    Ok(left_out)
 }
 
 /// Collects the tests of a file. Attacks are functions of a program of their own, so they have no attribute.
-fn collect(path: &str, text: &str, long: &[String], rows: &mut BTreeMap<Id, Row>) -> Result<()> {
-    let long = long.iter().any(|file| path.ends_with(file.as_str())).then(|| "`make long`".to_owned());
+fn collect(path: &str, text: &str, left_out: &[LeftOut], rows: &mut BTreeMap<Id, Row>) -> Result<()> {
     let is_attack = path.contains("e2e/tests/attacks/");
     let mut above: Vec<&str> = Vec::new();
     let mut shortened = None;
@@ -136,14 +169,20 @@ fn collect(path: &str, text: &str, long: &[String], rows: &mut BTreeMap<Id, Row>
         let name = line.split_once("fn ").and_then(|(_, rest)| rest.split_once('(')).map(|(name, _)| name);
         if let Some(name) = name.filter(|_| is_test) {
             let notes = above.iter().filter_map(|line| line.strip_prefix("/// ")).find_map(note);
-            let notes = notes.or_else(|| long.clone());
+            let runs_with = left_out.iter().find(|some| some.has(path, name)).map(|some| some.runs_with);
+            let says_how_much = notes.is_some() || runs_with == Some(LONG);
+            let notes = match (notes, runs_with) {
+                (Some(part), Some(target)) => Some(part.replace("`make test`", &format!("`{target}`"))),
+                (None, Some(target)) => Some(format!("`{target}`")),
+                (notes, None) => notes,
+            };
             let said = named_above(&above).into_iter().chain(named_inside(name).map(|id| (id, None)));
             shortened = None;
             for (id, tried) in said {
                 let row = rows.entry(id).or_default();
                 row.tests.insert(name.to_owned(), notes.clone());
                 row.tried.extend(tried.filter(|tried| !row.tried.contains(tried)));
-                shortened = Some(name).filter(|_| notes.is_none());
+                shortened = Some(name).filter(|_| !says_how_much);
             }
         }
         if line.contains("at_length(")
@@ -184,10 +223,14 @@ fn the_table_is_what_the_tests_say() -> Result<()> {
     let mut rows = BTreeMap::new();
     let mut found = Vec::new();
     files(&root().join("crates"), &mut found)?;
-    let long = long_files(&fs::read_to_string(root().join("Makefile"))?)?;
+    let left_out = left_out(&fs::read_to_string(root().join("Makefile"))?)?;
+    let mut missing: Vec<_> = left_out.iter().map(|some| some.name.as_str()).collect();
     for path in found {
-        collect(&path.to_string_lossy(), &fs::read_to_string(&path)?, &long, &mut rows)?;
+        let (path, text) = (path.to_string_lossy(), fs::read_to_string(&path)?);
+        missing.retain(|name| !left_out.iter().any(|some| some.name == *name && some.has(&path, &text)));
+        collect(&path, &text, &left_out, &mut rows)?;
     }
+    ensure!(missing.is_empty(), "the Makefile leaves out what does not exist: {missing:?}");
     ensure!(rows.len() >= 60, "only {} rows", rows.len());
     let wanted = table(&rows)?;
     let page = root().join("docs/security.md");
@@ -206,13 +249,7 @@ fn the_table_is_what_the_tests_say() -> Result<()> {
 #[test]
 fn a_scenario_is_read_from_a_comment_or_a_name() {
     let mut rows = BTreeMap::new();
-    let long =
-        long_files("SKIP_LONG := --skip rotation::\nSKIP_LONG_NODE := --skip demo:: --skip verify::\n")
-            .unwrap();
-    assert_eq!(
-        long[2..],
-        ["e2e/tests/slow/rotation.rs", "e2e/tests/node/demo.rs", "e2e/tests/node/verify.rs"]
-    );
+    let long = vec![LeftOut::new("slow", "rotation::", LONG)];
     let text = "/// H5: a thing is tried\n/// G9\n#[test]\nfn h5_it_fails() {}\n\n/// G1: a rule\npub fn rule() {}\n\
                 #[test]\nfn c3_another() {}\n#[test]\nfn x_ray() {}\n";
     collect("crates/e2e/tests/slow/rotation.rs", text, &long, &mut rows).unwrap();
@@ -228,6 +265,28 @@ fn a_scenario_is_read_from_a_comment_or_a_name() {
     assert!(error.contains("has G9 in its name"), "a comment alone is not enough: {error}");
     rows.remove(&('G', 9));
     assert!(table(&rows).unwrap().contains("| H5 | a thing is tried | `h5_it_fails` (`make long`) |"));
+}
+
+#[test]
+fn what_the_makefile_leaves_out_is_known_by_module_or_by_name() {
+    let empty = SKIPPED.map(|(variable, ..)| format!("{variable} :=  --skip nothing::\n")).concat();
+    let makefile = format!("ONLY_CI_STORIES := --skip siege:: --skip every_minute\n{empty}");
+    let left_out = left_out(&makefile).unwrap();
+    let runs_with =
+        |path: &str, test: &str| left_out.iter().find(|some| some.has(path, test)).map(|some| some.runs_with);
+    assert_eq!(runs_with("crates/e2e/tests/load/long.rs", "a"), Some(LONG));
+    assert_eq!(runs_with("crates/e2e/tests/stories/siege.rs", "a"), Some(ONLY_CI));
+    assert_eq!(runs_with("crates/e2e/tests/stories/siege/mod.rs", "a"), Some(ONLY_CI));
+    assert_eq!(runs_with("crates/e2e/tests/slow/siege.rs", "a"), None);
+    assert_eq!(runs_with("crates/e2e/tests/stories/schedules.rs", "h5_every_minute_one"), Some(ONLY_CI));
+    assert_eq!(runs_with("crates/e2e/tests/stories/schedules.rs", "h5_another"), None);
+    let text = "/// H5: a thing\n/// in make test: 2 of 9\n#[test]\nfn h5_a() {}\n#[test]\nfn h5_b() {\nat_length(2, 9);\n}\n";
+    let mut rows = BTreeMap::new();
+    let error = collect("e2e/tests/stories/siege.rs", text, &left_out, &mut rows).unwrap_err().to_string();
+    assert!(error.contains("above h5_b"), "{error}");
+    let tests = &rows[&('H', 5)].tests;
+    assert_eq!(tests["h5_a"].as_deref(), Some("in `CI=true make test`: 2 of 9"));
+    assert_eq!(tests["h5_b"].as_deref(), Some("`CI=true make test`"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use thiserror::Error;
 use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinHandle;
 use tracing::debug;
 
 /// Starts tasks by name, and notices the first that ends.
@@ -35,12 +36,24 @@ impl Supervisor {
         Self { ends, ended: Arc::new(Mutex::new(ended)), panics: panics.map(Arc::from) }
     }
 
-    /// Starts a task.
-    pub fn spawn(&self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
-        let (name, ends) = (name.into(), self.ends.clone());
+    /// Starts a task. Whoever stops the process may wait for its end.
+    pub fn spawn(
+        &self,
+        name: impl Into<String>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
+        tokio::spawn(self.supervise(name.into(), task))
+    }
+
+    /// The same for a task that somebody else starts, and may drop.
+    pub(crate) fn supervise<T>(&self, name: String, task: T) -> impl Future<Output = ()> + Send + use<T>
+    where
+        T: Future<Output = ()> + Send + 'static,
+    {
+        let ends = self.ends.clone();
         let panics = self.panics.as_deref() == Some(&*name);
         debug!("task {name:?} started");
-        tokio::spawn(async move {
+        async move {
             let task = async {
                 if panics {
                     std::panic::panic_any("asked to panic by a test");
@@ -53,7 +66,7 @@ impl Supervisor {
             };
             // Whoever does not listen any more is stopping.
             let _ = ends.send(TaskEnded { name, how });
-        });
+        }
     }
 
     /// Waits until a task ends.
@@ -73,6 +86,8 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use tokio::task::JoinSet;
+
     use super::Supervisor;
 
     #[tokio::test]
@@ -83,6 +98,16 @@ mod tests {
         assert_eq!(supervisor.ended().await.to_string(), r#"task "watch" ended"#);
         supervisor.spawn("events", async { panic!("no {}", "room") });
         assert_eq!(supervisor.ended().await.to_string(), r#"task "events" panicked: no room"#);
+    }
+
+    #[tokio::test]
+    async fn a_task_that_somebody_else_starts_may_be_dropped_but_may_not_end() {
+        let supervisor = Supervisor::new(None);
+        let mut watches = JoinSet::new();
+        watches.spawn(supervisor.supervise("dropped".to_owned(), std::future::pending()));
+        watches.shutdown().await;
+        watches.spawn(supervisor.supervise("watch".to_owned(), async { panic!("stale") }));
+        assert_eq!(supervisor.ended().await.to_string(), r#"task "watch" panicked: stale"#);
     }
 
     #[tokio::test]

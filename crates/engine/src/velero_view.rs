@@ -21,6 +21,7 @@ use crate::cluster::Cluster;
 use crate::error::chain;
 use crate::execute::Executor;
 use crate::leadership::Leadership;
+use crate::supervisor::Supervisor;
 use crate::watch::{LONGEST_PAUSE, Progress, closed, update};
 
 /// How often to check whether the view is enabled for any namespace.
@@ -36,11 +37,12 @@ pub async fn run_velero_view(
     executor: Executor,
     cluster: Arc<Cluster>,
     leadership: Leadership,
+    supervisor: Supervisor,
 ) {
     loop {
         leadership.until_leader().await;
         if velero_view::in_use(&cluster.look()) {
-            show(&client, &executor, &cluster, &leadership).await;
+            show(&client, &executor, &cluster, &leadership, &supervisor).await;
             cluster.degraded().enable(VIEW_DISABLED);
             // The cache is stale once the watches stop.
             cluster.change(|state| {
@@ -52,20 +54,24 @@ pub async fn run_velero_view(
     }
 }
 
-async fn show(client: &Client, executor: &Executor, cluster: &Arc<Cluster>, leadership: &Leadership) {
+async fn show(
+    client: &Client,
+    executor: &Executor,
+    cluster: &Arc<Cluster>,
+    leadership: &Leadership,
+    supervisor: &Supervisor,
+) {
+    // They end with this. One that ends by itself ends the process: over a stale cache nothing may be decided.
     let mut watches = JoinSet::new();
     let mut progress = Vec::new();
     for kind in WATCHED {
         let (sender, receiver) = signal::channel(Progress::Listing);
-        watches.spawn(watch_velero_view(client.clone(), kind, cluster.clone(), sender));
+        let watch = watch_velero_view(client.clone(), kind, cluster.clone(), sender);
+        watches.spawn(supervisor.supervise(format!("watch copies of {}", kind.name()), watch));
         progress.push(receiver);
     }
     info!("Velero view: enabled; watching Velero objects in tenant namespaces");
     loop {
-        // Over a stale cache nothing may be decided: this panics, and ends the process.
-        if let Some(ended) = watches.try_join_next() {
-            panic!("a watch of Velero's objects in tenants' namespaces ended: {ended:?}");
-        }
         let started = progress.iter().all(|progress| *progress.borrow() == Progress::Current);
         let (plan, over) = velero_view::record(&cluster.look());
         let noted = started && note(executor, cluster, &plan).await;

@@ -71,14 +71,14 @@ pub fn trial(seen: &Observed, tried: &Policies, in_force: &Policies) -> Trial {
         seen.namespaces.iter().filter_map(|one| Some((one.metadata.name.as_deref()?, one))).collect();
     let mut found = Trial::default();
     let mut note =
-        |kind: &'static str, meta: &ObjectMeta, refusal: &dyn Fn(&Place<'_>) -> Option<Refusal>| {
+        |kind: &'static str, meta: &ObjectMeta, refusal: &dyn Fn(&RequestScope<'_>) -> Option<Refusal>| {
             let name = meta.namespace.as_deref().unwrap_or_default();
             let space = spaces.get(name);
             let labels = space.and_then(|space| space.metadata.labels.clone()).unwrap_or_default();
             let uid = space.and_then(|space| space.metadata.uid.as_deref()).unwrap_or_default();
             let by = |policies: &Policies| {
                 let policy = policies.for_namespace(name, &labels);
-                refusal(&Place { namespace: name, uid, policy: &policy })
+                refusal(&RequestScope { namespace: name, uid, policy: &policy })
             };
             found.requests += 1;
             let Some(refused) = by(tried) else { return };
@@ -117,8 +117,8 @@ pub fn trial(seen: &Observed, tried: &Policies, in_force: &Policies) -> Trial {
     found
 }
 
-/// Where a request is, and what holds there.
-struct Place<'a> {
+/// The namespace of a request, and the policy there.
+struct RequestScope<'a> {
     namespace: &'a str,
     uid: &'a str,
     policy: &'a Policy,

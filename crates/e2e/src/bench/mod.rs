@@ -11,5 +11,5 @@ mod verdict;
 
 pub use measure::{Bench, say};
 pub use page::{read, write};
-pub use results::{Load, Record, Results, Who};
+pub use results::{Load, Record, Results, Scope, Who};
 pub use verdict::{Finding, SLACK, THOUSAND, beside_bare, findings};

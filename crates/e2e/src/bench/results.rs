@@ -1,6 +1,6 @@
 //! The stored figures: tables and plots can be generated from them again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,10 @@ pub enum Who {
 impl Who {
     /// All of them, in the order of the tables.
     pub const ALL: [Self; 4] = [Self::BareClient, Self::Nacre, Self::Peer, Self::PeerFast];
+
+    fn is_peer(self) -> bool {
+        matches!(self, Self::Peer | Self::PeerFast)
+    }
 
     /// What it is called.
     pub fn name(self) -> &'static str {
@@ -163,6 +167,30 @@ impl Record {
 /// How a note begins that says when the other controllers were measured.
 const KEPT: &str = "The figures of other controllers were kept from the run of";
 
+/// How a note begins that says when another number of requests was measured.
+const KEPT_SIZE: &str = "The figures of n =";
+
+/// What a run measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// How many requests there are.
+    pub sizes: Vec<usize>,
+    /// Whether locations are measured, whose number is always the same.
+    pub locations: bool,
+    /// The most requests that are asked of other controllers; none without other controllers.
+    pub peers_up_to: Option<usize>,
+}
+
+impl Scope {
+    fn has(&self, record: &Record) -> bool {
+        let is_size = match record.load {
+            Load::Locations | Load::AtRest => self.locations,
+            _ => self.sizes.contains(&record.n),
+        };
+        is_size && (!record.who.is_peer() || self.peers_up_to.is_some_and(|most| record.n <= most))
+    }
+}
+
 /// Everything a run has measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Results {
@@ -188,16 +216,46 @@ impl Results {
         Self { command, date, machine: Machine::here(), versions, notes: Vec::new(), records: Vec::new() }
     }
 
+    /// Takes over from an earlier run what this one does not measure, with notes that say of when it is.
+    pub fn keep(&mut self, before: Option<Self>, scope: &Scope) {
+        let Some(mut before) = before else { return };
+        before.records.retain(|record| !scope.has(record));
+        self.keep_sizes(&before, scope);
+        if scope.peers_up_to.is_none() {
+            self.keep_peers(before);
+        }
+    }
+
+    /// The figures of other sizes, which another run measures.
+    fn keep_sizes(&mut self, before: &Self, scope: &Scope) {
+        let is_kept = |record: &&Record| !record.who.is_peer() || scope.peers_up_to.is_some();
+        let kept: Vec<_> = before.records.iter().filter(is_kept).cloned().collect();
+        let is_of_then = |note: &&String| !note.starts_with(KEPT) && !note.starts_with(KEPT_SIZE);
+        let notes: Vec<_> = before.notes.iter().filter(is_of_then).map(String::as_str).collect();
+        for n in kept.iter().map(|record| record.n).collect::<BTreeSet<_>>() {
+            let begin = format!("{KEPT_SIZE} {n} were kept from the run of");
+            let earlier = before.notes.iter().find(|note| note.starts_with(&begin)).cloned();
+            let Self { command, date, machine, .. } = before;
+            let note = format!(
+                "{begin} {date}: `{command}`, {} cores of {}. {}",
+                machine.cores,
+                machine.processor,
+                notes.join(" ")
+            );
+            self.notes.push(earlier.unwrap_or_else(|| note.trim_end().to_owned()));
+        }
+        self.records.extend(kept);
+    }
+
     /// Takes over the figures of the other controllers from an earlier run, with a note that says of when they are.
-    pub fn keep_peers(&mut self, before: Option<Self>) {
-        let Some(before) = before else { return };
-        let is_peer = |record: &Record| matches!(record.who, Who::Peer | Who::PeerFast);
-        let kept: Vec<_> = before.records.into_iter().filter(is_peer).collect();
+    fn keep_peers(&mut self, before: Self) {
+        let kept: Vec<_> = before.records.into_iter().filter(|record| record.who.is_peer()).collect();
         if kept.is_empty() {
             return;
         }
         let told = before.notes.iter().find(|note| note.starts_with(KEPT)).cloned();
-        let words = before.notes.join(" ");
+        let is_of_then = |note: &&String| !note.starts_with(KEPT_SIZE);
+        let words = before.notes.iter().filter(is_of_then).map(String::as_str).collect::<Vec<_>>().join(" ");
         self.notes
             .push(told.unwrap_or_else(|| format!("{KEPT} {}. {words}", before.date).trim_end().to_owned()));
         self.records.extend(kept);
@@ -223,14 +281,58 @@ mod tests {
         first.date = "then".to_owned();
         first.notes.push("It was rebuilt.".to_owned());
         let mut second = results(Vec::new());
-        second.keep_peers(Some(first.clone()));
+        second.keep(Some(first.clone()), &scope(&[1000]));
         assert_eq!(second.records, first.records[1..]);
         assert_eq!(second.notes, [format!("{KEPT} then. It was rebuilt.")]);
         let mut third = results(Vec::new());
-        third.keep_peers(Some(second.clone()));
+        third.keep(Some(second.clone()), &scope(&[1000]));
         assert_eq!((third.records, third.notes), (second.records, second.notes), "they are as old as before");
         let mut none = results(Vec::new());
-        none.keep_peers(Some(results(vec![record(Who::Nacre, Load::Burst, 1000, 6.0, 3000)])));
+        none.keep(Some(results(vec![record(Who::Nacre, Load::Burst, 1000, 6.0, 3000)])), &scope(&[1000]));
         assert!(none.records.is_empty() && none.notes.is_empty());
+    }
+
+    fn scope(sizes: &[usize]) -> Scope {
+        Scope { sizes: sizes.to_vec(), locations: true, peers_up_to: None }
+    }
+
+    #[test]
+    fn figures_of_other_sizes_are_kept_with_the_date_they_had() {
+        let mut first = results(vec![
+            record(Who::BareClient, Load::Burst, 100, 0.5, 300),
+            record(Who::Nacre, Load::Burst, 100, 0.6, 300),
+            record(Who::Nacre, Load::Burst, 1000, 6.0, 3000),
+            record(Who::Nacre, Load::Locations, 500, 3.0, 500),
+            record(Who::Peer, Load::Burst, 1000, 300.0, 7300),
+        ]);
+        first.date = "then".to_owned();
+        first.notes.push("It was slow.".to_owned());
+        // 100 000 on request: nothing else is measured, not even locations.
+        let mut second = results(Vec::new());
+        second.keep(Some(first.clone()), &Scope { locations: false, ..scope(&[100_000]) });
+        assert_eq!(second.records, first.records);
+        let begin = |n| format!("The figures of n = {n} were kept from the run of then: `make bench`, ");
+        for (note, n) in second.notes.iter().zip([100, 500, 1000]) {
+            assert!(note.starts_with(&begin(n)) && note.ends_with(". It was slow."), "{note}");
+        }
+        assert_eq!(second.notes.len(), 4, "{:?}", second.notes);
+        // Later again: what is measured again goes, what is not keeps its date.
+        second.date = "later".to_owned();
+        let mut third = results(Vec::new());
+        third.keep(Some(second.clone()), &scope(&[1000]));
+        assert_eq!(third.records, [&first.records[..2], &first.records[4..]].concat());
+        assert_eq!(third.notes, [second.notes[0].clone(), second.notes[3].clone()]);
+    }
+
+    #[test]
+    fn figures_of_others_are_kept_for_the_sizes_that_they_are_not_asked_for() {
+        let first = results(vec![
+            record(Who::Peer, Load::Burst, 1000, 300.0, 7300),
+            record(Who::Peer, Load::Burst, 10_000, 3000.0, 73_000),
+        ]);
+        let mut second = results(Vec::new());
+        second.keep(Some(first.clone()), &Scope { peers_up_to: Some(1000), ..scope(&[1000, 10_000]) });
+        assert_eq!(second.records, first.records[1..]);
+        assert!(second.notes[0].starts_with("The figures of n = 10000 were kept"), "{:?}", second.notes);
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use e2e::bench::{Bench, Load, Results, SLACK, THOUSAND, Who, beside_bare, findings, read, say, write};
+use e2e::bench::{
+    Bench, Load, Results, SLACK, Scope, THOUSAND, Who, beside_bare, findings, read, say, write,
+};
 use e2e::load::Contender;
 
 /// A machine that is busy with something else for a moment only ever makes a measurement worse: so often nacre is
@@ -86,9 +88,13 @@ async fn measure(args: &Args, docs: &Path) -> Result<Results> {
     let lifted = args.peer_fast.as_ref().map_or("", |_| " PEER_FAST=...");
     let mut results = Results::new(format!("{command}{peer_argument}{lifted}"));
     results.notes.extend(args.note.clone());
-    if args.peer.is_none() && args.peer_fast.is_none() {
-        results.keep_peers(read(docs).ok());
-    }
+    let has_peers = args.peer.is_some() || args.peer_fast.is_some();
+    let scope = Scope {
+        sizes: args.sizes.clone(),
+        locations: args.sizes.iter().any(|n| *n < SETTLED),
+        peers_up_to: has_peers.then_some(args.peer_up_to.min(SETTLED - 1)),
+    };
+    results.keep(read(docs).ok(), &scope);
     let mut bench = Bench { results, timeout: Duration::from_secs(args.limit) };
     let peers = [(Who::Peer, &args.peer), (Who::PeerFast, &args.peer_fast)];
     let peers: Vec<_> =
@@ -109,7 +115,7 @@ async fn measure(args: &Args, docs: &Path) -> Result<Results> {
             write(&bench.results, docs)?;
         }
     }
-    if args.sizes.iter().all(|n| *n >= SETTLED) {
+    if !scope.locations {
         return Ok(bench.results);
     }
     bench.locations(Who::Nacre, &Contender::Nacre).await?;

@@ -114,7 +114,7 @@ async fn uninstalling_with_requests_in_flight_leaves_nothing_stuck_and_loses_non
 }
 
 /// Deletes a namespace, and waits until it is gone.
-async fn gone(cluster: &NodeCluster, name: &str) -> Result<()> {
+pub(crate) async fn gone(cluster: &NodeCluster, name: &str) -> Result<()> {
     let namespaces = Api::<Namespace>::all(cluster.site.client().await?);
     namespaces.delete(name, &DeleteParams::default()).await?;
     wait_until("the namespace to be gone", PATIENCE, namespaces, name, |seen| {

@@ -4,10 +4,14 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use bed::eventually;
+use bed::{eventually, wait_until};
 use e2e::{NodeCluster, VELERO, deploy};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
 use serde_json::json;
 
+use crate::arriving::{each_is_created_once, meanwhile};
+use crate::disturbed::gone;
 use crate::upgraded::with_image;
 
 const PATIENCE: Duration = Duration::from_mins(4);
@@ -33,10 +37,12 @@ async fn the_chart_installs_what_brings_a_volume_back_and_removes_it() -> Result
     let cluster = NodeCluster::start_without_nacre().await?;
     let helm = async |args: &[&str]| cluster.site.run_as(&cluster.site.kubeconfig(), "helm", args).await;
     let (chart, image) = (deploy("chart").display().to_string(), format!("image={}", cluster.image));
-    helm(&["install", "nacre", &chart, "-n", VELERO, "--set", &image, "--wait", "--timeout", "4m"])
-        .await?
-        .ok()?;
-    cluster.nacre_pods_ready(2).await?;
+    let install = async || {
+        let args = ["install", "nacre", &chart, "-n", VELERO, "--set", &image, "--wait", "--timeout", "4m"];
+        helm(&args).await?.ok()?;
+        cluster.nacre_pods_ready(2).await.map(drop)
+    };
+    install().await?;
     // Who may bring storage is for administrators to say.
     cluster.set_policy("storageLocations: { requireApproval: true }").await?;
     // The leader writes the certificate of the webhook a moment later.
@@ -44,15 +50,8 @@ async fn the_chart_installs_what_brings_a_volume_back_and_removes_it() -> Result
         .await?;
     a_volume_comes_back(&cluster, "by-helm").await?;
     // Its last Job lets go of what is in flight.
-    let shop = cluster.tenant("in-flight", "hal").await?;
-    shop.request_backup("last").await?;
-    shop.backup_created("last", PATIENCE).await?;
-    helm(&["uninstall", "nacre", "-n", VELERO, "--wait"]).await?.ok()?;
-    let finalizers = ["get", "nonadminbackup", "last", "-o", "jsonpath={.metadata.finalizers}"];
-    let left = shop.kubectl(&finalizers).await?.ok()?;
-    ensure!(left.trim().is_empty(), "{left}");
-    ensure!(cluster.nacre_pods().await?.is_empty());
-    Ok(())
+    let uninstall = async || helm(&["uninstall", "nacre", "-n", VELERO, "--wait"]).await?.ok().map(drop);
+    uninstalled_in_flight(&cluster, uninstall, install).await
 }
 
 /// OADP names another image than the one it ships with in `unsupportedOverrides`.
@@ -66,19 +65,63 @@ async fn an_application_that_names_the_image_has_nacre_run_it() -> Result<()> {
     cluster.site.kubectl(&["apply", "--server-side", "--filename", &folder]).await?.ok()?;
     let operator = std::fs::read_to_string(deploy("operator.yaml"))?;
     cluster.site.node()?.apply_yaml(&with_image(&operator, &cluster.image)).await?;
-    let overrides = json!({"nonAdminControllerImageFqin": cluster.image});
-    let application = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
-        "metadata": {"name": "velero", "namespace": VELERO},
-        "spec": {"nonAdmin": {"enable": true}, "unsupportedOverrides": overrides}});
-    cluster.site.apply(&[serde_json::from_value(application)?]).await?;
-    eventually("nacre's pods", PATIENCE, async || {
-        let pods = cluster.nacre_pods().await?;
-        let images = pods.iter().filter_map(|pod| pod.spec.as_ref()?.containers.first()?.image.clone());
-        ensure!(images.clone().count() > 0 && images.clone().all(|image| image == cluster.image), "{pods:?}");
-        Ok(())
-    })
-    .await?;
-    let number = cluster.nacre_pods().await?.len();
-    cluster.nacre_pods_ready(number).await?;
-    a_volume_comes_back(&cluster, "by-oadp").await
+    let ask = async |enable: bool| {
+        let overrides = json!({"nonAdminControllerImageFqin": cluster.image});
+        let application = json!({"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "DataProtectionApplication",
+            "metadata": {"name": "velero", "namespace": VELERO},
+            "spec": {"nonAdmin": {"enable": enable}, "unsupportedOverrides": overrides}});
+        cluster.site.apply(&[serde_json::from_value(application)?]).await
+    };
+    let install = async || {
+        ask(true).await?;
+        eventually("nacre's pods", PATIENCE, async || {
+            let pods = cluster.nacre_pods().await?;
+            let images = pods.iter().filter_map(|pod| pod.spec.as_ref()?.containers.first()?.image.clone());
+            let all = images.clone().count() > 0 && images.clone().all(|image| image == cluster.image);
+            ensure!(all, "{pods:?}");
+            Ok(())
+        })
+        .await?;
+        let number = cluster.nacre_pods().await?.len();
+        cluster.nacre_pods_ready(number).await.map(drop)
+    };
+    install().await?;
+    a_volume_comes_back(&cluster, "by-oadp").await?;
+    // Once its pods are gone, the operator lets go of what is in flight, and deletes the Deployment.
+    let uninstall = async || {
+        ask(false).await?;
+        let deployments = Api::<Deployment>::namespaced(cluster.site.client().await?, VELERO);
+        let is_gone = |seen: Option<&Deployment>| if seen.is_none() { Some(()) } else { None };
+        wait_until("the Deployment to be gone", PATIENCE, deployments, "non-admin-controller", is_gone).await
+    };
+    uninstalled_in_flight(&cluster, uninstall, install).await
+}
+
+/// Uninstalls while requests arrive all the time. No request is stuck: a namespace with one that was only just made goes.
+/// What was asked for and not done is done by the next installation, once.
+async fn uninstalled_in_flight(
+    cluster: &NodeCluster,
+    uninstall: impl AsyncFn() -> Result<()>,
+    install: impl AsyncFn() -> Result<()>,
+) -> Result<()> {
+    let tenant = cluster.tenant("in-flight", "hal").await?;
+    let leaving = cluster.tenant("leaving", "leo").await?;
+    tenant.request_backup("created").await?;
+    tenant.backup_created("created", PATIENCE).await?;
+    let uninstall = async {
+        leaving.request_backup("last").await?;
+        uninstall().await
+    };
+    let (requested, ()) = Box::pin(meanwhile(&tenant, uninstall)).await?;
+    ensure!(!requested.is_empty(), "no request arrived meanwhile");
+    ensure!(cluster.nacre_pods().await?.is_empty());
+    let finalizers = "--output=jsonpath={.items[*].metadata.finalizers}";
+    let finalizers =
+        cluster.site.kubectl(&["get", "nonadminbackups", "--all-namespaces", finalizers]).await?.ok()?;
+    ensure!(finalizers.trim().is_empty(), "{finalizers}");
+    gone(cluster, "leaving").await?;
+
+    install().await?;
+    let all = [vec!["created".to_owned()], requested].concat();
+    each_is_created_once(&tenant, &all).await
 }

@@ -38,9 +38,9 @@ pub(super) fn report(seen: &Observed, velero: &Backup, status: &mut NonAdminBack
             let start = start.or(velero.metadata.creation_timestamp.as_ref()).map_or(seen.now, |time| time.0);
             let counted: Vec<&Claim> =
                 claims.iter().map(AsRef::as_ref).filter(|claim| counts(claim, start)).collect();
-            Some(Verdict::of(of_claims(seen, velero, &counted)))
+            Some(DataProtected::of(of_claims(seen, velero, &counted)))
         }
-        _ => Some(Verdict::undecided(so_far(&seen.operations))),
+        _ => Some(DataProtected::undecided(so_far(&seen.operations))),
     };
     let Some(verdict) = verdict else { return };
     // The claims change together with the message: a CRD without them drops them, and must not cause a write each time.
@@ -61,7 +61,7 @@ pub(super) fn report(seen: &Observed, velero: &Backup, status: &mut NonAdminBack
 
 /// A verdict that is out of date: watch events of two kinds have no order, so a volume may be seen after the end of its
 /// backup. Only claims that were not saved are looked at again, and only by what Velero did about their volumes.
-fn revised(seen: &Observed, velero: &Backup, before: &NonAdminBackupStatus) -> Option<Verdict> {
+fn revised(seen: &Observed, velero: &Backup, before: &NonAdminBackupStatus) -> Option<DataProtected> {
     if !is_readable(velero) || before.claims_not_listed.is_some() {
         return None;
     }
@@ -73,16 +73,16 @@ fn revised(seen: &Observed, velero: &Backup, before: &NonAdminBackupStatus) -> O
             *claim = now;
         }
     }
-    (claims != before.claims).then(|| Verdict::of(claims))
+    (claims != before.claims).then(|| DataProtected::of(claims))
 }
 
 /// The same where no claim was known: volumes that are seen after the end of the backup say that there was one.
-fn seen_late(seen: &Observed, velero: &Backup, decided: &Condition) -> Option<Verdict> {
+fn seen_late(seen: &Observed, velero: &Backup, decided: &Condition) -> Option<DataProtected> {
     if decided.reason != condition::NO_CLAIMS || !is_readable(velero) || !is_over(seen, velero) {
         return None;
     }
     let claims = of_deleted_claims(&seen.operations, &[]);
-    (!claims.is_empty()).then(|| Verdict::of(claims))
+    (!claims.is_empty()).then(|| DataProtected::of(claims))
 }
 
 fn of_name<'a>(operations: &'a [Operation], name: &str) -> Vec<&'a Operation> {
@@ -253,15 +253,15 @@ pub(super) const fn status(name: String, state: ClaimState, message: Option<Stri
     ClaimStatus { name, state, bytes: None, total_bytes: None, new_bytes: None, message }
 }
 
-/// What the condition says.
-struct Verdict {
+/// The condition `DataProtected`, and the claims it is about.
+struct DataProtected {
     status: Status,
     reason: &'static str,
     message: String,
     claims: Vec<ClaimStatus>,
 }
 
-impl Verdict {
+impl DataProtected {
     /// While the backup is not over: how far its volumes are.
     fn undecided(claims: Vec<ClaimStatus>) -> Self {
         let (message, claims) = match VolumeBytes::of(&claims) {

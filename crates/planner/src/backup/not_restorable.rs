@@ -4,6 +4,11 @@
 use api::velero::BackupSpec;
 
 use crate::Policy;
+use crate::policy::{FromTenantStorage, never_from_tenants};
+use crate::restore::from_tenants::never_restored;
+
+/// How many resources are named.
+const ENOUGH: usize = 5;
 
 const IN_PODS: &str = "volume data that is saved from inside pods could NOT be restored, since pods do not come back from \
                        your own storage in this cluster. What to do: use the cluster's own storage, or \
@@ -22,13 +27,39 @@ pub fn not_restorable(given: &BackupSpec, policy: &Policy) -> Option<String> {
     let stays_away = !policy.restore.from_tenant_storage.pods_come_back();
     let stays_here = given.snapshot_volumes == Some(true) && given.snapshot_move_data != Some(true);
     let lost = [(from_pods && stays_away, IN_PODS), (stays_here, IN_THE_CLUSTER)];
-    let lost: Vec<&str> = lost.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
+    let lost = lost.into_iter().filter(|(is, _)| *is).map(|(_, words)| words.to_owned());
+    let lost: Vec<_> = lost.chain(resources(given, &policy.restore.from_tenant_storage)).collect();
     (!lost.is_empty()).then(|| lost.join(". And "))
+}
+
+/// Resources that the backup asks for by name and that stay away from restores. One that asks for everything knows nothing
+/// of what there is.
+fn resources(given: &BackupSpec, policy: &FromTenantStorage) -> Option<String> {
+    let lists = [&given.included_resources, &given.included_namespace_scoped_resources];
+    let named: Vec<_> = lists.into_iter().flatten().flatten().map(String::as_str).collect();
+    let lost = never_restored(&named, policy);
+    let mut shown = lost.iter().take(ENOUGH).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    if lost.len() > ENOUGH {
+        shown = format!("{shown} and {} more", lost.len() - ENOUGH);
+    }
+    let may_be_allowed = lost.iter().any(|name| never_from_tenants(name).is_none());
+    let ask = if may_be_allowed {
+        ", or ask the administrators to allow them (restore.fromTenantStorage.allowedResources)"
+    } else {
+        ""
+    };
+    (!lost.is_empty()).then(|| {
+        format!(
+            "{shown} could NOT be restored, since nothing of that kind comes back from your own storage in this cluster. \
+             What to do: use the cluster's own storage, from which more comes back{ask}"
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use api::velero::BackupSpec;
+    use serde_json::json;
 
     use super::not_restorable;
     use crate::Policy;
@@ -47,6 +78,41 @@ mod tests {
         assert_eq!(not_restorable(&platform, &policy), None);
         policy.restore.from_tenant_storage.pods = TenantPods::Baseline;
         assert_eq!(not_restorable(&own, &policy), None);
+    }
+
+    #[test]
+    fn resources_that_do_not_come_back_from_own_storage_are_named() {
+        let lost = |included: &[&str], scoped: &[&str], policy: &Policy| {
+            let spec = json!({
+                "storageLocation": "mine",
+                "includedResources": included, "includedNamespaceScopedResources": scoped,
+            });
+            not_restorable(&serde_json::from_value(spec).unwrap(), policy)
+        };
+        let mut policy = Policy::default();
+        assert_eq!(lost(&[], &[], &policy), None, "what is in the namespace is not known");
+        assert_eq!(lost(&["*", "cm", "Secret", "deploy", "pv", "{roles,cm}"], &["pvc"], &policy), None);
+        let roles = lost(&["cm", "rolebindings"], &[], &policy).unwrap_or_default();
+        assert!(
+            roles.starts_with("\"rolebindings\" could NOT be restored") && !roles.contains("ask"),
+            "{roles}"
+        );
+        let widgets = lost(&[], &["widgets.example.com"], &policy).unwrap_or_default();
+        assert!(
+            widgets.contains("\"widgets.example.com\"") && widgets.contains("allowedResources"),
+            "{widgets}"
+        );
+        policy.restore.from_tenant_storage.allowed_resources.push("widgets.example.com".to_owned());
+        assert_eq!(lost(&[], &["widgets.example.com"], &policy), None);
+        let many = ["a.b", "c.d", "e.f", "g.h", "i.j", "k.l", "m.n"];
+        let many = lost(&many, &[], &policy).unwrap_or_default();
+        assert!(many.contains("\"i.j\" and 2 more could NOT") && !many.contains("k.l"), "{many}");
+        let pods = lost(&["pods"], &[], &policy).unwrap_or_default();
+        assert!(pods.starts_with("\"pods\" could NOT be restored"), "{pods}");
+        policy.restore.from_tenant_storage.pods = TenantPods::Baseline;
+        assert_eq!(lost(&["pods"], &[], &policy), None);
+        let platform: BackupSpec = serde_json::from_value(json!({"includedResources": ["roles"]})).unwrap();
+        assert_eq!(not_restorable(&platform, &policy), None);
     }
 
     #[test]

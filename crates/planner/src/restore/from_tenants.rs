@@ -65,6 +65,18 @@ pub(super) fn resources(spec: &RestoreSpec, policy: &FromTenantStorage) -> Resul
     Ok(wanted)
 }
 
+/// The names in a backup's lists that no restore brings back from such storage. A pattern names nothing in particular, and
+/// a claim gets a new volume.
+pub(crate) fn never_restored<'a>(named: &[&'a str], policy: &FromTenantStorage) -> Vec<&'a str> {
+    let allowed = allowed(policy);
+    let is_outside = |name: &&&str| {
+        let volume =
+            ["pv", "persistentvolume", "persistentvolumes"].contains(&name.to_ascii_lowercase().as_str());
+        !volume && !name.contains(PATTERN) && canonical(name, &allowed).is_none()
+    };
+    named.iter().filter(is_outside).copied().collect()
+}
+
 /// The administrators' list. What can never be allowed is left out of it here too, however it got there.
 fn allowed(policy: &FromTenantStorage) -> Vec<String> {
     let listed = policy.allowed_resources.iter().filter(|name| never_from_tenants(name).is_none());

@@ -4,7 +4,7 @@ mod admit;
 mod check;
 mod data;
 mod delete;
-mod from_tenants;
+pub(crate) mod from_tenants;
 mod generate;
 mod modifier;
 mod status;

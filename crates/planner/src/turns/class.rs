@@ -89,12 +89,12 @@ struct Space {
     cost: u64,
     /// The request with which it came while it had nothing waiting and owed nothing.
     fresh: Option<Arrival>,
-    place: Option<Place>,
+    listed: Option<Listed>,
 }
 
-/// Where a namespace is.
+/// Which of the sets of a class a namespace is in, and with which key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum Listed {
     Ready(Arrival),
     Later(u64, Arrival),
     Idle(u64),
@@ -256,30 +256,30 @@ impl Class {
     fn put(&mut self, uid: &Uid) {
         let Some(space) = self.spaces.get_mut(uid) else { return };
         let finish = space.finish();
-        let place = match space.waiting.first() {
-            Some(arrival) if finish <= self.time => Some(Place::Ready(arrival.clone())),
-            Some(arrival) => Some(Place::Later(finish, arrival.clone())),
+        let listed = match space.waiting.first() {
+            Some(arrival) if finish <= self.time => Some(Listed::Ready(arrival.clone())),
+            Some(arrival) => Some(Listed::Later(finish, arrival.clone())),
             None if finish <= self.time && space.running.is_empty() => None,
             // What runs keeps a namespace known, whatever the time is.
-            None => Some(Place::Idle(if space.running.is_empty() { finish } else { u64::MAX })),
+            None => Some(Listed::Idle(if space.running.is_empty() { finish } else { u64::MAX })),
         };
-        if space.place == place && place.is_some() {
+        if space.listed == listed && listed.is_some() {
             return;
         }
-        let left = std::mem::replace(&mut space.place, place.clone());
-        if place.is_none() {
+        let left = std::mem::replace(&mut space.listed, listed.clone());
+        if listed.is_none() {
             self.spaces.remove(uid);
         }
         match left {
-            Some(Place::Ready(arrival)) => _ = self.ready.remove(&(arrival, uid.clone())),
-            Some(Place::Later(finish, arrival)) => _ = self.later.remove(&(finish, arrival, uid.clone())),
-            Some(Place::Idle(finish)) => _ = self.idle.remove(&(finish, uid.clone())),
+            Some(Listed::Ready(arrival)) => _ = self.ready.remove(&(arrival, uid.clone())),
+            Some(Listed::Later(finish, arrival)) => _ = self.later.remove(&(finish, arrival, uid.clone())),
+            Some(Listed::Idle(finish)) => _ = self.idle.remove(&(finish, uid.clone())),
             None => {}
         }
-        match place {
-            Some(Place::Ready(arrival)) => _ = self.ready.insert((arrival, uid.clone())),
-            Some(Place::Later(finish, arrival)) => _ = self.later.insert((finish, arrival, uid.clone())),
-            Some(Place::Idle(finish)) => _ = self.idle.insert((finish, uid.clone())),
+        match listed {
+            Some(Listed::Ready(arrival)) => _ = self.ready.insert((arrival, uid.clone())),
+            Some(Listed::Later(finish, arrival)) => _ = self.later.insert((finish, arrival, uid.clone())),
+            Some(Listed::Idle(finish)) => _ = self.idle.insert((finish, uid.clone())),
             None => {}
         }
     }

@@ -234,18 +234,18 @@ fn a_namespace_that_was_recreated_does_not_inherit_usage() {
 enum Step {
     Put(usize),
     Gone(usize),
-    Bucket(Place),
+    Bucket(LocationOwner),
 }
 
 /// Whose a location is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LocationOwner {
     Nowhere,
     Administrators,
     Tenants(&'static str),
 }
 
-impl Place {
+impl LocationOwner {
     fn object(self) -> Value {
         match self {
             Self::Tenants(tenant) => location("bucket", Some(tenant)),
@@ -256,10 +256,10 @@ impl Place {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let place = prop_oneof![
-        Just(Place::Nowhere),
-        Just(Place::Administrators),
-        Just(Place::Tenants("shop")),
-        Just(Place::Tenants("farm")),
+        Just(LocationOwner::Nowhere),
+        Just(LocationOwner::Administrators),
+        Just(LocationOwner::Tenants("shop")),
+        Just(LocationOwner::Tenants("farm")),
     ];
     let step = prop_oneof![
         4 => (0usize..8).prop_map(Step::Put),
@@ -287,7 +287,7 @@ proptest! {
     fn the_ledger_is_what_counting_again_would_give(steps in steps()) {
         let (mut state, objects) = (state(), objects());
         let (mut seen, mut there) = ([false; 8], [false; 8]);
-        let mut place = Place::Tenants("shop");
+        let mut place = LocationOwner::Tenants("shop");
         let mut object = place.object();
         for (version, step) in (2..).zip(&steps) {
             match *step {
@@ -301,14 +301,14 @@ proptest! {
                     gone(&mut state, objects[at].0, &objects[at].1);
                 }
                 Step::Bucket(now) => {
-                    if now == Place::Nowhere {
+                    if now == LocationOwner::Nowhere {
                         gone(&mut state, Kind::BackupStorageLocation, &object);
                     } else {
                         let mut next = now.object();
                         next["metadata"]["resourceVersion"] = json!(version.to_string());
                         // Where there was none, it is another one.
                         next["metadata"]["uid"] = match place {
-                            Place::Nowhere => json!(version.to_string()),
+                            LocationOwner::Nowhere => json!(version.to_string()),
                             _ => object["metadata"]["uid"].clone(),
                         };
                         put(&mut state, Kind::BackupStorageLocation, &next);
@@ -322,7 +322,7 @@ proptest! {
         let mut fresh = self::state();
         let mut object = place.object();
         object["metadata"]["resourceVersion"] = json!("2");
-        if place == Place::Nowhere {
+        if place == LocationOwner::Nowhere {
             gone(&mut fresh, Kind::BackupStorageLocation, &object);
         } else {
             put(&mut fresh, Kind::BackupStorageLocation, &object);

@@ -2,7 +2,7 @@
 //! changes nothing outside the tenant's namespace and brings nothing privileged into it. nacre is down, and the Restores
 //! are as wide as can be: what holds here holds by the API server alone.
 //!
-//! `make test` runs a few seeds, `make siege` as many as it is asked for.
+//! `CI=true make test` runs a few seeds, `make siege` as many as it is asked for.
 
 #![expect(
     clippy::print_stdout,
@@ -37,7 +37,7 @@ use crate::fence::{MIGRATION, SNAPSHOTS, SOURCES};
 use crate::forged::{genuine_backup, tenant_storage};
 use crate::imported::forget_looks;
 
-/// The seeds of `make test`: always the same, whatever the machine's speed.
+/// The seeds of `CI=true make test`: always the same, whatever the machine's speed.
 const SLICE: std::ops::Range<u64> = 0..8;
 
 /// How long Velero may take for one restore before it counts as stuck.
