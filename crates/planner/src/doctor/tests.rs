@@ -43,7 +43,7 @@ fn location(name: &str, phase: &str, default: bool, tenant: Option<&str>) -> Bac
     }))
 }
 
-fn policy(text: &str) -> Readings {
+pub(super) fn policy(text: &str) -> Readings {
     let map = ConfigMap { data: Some([(KEY.to_owned(), text.to_owned())].into()), ..ConfigMap::default() };
     Readings { config_map: Reading::Found(Arc::new(map)), applications: Reading::Absent }
 }
