@@ -58,7 +58,7 @@ fn covers(rules: &[PolicyRule], part: &PolicyRule) -> bool {
 /// What is left of a rule that lets somebody migrate.
 fn parts(whole: &PolicyRule) -> Vec<PolicyRule> {
     let groups = whole.api_groups.as_deref().unwrap_or_default();
-    let names = |wanted: &str| groups.iter().any(|group| group == wanted);
+    let covers_group = |wanted: &str| groups.iter().any(|group| group == wanted);
     let part = |groups: Vec<String>, resources: Vec<String>, verbs: Vec<String>| {
         let is_empty = groups.is_empty() || resources.is_empty() || verbs.is_empty();
         let part =
@@ -72,7 +72,7 @@ fn parts(whole: &PolicyRule) -> Vec<PolicyRule> {
         .cloned()
         .collect();
     let mut found = vec![part(others, resources.clone(), whole.verbs.clone())];
-    if names("*") {
+    if covers_group("*") {
         let (unlisted, named): (Vec<_>, Vec<_>) =
             resources.into_iter().partition(|name| ["*", MIGRATIONS].contains(&name.as_str()));
         found.push(part(vec!["*".to_owned()], without(&named, &MIGRATE, &[]), whole.verbs.clone()));
@@ -80,14 +80,14 @@ fn parts(whole: &PolicyRule) -> Vec<PolicyRule> {
         resources = unlisted.iter().filter(|name| *name == "*").cloned().collect();
         found.push(part(vec!["*".to_owned()], unlisted, harmless(&whole.verbs)));
     }
-    if names(KUBEVIRT) || names("*") {
+    if covers_group(KUBEVIRT) || covers_group("*") {
         let machines = without(&resources, &[MIGRATIONS], &MACHINES);
         found.push(part(vec![KUBEVIRT.to_owned()], machines, whole.verbs.clone()));
         let names_it = resources.iter().any(|name| name == "*" || name == MIGRATIONS);
         let migrations = if names_it { vec![MIGRATIONS.to_owned()] } else { Vec::new() };
         found.push(part(vec![KUBEVIRT.to_owned()], migrations, harmless(&whole.verbs)));
     }
-    if names(SUBRESOURCES) || names("*") {
+    if covers_group(SUBRESOURCES) || covers_group("*") {
         let actions = without(&resources, &MIGRATE, &MACHINE_SUBRESOURCES);
         found.push(part(vec![SUBRESOURCES.to_owned()], actions, whole.verbs.clone()));
     }
